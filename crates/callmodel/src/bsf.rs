@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
+use crate::priorities::{self, PriorityShare};
+
 /// Bindings that exist when a run begins, unless the model or the options set another number; models have millions.
 pub const USUAL_SESSIONS: u64 = 100_000;
 
@@ -35,6 +37,21 @@ pub struct BsfModel {
     /// Whether the BSF discards requests when it is congested.
     #[serde(default)]
     pub congestion_control: bool,
+    /// How many of the requests of each interface have which priority: `3gpp-Sbi-Message-Priority`, and half of it as DRMP
+    /// (RFC 7944), of which there are half as many; none: no request carries one.
+    #[serde(default)]
+    pub priorities: Vec<PriorityShare>,
+    /// What happens while the load runs.
+    #[serde(default)]
+    pub drill: Option<Drill>,
+}
+
+/// What happens while the load runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// Three times the rate is offered.
+    Overload,
 }
 
 fn one() -> u32 {
@@ -138,6 +155,19 @@ impl Validate for BsfModel {
                 "is 0, so no binding exists to find or delete",
                 "transactions per second, above 0",
             );
+        }
+        let overloads = self.drill == Some(Drill::Overload);
+        priorities::validate(&self.priorities, overloads, faults);
+        if overloads && !self.congestion_control {
+            faults.at("congestionControl").say(
+                "is off, so nothing is refused by its priority",
+                "true, for a drill of overload",
+            );
+        }
+        if overloads && self.sites > 1 {
+            faults
+                .at("sites")
+                .say(format!("are {}", self.sites), "1, for a drill of overload");
         }
         if self.sites_with_traffic > self.sites {
             faults.at("sitesWithTraffic").say(

@@ -16,6 +16,7 @@ mod guide;
 mod library;
 pub mod nrf;
 pub mod policy;
+mod priorities;
 pub mod scp;
 pub mod subscribers;
 pub mod whole;
@@ -26,6 +27,7 @@ use settings::{Faults, Percent, Period, Validate};
 
 pub use guide::{Counterpart, Guide, GuideCpu, GuideLatency, GuideService};
 pub use library::{Found, LoadError, find, names};
+pub use priorities::PriorityShare;
 
 /// A call model.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -200,8 +202,9 @@ impl CallModel {
     /// Whether the rate is searched for, unless one is given: what is offered is a multiple of what is carried.
     #[must_use]
     pub fn searches(&self) -> bool {
-        let drill = self.scp.as_ref().and_then(|scp| scp.drill);
-        drill == Some(scp::Drill::Overload)
+        let of_scp = self.scp.as_ref().and_then(|scp| scp.drill);
+        let of_bsf = self.bsf.as_ref().and_then(|bsf| bsf.drill);
+        of_scp == Some(scp::Drill::Overload) || of_bsf == Some(bsf::Drill::Overload)
     }
 
     /// Whether its drill has rates of its own, multiples of one that must be given.
@@ -221,7 +224,8 @@ impl CallModel {
                 dsr.discards.clear();
                 "the discards of the overload levels"
             }
-            (_, Some(bsf)) if bsf.congestion_control => {
+            // A drill of overload control has no other subject.
+            (_, Some(bsf)) if bsf.congestion_control && bsf.drill.is_none() => {
                 bsf.congestion_control = false;
                 "congestion control"
             }

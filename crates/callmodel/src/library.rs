@@ -7,6 +7,10 @@ use super::CallModel;
 /// Name and text of every model under `callmodels/`.
 const MODELS: &[(&str, &str)] = &[
     (
+        "bsf/overload-3x",
+        include_str!("../../../callmodels/bsf/overload-3x.yaml"),
+    ),
+    (
         "bsf/scenario-1",
         include_str!("../../../callmodels/bsf/scenario-1.yaml"),
     ),
@@ -362,6 +366,8 @@ mod tests {
         let (free, _) = find("bsf/scenario-13").unwrap().model.without_limits().unwrap();
         assert!(!free.bsf.unwrap().congestion_control);
         assert!(find("nrf/51k").unwrap().model.without_limits().is_none());
+        // What the drill is about stays.
+        assert!(find("bsf/overload-3x").unwrap().model.without_limits().is_none());
         assert!(find("dsr/x9-2-relay").unwrap().model.without_limits().is_none());
     }
 
@@ -415,6 +421,9 @@ mod tests {
         for name in names().filter(|name| name.starts_with("bsf/")) {
             let model = find(name).unwrap().model;
             let bsf = model.bsf.as_ref().unwrap();
+            if bsf.drill.is_some() {
+                continue;
+            }
             let all = bsf.transactions() + bsf.rx.rar;
             assert!(
                 (all / model.guide.as_ref().unwrap().target_tps - 1.0).abs() < 0.011,
@@ -471,6 +480,35 @@ mod tests {
                 "{error}"
             );
             assert!(error.lines().count() == 1 && error.len() < 200, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_drill_of_overload_needs_what_it_is_about() {
+        let model = find("bsf/overload-3x").unwrap().model;
+        assert!(model.searches() && !model.sets_rates());
+        let text = text_of("bsf/overload-3x");
+        for (from, to, fault) in [
+            (
+                "congestionControl: true",
+                "congestionControl: false",
+                "bsf.congestionControl",
+            ),
+            ("sessions: 100000", "sessions: 100000\n  sites: 2", "bsf.sites"),
+            ("{ priority: 2,", "{ priority: 32,", "priority"),
+            ("priorities:", "# priorities:", "bsf.priorities"),
+        ] {
+            let mut text = text.replace(from, to);
+            if to.starts_with('#') {
+                text = text
+                    .lines()
+                    .filter(|line| !line.contains("{ priority:"))
+                    .fold(String::new(), |all, line| all + line + "\n");
+            }
+            let report = settings::from_str::<CallModel>(&text, "x.yaml")
+                .unwrap_err()
+                .to_string();
+            assert!(report.contains(fault), "{report}");
         }
     }
 

@@ -15,5 +15,8 @@ pub mod dsr;
 pub mod nrf;
 pub mod pcrf;
 pub mod policy;
+mod priorities;
 pub mod rx;
 pub mod scp;
+
+pub use priorities::Priorities;

@@ -13,6 +13,8 @@ use settings::{ByteSize, Percent, Period};
 pub use mediation::{MediationGroup, TriggerPoint};
 pub use population::OfType;
 
+use crate::priorities::PriorityShare;
+
 /// Messages that an SCP processes for each request, as the guide counts them: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
 
@@ -385,18 +387,6 @@ pub enum DiscoveryOrder {
     NrfThenScp,
     /// The cached profiles; the NRF when they hold no producer.
     ScpThenNrf,
-}
-
-/// Requests of one priority.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct PriorityShare {
-    /// `3gpp-Sbi-Message-Priority`, 0 (most important) to 31.
-    #[schemars(range(max = 31))]
-    pub priority: u8,
-    /// How many of the requests, relative to the other priorities.
-    #[schemars(range(min = 0))]
-    pub weight: f64,
 }
 
 /// A method of a request.

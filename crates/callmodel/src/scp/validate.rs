@@ -3,6 +3,7 @@
 use settings::{Faults, Validate};
 
 use super::{Drill, ScpModel};
+use crate::priorities;
 
 impl Validate for ScpModel {
     fn validate(&self, faults: &mut Faults) {
@@ -53,23 +54,8 @@ impl Validate for ScpModel {
                 .at("methods")
                 .say("have no weight", "at least one with a weight above 0");
         }
-        let priorities: f64 = self.priorities.iter().map(|one| one.weight).sum();
-        let weighed = priorities.is_finite() && priorities > 0.0;
-        if !self.priorities.is_empty() && !weighed {
-            faults
-                .at("priorities")
-                .say("have no weight", "at least one with a weight above 0");
-        }
-        if let Some(one) = self.priorities.iter().find(|one| one.priority > 31) {
-            faults
-                .at("priorities")
-                .say(format!("{} is not a priority", one.priority), "0 to 31");
-        }
-        if self.drill == Some(Drill::Overload) && self.priorities.is_empty() {
-            faults
-                .at("priorities")
-                .say("are missing", "at least two, for what is discarded first");
-        }
+        let overloads = self.drill == Some(Drill::Overload);
+        priorities::validate(&self.priorities, overloads, faults);
         let counted: u32 = self.nf_counts.values().sum();
         if !self.nf_counts.is_empty() && counted != self.profiles {
             faults.at("nfCounts").say(

@@ -9,6 +9,7 @@ mod judge;
 mod knee;
 mod nrf;
 mod options;
+mod overload;
 pub(crate) mod policy;
 mod progress;
 mod ramp;

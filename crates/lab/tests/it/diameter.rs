@@ -252,6 +252,7 @@ fn afs_and_a_pcf_talk_both_ways() {
             realm: "pcf.example".to_owned(),
             shares,
             most_sessions: 1000,
+            priorities: Vec::new(),
             before: Vec::new(),
             first: 3,
         },

@@ -218,6 +218,46 @@ fn our_bsf_serves_one_site_and_several() {
     }
 }
 
+/// The quick form of the drill: what the BSF serves is bounded by the lookups of Rx at once and by the time that PCFs take, not
+/// by how fast the build is.
+#[test]
+fn what_is_too_much_for_the_bsf_is_shed_by_priority() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bsf-over.yaml");
+    // Any request has waited longer than this; what is refused then depends on its priority alone.
+    let text = "bsf: {workers: 1, overload: {waiting: {target: 1us, interval: 20ms}}}\n";
+    std::fs::write(&file, text).unwrap();
+    let options = Options {
+        program: Some(program()),
+        rate: Rate::Tps(400.0),
+        duration: Duration::from_secs(4),
+        function_config: Some(file),
+        ..options(&folder)
+    };
+    let found = lab::callmodel::find("bsf/overload-3x").unwrap();
+    let (report, series) =
+        lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    // Of requests that the BSF may refuse: over Rx those that begin a session.
+    let served = |operation: &str, priority: u8| {
+        let name = format!("{operation}, priority {priority}");
+        let one = report.operations.iter().find(|one| one.name == name).unwrap();
+        (one.count - one.errors) as f64 / one.count as f64
+    };
+    for operation in ["bindingCreate", "bindingDiscover", "rxAarInitial"] {
+        let shares = [2, 8, 16, 24].map(|priority| served(operation, priority));
+        assert!(shares[0] > 0.999, "spared: {operation} {shares:?}");
+        assert!(
+            shares[3] < 0.9 && shares[2] >= shares[3] - 0.05,
+            "{operation} {shares:?} {:?}",
+            series.notes
+        );
+    }
+    for name in ["what is shed is refused", "memory"] {
+        let check = report.checks.iter().find(|check| check.name == name).unwrap();
+        assert!(check.pass, "{:#?}", report.checks);
+    }
+}
+
 #[test]
 fn relays_before_the_sites_delay_each_answer() {
     const LATENCY: Duration = Duration::from_millis(50);

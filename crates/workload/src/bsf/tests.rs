@@ -121,6 +121,51 @@ fn a_lost_registration_frees_its_place() {
 }
 
 #[test]
+fn a_refused_removal_leaves_the_binding() {
+    let delete = Operations {
+        binding_delete: 1.0,
+        ..Operations::default()
+    };
+    let mut workload = workload(delete, 100);
+    let mut random = SmallRng::seed_from_u64(7);
+    for (status, left) in [(503, 100), (429, 100), (204, 99), (404, 98)] {
+        let mut draft = Draft::default();
+        let ticket = workload.next(&mut random, &mut draft);
+        assert_eq!((draft.method, ticket.second), ("DELETE", 0));
+        let _ = workload.judge(&ticket, &answer(status, b""));
+        assert_eq!(workload.standing(), left, "{status}");
+    }
+    let mut draft = Draft::default();
+    let ticket = workload.next(&mut random, &mut draft);
+    workload.lost(&ticket);
+    assert_eq!(workload.standing(), 97);
+}
+
+#[test]
+fn requests_carry_the_priorities_that_reports_distinguish() {
+    let model = callmodel::find("bsf/overload-3x").unwrap().model.bsf.unwrap();
+    let mut workload = workload(model.operations, 1000).with_priorities(&model.priorities);
+    let names = workload.operations();
+    let mut random = SmallRng::seed_from_u64(7);
+    for _ in 0..1000 {
+        let mut draft = Draft::default();
+        let ticket = workload.next(&mut random, &mut draft);
+        let (name, value) = &draft.headers[0];
+        let operation = match draft.method {
+            "POST" => "bindingCreate",
+            "DELETE" => "bindingDelete",
+            _ => "bindingDiscover",
+        };
+        assert_eq!(*name, "3gpp-sbi-message-priority");
+        assert_eq!(
+            names[usize::from(ticket.operation)],
+            format!("{operation}, priority {value}")
+        );
+        serve(&mut workload, &ticket, &draft).unwrap();
+    }
+}
+
+#[test]
 fn bindings_are_json_with_one_address_each() {
     let sessions = Sessions::new(2);
     for number in [0, 1, 2, 3, 65_536, u32::MAX] {

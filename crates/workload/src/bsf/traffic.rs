@@ -7,12 +7,13 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::{Binding, COLLECTION, Sessions, Stock, id_of};
-use crate::rx;
+use crate::{Priorities, rx};
+use callmodel::PriorityShare;
 use callmodel::bsf::Operations;
 use loadgen::Weights;
 use loadgen::{Answer, Draft, Fault, Interest, Ticket, Workload};
 
-/// The operations, in the order of [`Ticket::operation`].
+/// The operations, in the order of [`Ticket::operation`]; with priorities, again for each of them.
 pub const OPERATIONS: [&str; 3] = ["bindingCreate", "bindingDelete", "bindingDiscover"];
 const CREATE: u16 = 0;
 const DELETE: u16 = 1;
@@ -31,9 +32,9 @@ pub struct Part {
     pub step: u32,
 }
 
-/// A binding that is being registered.
+/// A binding that is being registered, or removed.
 #[derive(Debug)]
-struct Creation {
+struct Pending {
     number: u32,
     id: Option<Box<str>>,
 }
@@ -43,13 +44,14 @@ struct Creation {
 pub struct BsfWorkload {
     sessions: Arc<Sessions>,
     weights: Weights,
+    priorities: Priorities,
     standing: Stock,
     /// Number of bindings to keep.
     level: usize,
     next: u32,
     step: u32,
     /// By the ticket's `second`.
-    creations: Vec<Option<Creation>>,
+    pending: Vec<Option<Pending>>,
     free: Vec<u32>,
 }
 
@@ -71,12 +73,22 @@ impl BsfWorkload {
         Self {
             sessions,
             weights: Weights::new([binding_create, binding_delete, binding_discover]),
+            priorities: Priorities::new(&[]),
             level: standing.len(),
             standing,
             next: part.first,
             step: part.step,
-            creations: Vec::new(),
+            pending: Vec::new(),
             free: Vec::new(),
+        }
+    }
+
+    /// With priorities of the requests.
+    #[must_use]
+    pub fn with_priorities(self, shares: &[PriorityShare]) -> Self {
+        Self {
+            priorities: Priorities::new(shares),
+            ..self
         }
     }
 
@@ -106,28 +118,73 @@ impl BsfWorkload {
         draft.path.extend_from_slice(COLLECTION.as_bytes());
         draft.content_type = Some("application/json");
         draft.body = self.sessions.body(number);
-        let creation = Some(Creation { number, id: None });
-        let second = match self.free.pop() {
-            Some(at) => {
-                self.creations[at as usize] = creation;
-                at
-            }
-            None => {
-                self.creations.push(creation);
-                self.creations.len() as u32 - 1
-            }
-        };
         Ticket {
             operation: CREATE,
             first: number,
-            second,
+            second: self.begin(Pending { number, id: None }),
         }
     }
 
-    fn take_creation(&mut self, ticket: &Ticket) -> Option<Creation> {
-        let creation = self.creations.get_mut(ticket.second as usize)?.take()?;
+    fn delete(&mut self, binding: Binding, draft: &mut Draft) -> Ticket {
+        let Binding { number, id } = binding;
+        draft.method = "DELETE";
+        draft.path.extend_from_slice(COLLECTION.as_bytes());
+        draft.path.push(b'/');
+        draft.path.extend_from_slice(id.as_bytes());
+        let id = Some(id);
+        Ticket {
+            operation: DELETE,
+            first: number,
+            second: self.begin(Pending { number, id }),
+        }
+    }
+
+    fn discover(&self, number: u32, draft: &mut Draft) -> Ticket {
+        let query = self.sessions.query(number);
+        draft.path.extend_from_slice(query.as_bytes());
+        Ticket {
+            operation: DISCOVER,
+            first: number,
+            second: 0,
+        }
+    }
+
+    fn draw(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket {
+        let operation = self.choose(random);
+        if operation == DELETE
+            && let Some(binding) = self.standing.pop()
+        {
+            return self.delete(binding, draft);
+        }
+        if operation == DISCOVER {
+            // Of the later half: the oldest are those that are deleted next.
+            let count = self.standing.len();
+            let drawn = random.random_range(count / 2..count.max(1));
+            if let Some(number) = self.standing.number(drawn) {
+                return self.discover(number, draft);
+            }
+        }
+        self.create(draft)
+    }
+
+    /// Notes a request in flight; returns its slot.
+    fn begin(&mut self, pending: Pending) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.pending[at as usize] = Some(pending);
+                at
+            }
+            None => {
+                self.pending.push(Some(pending));
+                self.pending.len() as u32 - 1
+            }
+        }
+    }
+
+    fn end(&mut self, ticket: &Ticket) -> Option<Pending> {
+        let pending = self.pending.get_mut(ticket.second as usize)?.take()?;
         self.free.push(ticket.second);
-        Some(creation)
+        Some(pending)
     }
 
     /// Whether a body is that of the session's binding.
@@ -145,8 +202,9 @@ impl BsfWorkload {
 impl Workload for BsfWorkload {
     fn operations(&self) -> Vec<String> {
         // Threads of one generator name the same ones; the AFs' come after.
-        let all = OPERATIONS.iter().chain(&rx::OPERATIONS);
-        all.map(|name| (*name).to_owned()).collect()
+        let mut all = self.priorities.names(&OPERATIONS);
+        all.extend(self.priorities.names(&rx::OPERATIONS));
+        all
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
@@ -154,69 +212,63 @@ impl Workload for BsfWorkload {
     }
 
     fn next(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket {
-        let operation = self.choose(random);
-        if operation == DELETE
-            && let Some(binding) = self.standing.pop()
-        {
-            draft.method = "DELETE";
-            draft.path.extend_from_slice(COLLECTION.as_bytes());
-            draft.path.push(b'/');
-            draft.path.extend_from_slice(binding.id.as_bytes());
-            return Ticket {
-                operation,
-                first: binding.number,
-                second: 0,
-            };
+        let ticket = self.draw(random, draft);
+        let priority = self.priorities.draw(random);
+        if let Some(value) = self.priorities.value(priority) {
+            draft
+                .headers
+                .push(("3gpp-sbi-message-priority", value.to_string()));
         }
-        if operation == DISCOVER {
-            // Of the later half: the oldest are those that are deleted next.
-            let count = self.standing.len();
-            let drawn = random.random_range(count / 2..count.max(1));
-            if let Some(number) = self.standing.number(drawn) {
-                let query = self.sessions.query(number);
-                draft.path.extend_from_slice(query.as_bytes());
-                return Ticket {
-                    operation,
-                    first: number,
-                    second: 0,
-                };
-            }
+        Ticket {
+            operation: Priorities::number(priority, ticket.operation, OPERATIONS.len()),
+            ..ticket
         }
-        self.create(draft)
     }
 
     fn interest(&mut self, ticket: &Ticket, _status: u16, _length: Option<u64>) -> Interest {
-        match ticket.operation {
+        match kind(ticket) {
             DELETE => Interest::Skip,
             _ => Interest::Body,
         }
     }
 
     fn located(&mut self, ticket: &Ticket, location: &[u8]) {
-        if ticket.operation != CREATE {
+        if kind(ticket) != CREATE {
             return;
         }
         let id = std::str::from_utf8(location).ok().and_then(id_of);
-        if let Some(Some(creation)) = self.creations.get_mut(ticket.second as usize) {
+        if let Some(Some(creation)) = self.pending.get_mut(ticket.second as usize) {
             creation.id = id.map(Into::into);
         }
     }
 
     fn judge(&mut self, ticket: &Ticket, answer: &Answer<'_>) -> Result<(), Fault> {
         let body = answer.body.unwrap_or_default();
-        match ticket.operation {
+        match kind(ticket) {
             CREATE => {
-                let creation = self.take_creation(ticket);
+                let creation = self.end(ticket);
                 if answer.status != 201 {
                     return Err(Fault::Status);
                 }
-                let Some(Creation { number, id: Some(id) }) = creation else {
+                let Some(Pending { number, id: Some(id) }) = creation else {
                     return Err(Fault::Body("no Location that names a binding".to_owned()));
                 };
                 self.standing.push(Binding { number, id });
                 self.shows(number, body)
             }
-            DELETE if answer.status == 204 => Ok(()),
+            DELETE => {
+                let pending = self.end(ticket);
+                if answer.status == 204 {
+                    return Ok(());
+                }
+                // A binding whose removal was refused still exists.
+                if let Some(Pending { number, id: Some(id) }) = pending
+                    && matches!(answer.status, 429 | 503)
+                {
+                    self.standing.push(Binding { number, id });
+                }
+                Err(Fault::Status)
+            }
             DISCOVER if answer.status == 200 => self.shows(ticket.first, body),
             _ => Err(Fault::Status),
         }
@@ -224,8 +276,13 @@ impl Workload for BsfWorkload {
 
     fn lost(&mut self, ticket: &Ticket) {
         // Whether the binding exists is unknown: the BSF's audit removes it.
-        if ticket.operation == CREATE {
-            self.take_creation(ticket);
+        if kind(ticket) != DISCOVER {
+            self.end(ticket);
         }
     }
+}
+
+/// The operation of a request, whatever its priority.
+fn kind(ticket: &Ticket) -> u16 {
+    ticket.operation % OPERATIONS.len() as u16
 }

@@ -9,6 +9,8 @@ use rand::rngs::SmallRng;
 
 use super::held::{Held, Session};
 use super::{Ue, Ues};
+use crate::Priorities;
+use callmodel::PriorityShare;
 use loadgen::Weights;
 use loadgen::diameter::{Introduction, Next, Requests, Turn, append, result_of};
 use loadgen::{Fault, Ticket};
@@ -58,6 +60,8 @@ pub struct AfPlan {
     pub shares: Shares,
     /// Bound of the sessions of one thread; at the bound, one is ended instead of another begun.
     pub most_sessions: usize,
+    /// Priorities of sessions, on the scale of `3gpp-Sbi-Message-Priority`; requests carry half of it as DRMP (RFC 7944).
+    pub priorities: Vec<PriorityShare>,
     /// Operations of other threads of the generator, which come before [`OPERATIONS`] in its list.
     pub before: Vec<String>,
     /// Number of the AF on the first connection of this thread; those on the others follow.
@@ -68,6 +72,7 @@ pub struct AfPlan {
 pub struct Afs {
     plan: AfPlan,
     weights: Weights,
+    priorities: Priorities,
     ues: Box<dyn Ues>,
     media: Vec<u8>,
     /// Sessions; `first` of a ticket identifies the one with a request in flight.
@@ -97,6 +102,7 @@ impl Afs {
         } = plan.shares;
         Self {
             weights: Weights::new([initial, update, termination]),
+            priorities: Priorities::new(&plan.priorities),
             plan,
             ues,
             media: media(),
@@ -135,6 +141,7 @@ impl Afs {
         let session = Session {
             line: line as u16,
             number: self.next,
+            priority: self.priorities.draw(random),
             ue: self.ues.draw(random).map(Arc::new),
         };
         (INITIAL, session)
@@ -196,7 +203,7 @@ fn media() -> Vec<u8> {
 
 impl Requests for Afs {
     fn operations(&self) -> Vec<String> {
-        let own = OPERATIONS.map(str::to_owned);
+        let own = self.priorities.names(&OPERATIONS);
         self.plan.before.iter().cloned().chain(own).collect()
     }
 
@@ -221,6 +228,9 @@ impl Requests for Afs {
             .put(known::ORIGIN_HOST, &origin)
             .put(known::ORIGIN_REALM, realm)
             .put(known::DESTINATION_REALM, &self.plan.realm);
+        if let Some(priority) = self.priorities.value(session.priority) {
+            message.put(known::DRMP, i32::from(priority / 2));
+        }
         if operation == TERMINATION {
             message.put(known::TERMINATION_CAUSE, LOGOUT);
         } else {
@@ -228,10 +238,11 @@ impl Requests for Afs {
         }
         append(message, out);
         let second = session.number;
+        let number = Priorities::number(session.priority, operation, OPERATIONS.len());
         let first = self.held.begin(session);
         Next {
             ticket: Ticket {
-                operation: self.plan.before.len() as u16 + operation,
+                operation: self.plan.before.len() as u16 + number,
                 first,
                 second,
             },
@@ -244,7 +255,7 @@ impl Requests for Afs {
             return Err(Fault::Body("the answer has no pending request".to_owned()));
         };
         let result = result_of(answer);
-        let operation = ticket.operation - self.plan.before.len() as u16;
+        let operation = (ticket.operation - self.plan.before.len() as u16) % OPERATIONS.len() as u16;
         let suffix = format!(";{};rx", ticket.second);
         let id = answer.get(known::SESSION_ID).ok().flatten();
         let mine = id.is_some_and(|id| id.ends_with(&suffix));

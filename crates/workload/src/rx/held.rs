@@ -14,6 +14,8 @@ pub(super) struct Session {
     /// The connection of its AF.
     pub(super) line: u16,
     pub(super) number: u32,
+    /// Position of its priority among those of the plan.
+    pub(super) priority: u8,
     pub(super) ue: Option<Arc<Ue>>,
 }
 
@@ -131,6 +133,7 @@ mod tests {
         Session {
             line: 0,
             number,
+            priority: 0,
             ue: None,
         }
     }

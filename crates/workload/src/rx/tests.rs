@@ -7,6 +7,7 @@ use rand::rngs::SmallRng;
 use settings::{Percent, Period};
 
 use super::*;
+use callmodel::PriorityShare;
 use loadgen::Ticket;
 use loadgen::diameter::{Introduction, Requests, Turn};
 use simulators::diameter::pcf::Pcf;
@@ -17,6 +18,7 @@ fn plan(shares: Shares) -> AfPlan {
         realm: "pcf.example".to_owned(),
         shares,
         most_sessions: 50,
+        priorities: Vec::new(),
         before: vec!["bindingCreate".to_owned()],
         first: 0,
     }
@@ -80,6 +82,56 @@ fn sessions_begin_go_on_and_end() {
     }
     assert_eq!(afs.sessions(), pcf.sessions());
     assert_eq!(afs.operations()[1..], OPERATIONS.map(str::to_owned));
+}
+
+#[test]
+fn all_requests_of_a_session_have_its_priority() {
+    let shares = Shares {
+        initial: 1.0,
+        update: 1.0,
+        termination: 1.0,
+    };
+    let priorities = [2, 24].map(|priority| PriorityShare {
+        priority,
+        weight: 1.0,
+    });
+    let plan = AfPlan {
+        priorities: priorities.into(),
+        ..plan(shares)
+    };
+    let mut afs = Afs::new(plan, Box::new(UePool::default()));
+    let names = afs.operations();
+    let mut pcf = Pcf::new(&DiameterSettings::default());
+    let server = Introduction::new("pcf000.pcf.example", "pcf.example", application::RX);
+    let node = Node {
+        number: 0,
+        introduction: &server,
+    };
+    let introduction = af(0, "ims.example");
+    let turn = || Turn {
+        line: 0,
+        introduction: &introduction,
+    };
+    let (mut random, mut other) = (SmallRng::seed_from_u64(1), SmallRng::seed_from_u64(2));
+    let mut of_sessions = std::collections::HashMap::new();
+    for _ in 0..500 {
+        let (mut out, mut answer) = (Vec::new(), Vec::new());
+        let next = afs.next(&mut random, turn(), &mut out);
+        let request = Message::parse(&out[..]).unwrap();
+        let drmp = request.require(known::DRMP).unwrap();
+        let name = &names[usize::from(next.ticket.operation)];
+        assert!(
+            name.ends_with(&format!(", priority {}", drmp * 2)),
+            "{name}: {drmp}"
+        );
+        let session = request.require(known::SESSION_ID).unwrap().to_owned();
+        assert_eq!(*of_sessions.entry(session).or_insert(drmp), drmp);
+        pcf.answer(node, request, &mut other, &mut answer);
+        afs.judge(&next.ticket, Message::parse(&answer[..]).unwrap())
+            .unwrap();
+    }
+    let all: std::collections::HashSet<_> = of_sessions.values().collect();
+    assert_eq!(all.len(), 2);
 }
 
 #[test]

@@ -19,7 +19,9 @@ pub use self::database::Database;
 pub(crate) use self::database::Servers;
 use self::preload::Plan;
 use super::children::{Guarded, Simulator};
+use super::drill::Drill;
 use super::dsr::await_connections;
+use super::overload::{Overload, Refused, Subject};
 use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
 use ::report::StoreFigures;
@@ -30,6 +32,7 @@ use loadgen::client::Client;
 use loadgen::diameter::{Clients, Peer};
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
+use workload::Priorities;
 use workload::bsf::{BsfWorkload, Numbers, OPERATIONS, PCF_REALM, PCFS, Part, Sessions, Standing, setup};
 use workload::rx::{AfPlan, Afs, Shares, af};
 
@@ -63,6 +66,11 @@ pub fn start(
             return Err(RigError::Settings(
                 "--site-latency puts relays before BSFs that the lab starts; --target names one that runs already"
                     .to_owned(),
+            ));
+        }
+        if model.drill.is_some() {
+            return Err(RigError::Settings(
+                "a drill needs a BSF that the lab has started: not --target".to_owned(),
             ));
         }
         return running_already(model, options, target, &sessions);
@@ -109,6 +117,7 @@ pub fn start(
             figure(plan.sessions as f64 / imported.as_secs_f64())
         ));
     }
+    let drill = drill(model, &sites);
     let admins: Vec<SocketAddr> = sites.iter().map(|site| site.admin).collect();
     let mut probes = match model.sites {
         0 | 1 => Vec::new(),
@@ -129,8 +138,35 @@ pub fn start(
         notes,
         store: Some(store),
         servers,
+        drill,
         ..Rig::new("bsf", address, workloads)
     })
+}
+
+/// A BSF under too much load.
+const SUBJECT: Subject = Subject {
+    name: "BSF",
+    refused: &[
+        Refused {
+            words: "at the service-based interface",
+            metric: "signalbox_bsf_discards_total",
+            labels: &[],
+        },
+        Refused {
+            words: "over Rx",
+            metric: "signalbox_bsf_rx_discards_total",
+            labels: &[],
+        },
+    ],
+};
+
+fn drill(model: &BsfModel, sites: &[Site]) -> Option<Box<dyn Drill>> {
+    let site = sites.first()?;
+    match model.drill? {
+        callmodel::bsf::Drill::Overload => {
+            Some(Box::new(Overload::new(SUBJECT, &model.priorities, site.admin)))
+        }
+    }
 }
 
 fn no_sites() -> RigError {
@@ -158,7 +194,8 @@ fn running_already(
             first: count + thread as u32,
             step: each as u32,
         };
-        let workload = BsfWorkload::new(&model.operations, sessions.clone(), standing, part);
+        let workload = BsfWorkload::new(&model.operations, sessions.clone(), standing, part)
+            .with_priorities(&model.priorities);
         Traffic::from(Box::new(workload))
     });
     Ok(Rig {
@@ -373,7 +410,8 @@ fn traffic(
         };
         let (site, nth) = (thread % sites.len(), thread / sites.len());
         let standing = ending[site].share(nth as u32, each as u32);
-        let workload = BsfWorkload::new(&model.operations, sessions.clone(), standing, part);
+        let workload = BsfWorkload::new(&model.operations, sessions.clone(), standing, part)
+            .with_priorities(&model.priorities);
         Traffic::from(Box::new(workload)).weight(weight)
     });
     Ok(made.chain(afs).collect())
@@ -394,7 +432,8 @@ fn af_traffic(model: &BsfModel, load: &Load, bsf: SocketAddr, first: usize, ues:
             termination: model.rx.str,
         },
         most_sessions: MOST_SESSIONS,
-        before: OPERATIONS.map(str::to_owned).into(),
+        before: Priorities::new(&model.priorities).names(&OPERATIONS),
+        priorities: model.priorities.clone(),
         first,
     };
     let afs = Afs::new(plan, Box::new(ues));

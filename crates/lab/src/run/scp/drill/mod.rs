@@ -3,7 +3,6 @@
 mod kill;
 mod living;
 mod nrf;
-mod overload;
 mod site;
 mod wanted;
 
@@ -12,11 +11,30 @@ use std::net::SocketAddr;
 use super::certificates::Tls;
 use super::network::Network;
 use crate::run::drill::{Drill, Judgement, Outcome};
+use crate::run::overload::{Overload, Refused, Subject};
 use crate::run::rig::{Place, RigError};
 use ::callmodel::scp::{self as callmodel, ScpModel};
 use ::report::Check;
 use loadgen::OperationRecord;
 use report::measure::Metrics;
+
+/// An SCP under too much load.
+const SUBJECT: Subject = Subject {
+    name: "SCP",
+    refused: &[
+        Refused {
+            words: "for overload",
+            metric: REFUSED,
+            labels: &[("reason", "overload")],
+        },
+        Refused {
+            words: "because too many were under way",
+            metric: REFUSED,
+            labels: &[("reason", "inFlight")],
+        },
+    ],
+};
+const REFUSED: &str = "signalbox_scp_refused_total";
 
 /// Drill of an SCP whose metrics are at `admin`, while the load runs. Takes from the network the producers that it will
 /// kill.
@@ -60,7 +78,7 @@ pub(super) fn of(
             let tls = tls.map(|tls| &tls.producers);
             Box::new(site::LoseSite::new(model, place, admin, tls)?)
         }
-        callmodel::Drill::Overload => Box::new(overload::Overload::new(model, admin)),
+        callmodel::Drill::Overload => Box::new(Overload::new(SUBJECT, &model.priorities, admin)),
     }))
 }
 

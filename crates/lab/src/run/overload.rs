@@ -1,15 +1,16 @@
-//! Three times the capacity is offered.
+//! The drill in which three times the capacity is offered, for functions that refuse the least important first.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::sum;
-use crate::run::children::Simulator;
-use crate::run::drill::{Drill, Judgement, Outcome};
-use crate::run::figure;
-use crate::run::rig::RigError;
+use super::children::Simulator;
+use super::drill::{Drill, Judgement, Outcome};
+use super::figure;
+use super::rig::RigError;
+use super::window::Window;
 use ::report::Check;
-use callmodel::scp::ScpModel;
+use callmodel::PriorityShare;
+use loadgen::OperationRecord;
 use report::measure::Metrics;
 
 /// How many times the rate is offered.
@@ -25,10 +26,31 @@ const LATE_TIMES: f64 = 10.0;
 const LATE_MS: f64 = 100.0;
 /// How much more memory than before may be in use: twice as much, and this many bytes.
 const MEMORY: u64 = 64 << 20;
-const REFUSED: &str = "signalbox_scp_refused_total";
+
+/// A function as this drill sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    /// Its name in checks.
+    pub(super) name: &'static str,
+    /// What it counts of requests that it refuses because it has too much to do.
+    pub(super) refused: &'static [Refused],
+}
+
+/// A counter of refused requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused {
+    /// Words for it.
+    pub(super) words: &'static str,
+    /// Its name.
+    pub(super) metric: &'static str,
+    /// Labels of the series that count.
+    pub(super) labels: &'static [(&'static str, &'static str)],
+}
 
 /// The drill.
-pub(in crate::run::scp) struct Overload {
+pub(super) struct Overload {
+    subject: Subject,
+    /// Where its metrics are.
     admin: SocketAddr,
     /// The most important first.
     priorities: Vec<u8>,
@@ -36,11 +58,12 @@ pub(in crate::run::scp) struct Overload {
 }
 
 impl Overload {
-    pub(in crate::run::scp) fn new(model: &ScpModel, admin: SocketAddr) -> Self {
-        let mut priorities: Vec<u8> = model.priorities.iter().map(|one| one.priority).collect();
+    pub(super) fn new(subject: Subject, priorities: &[PriorityShare], admin: SocketAddr) -> Self {
+        let mut priorities: Vec<u8> = priorities.iter().map(|one| one.priority).collect();
         priorities.sort_unstable();
         priorities.dedup();
         Self {
+            subject,
             admin,
             priorities,
             start: None,
@@ -63,18 +86,14 @@ impl Drill for Overload {
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
         let window = outcome.window;
         let reference = outcome.reference.unwrap_or(window);
-        let rate =
-            |window: &crate::run::window::Window| window.record.total().succeeded as f64 / window.seconds();
+        let rate = |window: &Window| window.record.total().succeeded as f64 / window.seconds();
         let (most, goodput) = (rate(reference), rate(window));
         // Share of each priority that was served, the most important first.
         let served: Vec<(u8, f64, f64)> = self
             .priorities
             .iter()
             .map(|priority| {
-                let name = format!(", priority {priority} ");
-                let of = sum(outcome.names, &window.record.operations, |one| {
-                    one.contains(&name)
-                });
+                let of = of_priority(outcome.names, window, *priority);
                 let share = of.succeeded as f64 / (of.offered as f64).max(1.0);
                 (*priority, share, of.succeeded as f64 / window.seconds())
             })
@@ -82,15 +101,12 @@ impl Drill for Overload {
         let in_order = served
             .windows(2)
             .all(|pair| pair[1].1 < SOME || pair[0].1 >= NEARLY_ALL);
-        let p99 = |window: &crate::run::window::Window| {
+        let p99 = |window: &Window| {
             served
                 .iter()
                 .filter(|(_, share, _)| *share >= NEARLY_ALL)
                 .map(|(priority, ..)| {
-                    let name = format!(", priority {priority} ");
-                    let of = sum(outcome.names, &window.record.operations, |one| {
-                        one.contains(&name)
-                    });
+                    let of = of_priority(outcome.names, window, *priority);
                     of.latency.value_at_quantile(0.99) as f64 / 1e3
                 })
                 .fold(0.0, f64::max)
@@ -104,11 +120,20 @@ impl Drill for Overload {
             .collect();
         let end = Metrics::read(self.admin).unwrap_or_default();
         let start = self.start.take().unwrap_or_default();
-        let refused = |reason: &str| {
-            let labels = [("reason", reason)];
-            end.sum(REFUSED, &labels) - start.sum(REFUSED, &labels)
-        };
-        let discarded = refused("overload") + refused("inFlight");
+        let refused: Vec<(&str, f64)> = self
+            .subject
+            .refused
+            .iter()
+            .map(|one| {
+                let of = |metrics: &Metrics| metrics.sum(one.metric, one.labels);
+                (one.words, of(&end) - of(&start))
+            })
+            .collect();
+        let discarded: f64 = refused.iter().map(|(_, count)| count).sum();
+        let refused: Vec<String> = refused
+            .iter()
+            .map(|(words, count)| format!("{} {words}", figure(*count)))
+            .collect();
         let mb = |bytes: u64| figure(bytes as f64 / f64::from(1 << 20));
         let (rss, before) = outcome.rss;
         let checks = vec![
@@ -144,12 +169,8 @@ impl Drill for Overload {
             ),
             Check::new(
                 "what is shed is refused",
-                "the SCP counts requests that it discarded",
-                format!(
-                    "{} for overload, {} because too many were under way",
-                    figure(refused("overload")),
-                    figure(refused("inFlight"))
-                ),
+                format!("the {} counts requests that it discarded", self.subject.name),
+                refused.join(", "),
                 discarded > 0.0,
             ),
             Check::new(
@@ -167,6 +188,42 @@ impl Drill for Overload {
             )],
             spares_bounds: true,
             destinations: None,
+        }
+    }
+}
+
+/// The requests of a priority: those whose names end with it, or go on after a space.
+fn of_priority(names: &[String], window: &Window, priority: u8) -> OperationRecord {
+    let mut total = OperationRecord::default();
+    for (name, record) in names.iter().zip(&window.record.operations) {
+        if has_priority(name, priority) {
+            total.merge(record);
+        }
+    }
+    total
+}
+
+fn has_priority(operation: &str, priority: u8) -> bool {
+    let Some((_, rest)) = operation.split_once(", priority ") else {
+        return false;
+    };
+    rest.split(' ').next() == Some(&priority.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_of_the_priority_that_they_name() {
+        for (name, priority, has) in [
+            ("N7, priority 2 (C)", 2, true),
+            ("bindingCreate, priority 2", 2, true),
+            ("N7, priority 24 (C)", 2, false),
+            ("bindingCreate, priority 24", 2, false),
+            ("bindingCreate", 2, false),
+        ] {
+            assert_eq!(has_priority(name, priority), has, "{name}");
         }
     }
 }
