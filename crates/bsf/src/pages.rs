@@ -31,7 +31,8 @@ telemetry::declare! {
     GAUGES;
     gauge LOAD = "signalbox_bsf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
     gauge BRAKED = "signalbox_bsf_audit_brake" []: "Whether the brake of the audit holds: 1, and bindings stay that the audit would remove.";
-    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication.";
+    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication, alarms.";
+    gauge SCORE_PARTS = "signalbox_bsf_score_part" ["part"]: "What the score is made of, each from 0 to 100: success, load, latency, replication, alarms.";
     gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
     gauge SESSIONS = "signalbox_bsf_rx_sessions" []: "Rx sessions whose path is kept in the store, as far as this instance knows.";
     gauge NOTIFICATIONS = "signalbox_bsf_notifications_pending" []: "Notifications that wait for subscribers.";
@@ -132,6 +133,12 @@ pub(crate) fn observe(registry: &Registry, bsf: &Arc<Bsf>) {
         let seen = Arc::downgrade(bsf);
         registry.observe(gauge, move || seen.upgrade().map_or(0.0, |bsf| read(&bsf)));
     }
+    let seen = Arc::downgrade(bsf);
+    registry.observe_all(&SCORE_PARTS, move || {
+        let parts = seen.upgrade().map(|bsf| bsf.score().parts());
+        let shown = |(part, value): (&str, f64)| (vec![part.to_owned()], value);
+        parts.into_iter().flatten().map(shown).collect()
+    });
 }
 
 /// Serves [`PAGES`].

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use telemetry::alarms::Alarm;
 
-use crate::config::Scoring;
+use crate::config::{AlarmPoints, Scoring};
 
 /// A score and what it is made of: each from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -20,6 +21,8 @@ pub struct Score {
     pub latency: f64,
     /// Replication delay of other sites.
     pub replication: f64,
+    /// Alarms that are active.
+    pub alarms: f64,
 }
 
 /// What has been measured in an interval.
@@ -34,6 +37,8 @@ pub(crate) struct Measured {
     pub(crate) load: u32,
     /// Of the site that is most behind.
     pub(crate) delay: Duration,
+    /// Points that active alarms take together.
+    pub(crate) alarm_points: u32,
 }
 
 /// All of it up to the target, then the less the longer.
@@ -52,11 +57,13 @@ impl Score {
         let load = f64::from(100 - measured.load.min(100));
         let latency = within(settings.latency_target.duration(), mean);
         let replication = within(settings.replication_target.duration(), measured.delay);
+        let alarms = f64::from(100 - measured.alarm_points.min(100));
         let parts = [
             (settings.success, success),
             (settings.load, load),
             (settings.latency, latency),
             (settings.replication, replication),
+            (settings.alarms, alarms),
         ];
         let weights: f64 = parts.iter().map(|(weight, _)| f64::from(*weight)).sum();
         let sum: f64 = parts.iter().map(|(weight, part)| f64::from(*weight) * part).sum();
@@ -66,13 +73,31 @@ impl Score {
             load,
             latency,
             replication,
+            alarms,
         }
     }
+
+    /// The parts, by their names.
+    pub(crate) fn parts(&self) -> [(&'static str, f64); 5] {
+        [
+            ("success", self.success),
+            ("load", self.load),
+            ("latency", self.latency),
+            ("replication", self.replication),
+            ("alarms", self.alarms),
+        ]
+    }
+}
+
+/// Points that alarms take together.
+pub(crate) fn points_of(alarms: &[Alarm], points: &AlarmPoints) -> u32 {
+    alarms.iter().map(|alarm| points.of(alarm.severity)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::{AlarmKind, Alarms, Registry, Severity};
 
     #[test]
     fn what_is_worse_scores_less() {
@@ -86,19 +111,73 @@ mod tests {
             time: Duration::from_secs(4),
             load: 50,
             delay: Duration::from_secs(50),
+            alarm_points: 60,
         };
         let parts = Score::of(&settings, &busy);
         assert_eq!(
             (parts.success, parts.load, parts.latency, parts.replication),
             (50.0, 50.0, 50.0, 10.0)
         );
-        assert!((parts.score - (0.4 * 50.0 + 0.2 * 50.0 + 0.2 * 50.0 + 0.2 * 10.0)).abs() < 1e-9);
+        assert_eq!(parts.alarms, 40.0);
+        let sum = 40.0 * 50.0 + 20.0 * 50.0 + 20.0 * 50.0 + 20.0 * 10.0 + 20.0 * 40.0;
+        assert!((parts.score - sum / 120.0).abs() < 1e-9);
         let only_load = Scoring {
             success: 0,
             latency: 0,
             replication: 0,
+            alarms: 0,
             ..settings.clone()
         };
         assert_eq!(Score::of(&only_load, &busy).score, 50.0);
+    }
+
+    #[test]
+    fn alarms_count_by_their_severity_while_they_are_active() {
+        const LOST: AlarmKind = AlarmKind {
+            number: 1,
+            name: "Lost",
+            severity: Severity::Critical,
+            text: "",
+            advice: "",
+        };
+        let settings = Scoring {
+            success: 0,
+            load: 0,
+            latency: 0,
+            replication: 0,
+            alarm_points: AlarmPoints {
+                critical: 60,
+                major: 30,
+                minor: 5,
+                info: 1,
+            },
+            ..Scoring::default()
+        };
+        let alarms = Alarms::new(&Registry::new());
+        let score = || {
+            let alarm_points = points_of(&alarms.active(), &settings.alarm_points);
+            let measured = Measured {
+                alarm_points,
+                ..Measured::default()
+            };
+            Score::of(&settings, &measured).score
+        };
+        for (severity, instance, expected) in [
+            (Severity::Info, "a", 99.0),
+            (Severity::Minor, "b", 94.0),
+            (Severity::Major, "c", 64.0),
+            (Severity::Critical, "d", 4.0),
+            // Not below 0.
+            (Severity::Critical, "e", 0.0),
+            // An alarm that becomes milder.
+            (Severity::Info, "e", 3.0),
+        ] {
+            alarms.raise_as(&LOST, severity, instance, "");
+            assert_eq!(score(), expected, "{severity} {instance}");
+        }
+        for instance in ["a", "b", "c", "d", "e"] {
+            alarms.clear(&LOST, instance);
+        }
+        assert_eq!(score(), 100.0);
     }
 }

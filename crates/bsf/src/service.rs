@@ -13,7 +13,7 @@ use function::{
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
-use telemetry::Declaration;
+use telemetry::{Alarms, Declaration};
 use tokio::sync::mpsc;
 
 use crate::audit::Auditor;
@@ -27,7 +27,7 @@ use crate::peers::sets::Sets;
 use crate::profile::PROFILE;
 use crate::repository::Repository;
 use crate::rx;
-use crate::score::{Measured, Score};
+use crate::score::{Measured, Score, points_of};
 use crate::shared::Bsf;
 use crate::state::Switches;
 use crate::worker::{Front, Worker};
@@ -152,7 +152,7 @@ impl NetworkFunction for Bsf {
             tokio::task::spawn_local(rx::tidy(repository.clone(), live.clone(), counters.clone()));
         }
         tokio::task::spawn_local(function::sbi::follow_key_sets(live.clone(), client.clone()));
-        tokio::task::spawn_local(keep_score(live.clone(), bsf.clone()));
+        tokio::task::spawn_local(keep_score(live.clone(), bsf.clone(), opening.alarms.clone()));
         let auditor = Auditor::new(
             live.clone(),
             bsf.notices.clone(),
@@ -268,7 +268,7 @@ async fn refresh(repository: Repository) {
 }
 
 /// Updates the score after each interval, until dropped.
-async fn keep_score(live: Arc<Live>, bsf: Arc<Bsf>) {
+async fn keep_score(live: Arc<Live>, bsf: Arc<Bsf>, alarms: Alarms) {
     let mut before = bsf.switches.work();
     loop {
         let settings = live.load().config.scoring.clone();
@@ -285,6 +285,7 @@ async fn keep_score(live: Arc<Live>, bsf: Arc<Bsf>) {
                 .map(|(_, delay)| delay)
                 .max()
                 .unwrap_or_default(),
+            alarm_points: points_of(&alarms.active(), &settings.alarm_points),
         };
         before = now;
         bsf.switches.set_score(Score::of(&settings, &measured));

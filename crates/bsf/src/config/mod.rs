@@ -9,7 +9,7 @@ pub use audit::Audit;
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
-pub use scoring::Scoring;
+pub use scoring::{AlarmPoints, Scoring};
 
 use std::net::SocketAddr;
 
