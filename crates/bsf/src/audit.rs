@@ -16,6 +16,8 @@
 //! The [`Brake`] bounds what goes. Where several sites have a table in common, each audits what it has written itself, and
 //! what no site has audited for twice as long as it should.
 
+mod expiry;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -129,9 +131,11 @@ impl Auditor {
         self.live.load().config.audit.clone()
     }
 
-    /// Audits until dropped. Without NRFs there is nothing to do.
+    /// Audits until dropped. Without NRFs only lifetimes end.
     pub(crate) async fn run(self, changes: mpsc::Receiver<Changed>) {
         if !self.asks {
+            drop(changes);
+            tokio::join!(expiry::run(&self), self.follow_releases());
             return;
         }
         let suspects: RefCell<AHashSet<String>> = RefCell::default();
@@ -141,7 +145,16 @@ impl Auditor {
             self.follow_changes(changes, &suspects, &changed),
             self.walk_suspects(&suspects, &changed),
             self.walk_stale(),
+            expiry::run(&self),
         );
+    }
+
+    /// What was held back is found by the next walk.
+    async fn follow_releases(&self) {
+        loop {
+            self.brake.released.notified().await;
+            self.alarms.clear(&BRAKED, "audit");
+        }
     }
 
     /// Stays subscribed to what changes of PCFs.

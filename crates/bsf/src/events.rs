@@ -109,6 +109,9 @@ telemetry::events! {
     AuditHeldBack = "audit_held_back";
     /// A binding without `pcfId` was removed because nothing has written it for its lifetime.
     AuditExpired = "audit_removed_expired";
+    /// A binding of a PDU session was removed because nothing has written it, nor the audit confirmed it, for
+    /// `bindingLifetime`.
+    BindingExpired = "expired_bindings";
     /// A binding was not removed because the brake of the audit holds.
     AuditBraked = "audit_braked";
     /// A binding was found whose PCF is not registered; it has further chances.

@@ -44,6 +44,7 @@ mod tests {
         let marked = settings::reload::keys::<crate::Config>();
         for key in [
             "audit",
+            "bindingLifetime",
             "clientTls",
             "identity",
             "maxBodySize",

@@ -17,7 +17,7 @@ use function::sbi::config::Interface;
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Faults, Listen, Validate};
+use settings::{ByteSize, Faults, Listen, Period, Validate};
 
 /// Settings of a BSF. Defaults run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +70,11 @@ pub struct Config {
     pub rx: Rx,
     /// Registration at the NRF.
     pub nrf: Nrf,
+    /// How long a binding of a PDU session stays when no PCF writes it and the audit does not confirm it; 0s: for ever. The
+    /// audit confirms a binding, at `audit.walk`, when the NRF says something of its PCF: where it does so the lifetime is at
+    /// least twice `audit.walk.olderThan`. Removals are bounded as those of the audit are.
+    #[schemars(extend("x-reload" = true))]
+    pub binding_lifetime: Period,
     /// Removal of bindings whose PCF is gone.
     #[schemars(extend("x-reload" = true))]
     pub audit: Audit,
@@ -110,6 +115,7 @@ impl Default for Config {
             overload: Overload::default(),
             rx: Rx::default(),
             nrf: Nrf::default(),
+            binding_lifetime: Period::from_secs(0),
             audit: Audit::default(),
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
@@ -141,11 +147,47 @@ impl Validate for Config {
         faults.within("notifications", &self.notifications);
         faults.within("audit", &self.audit);
         faults.within("scoring", &self.scoring);
+        let confirms = self.audit.walk.enabled && !self.nrf.api_roots.is_empty();
+        let least = self.audit.walk.older_than.duration().saturating_mul(2);
+        if confirms && !self.binding_lifetime.is_zero() && self.binding_lifetime.duration() < least {
+            faults.at("bindingLifetime").say(
+                format!(
+                    "is {}, too short for the audit to confirm bindings in time (audit.walk.olderThan)",
+                    self.binding_lifetime
+                ),
+                format!("at least {}", Period(least)),
+            );
+        }
     }
 }
 
 impl function::sbi::config::TokenSettings for Config {
     fn tokens(&self) -> &Tokens {
         &self.tokens
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_leaves_the_audit_time_to_confirm() {
+        let faults_of = |lifetime, nrf: Option<&str>| {
+            let mut config = Config {
+                binding_lifetime: lifetime,
+                ..Config::default()
+            };
+            config.nrf.api_roots = nrf.into_iter().map(str::to_owned).collect();
+            let mut faults = Faults::default();
+            config.validate(&mut faults);
+            faults.into_vec().len()
+        };
+        let nrf = Some("http://nrf.example.org");
+        let (short, long) = (Period::from_secs(86_400), Period::from_secs(2 * 86_400));
+        assert_eq!(faults_of(short, nrf), 1);
+        assert_eq!(faults_of(short, None), 0);
+        assert_eq!(faults_of(long, nrf), 0);
+        assert_eq!(faults_of(Period::from_secs(0), nrf), 0);
     }
 }

@@ -321,3 +321,31 @@ fn of_no_named_pcf_when_nothing_has_written_it_for_its_lifetime() {
         assert!(!holds(&bsf, 1).await && holds(&bsf, 2).await);
     });
 }
+
+/// Without an NRF only a PCF confirms a binding.
+#[test]
+fn of_any_pcf_when_nothing_has_confirmed_it_for_its_lifetime() {
+    local(async {
+        let bsf = start(|config| config.binding_lifetime = Period::from_millis(200));
+        bound(&bsf, 1, WELL, json!({})).await;
+        until(&bsf, Event::BindingExpired, 1).await;
+        assert!(!holds(&bsf, 1).await);
+        assert_eq!(bsf.running.as_ref().unwrap().count(Event::Audited), 0);
+    });
+}
+
+/// A binding of a PCF that the NRF knows is confirmed, one without `pcfId` is not.
+#[test]
+fn not_while_the_audit_confirms_it() {
+    local(async {
+        let (_nrf, address) = nrf_with_well();
+        let bsf = start(|config| {
+            audited(config, address);
+            config.binding_lifetime = Period::from_secs(3);
+        });
+        bound(&bsf, 1, WELL, json!({})).await;
+        bound(&bsf, 2, WELL, json!({"pcfId": null})).await;
+        until(&bsf, Event::BindingExpired, 1).await;
+        assert!(holds(&bsf, 1).await && !holds(&bsf, 2).await);
+    });
+}
