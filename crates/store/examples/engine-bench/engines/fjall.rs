@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::{Engine, Outcome, entries, entries_of, prefix, row};
-use crate::Bytes;
+use super::{CACHE, Engine, Outcome, changed_since, entries, entries_of, is_before, prefix, row};
+use crate::work::Bytes;
 
 pub(super) struct Fjall {
     database: Database,
@@ -15,7 +15,7 @@ pub(super) struct Fjall {
 
 impl Fjall {
     pub(super) fn open(directory: &Path) -> Outcome<Fjall> {
-        let database = Database::builder(directory).cache_size(256 << 20).open()?;
+        let database = Database::builder(directory).cache_size(CACHE as u64).open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(32 << 20);
         let (rows, keys) = (
             database.keyspace("rows", options)?,
@@ -30,8 +30,26 @@ impl Engine for Fjall {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for record in group {
             let entries = entries(record);
-            batch.insert(&self.rows, record.id, row(record, &entries));
+            batch.insert(&self.rows, record.id.as_slice(), row(record, &entries));
             for entry in entries {
+                batch.insert(&self.keys, entry, []);
+            }
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn update(&mut self, group: &[Bytes]) -> Outcome<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for record in group {
+            let before = self.rows.get(&record.id)?;
+            let before = before.filter(|before| is_before(before, record));
+            let before = before.ok_or_else(|| changed_since(record))?;
+            let (old, new) = (entries_of(&before), entries(record));
+            for entry in old.iter().filter(|entry| !new.iter().any(|new| new == *entry)) {
+                batch.remove(&self.keys, *entry);
+            }
+            batch.insert(&self.rows, record.id.as_slice(), row(record, &new));
+            for entry in new.into_iter().filter(|entry| !old.contains(&entry.as_slice())) {
                 batch.insert(&self.keys, entry, []);
             }
         }
@@ -51,14 +69,14 @@ impl Engine for Fjall {
         self.get(&entry[prefix.len()..])
     }
 
-    fn delete(&mut self, group: &[[u8; 16]]) -> Outcome<()> {
+    fn delete(&mut self, group: &[Vec<u8>]) -> Outcome<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for id in group {
             let Some(row) = self.rows.get(id)? else { continue };
             for entry in entries_of(&row) {
                 batch.remove(&self.keys, entry);
             }
-            batch.remove(&self.rows, *id);
+            batch.remove(&self.rows, id.as_slice());
         }
         Ok(batch.commit()?)
     }

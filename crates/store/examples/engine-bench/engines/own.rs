@@ -2,21 +2,20 @@
 
 use std::path::Path;
 
+use settings::ByteSize;
 use store::{Batch, Condition, Config, EmbeddedConfig, Store, Table, TableDef};
 
-use super::{Engine, Outcome};
-use crate::Bytes;
-use crate::binding::Binding;
+use super::{Engine, Outcome, changed_since};
+use crate::work::{Bytes, Work};
 
-pub(super) struct Own {
+pub(super) struct Own<W> {
     runtime: tokio::runtime::Runtime,
     store: Store,
-    table: Table<Binding>,
-    next: u64,
+    table: Table<W>,
 }
 
-impl Own {
-    pub(super) fn open(directory: &Path) -> Outcome<Own> {
+impl<W: Work> Own<W> {
+    pub(super) fn open(directory: &Path) -> Outcome<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -27,16 +26,17 @@ impl Own {
             ..EmbeddedConfig::default()
         };
         let config = Config {
+            // Large values only, as functions do.
+            compress_above: ByteSize(1_024),
             embedded,
             ..Config::default()
         };
-        let store = runtime.block_on(Store::open(&config, &[TableDef::of::<Binding>()]))?;
+        let store = runtime.block_on(Store::open(&config, &[TableDef::of::<W>()]))?;
         let table = store.table()?;
-        Ok(Own {
+        Ok(Self {
             runtime,
             store,
             table,
-            next: 0,
         })
     }
 
@@ -52,31 +52,42 @@ impl Own {
     }
 }
 
-impl Engine for Own {
+impl<W: Work> Engine for Own<W> {
     fn insert(&mut self, group: &[Bytes]) -> Outcome<()> {
-        let batches = group.iter().map(|_| {
+        let batches = group.iter().map(|bytes| {
             let mut batch = Batch::default();
-            batch.insert(&self.table, &Binding::new(self.next));
-            self.next += 1;
+            batch.insert(&self.table, &W::take(bytes));
             batch
         });
         let batches = batches.collect();
         self.commit(batches)
     }
 
+    fn update(&mut self, group: &[Bytes]) -> Outcome<()> {
+        let mut batches = Vec::with_capacity(group.len());
+        for bytes in group {
+            let stored = self.runtime.block_on(self.table.get(&bytes.id))?;
+            let stored = stored.ok_or_else(|| changed_since(bytes))?;
+            let mut batch = Batch::default();
+            batch.put(&self.table, &W::take(bytes), Condition::Version(stored.version));
+            batches.push(batch);
+        }
+        self.commit(batches)
+    }
+
     fn get(&mut self, id: &[u8]) -> Outcome<Option<Vec<u8>>> {
         let found = self.runtime.block_on(self.table.get(id))?;
-        Ok(found.map(|stored| stored.number.to_le_bytes().to_vec()))
+        Ok(found.map(|stored| stored.record.answer()))
     }
 
     fn find(&mut self, index: u8, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         let found = self
             .runtime
             .block_on(self.table.find(store::Index(index), key, 1))?;
-        Ok(found.first().map(|stored| stored.number.to_le_bytes().to_vec()))
+        Ok(found.into_iter().next().map(|stored| stored.record.answer()))
     }
 
-    fn delete(&mut self, group: &[[u8; 16]]) -> Outcome<()> {
+    fn delete(&mut self, group: &[Vec<u8>]) -> Outcome<()> {
         let batches = group.iter().map(|id| {
             let mut batch = Batch::default();
             batch.delete(&self.table, id, Condition::Always);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use redb::{ReadableDatabase as _, TableDefinition};
+use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
-use super::{Engine, Outcome, entries, entries_of, prefix, row};
-use crate::Bytes;
+use super::{CACHE, Engine, Outcome, changed_since, entries, entries_of, is_before, prefix, row};
+use crate::work::Bytes;
 
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
 const KEYS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("keys");
@@ -15,7 +15,7 @@ pub(super) struct Redb(redb::Database);
 impl Redb {
     pub(super) fn open(directory: &Path) -> Outcome<Redb> {
         let database = redb::Database::builder()
-            .set_cache_size(256 << 20)
+            .set_cache_size(CACHE)
             .create(directory.join("redb"))?;
         Ok(Redb(database))
     }
@@ -30,6 +30,27 @@ impl Engine for Redb {
                 let entries = entries(record);
                 rows.insert(&record.id[..], row(record, &entries).as_slice())?;
                 for entry in entries {
+                    keys.insert(entry.as_slice(), ())?;
+                }
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn update(&mut self, group: &[Bytes]) -> Outcome<()> {
+        let transaction = self.0.begin_write()?;
+        {
+            let (mut rows, mut keys) = (transaction.open_table(ROWS)?, transaction.open_table(KEYS)?);
+            for record in group {
+                let before = rows.get(&record.id[..])?.map(|row| row.value().to_vec());
+                let before = before.filter(|before| is_before(before, record));
+                let before = before.ok_or_else(|| changed_since(record))?;
+                let (old, new) = (entries_of(&before), entries(record));
+                for entry in old.iter().filter(|entry| !new.iter().any(|new| new == *entry)) {
+                    keys.remove(*entry)?;
+                }
+                rows.insert(&record.id[..], row(record, &new).as_slice())?;
+                for entry in new.iter().filter(|entry| !old.contains(&entry.as_slice())) {
                     keys.insert(entry.as_slice(), ())?;
                 }
             }
@@ -56,12 +77,12 @@ impl Engine for Redb {
         Ok(rows.get(id)?.map(|row| row.value().to_vec()))
     }
 
-    fn delete(&mut self, group: &[[u8; 16]]) -> Outcome<()> {
+    fn delete(&mut self, group: &[Vec<u8>]) -> Outcome<()> {
         let transaction = self.0.begin_write()?;
         {
             let (mut rows, mut keys) = (transaction.open_table(ROWS)?, transaction.open_table(KEYS)?);
             for id in group {
-                let Some(row) = rows.remove(&id[..])?.map(|row| row.value().to_vec()) else {
+                let Some(row) = rows.remove(id.as_slice())?.map(|row| row.value().to_vec()) else {
                     continue;
                 };
                 for entry in entries_of(&row) {
