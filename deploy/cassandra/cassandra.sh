@@ -4,7 +4,8 @@
 #   cassandra.sh fetch                                          gets Cassandra's jars from Maven Central
 #   cassandra.sh start  [--dir DIR] [--port PORT] [--nodes N]   create what is absent, start, wait until all serve
 #                       [--datacentres D]                       the nodes divided among D datacentres, dc1, dc2 …
-#                       [--tls FOLDER]                          clients use TLS: server.p12 in FOLDER, "changeit"
+#                       [--tls FOLDER]                          clients use TLS: server.p12 in FOLDER, "changeit"; they
+#                                                               must show a certificate where clients.p12 has authorities
 #                       [--password]                            clients log in: "cassandra", password "cassandra"
 #   cassandra.sh status [--dir DIR] …                           state of each node
 #   cassandra.sh kill NODE | restart NODE | stop NODE           one node: SIGKILL, start again, clean stop
@@ -159,8 +160,14 @@ client_encryption_options:
   keystore: $TLS/server.p12
   keystore_password: changeit
   store_type: PKCS12
-  require_client_auth: false
+  require_client_auth: $([ -e "$TLS/clients.p12" ] && echo true || echo false)
 CONF
+    if [ -e "$TLS/clients.p12" ]; then
+      cat >> "$home/conf/cassandra.yaml" <<CONF
+  truststore: $TLS/clients.p12
+  truststore_password: changeit
+CONF
+    fi
   fi
 }
 
@@ -205,7 +212,7 @@ launch() {
     -Djava.io.tmpdir="$home/tmp" -Djna.tmpdir="$home/tmp" -Dcassandra.storagedir="$home/data" -Dcassandra.logdir="$home" \
     -Dlogback.configurationFile="$home/conf/logback.xml" -Dcassandra.config="file://$home/conf/cassandra.yaml" \
     -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=2000 -Dcassandra.superuser_setup_delay_ms=0 \
-    -Dcassandra.consistent.rangemovement=false -Dcassandra.load_ring_state=false -Dcassandra.allow_unsafe_join=true \
+    -Dcassandra.consistent.rangemovement=false -Dcassandra.allow_unsafe_join=true \
     -Dcassandra.available_processors=2 -Dio.netty.eventLoopThreads=2 -Dcassandra.disable_tcactive_openssl=true \
     -cp "$home/conf:$JARS/libs/*" org.apache.cassandra.service.CassandraDaemon \
     </dev/null >>"$home/output.log" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
@@ -280,5 +287,5 @@ case $COMMAND in
   remove)
     for node in $(seq "$NODES"); do if alive "$node"; then signal "$node" KILL; fi; done
     sleep 0.3; rm -rf "$DIR" ;;
-  *) sed -n '2,19p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+  *) sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
 esac

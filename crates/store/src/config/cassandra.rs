@@ -77,8 +77,10 @@ pub enum CassandraConsistency {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum CassandraSerial {
-    /// Those of this site's datacentre. For clusters of one datacentre: with several, each would write also while it is
-    /// cut off from the others, and what it wrote needs a repair of the cluster (`nodetool repair`) to reach them.
+    /// Those of this site's datacentre. With several, each site writes also while it is cut off from the others: of a
+    /// record that two sites have written the later write stays, and a unique key can be held at both. What a site
+    /// wrote meanwhile reaches the others from the hints of its nodes, after more than an hour by a repair of the
+    /// cluster (`nodetool repair`).
     #[default]
     LocalSerial,
     /// Those of all datacentres: conditions hold among sites, and a site without most of all replicas does not write.

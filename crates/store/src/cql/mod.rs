@@ -11,8 +11,9 @@
 //! (`serialConsistency`): all sites with `serial`, those of one datacentre with `localSerial`.
 //!
 //! **Several sites** are datacentres of one cluster. With `serial`, conditions hold among all. With `localSerial`
-//! each site writes also while it is cut off; what it wrote then reaches the other one by a repair of the cluster, not by
-//! itself (`make test-sites` fails). A read takes the record as it is at its own site.
+//! each site writes also while it is cut off; what it wrote then reaches the other one from the hints that its nodes keep,
+//! and the later write of a record stays (`make test-sites`). Hints of index entries live for [`tables::ENTRY_GRACE`]
+//! seconds: after a longer absence the cluster needs a repair. A read takes the record as it is at its own site.
 
 mod client;
 mod core;

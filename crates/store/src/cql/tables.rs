@@ -219,7 +219,7 @@ async fn open_rows(client: &Client, name: String, expiry: Option<&IndexSchema>) 
 
 /// Seconds after which the removal of an entry is forgotten. A removed entry that comes back from a node that has missed
 /// its removal is only a hint that does not hold, so this need not be long, and short keeps scans quick.
-const ENTRY_GRACE: u32 = 3_600;
+pub(super) const ENTRY_GRACE: u32 = 3_600;
 
 async fn open_entries(client: &Client, name: &str, ordered: bool) -> Result<Entries, Error> {
     let name = format!("{name}_{}", if ordered { "order" } else { "entries" });

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use settings::{HostPort, Secret};
 use store::{CassandraConfig, Config, EngineKind};
@@ -14,11 +15,22 @@ pub(crate) struct Cluster {
     nodes: u16,
     datacentres: u16,
     password: bool,
+    tls: Option<PathBuf>,
 }
 
 impl Cluster {
     /// Nodes, divided among datacentres; `None` (and a word) where Java or the jars are absent.
     pub(crate) fn start(nodes: u16, datacentres: u16, password: bool) -> Option<Cluster> {
+        Cluster::begin(nodes, datacentres, password, None)
+    }
+
+    /// A node that has the certificate of `server.p12` in this folder and asks clients for theirs if `clients.p12` is there.
+    #[cfg(feature = "cql-tls")]
+    pub(crate) fn with_tls(folder: &Path) -> Option<Cluster> {
+        Cluster::begin(1, 1, false, Some(folder.to_owned()))
+    }
+
+    fn begin(nodes: u16, datacentres: u16, password: bool, tls: Option<PathBuf>) -> Option<Cluster> {
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
             .nth(2)?
@@ -30,6 +42,7 @@ impl Cluster {
             nodes,
             datacentres,
             password,
+            tls,
         };
         let java = Command::new("java").arg("-version").output();
         if java.is_err() || !cluster.run("fetch", None) {
@@ -53,6 +66,9 @@ impl Cluster {
             .args(["--nodes", &self.nodes.to_string()])
             .args(["--datacentres", &self.datacentres.to_string()])
             .args(self.password.then_some("--password"));
+        if let Some(folder) = &self.tls {
+            script.arg("--tls").arg(folder);
+        }
         let output = script.stdin(Stdio::null()).output().unwrap();
         if !output.status.success() {
             eprintln!(
@@ -62,6 +78,29 @@ impl Cluster {
             );
         }
         output.status.success()
+    }
+
+    /// Waits until a node has on its disk what it keeps for nodes that do not answer: hints, which it makes when a write to
+    /// them has timed out and flushes each second.
+    pub(crate) async fn hints_are_written(&self, node: u16) {
+        let folder = self
+            .directory
+            .path()
+            .join(format!("cluster/node{node}/data/hints"));
+        let bytes = || -> u64 {
+            let files = std::fs::read_dir(&folder).unwrap().flatten();
+            files
+                .map(|file| file.metadata().map_or(0, |metadata| metadata.len()))
+                .sum()
+        };
+        let (mut before, mut same) = (0, 0);
+        // Longer than `write_request_timeout` and `hints_flush_period` of the script together.
+        while same < 8 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let now = bytes();
+            same = if now > 0 && now == before { same + 1 } else { 0 };
+            before = now;
+        }
     }
 
     /// A store on this cluster, for a site in a datacentre.
