@@ -2,6 +2,8 @@
 
 mod audit;
 mod cassandra;
+#[cfg(feature = "cql-tls")]
+mod cassandra_tls;
 mod checkpoint;
 mod clusters;
 mod conflicts;
