@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 /// Faults collected before the walk gives up: enough to mend a body, not enough to be an amplifier.
 pub const MAX_FAULTS: usize = 20;
@@ -102,7 +103,7 @@ impl Shape {
     #[must_use]
     pub fn check(&self, value: &Value) -> Vec<Fault> {
         let mut walk = Walk {
-            pointer: String::new(),
+            place: SmallVec::new(),
             optional: false,
             faults: Vec::new(),
         };
@@ -111,18 +112,26 @@ impl Shape {
     }
 }
 
-struct Walk {
-    pointer: String,
+/// A step to a place in a value.
+#[derive(Clone, Copy)]
+enum Step<'v> {
+    Member(&'v str),
+    Item(usize),
+}
+
+struct Walk<'v> {
+    /// The way to the place: a pointer is made of it only where there is a fault.
+    place: SmallVec<[Step<'v>; 16]>,
     /// Whether the innermost member that is named may be left out.
     optional: bool,
     faults: Vec<Fault>,
 }
 
-impl Walk {
+impl<'v> Walk<'v> {
     fn fault(&mut self, expected: impl Into<Cow<'static, str>>, missing: bool) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(Fault {
-                pointer: self.pointer.clone(),
+                pointer: self.pointer(),
                 expected: expected.into(),
                 missing,
                 optional: self.optional && !missing,
@@ -130,15 +139,25 @@ impl Walk {
         }
     }
 
-    fn below(&mut self, step: impl std::fmt::Display, inner: impl FnOnce(&mut Self)) {
-        let length = self.pointer.len();
-        // Writing to a String cannot fail.
-        let _ = write!(self.pointer, "/{step}");
-        inner(self);
-        self.pointer.truncate(length);
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in &self.place {
+            // Writing to a String cannot fail.
+            let _ = match step {
+                Step::Member(name) => write!(pointer, "/{}", escape(name)),
+                Step::Item(index) => write!(pointer, "/{index}"),
+            };
+        }
+        pointer
     }
 
-    fn check(&mut self, shape: &Shape, value: &Value) {
+    fn below(&mut self, step: Step<'v>, inner: impl FnOnce(&mut Self)) {
+        self.place.push(step);
+        inner(self);
+        self.place.pop();
+    }
+
+    fn check(&mut self, shape: &Shape, value: &'v Value) {
         match shape {
             Shape::Any => {}
             Shape::Of(named) => self.check(named, value),
@@ -185,7 +204,7 @@ impl Walk {
                         if self.faults.len() >= MAX_FAULTS {
                             break;
                         }
-                        self.below(i, |walk| walk.check(items, item));
+                        self.below(Step::Item(i), |walk| walk.check(items, item));
                     }
                 }
             },
@@ -202,7 +221,7 @@ impl Walk {
                         if self.faults.len() >= MAX_FAULTS {
                             break;
                         }
-                        self.below(escape(key), |walk| walk.check(values, item));
+                        self.below(Step::Member(key), |walk| walk.check(values, item));
                     }
                 }
             },
@@ -213,20 +232,20 @@ impl Walk {
         }
     }
 
-    fn object(&mut self, object: &Object, map: &Map<String, Value>) {
+    fn object(&mut self, object: &Object, map: &'v Map<String, Value>) {
         let mut sound = true;
         for member in object.members {
             match map.get(member.name) {
                 Some(value) => {
                     let before = self.faults.len();
                     let outer = std::mem::replace(&mut self.optional, !member.required);
-                    self.below(escape(member.name), |walk| walk.check(&member.shape, value));
+                    self.below(Step::Member(member.name), |walk| walk.check(&member.shape, value));
                     self.optional = outer;
                     sound &= before == self.faults.len();
                 }
                 None if member.required => {
                     sound = false;
-                    self.below(escape(member.name), |walk| {
+                    self.below(Step::Member(member.name), |walk| {
                         walk.fault("expected this member, which is mandatory", true);
                     });
                 }
@@ -242,7 +261,7 @@ impl Walk {
             if name.is_empty() {
                 self.fault(expected, false);
             } else {
-                self.below(escape(name), |walk| walk.fault(expected, missing));
+                self.below(Step::Member(name), |walk| walk.fault(expected, missing));
             }
         }
     }
