@@ -1,6 +1,6 @@
 //! Decisions (TS 29.512 `SmPolicyDecision`): composed of parts, compared with what an SMF has, sent as a change.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -87,8 +87,14 @@ fn removable(section: &str) -> Option<&'static [&'static str]> {
 /// take an entry away from later parts too. Lists come together without repetition; of other members the first counts.
 #[must_use]
 pub fn compose<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Value {
+    Value::Object(compose_objects(parts.into_iter().filter_map(Value::as_object)))
+}
+
+/// As [`compose`], of objects.
+#[must_use]
+pub fn compose_objects<'a>(parts: impl IntoIterator<Item = &'a Map<String, Value>>) -> Map<String, Value> {
     let mut whole = Object::new();
-    for (member, value) in parts.into_iter().filter_map(Value::as_object).flatten() {
+    for (member, value) in parts.into_iter().flatten() {
         match (whole.get_mut(member), value) {
             (Some(Value::Object(entries)), Value::Object(more)) if removable(member).is_some() => {
                 for (id, entry) in more {
@@ -116,7 +122,7 @@ pub fn compose<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Value {
             }
         }
     }
-    Value::Object(whole)
+    whole
 }
 
 /// What an SMF that has `has` is to be sent so that it has `shall`, as an `SmPolicyDecision`; `None`: nothing.

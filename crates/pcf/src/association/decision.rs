@@ -8,15 +8,11 @@ const REMOVABLE: [&str; 3] = ["triggers", "pras", "matchPdus"];
 /// The decision of a policy project with further parts. Removed entries are left out.
 #[must_use]
 pub fn whole<'p>(
-    policy: &Map<String, Value>,
+    policy: &'p Map<String, Value>,
     parts: impl IntoIterator<Item = &'p Value>,
 ) -> Map<String, Value> {
-    let policy = Value::Object(policy.clone());
-    let mut all = vec![&policy];
-    for part in parts {
-        all.push(part);
-    }
-    object(pcc::decision::compose(all))
+    let parts = parts.into_iter().filter_map(Value::as_object);
+    pcc::decision::compose_objects([policy].into_iter().chain(parts))
 }
 
 /// What a consumer that has `before` needs to have `after`: changed entries, null for removed ones.

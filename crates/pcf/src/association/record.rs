@@ -258,8 +258,9 @@ impl Record for Association {
                 key.len()
             ))
         })?;
-        let association: Self =
-            serde_json::from_slice(value).map_err(|error| DecodeError(error.to_string()))?;
+        // Checked once as a whole: `from_slice` checks each text of the document.
+        let text = std::str::from_utf8(value).map_err(|error| DecodeError(error.to_string()))?;
+        let association: Self = serde_json::from_str(text).map_err(|error| DecodeError(error.to_string()))?;
         Ok(Self {
             id: AssociationId(id),
             ..association
