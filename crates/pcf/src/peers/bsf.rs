@@ -33,31 +33,67 @@ pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
     let is_bindable = association.kind == Kind::Sm && !wanted.is_empty();
     let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
     if is_bindable && held.and_then(Value::as_object) != Some(&wanted) {
-        push(worker, Job::Bind(association.id));
+        let known = || Wanted::of(worker, association, wanted);
+        push(worker, Job::Bind(association.id), known);
     }
 }
 
 /// Removes the binding of a session that has ended.
 pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
     if let Some(uri) = uri_of(association) {
-        push(worker, Job::Unbind(uri.to_owned(), trail::mark()));
+        push(worker, Job::Unbind(uri.to_owned(), trail::mark()), || None);
     }
 }
 
-fn push(worker: &Rc<Worker>, job: Job) {
+/// What the BSF shall have of a session.
+struct Wanted {
+    /// Where its binding is, if it has one.
+    uri: Option<String>,
+    /// The members of the binding that follow the session.
+    addresses: Map<String, Value>,
+    /// The whole binding.
+    binding: Value,
+    /// The merge patch of the binding that it has.
+    change: Value,
+    /// The trail that the requests belong to.
+    trail: Option<trail::Mark>,
+}
+
+impl Wanted {
+    /// Also makes the session the one that the present trail is about.
+    fn of(worker: &Worker, association: &Association, addresses: Map<String, Value>) -> Option<Self> {
+        trail::concerns(association);
+        Some(Self {
+            uri: uri_of(association).map(str::to_owned),
+            binding: binding(worker, association, &addresses),
+            change: change_of(association, &addresses),
+            addresses,
+            trail: trail::mark(),
+        })
+    }
+
+    /// Of a session as it is in the store; `None`: it has ended.
+    async fn read(worker: &Worker, id: AssociationId) -> Result<Option<Self>, store::Error> {
+        let stored = worker.repository().get(id).await?;
+        Ok(stored.and_then(|stored| Self::of(worker, &stored.record, addresses(&stored.record))))
+    }
+}
+
+/// Takes a job. One that begins at once has what the caller knows of the session, which need not be read again.
+fn push(worker: &Rc<Worker>, job: Job, known: impl FnOnce() -> Option<Wanted>) {
     let settings = &worker.config().bsf;
     if settings.api_roots.is_empty() && !settings.discover {
         return;
     }
     match worker.bindings().push(job, settings.parallel, settings.queue) {
-        Turn::Now(job) => drop(tokio::task::spawn_local(work(worker.clone(), job))),
+        Turn::Now(job) => drop(tokio::task::spawn_local(work(worker.clone(), job, known()))),
         Turn::Later => {}
         Turn::Dropped => worker.count(Event::BindingDropped),
     }
 }
 
 /// Does a job, and then what is pending.
-async fn work(worker: Rc<Worker>, first: Job) {
+async fn work(worker: Rc<Worker>, first: Job, mut known: Option<Wanted>) {
     let mut next = Some(first);
     while let Some(job) = next {
         let settings = &worker.config().bsf;
@@ -69,9 +105,13 @@ async fn work(worker: Rc<Worker>, first: Job) {
                 tokio::time::sleep(pause).await;
                 pause = pause.saturating_mul(2);
             }
-            done = match &job {
-                Job::Bind(id) => trail::own(worker.activity(), register(&worker, *id)).await,
-                Job::Unbind(uri, mark) => trail::resume(mark.clone(), remove(&worker, uri)).await,
+            done = match (&job, known.take()) {
+                (Job::Bind(id), Some(mut wanted)) => {
+                    let mark = wanted.trail.take();
+                    trail::resume(mark, register(&worker, *id, wanted)).await
+                }
+                (Job::Bind(id), None) => trail::own(worker.activity(), read_and_register(&worker, *id)).await,
+                (Job::Unbind(uri, mark), _) => trail::resume(mark.clone(), remove(&worker, uri)).await,
             };
             if done {
                 break;
@@ -84,44 +124,37 @@ async fn work(worker: Rc<Worker>, first: Job) {
     }
 }
 
-/// Whether the binding of a session is as it shall be. One that the BSF refuses is not tried again.
-async fn register(worker: &Worker, id: AssociationId) -> bool {
-    let association = match worker.repository().get(id).await {
-        Ok(Some(stored)) => stored.record,
+/// As [`register`], of a session as it is in the store.
+async fn read_and_register(worker: &Worker, id: AssociationId) -> bool {
+    match Wanted::read(worker, id).await {
+        Ok(Some(wanted)) => register(worker, id, wanted).await,
         // It has ended meanwhile.
-        Ok(None) => return true,
-        Err(_) => return false,
-    };
-    trail::concerns(&association);
-    let wanted = addresses(&association);
-    let uri = match uri_of(&association) {
-        Some(uri) => {
-            let answer = send(
-                worker,
-                Method::PATCH,
-                Some(uri),
-                &change_of(&association, &wanted),
-            )
-            .await;
-            match answer {
-                Some((status, _)) if status.is_success() => uri.to_owned(),
-                Some((StatusCode::NOT_FOUND, _)) => match create(worker, &association, &wanted).await {
-                    Created::At(uri) => uri,
-                    Created::Refused => return true,
-                    Created::Unanswered => return false,
-                },
-                Some((status, _)) => return refused(worker, status),
-                None => return false,
-            }
-        }
-        None => match create(worker, &association, &wanted).await {
+        Ok(None) => true,
+        Err(_) => false,
+    }
+}
+
+/// Whether the binding of a session is as it shall be. One that the BSF refuses is not tried again.
+async fn register(worker: &Worker, id: AssociationId, wanted: Wanted) -> bool {
+    let uri = match &wanted.uri {
+        Some(uri) => match send(worker, Method::PATCH, Some(uri), &wanted.change).await {
+            Some((status, _)) if status.is_success() => uri.clone(),
+            Some((StatusCode::NOT_FOUND, _)) => match create(worker, &wanted.binding).await {
+                Created::At(uri) => uri,
+                Created::Refused => return true,
+                Created::Unanswered => return false,
+            },
+            Some((status, _)) => return refused(worker, status),
+            None => return false,
+        },
+        None => match create(worker, &wanted.binding).await {
             Created::At(uri) => uri,
             Created::Refused => return true,
             Created::Unanswered => return false,
         },
     };
     worker.count(Event::BindingRegistered);
-    keep(worker, id, uri, &wanted).await
+    keep(worker, id, uri, &wanted.addresses).await
 }
 
 /// Keeps where the binding is with its association; a binding whose session has ended meanwhile is removed.
@@ -149,9 +182,8 @@ enum Created {
     Unanswered,
 }
 
-async fn create(worker: &Worker, association: &Association, wanted: &Map<String, Value>) -> Created {
-    let body = binding(worker, association, wanted);
-    match send(worker, Method::POST, None, &body).await {
+async fn create(worker: &Worker, binding: &Value) -> Created {
+    match send(worker, Method::POST, None, binding).await {
         Some((StatusCode::CREATED, Some(location))) => Created::At(location),
         Some((status, _)) => match refused(worker, status) {
             true => Created::Refused,
