@@ -366,13 +366,13 @@ async fn sites_leave_in_turns(cluster: &Cluster, sites: &[Config; 2], leave: &st
     remove(first, 4).await;
     if leave == "kill" {
         // What its node keeps for the other one in memory alone dies with it, see docs/store.md.
-        cluster.hints_are_written(1).await;
+        hints_are_written(cluster, 1).await;
     }
     assert!(cluster.run(leave, Some(1)) && cluster.run(arrive, Some(2)));
     write(second, &[1, 3], "second").await;
     remove(second, 5).await;
     if leave == "kill" {
-        cluster.hints_are_written(2).await;
+        hints_are_written(cluster, 2).await;
     }
     assert!(cluster.run(arrive, Some(1)));
     for config in sites {
@@ -399,5 +399,28 @@ async fn sites_leave_in_turns(cluster: &Cluster, sites: &[Config; 2], leave: &st
         assert!(store.stats().replication_delay.len() == 1, "{:?}", store.stats());
         drop(sessions);
         store.close().await;
+    }
+}
+
+/// Waits until a node has on its disk what it keeps for nodes that do not answer: hints, which it makes when a write to
+/// them has timed out and flushes each second.
+async fn hints_are_written(cluster: &Cluster, node: u16) {
+    let folder = cluster
+        .directory
+        .path()
+        .join(format!("cluster/node{node}/data/hints"));
+    let bytes = || -> u64 {
+        let files = std::fs::read_dir(&folder).unwrap().flatten();
+        files
+            .map(|file| file.metadata().map_or(0, |metadata| metadata.len()))
+            .sum()
+    };
+    let (mut before, mut same) = (0, 0);
+    // Longer than `write_request_timeout` and `hints_flush_period` of the script together.
+    while same < 8 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = bytes();
+        same = if now > 0 && now == before { same + 1 } else { 0 };
+        before = now;
     }
 }

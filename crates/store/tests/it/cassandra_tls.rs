@@ -62,7 +62,7 @@ async fn nodes_are_trusted_by_authority_and_address_and_clients_by_theirs() {
     if certify(&authority, folder.path(), "127.0.0.1").is_none() {
         return testpeer::skip::missing("openssl");
     }
-    let Some(cluster) = Cluster::with_tls(folder.path()) else {
+    let Some(cluster) = Cluster::begin(1, 1, false, Some(folder.path().to_owned())) else {
         return;
     };
     let file = |name: &str| Some(folder.path().join(name));

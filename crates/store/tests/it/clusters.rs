@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use settings::{HostPort, Secret};
 use store::{CassandraConfig, Config, EngineKind};
@@ -10,7 +9,7 @@ use store::{CassandraConfig, Config, EngineKind};
 /// A cluster; it and its data are gone when this is dropped.
 pub(crate) struct Cluster {
     script: PathBuf,
-    directory: tempfile::TempDir,
+    pub(crate) directory: tempfile::TempDir,
     port: u16,
     nodes: u16,
     datacentres: u16,
@@ -24,13 +23,14 @@ impl Cluster {
         Cluster::begin(nodes, datacentres, password, None)
     }
 
-    /// A node that has the certificate of `server.p12` in this folder and asks clients for theirs if `clients.p12` is there.
-    #[cfg(feature = "cql-tls")]
-    pub(crate) fn with_tls(folder: &Path) -> Option<Cluster> {
-        Cluster::begin(1, 1, false, Some(folder.to_owned()))
-    }
-
-    fn begin(nodes: u16, datacentres: u16, password: bool, tls: Option<PathBuf>) -> Option<Cluster> {
+    /// As [`Cluster::start`]; with `tls` nodes have the certificate of `server.p12` in this folder, and ask clients for theirs if
+    /// `clients.p12` is there.
+    pub(crate) fn begin(
+        nodes: u16,
+        datacentres: u16,
+        password: bool,
+        tls: Option<PathBuf>,
+    ) -> Option<Cluster> {
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
             .nth(2)?
@@ -78,29 +78,6 @@ impl Cluster {
             );
         }
         output.status.success()
-    }
-
-    /// Waits until a node has on its disk what it keeps for nodes that do not answer: hints, which it makes when a write to
-    /// them has timed out and flushes each second.
-    pub(crate) async fn hints_are_written(&self, node: u16) {
-        let folder = self
-            .directory
-            .path()
-            .join(format!("cluster/node{node}/data/hints"));
-        let bytes = || -> u64 {
-            let files = std::fs::read_dir(&folder).unwrap().flatten();
-            files
-                .map(|file| file.metadata().map_or(0, |metadata| metadata.len()))
-                .sum()
-        };
-        let (mut before, mut same) = (0, 0);
-        // Longer than `write_request_timeout` and `hints_flush_period` of the script together.
-        while same < 8 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let now = bytes();
-            same = if now > 0 && now == before { same + 1 } else { 0 };
-            before = now;
-        }
     }
 
     /// A store on this cluster, for a site in a datacentre.
