@@ -61,6 +61,8 @@ pub struct Shedding {
     pub steps: Vec<Step>,
     /// Classes of requests; each gives the same share.
     pub classes: usize,
+    /// Whether each class has a listener of its own, and so a queue of its own.
+    pub apart: bool,
     /// Messages of priority 0 to this are never refused (`sparePriority`).
     pub spare: u8,
     /// The part (0 … 1) of the worker's processor time that requests may take in any case: where something else than
@@ -115,12 +117,12 @@ impl Shedder {
     pub fn new(settings: Shedding, meters: Meters) -> Self {
         let settings = sorted(settings);
         let waiting = settings.waiting.clone();
+        let admission = AdmissionController::new(waiting, settings.classes, Some(settings.spare));
         Self {
-            admission: RefCell::new(AdmissionController::new(
-                waiting,
-                settings.classes,
-                Some(settings.spare),
-            )),
+            admission: RefCell::new(match settings.apart {
+                true => admission.with_queue_of_each_class(),
+                false => admission,
+            }),
             measured: RefCell::new(Measured {
                 cpu: CpuLoad::new(),
                 average: RunningAverage::new(AVERAGED),

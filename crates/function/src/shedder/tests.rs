@@ -23,6 +23,7 @@ fn shedding(steps: Vec<Step>) -> Shedding {
         },
         steps,
         classes: 2,
+        apart: false,
         spare: 4,
         kept: 0.5,
     }

@@ -74,6 +74,7 @@ impl Overload {
             waiting: self.waiting.clone(),
             steps: self.steps(),
             classes: 3,
+            apart: false,
             spare: self.spare_priority,
             kept: Shedding::KEPT,
         }

@@ -59,13 +59,10 @@ pub enum Admission {
 pub struct AdmissionController {
     settings: WaitingTime,
     target: f64,
-    sample: Sample,
-    /// Since when no sample had a request that waited for the target or less.
-    above: Option<Instant>,
-    /// Since when each sample had a request that hardly waited.
-    empty: Option<Instant>,
-    /// Mean waiting time of the last sample, in seconds.
-    waited: f64,
+    /// When the sample began.
+    began: Option<Instant>,
+    /// The queues that requests come from: one of all classes, or one of each.
+    queues: Vec<Queue>,
     /// The least waiting time of samples, averaged, in seconds.
     reported: f64,
     /// Share of the requests that is admitted.
@@ -84,10 +81,21 @@ struct Class {
     imposed: f64,
 }
 
+/// Requests that wait for the same worker in the order in which they came: those of a listener.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    sample: Sample,
+    /// Since when no sample had a request that waited for the target or less.
+    above: Option<Instant>,
+    /// Since when each sample had a request that hardly waited.
+    empty: Option<Instant>,
+    /// Mean waiting time of the last sample, in seconds.
+    waited: f64,
+}
+
 /// Waiting times of a tenth of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
-    began: Option<Instant>,
     count: u32,
     /// In seconds.
     sum: f64,
@@ -108,10 +116,8 @@ impl AdmissionController {
         Self {
             target: settings.target.duration().as_secs_f64(),
             settings,
-            sample: Sample::default(),
-            above: None,
-            empty: None,
-            waited: 0.0,
+            began: None,
+            queues: vec![Queue::default()],
             reported: 0.0,
             share: 1.0,
             floor: LEAST,
@@ -120,12 +126,21 @@ impl AdmissionController {
         }
     }
 
+    /// Has each class come from a queue of its own. The longest queue decides what share is admitted of all classes: another
+    /// one that empties does not say that the worker keeps up, where the worker takes turns with them.
+    #[must_use]
+    pub fn with_queue_of_each_class(mut self) -> Self {
+        self.queues = vec![Queue::default(); self.classes.len().max(1)];
+        self
+    }
+
     /// Changes the settings and keeps the measured state.
     pub fn reconfigure(&mut self, settings: WaitingTime, spare: Option<u8>) {
         self.target = settings.target.duration().as_secs_f64();
         self.settings = settings;
         if self.target <= 0.0 {
-            (self.share, self.above) = (1.0, None);
+            self.share = 1.0;
+            self.queues.fill(Queue::default());
         }
         self.spare(spare);
         self.place(0.0);
@@ -148,12 +163,12 @@ impl AdmissionController {
         class: usize,
         message: &impl Offered,
     ) -> Admission {
-        self.observe(now, waited);
+        self.observe_in(class, now, waited);
         if self.is_late(waited, message) {
             return Admission::Late;
         }
         let refusing = self.share < 1.0;
-        let learning = refusing || self.above.is_some();
+        let learning = refusing || self.is_above();
         let Some(class) = self.classes.get_mut(class) else {
             return Admission::Admitted;
         };
@@ -167,15 +182,25 @@ impl AdmissionController {
         Admission::Admitted
     }
 
-    /// Records the waiting time of a request that is always served.
+    /// Records the waiting time of a request that is always served, from the first queue.
     pub fn observe(&mut self, now: Instant, waited: Duration) {
+        self.observe_in(0, now, waited);
+    }
+
+    /// Whether a queue is longer than the target.
+    fn is_above(&self) -> bool {
+        self.queues.iter().any(|queue| queue.above.is_some())
+    }
+
+    fn observe_in(&mut self, class: usize, now: Instant, waited: Duration) {
         let waited = waited.as_secs_f64();
-        let began = *self.sample.began.get_or_insert(now);
+        let began = *self.began.get_or_insert(now);
         let passed = now.saturating_duration_since(began);
         if passed >= self.settings.interval.duration() / SAMPLES {
             self.close(began, now, passed.as_secs_f64(), waited);
         }
-        let sample = &mut self.sample;
+        let queue = class.min(self.queues.len() - 1);
+        let sample = &mut self.queues[queue].sample;
         sample.least = match sample.count {
             0 => waited,
             _ => sample.least.min(waited),
@@ -197,7 +222,7 @@ impl AdmissionController {
 
     /// Advances the time without a request: an idle worker admits all requests again.
     pub fn tick(&mut self, now: Instant) {
-        let Some(began) = self.sample.began else { return };
+        let Some(began) = self.began else { return };
         let passed = now.saturating_duration_since(began);
         // A busy worker may close a sample late; only a whole interval without requests counts as idle.
         if passed >= self.settings.interval.duration() {
@@ -253,64 +278,80 @@ impl AdmissionController {
 
     /// Ends the sample that began at `began`; the next request has waited for `next` seconds.
     fn close(&mut self, began: Instant, now: Instant, passed: f64, next: f64) {
-        let sample = std::mem::replace(
-            &mut self.sample,
-            Sample {
-                began: Some(now),
-                ..Sample::default()
-            },
-        );
+        self.began = Some(now);
         if self.target <= 0.0 {
+            self.queues.fill(Queue::default());
             return;
         }
         let length = self.settings.interval.duration().as_secs_f64() / f64::from(SAMPLES);
         let before = self.share;
         let mut mixed = 0.0;
-        if sample.count > 0 {
-            let mean = sample.sum / f64::from(sample.count);
-            self.report(sample.least, length);
-            self.above = match sample.least > self.target {
-                true => self.above.or(Some(began)),
-                false => None,
-            };
-            self.empty = match sample.least < self.target / 4.0 {
-                true => self.empty.or(Some(began)),
-                false => None,
-            };
-            let for_an_interval = |since: Option<Instant>| {
-                since.is_some_and(|since| {
-                    now.saturating_duration_since(since) >= self.settings.interval.duration()
-                })
-            };
-            let (standing, empty) = (for_an_interval(self.above), for_an_interval(self.empty));
-            if self.enforced && (standing || self.share < 1.0) {
-                self.follow(mean, length, if empty { EMPTY } else { 1.0 });
-            }
-            self.waited = mean;
+        if self.queues.iter().any(|queue| queue.sample.count > 0) {
+            self.learn(began, now, length);
             mixed += length;
         }
         // Time without requests. While the process paused, a request was pending.
         let idle = passed - length - next;
         if idle >= length {
-            self.above = None;
-            self.waited = 0.0;
+            for queue in &mut self.queues {
+                queue.above = None;
+                queue.waited = 0.0;
+            }
             self.report(0.0, idle);
             self.rise(EMPTY, idle);
             mixed += idle;
         }
         if before < 1.0
             || self.share < 1.0
-            || self.above.is_some()
+            || self.is_above()
             || self.classes.iter().any(|class| class.imposed > 0.0)
         {
             self.place(mixed);
         }
     }
 
-    /// Changes the share by the mean waiting time of a sample; it rises `pace` times as fast as usual.
-    fn follow(&mut self, mean: f64, length: f64, pace: f64) {
+    /// Ends the samples of the queues, of which one at least has requests.
+    fn learn(&mut self, began: Instant, now: Instant, length: f64) {
+        let interval = self.settings.interval.duration();
+        let for_an_interval = |since: Option<Instant>| {
+            since.is_some_and(|since| now.saturating_duration_since(since) >= interval)
+        };
+        let (mut standing, mut empty) = (false, true);
+        // Mean of the longest queue, the one before it, and the least time of any queue's sample.
+        let (mut mean, mut previous, mut least) = (-1.0, 0.0, 0.0_f64);
+        for queue in &mut self.queues {
+            let sample = std::mem::take(&mut queue.sample);
+            if sample.count == 0 {
+                (queue.above, queue.waited) = (None, 0.0);
+                continue;
+            }
+            let of_queue = sample.sum / f64::from(sample.count);
+            queue.above = match sample.least > self.target {
+                true => queue.above.or(Some(began)),
+                false => None,
+            };
+            queue.empty = match sample.least < self.target / 4.0 {
+                true => queue.empty.or(Some(began)),
+                false => None,
+            };
+            standing |= for_an_interval(queue.above);
+            empty &= for_an_interval(queue.empty);
+            least = least.max(sample.least);
+            if of_queue > mean {
+                (mean, previous) = (of_queue, queue.waited);
+            }
+            queue.waited = of_queue;
+        }
+        self.report(least, length);
+        if self.enforced && (standing || self.share < 1.0) {
+            self.follow((previous, mean), length, if empty { EMPTY } else { 1.0 });
+        }
+    }
+
+    /// Changes the share by the mean waiting times of the sample before and of this one; it rises `pace` times as fast as usual.
+    fn follow(&mut self, (before, mean): (f64, f64), length: f64, pace: f64) {
         // A queue cannot grow faster than time passes: a larger difference is a pause of the process, not a trend.
-        let trend = (mean - self.waited).clamp(-2.0 * length, length);
+        let trend = (mean - before).clamp(-2.0 * length, length);
         let off = ((mean - self.target) / self.target).clamp(-1.0, MOST_OFF);
         self.share *= (-TREND * trend).exp();
         if off > 0.0 {

@@ -1,6 +1,8 @@
 //! A worker that is offered more than it can serve.
 
-use overload::{AdmissionController, WaitingTime};
+use std::time::{Duration, Instant};
+
+use overload::{Admission, AdmissionController, WaitingTime};
 
 use crate::queue::{Loop, Outcome, Phase, SHOWN, Worker, run};
 
@@ -231,6 +233,34 @@ fn the_least_important_are_refused_also_when_the_mix_changes() {
             "{number}: the most important are served"
         );
     }
+}
+
+/// A worker with two listeners takes turns with their queues: one that is always empty does not hide the other.
+#[test]
+fn a_queue_that_grows_beside_an_empty_one_is_overload() {
+    let mut apart = AdmissionController::new(narrow(), 2, None).with_queue_of_each_class();
+    let mut as_one = AdmissionController::new(narrow(), 2, None);
+    let mut now = Instant::now();
+    for millis in 0..1_000 {
+        now += Duration::from_millis(1);
+        for controller in [&mut apart, &mut as_one] {
+            controller.admit(now, Duration::from_millis(millis), 0, &24_u8);
+            controller.admit(now, Duration::ZERO, 1, &24_u8);
+        }
+    }
+    assert!(apart.refused_share() > 0.9, "{}", apart.refused_share());
+    assert_eq!(as_one.refused_share(), 0.0, "what one queue says of two");
+    // Both classes give, the least important requests first.
+    let mut refused = |class, priority: u8| {
+        let outcomes = (0..100).map(|_| apart.admit(now, Duration::ZERO, class, &priority));
+        outcomes.filter(|outcome| *outcome == Admission::Refused).count()
+    };
+    assert!(refused(0, 24) > 90 && refused(1, 24) > 90);
+    for _ in 0..20 {
+        now += Duration::from_millis(100);
+        apart.tick(now);
+    }
+    assert_eq!(apart.refused_share(), 0.0, "both queues are empty");
 }
 
 /// A core of its own: what the simulated one is.

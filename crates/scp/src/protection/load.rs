@@ -54,6 +54,7 @@ fn shedding(settings: &Protection) -> Shedding {
         },
         steps: steps.collect(),
         classes: 1,
+        apart: false,
         spare: settings.spare_priority,
         kept: settings.kept_load.fraction(),
     }

@@ -88,6 +88,7 @@ impl Overload {
             waiting: self.waiting.clone(),
             steps: self.levels.iter().map(step).collect(),
             classes: CLASSES,
+            apart: true,
             spare: self.spare_priority,
             kept: Shedding::KEPT,
         }
