@@ -220,7 +220,10 @@ fn instructions_are_counted_under_callgrind() {
         Err(error) => panic!("{error}"),
     };
     let names: Vec<&str> = counts.rows.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(names, ["scp-model-c", "haproxy", "nghttpx", "nrf", "nginx"]);
+    assert_eq!(
+        names,
+        ["scp-model-c", "haproxy", "nghttpx", "nrf", "nginx", "pcf"]
+    );
     for row in &counts.rows {
         assert!(row.instructions_per_request > 1_000.0, "{row:?}");
     }
