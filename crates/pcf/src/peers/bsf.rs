@@ -53,7 +53,7 @@ struct Wanted {
     addresses: Map<String, Value>,
     /// The whole binding.
     binding: Value,
-    /// The merge patch of the binding that it has.
+    /// The merge patch of the binding that it has; null without one.
     change: Value,
     /// The trail that the requests belong to.
     trail: Option<trail::Mark>,
@@ -63,10 +63,14 @@ impl Wanted {
     /// Also makes the session the one that the present trail is about.
     fn of(worker: &Worker, association: &Association, addresses: Map<String, Value>) -> Option<Self> {
         trail::concerns(association);
+        let uri = uri_of(association).map(str::to_owned);
         Some(Self {
-            uri: uri_of(association).map(str::to_owned),
             binding: binding(worker, association, &addresses),
-            change: change_of(association, &addresses),
+            change: match uri {
+                Some(_) => change_of(association, &addresses),
+                None => Value::Null,
+            },
+            uri,
             addresses,
             trail: trail::mark(),
         })
