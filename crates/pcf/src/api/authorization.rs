@@ -163,7 +163,7 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
         "DELETE" => {
             let (rewritten, session) = modify(worker, id, |request| {
                 if let Value::Object(members) = request {
-                    members.shift_remove("evSubsc");
+                    members.remove("evSubsc");
                 }
             })
             .await?;
