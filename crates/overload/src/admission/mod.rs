@@ -89,8 +89,10 @@ struct Queue {
     above: Option<Instant>,
     /// Since when each sample had a request that hardly waited.
     empty: Option<Instant>,
-    /// Mean waiting time of the last sample, in seconds.
+    /// Mean waiting time of the last sample with requests, in seconds.
     waited: f64,
+    /// When that sample ended.
+    seen: Option<Instant>,
 }
 
 /// Waiting times of a tenth of an interval.
@@ -322,9 +324,19 @@ impl AdmissionController {
         for queue in &mut self.queues {
             let sample = std::mem::take(&mut queue.sample);
             if sample.count == 0 {
-                (queue.above, queue.waited) = (None, 0.0);
+                // The worker was busy with another queue. This one may have grown meanwhile, or have ended.
+                if queue.seen.is_none() || for_an_interval(queue.seen) {
+                    *queue = Queue::default();
+                    continue;
+                }
+                standing |= for_an_interval(queue.above);
+                empty &= for_an_interval(queue.empty);
+                if queue.waited > mean {
+                    (mean, previous) = (queue.waited, queue.waited);
+                }
                 continue;
             }
+            queue.seen = Some(now);
             let of_queue = sample.sum / f64::from(sample.count);
             queue.above = match sample.least > self.target {
                 true => queue.above.or(Some(began)),

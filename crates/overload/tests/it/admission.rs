@@ -263,6 +263,26 @@ fn a_queue_that_grows_beside_an_empty_one_is_overload() {
     assert_eq!(apart.refused_share(), 0.0, "both queues are empty");
 }
 
+/// The worker is busy with one listener for some samples, then with the other: no request of a queue comes while it serves the
+/// other one, and both grow.
+#[test]
+fn queues_that_take_turns_of_several_samples_are_overload() {
+    let mut controller = AdmissionController::new(narrow(), 2, None).with_queue_of_each_class();
+    let mut now = Instant::now();
+    for millis in 0..1_000_u64 {
+        now += Duration::from_millis(1);
+        let waited = Duration::from_millis(60 + millis / 10);
+        controller.admit(now, waited, (millis / 40 % 2) as usize, &24_u8);
+    }
+    assert!(controller.refused_share() > 0.9, "{}", controller.refused_share());
+    // One of them has no requests any longer, the other one is served at once.
+    for _ in 0..2_000 {
+        now += Duration::from_millis(1);
+        controller.admit(now, Duration::ZERO, 1, &24_u8);
+    }
+    assert_eq!(controller.refused_share(), 0.0, "nothing waits");
+}
+
 /// A core of its own: what the simulated one is.
 fn narrow() -> WaitingTime {
     WaitingTime {
