@@ -73,6 +73,8 @@ pub struct Limits {
     pub base_rate: u32,
     /// Messages handled for one connection in a turn of its worker; then other connections have theirs.
     pub turn: usize,
+    /// Time after which such a turn ends, checked after each 16 messages.
+    pub turn_time: Duration,
     /// Under load, a turn of the worker begins at most this often, so that each system call carries several messages:
     /// less CPU per message for up to this delay in each direction. A worker is under load when it expects more than
     /// one message in that time, 10,000 per second for 100 µs. Zero for never.
@@ -97,6 +99,7 @@ impl Default for Limits {
             read_stall: Duration::from_secs(20),
             base_rate: 1000,
             turn: 1024,
+            turn_time: Duration::from_micros(500),
             gather: Duration::from_micros(100),
         }
     }

@@ -145,6 +145,7 @@ pub struct Connection<S> {
     /// Since when the queue has not moved, and since when a message is incomplete.
     pub(crate) write_stalled: Cell<Option<Instant>>,
     pub(crate) read_stalled: Cell<Option<Instant>>,
+    pub(crate) unread_since: Cell<Option<Instant>>,
     /// It was accepted and has not yet sent a valid CER.
     pub(crate) in_handshake: Cell<bool>,
     /// Bytes of its pending requests that are kept for another try.
@@ -181,6 +182,7 @@ impl<S> Connection<S> {
             base: Cell::new((None, 0)),
             write_stalled: Cell::new(None),
             read_stalled: Cell::new(None),
+            unread_since: Cell::new(None),
             in_handshake: Cell::new(false),
             kept_bytes: Cell::new(0),
             leaving: Cell::new(None),
@@ -193,6 +195,13 @@ impl<S> Connection<S> {
     #[must_use]
     pub const fn id(&self) -> ConnectionId {
         self.id
+    }
+
+    /// Since when at most the message that was delivered last lay unread, because turns of the connection ended before its
+    /// bytes did; none: it came after the sockets were polled last.
+    #[must_use]
+    pub const fn unread_since(&self) -> Option<Instant> {
+        self.unread_since.get()
     }
 
     /// The peer's address.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::policy::{Scratch, Service};
-use diameter::proto::{Message, known};
+use diameter::proto::known;
 use function::sbi::config::Overload;
 use function::sbi::{Door, State};
 use function::{Admission, Drmp, Seat, Shedder};
@@ -295,11 +295,11 @@ impl Worker {
     }
 
     /// Whether this worker has too much to do for a Diameter request that begins a session, by its priority (DRMP, RFC 7944).
-    pub(crate) fn discards(&self, message: &Message) -> bool {
+    pub(crate) fn discards(&self, request: &diameter::endpoint::Request) -> bool {
         let now = Instant::now();
-        let priority = message.get(known::DRMP).ok().flatten();
+        let priority = request.message.get(known::DRMP).ok().flatten();
         let priority = Drmp(priority.and_then(|priority| u8::try_from(priority).ok()));
-        let waited = self.shedder().waited(now);
+        let waited = self.shedder().waited(now, request.from.unread_since());
         let admission = self.shedder().admit(now, waited, Overload::DIAMETER, &priority);
         if admission == Admission::Admitted {
             return false;

@@ -33,7 +33,9 @@ thread_local! {
 /// Called when the worker is about to ask for events, and to wait if there are none. Returns the present time.
 pub(crate) fn parks() -> Instant {
     let now = Instant::now();
-    let turn = RESUMED.get().map(|resumed| now.saturating_duration_since(resumed));
+    let turn = RESUMED
+        .get()
+        .map(|resumed| now.saturating_duration_since(resumed));
     let is_long = turn.is_some_and(|turn| turn >= LONG_TURN);
     WAIT.set(Some(Wait {
         began: now,

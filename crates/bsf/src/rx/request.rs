@@ -186,7 +186,7 @@ impl Agent {
             (None, Some(path)) if by_af => Step::To(path.pcf.to_string()),
             (None, Some(path)) => Step::To(path.af.to_string()),
             (None, None) if message.command() == command::AA => {
-                let first = self.begins(worker, message, routing);
+                let first = self.begins(worker, from, message, routing);
                 match &first {
                     Step::Find(_) if is_initial(message) => first,
                     // Without an address only a session that exists can be meant; with one, it may be.
@@ -202,7 +202,7 @@ impl Agent {
     }
 
     /// What becomes of an AAR of an unknown session.
-    fn begins(&self, worker: &Worker, message: &MessageMut, routing: &Routing<'_>) -> Step {
+    fn begins(&self, worker: &Worker, from: &Link, message: &MessageMut, routing: &Routing<'_>) -> Step {
         let refuse = |code, why: &'static str| Step::Refuse(Fault::new(code, why));
         if worker.state() != State::Serving {
             return refuse(ResultCode::TOO_BUSY, "this BSF takes no new sessions");
@@ -210,7 +210,7 @@ impl Agent {
         let (now, shedder) = (Instant::now(), worker.shedder());
         let admission = shedder.admit(
             now,
-            shedder.waited(now),
+            shedder.waited(now, from.unread_since()),
             Overload::DIAMETER,
             &Drmp(routing.priority),
         );

@@ -1,8 +1,8 @@
 //! The task of one connection: it reads many messages at once, gives each to the node, and writes the messages queued
 //! meanwhile with one system call.
 //!
-//! A turn of the task reads at most [`READS_PER_TURN`] buffers and delivers at most [`crate::Limits::turn`] messages,
-//! so that one busy peer does not delay the others. Messages for other connections are queued there and wake their
+//! A turn of the task reads at most [`READS_PER_TURN`] buffers and delivers at most [`crate::Limits::turn`] messages for at
+//! most [`crate::Limits::turn_time`], so that one busy peer does not delay the others. Messages for other connections are queued there and wake their
 //! tasks, which run after all tasks that are ready now: so their queues have filled by then, and one call writes all of
 //! it.
 
@@ -10,11 +10,13 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use diameter_proto::frame::{next_frame, wanted};
 use diameter_proto::{CommandFlags, MessageBuilder, MessageMut};
 
+use super::backlog::Backlog;
 use super::{Application, Node, Verdict};
 use crate::connection::{Connection, Ending, count};
 use crate::directory::Handover;
@@ -22,6 +24,8 @@ use crate::transport::Stream;
 
 /// Buffers read in one turn of the task.
 const READS_PER_TURN: usize = 4;
+/// The clock is read again after as many messages.
+const CLOCK: u64 = 16;
 /// Free space below which the buffer is renewed before reading.
 const LEAST_ROOM: usize = 16 * 1024;
 /// Bytes discarded while waiting for the peer to close after us.
@@ -57,6 +61,34 @@ pub(crate) struct Io<A: Application> {
     phase: Phase,
     /// Messages were left in the buffer when the turn ended.
     more: bool,
+    backlog: Backlog,
+}
+
+/// What is left of a turn.
+struct Turn {
+    messages: usize,
+    ends: Instant,
+}
+
+impl Turn {
+    /// One that begins now.
+    fn new<A: Application>(node: &Node<A>) -> Self {
+        let limits = node.limits();
+        Self {
+            messages: limits.turn,
+            ends: node.refresh() + limits.turn_time,
+        }
+    }
+
+    /// Takes a message of it; false: it is over.
+    fn take<A: Application>(&mut self, node: &Node<A>, delivered: u64) -> bool {
+        let is_over = self.messages == 0
+            || delivered > 0 && delivered.is_multiple_of(CLOCK) && node.refresh() >= self.ends;
+        if !is_over {
+            self.messages -= 1;
+        }
+        !is_over
+    }
 }
 
 impl<A: Application> Io<A> {
@@ -73,14 +105,15 @@ impl<A: Application> Io<A> {
             buffer: read,
             phase: Phase::Handshake,
             more: false,
+            backlog: Backlog::default(),
         }
     }
 
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
         // Bytes that another worker had read before it transferred the connection.
-        let mut left = self.node.limits().turn;
-        if let Err(end) = self.contained(|io| io.deliver(&mut left)).unwrap_or_else(Err) {
+        let mut turn = Turn::new(&self.node);
+        if let Err(end) = self.contained(|io| io.deliver(&mut turn)).unwrap_or_else(Err) {
             return self.finish(end);
         }
         let end =
@@ -165,12 +198,12 @@ impl<A: Application> Io<A> {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut left = self.node.limits().turn;
+        let mut turn = Turn::new(&self.node);
         if self.more {
-            self.deliver(&mut left)?;
+            self.deliver(&mut turn)?;
         }
         for _ in 0..READS_PER_TURN {
-            if self.more {
+            if self.more || self.node.now() >= turn.ends {
                 break;
             }
             if self.connection.paused.get()
@@ -181,17 +214,23 @@ impl<A: Application> Io<A> {
             }
             self.make_room();
             match self.stream.poll_read(cx, &mut self.buffer) {
-                Poll::Pending => return Ok(()),
+                Poll::Pending => {
+                    self.backlog.drained();
+                    return Ok(());
+                }
                 Poll::Ready(Ok(0)) => return Err(End::Lost(io::ErrorKind::UnexpectedEof.into())),
                 Poll::Ready(Err(error)) => return Err(End::Lost(error)),
                 Poll::Ready(Ok(read)) => {
                     let figures = self.connection.figures();
                     count(&figures.reads, 1);
                     count(&figures.bytes_in, read as u64);
-                    self.deliver(&mut left)?;
+                    self.deliver(&mut turn)?;
                 }
             }
         }
+        let buffered = self.buffer.len();
+        self.backlog
+            .left(self.node.now(), || buffered + self.stream.unread());
         cx.waker().wake_by_ref();
         Ok(())
     }
@@ -204,21 +243,22 @@ impl<A: Application> Io<A> {
         }
     }
 
-    /// Gives complete messages to the node, up to `left` in this turn.
-    fn deliver(&mut self, left: &mut usize) -> Result<(), End> {
+    /// Gives complete messages to the node, as long as the turn lasts.
+    fn deliver(&mut self, turn: &mut Turn) -> Result<(), End> {
         self.more = false;
         let now = self.node.refresh();
         let max = self.node.limits().message;
         let mut messages = 0;
+        let before = self.buffer.len();
+        self.connection.unread_since.set(self.backlog.since());
         while self.connection.ending.get() == Ending::Open && !self.connection.secure.get() {
-            if *left == 0 {
+            if !turn.take(&self.node, messages) {
                 self.more = true;
                 break;
             }
             match next_frame(&mut self.buffer, max) {
                 Ok(Some(message)) => {
                     messages += 1;
-                    *left -= 1;
                     count(&self.connection.figures().messages_in, 1);
                     if let Verdict::Elsewhere(worker, message) = self.node.received(&self.connection, message)
                     {
@@ -242,6 +282,7 @@ impl<A: Application> Io<A> {
                 }
             }
         }
+        self.backlog.delivered(before - self.buffer.len());
         if messages > 0 {
             self.node.heard(&self.connection, now, messages);
         }

@@ -12,6 +12,7 @@
 
 mod admission;
 mod application;
+mod backlog;
 mod contain;
 mod handshakes;
 mod io;

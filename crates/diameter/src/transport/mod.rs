@@ -5,6 +5,7 @@ pub(crate) mod tls;
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -100,6 +101,17 @@ impl Stream {
             Self::Tls(tls) => tls.poll_handshake(cx),
             _ => Poll::Ready(Ok(())),
         }
+    }
+
+    /// Number of bytes that can be read from the socket now; as far as the system says.
+    pub(crate) fn unread(&self) -> usize {
+        let socket = match self {
+            Self::Tcp(tcp) => tcp.as_fd(),
+            Self::Tls(tls) => tls.as_fd(),
+            Self::Sctp(sctp) => sctp.as_fd(),
+            Self::Changing => return 0,
+        };
+        rustix::io::ioctl_fionread(socket).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Properties of the peer that TLS has shown.

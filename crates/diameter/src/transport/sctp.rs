@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice, Read};
 use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
@@ -27,6 +28,12 @@ const CHUNK: usize = 64 * 1024;
 pub(crate) struct SctpStream {
     socket: AsyncFd<Socket>,
     chunk: Box<[u8]>,
+}
+
+impl AsFd for SctpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
+    }
 }
 
 impl SctpStream {

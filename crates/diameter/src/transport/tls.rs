@@ -2,6 +2,7 @@
 //! (in-band security, RFC 6733 §13.1) and can move to another worker with its session.
 
 use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -21,6 +22,12 @@ pub(crate) struct TlsStream {
     /// Bytes that were read before TLS began.
     early: BytesMut,
     at_end: bool,
+}
+
+impl AsFd for TlsStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tcp.as_fd()
+    }
 }
 
 /// The socket as `rustls` wants to read and write it: blocking calls that say `WouldBlock`.

@@ -120,6 +120,8 @@ pub struct NodeLimits {
     pub base_rate: u32,
     /// Messages that a processor handles for one connection before others have their turn.
     pub turn: usize,
+    /// Time after which such a turn ends, checked after each 16 messages.
+    pub turn_time: Period,
     /// Under load, the least interval at which a processor polls its sockets, so that each system call carries several
     /// messages: where it expects more than one message in that time, 10,000 per second for 100us. A longer interval
     /// saves processor time at lower rates, and adds up to its length to the latency of each direction. 0s: no
@@ -149,6 +151,7 @@ impl Default for NodeLimits {
             read_stall: Period(driver.read_stall),
             base_rate: driver.base_rate,
             turn: driver.turn,
+            turn_time: Period(driver.turn_time),
             gather: Period(driver.gather),
             handover: 65_536,
         }
@@ -185,6 +188,7 @@ impl NodeLimits {
             read_stall: self.read_stall.duration(),
             base_rate: self.base_rate,
             turn: self.turn,
+            turn_time: self.turn_time.duration(),
             gather: self.gather.duration(),
             ..diameter::Limits::default()
         }

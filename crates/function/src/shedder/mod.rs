@@ -168,10 +168,11 @@ impl Shedder {
     }
 
     /// Upper bound of the time that the request which the worker begins with now was queued, where its listener does
-    /// not measure it.
+    /// not measure it. `unread`: since when it lay unread in its connection, if turns of that have ended before its bytes did.
     #[must_use]
-    pub fn waited(&self, now: Instant) -> Duration {
-        self.lag.waited(now, worker::woke_at())
+    pub fn waited(&self, now: Instant, unread: Option<Instant>) -> Duration {
+        let in_socket = unread.map_or(Duration::ZERO, |unread| now.saturating_duration_since(unread));
+        self.lag.waited(now, worker::woke_at()).max(in_socket)
     }
 
     /// Admits or refuses a request of this class that was queued for this time.

@@ -142,7 +142,7 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> MessageMut {
     // A session that has begun is served: to refuse what it asks for now would leave it half done.
     let unserved = unserved.or_else(|| looped(request, &worker.config().diameter.host));
     let unserved = unserved.or_else(|| {
-        let discarded = begins && worker.discards(&request.message);
+        let discarded = begins && worker.discards(request);
         discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))
     });
     if let Some(fault) = unserved {
