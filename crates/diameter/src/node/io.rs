@@ -203,7 +203,7 @@ impl<A: Application> Io<A> {
             self.deliver(&mut turn)?;
         }
         for _ in 0..READS_PER_TURN {
-            if self.more || self.node.now() >= turn.ends {
+            if self.more {
                 break;
             }
             if self.connection.paused.get()
@@ -226,6 +226,9 @@ impl<A: Application> Io<A> {
                     count(&figures.bytes_in, read as u64);
                     self.deliver(&mut turn)?;
                 }
+            }
+            if self.node.now() >= turn.ends {
+                break;
             }
         }
         let buffered = self.buffer.len();

@@ -354,12 +354,22 @@ fn late_answers_to_abandoned_requests_do_not_count_as_a_flood() {
 
 #[test]
 fn one_busy_peer_leaves_turns_to_the_others() {
+    let by_number = Limits {
+        turn: 8,
+        ..Limits::default()
+    };
+    let by_time = Limits {
+        turn_time: Duration::ZERO,
+        ..Limits::default()
+    };
+    for limits in [by_number, by_time] {
+        leaves_turns_to_the_others(limits);
+    }
+}
+
+fn leaves_turns_to_the_others(limits: Limits) {
     run(async {
-        let limits = Limits {
-            turn: 8,
-            ..Limits::default()
-        };
-        let (_server, address) = server(limits);
+        let (server, address) = server(limits);
         let mut good = Peer::connect(address).await;
         good.capabilities("good.example", S6A).await;
         let mut busy = Peer::connect(address).await;
@@ -372,7 +382,14 @@ fn one_busy_peer_leaves_turns_to_the_others() {
             busy.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
                 .await;
         }
+        let unread = &server.service().unread;
+        assert!(unread.get() > 400, "{} lay unread", unread.get());
+        unread.set(0);
         assert_served(&mut good).await;
+        busy.send(ulr("busy.example", "1").as_bytes()).await;
+        busy.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+        assert_eq!(unread.get(), 0, "all was read");
     });
 }
 

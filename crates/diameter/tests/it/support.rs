@@ -1,6 +1,6 @@
 //! Nodes for tests: an HSS that answers, an MME that sends requests, a relay between them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub(crate) struct Hss {
     pub(crate) seen: RefCell<Vec<(String, bool)>>,
     /// Requests with this User-Name are never answered.
     pub(crate) ignore: Option<&'static str>,
+    /// Requests that lay unread after a turn of their connection had ended.
+    pub(crate) unread: Cell<usize>,
 }
 
 impl Service for Hss {
@@ -62,6 +64,9 @@ impl Service for Hss {
             .flags()
             .contains(diameter::proto::CommandFlags::RETRANSMITTED);
         self.seen.borrow_mut().push((user.clone(), again));
+        if request.from.unread_since().is_some() {
+            self.unread.set(self.unread.get() + 1);
+        }
         if self.ignore == Some(&user) {
             std::future::pending::<()>().await;
         }
