@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ahash::AHashMap;
+
 use crate::activity::trail::Mark;
 use crate::association::AssociationId;
 
@@ -24,31 +26,66 @@ pub(crate) enum Turn {
     Now(Job),
     /// It is pending.
     Later,
+    /// Another job of the session is pending, or in flight and followed by this one.
+    Joined,
     /// There is no room.
     Dropped,
 }
 
-/// The jobs of a worker.
+/// How far the registration of a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Pending,
+    InFlight,
+    /// It is in flight, and the session has changed since.
+    Overtaken,
+}
+
+/// The jobs of a worker. Registrations of one session follow one another: two at a time would create two bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     pending: RefCell<VecDeque<Job>>,
     in_flight: Cell<usize>,
+    /// Sessions with a registration that is pending or in flight; bounded as those are.
+    sessions: RefCell<AHashMap<AssociationId, Stage>>,
     discovered: RefCell<Option<(Instant, Rc<[String]>)>>,
 }
 
 impl Bindings {
     /// Takes a job.
     pub(crate) fn push(&self, job: Job, parallel: usize, queue: usize) -> Turn {
+        if let Job::Bind(id) = job
+            && self.sessions.borrow().contains_key(&id)
+        {
+            self.again(id);
+            return Turn::Joined;
+        }
         if self.in_flight.get() < parallel {
             self.in_flight.set(self.in_flight.get() + 1);
+            self.enters(&job, Stage::InFlight);
             return Turn::Now(job);
         }
         let mut pending = self.pending.borrow_mut();
         if pending.len() >= queue {
             return Turn::Dropped;
         }
+        self.enters(&job, Stage::Pending);
         pending.push_back(job);
         Turn::Later
+    }
+
+    /// The registration of a session that is in flight shall be followed by another.
+    pub(crate) fn again(&self, id: AssociationId) {
+        let mut sessions = self.sessions.borrow_mut();
+        if let Some(stage) = sessions.get_mut(&id).filter(|stage| **stage == Stage::InFlight) {
+            *stage = Stage::Overtaken;
+        }
+    }
+
+    fn enters(&self, job: &Job, stage: Stage) {
+        if let Job::Bind(id) = job {
+            self.sessions.borrow_mut().insert(*id, stage);
+        }
     }
 
     /// API roots of BSFs that were discovered less than this time ago.
@@ -64,10 +101,18 @@ impl Bindings {
     }
 
     /// A job is done: the next one that takes its place.
-    pub(crate) fn done(&self) -> Option<Job> {
-        let next = self.pending.borrow_mut().pop_front();
-        if next.is_none() {
-            self.in_flight.set(self.in_flight.get().saturating_sub(1));
+    pub(crate) fn done(&self, job: Job) -> Option<Job> {
+        let stage = match &job {
+            Job::Bind(id) => self.sessions.borrow_mut().remove(id),
+            Job::Unbind(..) => None,
+        };
+        let next = match stage {
+            Some(Stage::Overtaken) => Some(job),
+            _ => self.pending.borrow_mut().pop_front(),
+        };
+        match &next {
+            Some(next) => self.enters(next, Stage::InFlight),
+            None => self.in_flight.set(self.in_flight.get().saturating_sub(1)),
         }
         next
     }
@@ -84,10 +129,29 @@ mod tests {
         assert_eq!(bindings.push(job(1), 1, 1), Turn::Now(job(1)));
         assert_eq!(bindings.push(job(2), 1, 1), Turn::Later);
         assert_eq!(bindings.push(job(3), 1, 1), Turn::Dropped);
-        assert_eq!(bindings.done(), Some(job(2)));
+        assert_eq!(bindings.done(job(1)), Some(job(2)));
         assert_eq!(bindings.push(job(4), 1, 1), Turn::Later);
-        assert_eq!(bindings.done(), Some(job(4)));
-        assert_eq!(bindings.done(), None);
+        assert_eq!(bindings.done(job(2)), Some(job(4)));
+        assert_eq!(bindings.done(job(4)), None);
         assert_eq!(bindings.push(job(5), 1, 1), Turn::Now(job(5)));
+    }
+
+    #[test]
+    fn registrations_of_one_session_follow_one_another() {
+        let bindings = Bindings::default();
+        let job = |number: u8| Job::Bind(AssociationId([number; 16]));
+        assert_eq!(bindings.push(job(1), 2, 9), Turn::Now(job(1)));
+        assert_eq!(bindings.push(job(1), 2, 9), Turn::Joined);
+        assert_eq!(bindings.push(job(1), 2, 9), Turn::Joined);
+        assert_eq!(bindings.push(job(2), 2, 9), Turn::Now(job(2)));
+        assert_eq!(bindings.push(job(3), 2, 9), Turn::Later);
+        assert_eq!(bindings.push(job(3), 2, 9), Turn::Joined);
+        // What has joined one in flight follows it once, what has joined one that was pending is done with it.
+        assert_eq!(bindings.done(job(1)), Some(job(1)));
+        assert_eq!(bindings.done(job(1)), Some(job(3)));
+        assert_eq!(bindings.done(job(2)), None);
+        assert_eq!(bindings.done(job(3)), None);
+        assert!(bindings.sessions.borrow().is_empty());
+        assert_eq!(bindings.in_flight.get(), 0);
     }
 }

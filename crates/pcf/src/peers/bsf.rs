@@ -2,7 +2,8 @@
 //! changed with its addresses, removed after it has ended.
 //!
 //! Each worker registers the sessions that it creates. What is in flight and what is pending is bounded; a session never
-//! waits for its binding.
+//! waits for its binding. It has one binding: registrations of one session follow one another at a worker, and of two
+//! that two workers have made the one stays that is kept first.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -30,11 +31,18 @@ const ADDRESSES: &str = "addresses";
 /// Registers a session, or changes its binding after its addresses have changed.
 pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
     let wanted = addresses(association);
-    let is_bindable = association.kind == Kind::Sm && !wanted.is_empty();
-    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
-    if is_bindable && held.and_then(Value::as_object) != Some(&wanted) {
+    if association.kind == Kind::Sm && !is_bound(association, &wanted) {
         let known = || Wanted::of(worker, association, wanted);
         push(worker, Job::Bind(association.id), known);
+    }
+}
+
+/// Whether the binding of a session has these addresses already; one without addresses has no binding.
+fn is_bound(association: &Association, wanted: &Map<String, Value>) -> bool {
+    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
+    match held.and_then(Value::as_object) {
+        Some(held) => held == wanted,
+        None => wanted.is_empty(),
     }
 }
 
@@ -76,10 +84,16 @@ impl Wanted {
         })
     }
 
-    /// Of a session as it is in the store; `None`: it has ended.
+    /// Of a session as it is in the store; `None`: it has ended, or its binding is as it shall be.
     async fn read(worker: &Worker, id: AssociationId) -> Result<Option<Self>, store::Error> {
-        let stored = worker.repository().get(id).await?;
-        Ok(stored.and_then(|stored| Self::of(worker, &stored.record, addresses(&stored.record))))
+        let stored = worker.repository().get(id).await?.map(|stored| stored.record);
+        Ok(stored.and_then(|association| {
+            let wanted = addresses(&association);
+            match is_bound(&association, &wanted) {
+                true => None,
+                false => Self::of(worker, &association, wanted),
+            }
+        }))
     }
 }
 
@@ -91,7 +105,7 @@ fn push(worker: &Rc<Worker>, job: Job, known: impl FnOnce() -> Option<Wanted>) {
     }
     match worker.bindings().push(job, settings.parallel, settings.queue) {
         Turn::Now(job) => drop(tokio::task::spawn_local(work(worker.clone(), job, known()))),
-        Turn::Later => {}
+        Turn::Later | Turn::Joined => {}
         Turn::Dropped => worker.count(Event::BindingDropped),
     }
 }
@@ -124,23 +138,28 @@ async fn work(worker: Rc<Worker>, first: Job, mut known: Option<Wanted>) {
         if !done {
             worker.count(Event::BindingFailed);
         }
-        next = worker.bindings().done();
+        next = worker.bindings().done(job);
     }
 }
 
 /// As [`register`], of a session as it is in the store.
-async fn read_and_register(worker: &Worker, id: AssociationId) -> bool {
+async fn read_and_register(worker: &Rc<Worker>, id: AssociationId) -> bool {
     match Wanted::read(worker, id).await {
         Ok(Some(wanted)) => register(worker, id, wanted).await,
-        // It has ended meanwhile.
         Ok(None) => true,
         Err(_) => false,
     }
 }
 
 /// Whether the binding of a session is as it shall be. One that the BSF refuses is not tried again.
-async fn register(worker: &Worker, id: AssociationId, wanted: Wanted) -> bool {
+async fn register(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted) -> bool {
     let uri = match &wanted.uri {
+        // A session without an address (TS 29.521 §4.2.3.2).
+        Some(uri) if wanted.addresses.is_empty() => match remove(worker, uri).await {
+            true => return keep(worker, id, wanted, None).await,
+            false => return false,
+        },
+        None if wanted.addresses.is_empty() => return true,
         Some(uri) => match send(worker, Method::PATCH, Some(uri), &wanted.change).await {
             Some((status, _)) if status.is_success() => uri.clone(),
             Some((StatusCode::NOT_FOUND, _)) => match create(worker, &wanted.binding).await {
@@ -158,25 +177,44 @@ async fn register(worker: &Worker, id: AssociationId, wanted: Wanted) -> bool {
         },
     };
     worker.count(Event::BindingRegistered);
-    keep(worker, id, uri, &wanted.addresses).await
+    keep(worker, id, wanted, Some(uri)).await
 }
 
-/// Keeps where the binding is with its association; a binding whose session has ended meanwhile is removed.
-async fn keep(worker: &Worker, id: AssociationId, uri: String, wanted: &Map<String, Value>) -> bool {
-    let room = json!({BINDING: uri, ADDRESSES: wanted});
+/// Keeps where the binding is with its association; none: it has no more. A binding whose session has ended meanwhile, or
+/// has got another binding, is removed; what has changed of the session since is registered next.
+async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted, uri: Option<String>) -> bool {
+    let (from, addresses_kept) = (wanted.uri, wanted.addresses);
+    let room = uri
+        .as_ref()
+        .map(|uri| json!({BINDING: uri, ADDRESSES: addresses_kept}));
     let kept = change::rewrite(worker, id, async |association| {
-        association.rooms.insert("bsf".to_owned(), room.clone());
-        Ok::<_, ()>(())
+        let held = uri_of(association);
+        if held != from.as_deref() && held != uri.as_deref() {
+            return Ok::<_, ()>(false);
+        }
+        match &room {
+            Some(room) => drop(association.rooms.insert("bsf".to_owned(), room.clone())),
+            None => drop(association.rooms.remove("bsf")),
+        }
+        Ok(true)
     });
-    match kept.await {
-        Ok(Some(_)) => true,
-        Ok(None) => remove(worker, &uri).await,
-        Err(ChangeFault::Refused(())) => true,
+    let (is_kept, done) = match kept.await {
+        Ok(Some(kept)) => {
+            if !kept.answer || addresses(&kept.after) != addresses_kept {
+                worker.bindings().again(id);
+            }
+            (kept.answer, true)
+        }
+        Ok(None) | Err(ChangeFault::Refused(())) => (false, true),
         Err(error) => {
             tracing::warn!(%id, ?error, "failed to keep where the binding of a session is");
-            false
+            (false, false)
         }
+    };
+    if let Some(uri) = uri.filter(|uri| !is_kept && Some(uri) != from.as_ref()) {
+        push(worker, Job::Unbind(uri, trail::mark()), || None);
     }
+    done
 }
 
 /// What came of a registration.

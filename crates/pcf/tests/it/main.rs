@@ -13,6 +13,7 @@ mod hostile;
 mod import;
 mod judge;
 mod ldap;
+mod one_binding;
 mod pages;
 mod pds;
 mod peer_tokens;

@@ -1,0 +1,198 @@
+//! One binding for a session, whatever happens while the BSF takes its time, and none after its end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use sbi::Response;
+use sbi::problem::Problem;
+use serde_json::{Value, json};
+use testpeer::sbi::{Seen, Server, no_content};
+
+use crate::support::{Pcf, SM_POLICIES, client, context, judged, local, path_of, request, start};
+
+const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
+
+/// A BSF that has bindings.
+#[derive(Default)]
+struct Bsf {
+    bindings: RefCell<BTreeMap<String, Value>>,
+    created: Cell<u32>,
+    /// Removals that it answers 503 yet.
+    fails: Cell<u32>,
+}
+
+impl Bsf {
+    fn start() -> (Server, Rc<Self>) {
+        let own = Rc::new(Self::default());
+        let state = own.clone();
+        (Server::start(move |seen| state.answer(seen)), own)
+    }
+
+    fn answer(&self, seen: &Seen) -> Response {
+        let path = seen.uri().path().to_owned();
+        let mut bindings = self.bindings.borrow_mut();
+        match seen.method.as_str() {
+            "POST" => {
+                self.created.set(self.created.get() + 1);
+                let path = format!("{BINDINGS}/{}", self.created.get());
+                let location = sbi::Value::new(path.as_bytes()).unwrap();
+                let answer = sbi::json::response(StatusCode::CREATED, &seen.json());
+                let answer = answer.with(sbi::name::LOCATION, location);
+                bindings.insert(path, seen.json());
+                answer
+            }
+            _ if !bindings.contains_key(&path) => Problem::of_status(StatusCode::NOT_FOUND).into_response(),
+            "PATCH" => {
+                let binding = bindings.get_mut(&path).unwrap();
+                pcc::media::merge(binding, &seen.json());
+                sbi::json::response(StatusCode::OK, binding)
+            }
+            _ if self.fails.get() > 0 => {
+                self.fails.set(self.fails.get() - 1);
+                Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+            }
+            _ => {
+                bindings.remove(&path);
+                no_content()
+            }
+        }
+    }
+
+    /// Addresses of its bindings.
+    fn held(&self) -> Vec<[Value; 3]> {
+        let members = ["ipv4Addr", "ipv6Prefix", "addIpv6Prefixes"];
+        let bindings = self.bindings.borrow();
+        let bindings = bindings.values();
+        bindings
+            .map(|binding| members.map(|name| binding[name].clone()))
+            .collect()
+    }
+}
+
+fn pcf(server: &Server, workers: usize) -> Pcf {
+    let root = server.root();
+    start(|config| {
+        config.workers = workers;
+        config.bsf.api_roots = vec![root];
+        config.bsf.timeout = settings::Period::from_secs(60);
+        config.bsf.retry_pause = settings::Period::from_millis(5);
+    })
+}
+
+async fn until(what: impl Fn() -> bool) {
+    while !what() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn addresses_that_change_during_a_registration_leave_one_binding() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let pcf = pcf(&server, 1);
+        server.holds();
+        let path = pcf.session(&json!({})).await;
+        let update = format!("{path}/update");
+        until(|| server.count() > 0).await;
+        for change in [
+            json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "relIpv4Address": "10.0.0.1"}),
+            json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "addIpv6AddrPrefixes": "2001:db8:2::/64"}),
+        ] {
+            assert_eq!(pcf.post(&update, &change).await.status, StatusCode::OK);
+        }
+        server.releases();
+        let wanted = [
+            Value::Null,
+            json!("2001:db8:1:2::/64"),
+            json!(["2001:db8:2::/64"]),
+        ];
+        until(|| bsf.held().contains(&wanted)).await;
+        assert_eq!(bsf.held(), std::slice::from_ref(&wanted));
+
+        // And back again, while the change of the binding is in flight.
+        server.holds();
+        let seen = server.count();
+        let other = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "ipv4Address": "10.0.0.2"});
+        pcf.post(&update, &other).await;
+        until(|| server.count() > seen).await;
+        let back = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "relIpv4Address": "10.0.0.2"});
+        pcf.post(&update, &back).await;
+        server.releases();
+        until(|| server.count() == seen + 2).await;
+        until(|| bsf.held() == [wanted.clone()]).await;
+
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| bsf.held().is_empty()).await;
+        assert_eq!(bsf.created.get(), 1);
+    });
+}
+
+#[test]
+fn workers_that_register_the_same_session_leave_one_binding() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let pcf = pcf(&server, 2);
+        server.holds();
+        let path = pcf.session(&json!({"ipv6AddressPrefix": null})).await;
+        until(|| server.count() > 0).await;
+        // Each has a connection of its own: both workers get some.
+        for number in 2..18 {
+            let body =
+                json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "ipv4Address": format!("10.0.0.{number}")});
+            let update = request(
+                Method::POST,
+                &format!("{path}/update"),
+                "application/json",
+                body.to_string(),
+            );
+            assert_eq!(
+                judged(&client(), &pcf.origin, update).await.status,
+                StatusCode::OK
+            );
+        }
+        server.releases();
+        let wanted = [json!("10.0.0.17"), Value::Null, Value::Null];
+        until(|| bsf.held() == [wanted.clone()]).await;
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| bsf.held().is_empty()).await;
+    });
+}
+
+#[test]
+fn a_session_that_ends_during_its_registration_leaves_no_binding() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let pcf = pcf(&server, 1);
+        server.holds();
+        bsf.fails.set(2);
+        let path = pcf.session(&json!({})).await;
+        until(|| server.count() > 0).await;
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        server.releases();
+        until(|| bsf.created.get() == 1 && bsf.held().is_empty()).await;
+    });
+}
+
+#[test]
+fn a_session_without_an_address_has_no_binding_until_it_gets_one() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let pcf = pcf(&server, 1);
+        let body = context(&json!({"ipv6AddressPrefix": null}));
+        let path = path_of(&pcf.post(SM_POLICIES, &body).await);
+        until(|| bsf.held().len() == 1).await;
+        let update = format!("{path}/update");
+        let released = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "relIpv4Address": "10.0.0.1"});
+        pcf.post(&update, &released).await;
+        until(|| bsf.held().is_empty()).await;
+        let allocated = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "ipv4Address": "10.0.0.2"});
+        pcf.post(&update, &allocated).await;
+        until(|| bsf.held() == [[json!("10.0.0.2"), Value::Null, Value::Null]]).await;
+        assert_eq!(bsf.created.get(), 2);
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| bsf.held().is_empty()).await;
+    });
+}
