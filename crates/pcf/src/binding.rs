@@ -27,18 +27,33 @@ impl From<store::Error> for Unbound {
     }
 }
 
+/// The members of a request that have an address of the UE.
+const ADDRESSES: [&str; 3] = ["ueIpv4", "ueIpv6", "ueMac"];
+
 /// The association that `AppSessionContextReqData` is about: by the address of the UE, and where several have it by DNN,
 /// slice and subscriber, of those the newest.
 pub(crate) async fn bind(worker: &Worker, request: &Value) -> Result<AssociationId, Unbound> {
+    find(worker, request).await.map(|association| association.id)
+}
+
+/// As [`bind`], the association itself; a request without an address (P-CSCF restoration over Rx) finds it by the subscriber.
+pub(crate) async fn find(worker: &Worker, request: &Value) -> Result<Association, Unbound> {
     let text = |member: &str| request.get(member).and_then(Value::as_str);
     let domain = text("ipDomain");
-    for member in ["ueIpv4", "ueIpv6", "ueMac"] {
+    for member in ADDRESSES {
         let Some(address) = text(member).and_then(UeAddress::parse) else {
             continue;
         };
         let found = worker.repository().at(address, domain).await?;
-        if let Some(stored) = found.iter().find(|stored| fits(&stored.record, request)) {
-            return Ok(stored.record.id);
+        if let Some(stored) = found.into_iter().find(|stored| fits(&stored.record, request)) {
+            return Ok(stored.record);
+        }
+    }
+    let has_address = ADDRESSES.iter().any(|member| request.get(member).is_some());
+    if let Some(supi) = text("supi").filter(|_| !has_address) {
+        let found = worker.repository().of_supi(supi).await?;
+        if let Some(stored) = found.into_iter().find(|stored| fits(&stored.record, request)) {
+            return Ok(stored.record);
         }
     }
     trail::concerns_subscriber(text("supi"), text("gpsi"));

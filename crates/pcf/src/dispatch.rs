@@ -26,6 +26,7 @@ enum Resource<'p> {
     Policy(&'p str),
     PolicyUpdate(&'p str),
     AppSessions,
+    PcscfRestoration,
     AppSession(&'p str),
     AppDelete(&'p str),
     AppEvents(&'p str),
@@ -95,6 +96,7 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
         }
         ("npcf-policyauthorization", (Some("app-sessions"), id, action, None)) => match (id, action) {
             (None, None) => Resource::AppSessions,
+            (Some("pcscf-restoration"), None) => Resource::PcscfRestoration,
             (Some(id), None) => Resource::AppSession(id),
             (Some(id), Some("delete")) => Resource::AppDelete(id),
             (Some(id), Some("events-subscription")) => Resource::AppEvents(id),
@@ -146,6 +148,7 @@ impl Answer for Worker {
         "app-sessions PATCH",
         "app-sessions delete",
         "app-sessions events-subscription",
+        "app-sessions pcscf-restoration",
         "notification",
         "other",
     ];
@@ -168,6 +171,7 @@ impl Answer for Worker {
             }
             (Ok((_, Resource::Policy(_))), "DELETE") => either("am-policies DELETE", "ue-policies DELETE"),
             (Ok((_, Resource::AppSessions)), "POST") => "app-sessions POST",
+            (Ok((_, Resource::PcscfRestoration)), "POST") => "app-sessions pcscf-restoration",
             (Ok((_, Resource::AppSession(_))), "GET") => "app-sessions GET",
             (Ok((_, Resource::AppSession(_))), "PATCH") => "app-sessions PATCH",
             (Ok((_, Resource::AppDelete(_))), "POST") => "app-sessions delete",
@@ -215,6 +219,7 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         Resource::SmUpdate(id) => sm::update(worker, request, id).await,
         Resource::SmDelete(id) => sm::delete(worker, request, id).await,
         Resource::AppSessions => authorization::collection(worker, request).await,
+        Resource::PcscfRestoration => authorization::restoration(worker, request).await,
         Resource::AppSession(id) => authorization::individual(worker, request, id).await,
         Resource::AppDelete(id) => authorization::delete(worker, request, id).await,
         Resource::AppEvents(id) => authorization::events(worker, request, id).await,

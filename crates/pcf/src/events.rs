@@ -73,6 +73,10 @@ telemetry::events! {
     AfNotified = "af_notified";
     /// An AF was notified that its session ends.
     AfTerminated = "af_terminated";
+    /// The consumer of a session was asked to restore the P-CSCF of the UE, over N7 or Gx.
+    PcscfRestored = "pcscf_restorations";
+    /// An AF asked for the P-CSCF restoration of a session whose consumer does not have the feature.
+    PcscfNotRestored = "pcscf_restorations_unsupported";
     /// An SMF reported in its answer to a notification, such as rules that it could not install.
     AnswerReport = "answer_reports";
     /// A report in the answer to a notification was dropped because too many were pending.

@@ -64,6 +64,7 @@ mod pushes;
 mod quotas;
 mod reassessment;
 mod reports;
+mod restoration;
 mod rx;
 mod schedule;
 mod sd;

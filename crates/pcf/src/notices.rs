@@ -68,6 +68,12 @@ impl Notices {
         self.push(association, "update", body, false);
     }
 
+    /// The SMF of a session shall have the UE choose another P-CSCF (`pcscfRestIndication`, TS 29.512 §5.6.2.4).
+    pub(crate) fn restored(&self, association: &Association) {
+        let change = Map::from_iter([("pcscfRestIndication".to_owned(), Value::Bool(true))]);
+        self.updated(association, change);
+    }
+
     /// The consumer of an association shall end it (`Terminate`), for a cause of `SmPolicyAssociationReleaseCause`
     /// (TS 29.512 §5.6.3.7) or its kin.
     pub(crate) fn terminate(&self, association: &Association, cause: &str) {

@@ -70,6 +70,8 @@ pub(crate) enum What {
     Change { removed: Value },
     /// The whole decision, after changes that were not answered, of which there were this many. It may remove entries too.
     Whole { removed: Value, doubts: u32 },
+    /// The restoration of the P-CSCF of the UE.
+    Restoration,
     /// The end of the session, for a cause of `SmPolicyAssociationReleaseCause`.
     Release { cause: String },
 }

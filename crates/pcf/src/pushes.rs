@@ -2,7 +2,7 @@
 
 use diameter::proto::MessageBuilder;
 use diameter::proto::known::{self, application, command};
-use pcc::gx::{put_change, put_release};
+use pcc::gx::{put_change, put_release, put_restoration};
 use pcc::rx::{put_abort, put_notification};
 use serde_json::Value;
 
@@ -98,6 +98,21 @@ pub(crate) fn gx_release(
         record: None,
     };
     re_auth(settings, association, push, |message| put_release(message, cause))
+}
+
+/// The PCEF of a session shall have the UE choose another P-CSCF.
+pub(crate) fn gx_restore(worker: &Worker, association: &Association, attempt: u32) {
+    let push = Push {
+        id: association.id,
+        what: What::Restoration,
+        attempt,
+        record: None,
+    };
+    let settings = &worker.config().diameter;
+    send(
+        worker,
+        re_auth(settings, association, push, |message| put_restoration(message)),
+    );
 }
 
 fn send(worker: &Worker, order: Option<Order>) {

@@ -36,6 +36,11 @@ pub fn put_release(out: &mut AvpWriter, cause: &str) {
     out.put(known::SESSION_RELEASE_CAUSE, cause);
 }
 
+/// Appends what has a PCEF give the UE another P-CSCF: PCSCF-Restoration-Indication (TS 29.212 §5.3.116).
+pub fn put_restoration(out: &mut AvpWriter) {
+    out.put(known::PCSCF_RESTORATION_INDICATION, 0);
+}
+
 /// The last complete set counts at the PCEF, so that a changed one is sent whole (TS 29.212 §5.3.7).
 pub(super) fn put_triggers(out: &mut AvpWriter, has: &Value, shall: &Value) {
     let events = |decision| -> Vec<i32> {

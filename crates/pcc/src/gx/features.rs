@@ -15,9 +15,12 @@ pub struct Features {
 }
 
 impl Features {
-    /// What this crate supports: Rel8, Rel9, ProvAFsignalFlow, Rel10, SponsoredConnectivity, ADC, NetLoc, UMCH (list 1).
+    /// PCSCF-Restoration-Enhancement (list 1).
+    pub const PCSCF_RESTORATION: u32 = 1 << 24;
+    /// What this crate supports: Rel8, Rel9, ProvAFsignalFlow, Rel10, SponsoredConnectivity, ADC, NetLoc, UMCH,
+    /// PCSCF-Restoration-Enhancement (list 1).
     pub const OURS: Self = Self {
-        first: 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11,
+        first: 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | Self::PCSCF_RESTORATION,
         second: 0,
     };
 

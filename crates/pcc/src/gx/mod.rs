@@ -15,7 +15,7 @@ pub(crate) mod sd;
 mod triggers;
 mod usage;
 
-pub use change::{put_change, put_release};
+pub use change::{put_change, put_release, put_restoration};
 pub use features::Features;
 pub use report::read_report;
 pub use request::{Request, RequestKind};

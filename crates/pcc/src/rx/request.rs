@@ -11,10 +11,11 @@ use crate::gx::Features;
 use crate::json::{self, Object};
 use crate::refusal::Refusal;
 
-/// What this crate supports on Rx (TS 29.214 table 5.4.1.1): Rel8, Rel9, ProvAFsignalFlow, SponsoredConnectivity, Rel10, NetLoc.
+/// What this crate supports on Rx (TS 29.214 table 5.4.1.1): Rel8, Rel9, ProvAFsignalFlow, SponsoredConnectivity, Rel10, NetLoc (list 1),
+/// PCSCF-Restoration-Enhancement (list 2).
 pub const FEATURES: Features = Features {
     first: 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5,
-    second: 0,
+    second: 1,
 };
 
 /// What an AAR is for.

@@ -18,7 +18,7 @@ const INITIAL: &str = r#"CCR app=16777238 {
   CC-Request-Number = 0
   Subscription-Id = { Subscription-Id-Type = END_USER_IMSI Subscription-Id-Data = "001010000000001" }
   Subscription-Id = { Subscription-Id-Type = END_USER_E164 Subscription-Id-Data = "491700000001" }
-  Supported-Features = { Vendor-Id = 10415 Feature-List-ID = 1 Feature-List = 8191 }
+  Supported-Features = { Vendor-Id = 10415 Feature-List-ID = 1 Feature-List = 16785407 }
   Network-Request-Support = NETWORK_REQUEST_SUPPORTED
   Framed-IP-Address = 0x0a2d0001
   Framed-IPv6-Prefix = 0x004020010db800000001

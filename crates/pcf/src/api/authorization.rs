@@ -19,7 +19,8 @@ use crate::binding::{self, Unbound};
 use crate::change::{self, Rewritten};
 use crate::events::Event;
 use crate::notices::APP_SESSIONS;
-use crate::shape::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION};
+use crate::restoration;
+use crate::shape::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION, PCSCF_RESTORATION};
 use crate::worker::Worker;
 
 /// The features of this PCF (TS 29.514 §5.8): `InfluenceOnTrafficRouting`, `SponsoredConnectivity`,
@@ -83,6 +84,16 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
         .headers_mut()
         .set_printed(LOCATION, format!("{}{path}", worker.root()));
     Ok(response)
+}
+
+/// `/app-sessions/pcscf-restoration` (§5.3.2.4.2): no session is created.
+pub(crate) async fn restoration(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let body = Value::Object(body_of(worker, request, &PCSCF_RESTORATION)?);
+    restoration::restore(worker, &body).await?;
+    Ok(no_content())
 }
 
 /// The session of the UE ended while it was bound.

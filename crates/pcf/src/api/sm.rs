@@ -30,9 +30,9 @@ use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
 
 /// The features of this PCF (TS 29.512 §5.8): `3GPP-PS-Data-Off`, `ADC`, `UMC`, `NetLoc`, `RAN-NAS-Cause`,
-/// `SponsoredConnectivity`, `MultiIpv6AddrPrefix`, `SessionRuleErrorHandling`, `AF_Charging_Identifier`,
+/// `PCSCF-Restoration-Enhancement`, `SponsoredConnectivity`, `MultiIpv6AddrPrefix`, `SessionRuleErrorHandling`, `AF_Charging_Identifier`,
 /// `PDUSessionRelCause`, `DNNSelectionMode`.
-const FEATURES: &[usize] = &[3, 4, 5, 6, 7, 12, 16, 17, 18, 28, 34];
+const FEATURES: &[usize] = &[3, 4, 5, 6, 7, crate::restoration::FEATURE, 12, 16, 17, 18, 28, 34];
 
 /// `/sm-policies`.
 pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {

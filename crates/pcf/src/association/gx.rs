@@ -26,6 +26,9 @@ pub struct PcefSession {
     /// Whether the PCEF measures usage: it has negotiated feature `Rel9` (TS 29.212 §5.4.1).
     #[serde(default)]
     pub measures: bool,
+    /// Whether the PCEF restores P-CSCFs: it has negotiated feature `PCSCF-Restoration-Enhancement`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restores: bool,
     /// Whether a RAR was not answered: the PCEF may or may not have what it was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubt: bool,

@@ -19,7 +19,7 @@ use crate::change::{self, ChangeFault};
 use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::worker::Worker;
-use crate::{af_notices, binding, pds, pre, reassessment};
+use crate::{af_notices, binding, pds, pre, reassessment, restoration};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
@@ -198,6 +198,7 @@ fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault>
         number: ccr.number,
         // Usage monitoring came with Rel-9.
         measures: features(ccr).first & 1 << 1 != 0,
+        restores: restoration::of_gx(features(ccr)),
         doubt: false,
         doubts: 0,
         stale: Value::Null,

@@ -122,6 +122,10 @@ fn retry(worker: &Rc<Worker>, push: Push) {
                     worker.send(order);
                 }
             }
+            What::Restoration => {
+                worker.count(Event::GxReAuthRetried);
+                pushes::gx_restore(&worker, &stored.record, next);
+            }
             What::Change { .. } | What::Whole { .. } => {
                 if !session::is_in_doubt(&stored.record) {
                     confirm(&worker, push.id, push.record).await;

@@ -24,6 +24,9 @@ pub(crate) fn begins(message: &Message) -> bool {
 /// AA-Request (TS 29.214 §4.4.1, §4.4.2).
 pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
     let aar = pcc::rx::Request::read(request.message.view())?;
+    if aar.kind == Some(RequestKind::Restoration) {
+        return restoration(worker, request, &aar).await;
+    }
     let known = find(worker, &aar.session).await?;
     let (id, session) = match known {
         Some((id, mut session)) => {
@@ -52,6 +55,13 @@ pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut,
         Some(RequestKind::Update) => Event::AfUpdated,
         _ => Event::AfCreated,
     });
+    let mut answer = aa_answer(request, &aar)?;
+    put_access(&mut answer, &bound.after.context);
+    finish(answer)
+}
+
+/// AA-Answer with success.
+fn aa_answer(request: &Request, aar: &pcc::rx::Request) -> Result<MessageBuilder, Fault> {
     let mut answer = request.answer(ResultCode::SUCCESS);
     answer.put(known::AUTH_APPLICATION_ID, application::RX);
     // AFs with the AA command of RFC 7155 require it in the answer.
@@ -62,8 +72,33 @@ pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut,
     if let Some(features) = aar.features {
         FEATURES.common(features).put(&mut answer);
     }
-    put_access(&mut answer, &bound.after.context);
+    Ok(answer)
+}
+
+/// P-CSCF restoration (TS 29.214 §4.4.7), which makes no session: both sides say so by Auth-Session-State.
+async fn restoration(
+    worker: &Worker,
+    request: &Request,
+    aar: &pcc::rx::Request,
+) -> Result<MessageMut, Fault> {
+    /// NO_STATE_MAINTAINED (RFC 6733 §8.11).
+    const NO_STATE: i32 = 1;
+    if !aar.has_address() && aar.document.get("supi").is_none() {
+        return Err(Fault::missing(known::FRAMED_IP_ADDRESS));
+    }
+    crate::restoration::restore(worker, &aar.document)
+        .await
+        .map_err(unbound)?;
+    let mut answer = aa_answer(request, aar)?;
+    answer.put(known::AUTH_SESSION_STATE, NO_STATE);
     finish(answer)
+}
+
+fn unbound(unbound: Unbound) -> Fault {
+    match unbound {
+        Unbound::Refused(refusal) => pcc::rx::fault(&refusal),
+        Unbound::Store(error) => crate::gx::failed(&error),
+    }
 }
 
 async fn begin(
@@ -74,12 +109,7 @@ async fn begin(
     if !aar.has_address() {
         return Err(Fault::missing(known::FRAMED_IP_ADDRESS));
     }
-    let id = binding::bind(worker, &aar.document)
-        .await
-        .map_err(|unbound| match unbound {
-            Unbound::Refused(refusal) => pcc::rx::fault(&refusal),
-            Unbound::Store(error) => crate::gx::failed(&error),
-        })?;
+    let id = binding::bind(worker, &aar.document).await.map_err(unbound)?;
     let message = &request.message;
     let host = message.require(known::ORIGIN_HOST)?.to_owned();
     let up = request.from.peer();

@@ -20,6 +20,14 @@ const ONE_ADDRESS: ObjectRule = |members| {
     }
 };
 
+/// `oneOf` in the OpenAPI file.
+const ONE_IP_ADDRESS: ObjectRule =
+    |members| match (members.contains_key("ueIpv4"), members.contains_key("ueIpv6")) {
+        (false, false) => Err(("ueIpv4", "expected ueIpv4 or ueIpv6")),
+        (true, true) => Err(("ueIpv4", "expected ueIpv4 or ueIpv6, not both")),
+        _ => Ok(()),
+    };
+
 static EVENT_ITEM: Shape = Of(&EVENT);
 static TEXT: Shape = Text;
 static COUNT: Shape = Integer(0, i64::MAX);
@@ -125,6 +133,15 @@ object! {
         opt("servInfStatus", Rule(rules::token)),
         opt("sponStatus", Rule(rules::token)),
     ] where ONE_ADDRESS;
+    /// `PcscfRestorationRequestData`.
+    pub(crate) PCSCF_RESTORATION = [
+        opt("dnn", Rule(name)),
+        opt("ipDomain", Text),
+        opt("sliceInfo", Of(&SNSSAI)),
+        opt("supi", Rule(name)),
+        opt("ueIpv4", Rule(rules::ipv4)),
+        opt("ueIpv6", Rule(rules::ipv6)),
+    ] where ONE_IP_ADDRESS;
     /// `AppSessionContext` of a POST. `AF_REQUEST` judges what it asks for once nulls are removed, as after a PATCH.
     pub(crate) AF_SESSION = [req("ascReqData", Of(&ANY_OBJECT))];
     /// `AppSessionContextUpdateDataPatch`. Members that are null are removed.

@@ -5,7 +5,7 @@ mod common;
 mod policies;
 mod sm;
 
-pub(crate) use af::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION};
+pub(crate) use af::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION, PCSCF_RESTORATION};
 pub(crate) use policies::{AM_REQUEST, AM_UPDATE, UE_REQUEST, UE_UPDATE};
 pub(crate) use sm::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 

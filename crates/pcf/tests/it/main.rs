@@ -22,6 +22,7 @@ mod process;
 mod projects;
 mod re_auth;
 mod reports;
+mod restoration;
 mod sd;
 mod slapd;
 mod sm;
