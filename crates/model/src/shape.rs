@@ -40,6 +40,8 @@ pub enum Shape {
     Bool,
     /// A whole number within bounds, both included.
     Integer(i64, i64),
+    /// Any number.
+    Number,
     /// Any text without control characters.
     Text,
     /// A text that a rule accepts.
@@ -56,6 +58,8 @@ pub enum Shape {
     Object(&'static Object),
     /// A shape that has a name of its own.
     Of(&'static Shape),
+    /// `null`, or a value of this shape (`nullable` of OpenAPI).
+    Nullable(&'static Shape),
 }
 
 /// An object: its members, and what must hold between them.
@@ -161,6 +165,16 @@ impl<'v> Walk<'v> {
         match shape {
             Shape::Any => {}
             Shape::Of(named) => self.check(named, value),
+            Shape::Nullable(named) => {
+                if !value.is_null() {
+                    self.check(named, value);
+                }
+            }
+            Shape::Number => {
+                if !value.is_number() {
+                    self.fault("expected a number", false);
+                }
+            }
             Shape::Bool => {
                 if !value.is_boolean() {
                     self.fault("expected true or false", false);

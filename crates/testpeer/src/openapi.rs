@@ -19,6 +19,15 @@ pub struct OpenApi {
     files: RefCell<BTreeMap<String, Rc<Value>>>,
 }
 
+/// A value that has one member of a wrong JSON type.
+#[derive(Clone, Debug)]
+pub struct Mistyped {
+    /// An object with this member alone, in the objects, lists and maps around it.
+    pub value: Value,
+    /// Where the member is (RFC 6901).
+    pub pointer: String,
+}
+
 /// A compiled data type.
 pub struct DataType {
     name: String,
@@ -86,6 +95,73 @@ impl OpenApi {
         }
     }
 
+    /// For each member that a data type declares, itself or in the data types of its members, a value in which that member has
+    /// a JSON type that its schema does not allow.
+    ///
+    /// # Panics
+    /// When a file or a data type is missing.
+    #[must_use]
+    pub fn mistyped(&self, file: &str, name: &str) -> Vec<Mistyped> {
+        let schema = json!({"$ref": format!("{file}#/components/schemas/{name}")});
+        let mut found = Vec::new();
+        self.mistype(&self.resolved(&schema, file), &mut Vec::new(), &mut found);
+        found
+    }
+
+    fn mistype(&self, at: &Resolved, path: &mut Vec<String>, found: &mut Vec<Mistyped>) {
+        if !path.is_empty() && !at.types.is_empty() {
+            let wrong = match at.types.contains("string") {
+                true => json!(7),
+                false => json!("wrong"),
+            };
+            let value = path.iter().rev().fold(wrong, |value, step| match step.as_str() {
+                "0" => json!([value]),
+                step => json!({step: value}),
+            });
+            found.push(Mistyped {
+                value,
+                pointer: path.iter().map(|step| format!("/{step}")).collect(),
+            });
+        }
+        for (step, (schema, file)) in &at.below {
+            path.push(step.clone());
+            self.mistype(&self.resolved(schema, file), path, found);
+            path.pop();
+        }
+    }
+
+    /// What a schema allows, wherever it says so.
+    fn resolved(&self, schema: &Value, file: &str) -> Resolved {
+        let mut all = Resolved::default();
+        let mut next = vec![(schema.clone(), file.to_owned())];
+        while let Some((schema, file)) = next.pop() {
+            if let Some(reference) = schema["$ref"].as_str() {
+                let (other, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+                let other = if other.is_empty() { file } else { other.to_owned() };
+                let target = self.file(&other).pointer(pointer).cloned();
+                next.push((target.unwrap_or_else(|| panic!("no {reference}")), other));
+                continue;
+            }
+            for part in ["allOf", "anyOf", "oneOf"] {
+                let parts = schema[part].as_array().into_iter().flatten();
+                next.extend(parts.map(|part| (part.clone(), file.clone())));
+            }
+            all.types.extend(schema["type"].as_str().map(str::to_owned));
+            let members = schema["properties"].as_object().into_iter().flatten();
+            let members = members.map(|(name, schema)| (name.clone(), schema));
+            // A list has an item, a map a member.
+            let items = schema.get("items").map(|items| ("0".to_owned(), items));
+            let values = schema
+                .get("additionalProperties")
+                .filter(|values| values.is_object());
+            let values = values.map(|values| ("1".to_owned(), values));
+            for (step, schema) in members.chain(items).chain(values) {
+                all.below.insert(step, (schema.clone(), file.clone()));
+            }
+        }
+        all
+    }
+
     fn file(&self, name: &str) -> Rc<Value> {
         let mut files = self.files.borrow_mut();
         let file = files.entry(name.to_owned()).or_insert_with(|| {
@@ -97,6 +173,14 @@ impl OpenApi {
         });
         file.clone()
     }
+}
+
+/// What a schema allows.
+#[derive(Default)]
+struct Resolved {
+    types: BTreeSet<String>,
+    /// The schemas of members and items, each with its file.
+    below: BTreeMap<String, (Value, String)>,
 }
 
 impl DataType {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::shape::Shape::{Integer, Of, Rule};
+use model::shape::Shape::{Integer, Of, Rule, Text};
 use model::shape::{Shape, opt, req, rules};
 
 use super::object;
@@ -74,6 +74,11 @@ pub(super) fn route4(text: &str) -> Verdict {
     )
 }
 
+pub(super) static TEXT: Shape = Text;
+/// A number of things.
+pub(super) const COUNT: Shape = Integer(0, i64::MAX);
+/// A whole number of either sign.
+pub(super) const ANY_INTEGER: Shape = Integer(i64::MIN, i64::MAX);
 pub(super) static NAME: Shape = Rule(name);
 pub(super) static TRIGGER: Shape = Rule(rules::token);
 pub(super) static PREFIX: Shape = Rule(rules::ipv6_prefix);

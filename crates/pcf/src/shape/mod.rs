@@ -2,6 +2,8 @@
 
 mod af;
 mod common;
+mod detail;
+mod location;
 mod policies;
 mod sm;
 

@@ -1,27 +1,43 @@
 //! Bodies of Npcf_AMPolicyControl (TS 29.507 §5.6.2) and Npcf_UEPolicyControl (TS 29.525 §5.6.2).
 
-use model::shape::Shape::{Any, Integer, List, Map, Of, Rule, Text};
+use model::shape::Shape::{Bool, Integer, List, Map, MaybeEmpty, Nullable, Of, Rule, Text};
 use model::shape::{Shape, opt, req, rules};
 
-use super::common::{AMBR, ANY_OBJECT, GROUP, GUAMI, PLMN, SNSSAI, TRIGGER, base64, callback, name};
+use super::common::{AMBR, COUNT, GROUP, GUAMI, PLMN, SNSSAI, TRIGGER, base64, callback, name};
+use super::detail::{CANDIDATE_FOR_REPLACEMENT, MAPPING_OF_SNSSAI, NWDAF_DATA, SLICE_MBR, TRACE_DATA};
+use super::location::{AREA, PRESENCE_INFO, USER_LOCATION, WIRELINE_SERVICE_AREA_RESTRICTION};
 use super::object;
 
 static ACCESS_TYPE: Shape = Rule(rules::access_type);
 static IPV4: Shape = Rule(rules::ipv4);
 static IPV6: Shape = Rule(rules::ipv6);
 static FQDN: Shape = Rule(rules::fqdn);
-static COUNT: Shape = Integer(0, i64::MAX);
+static PTI: Shape = COUNT;
+static NULLABLE_SLICE_RATE: Shape = Nullable(&SLICE_RATE);
+static NWDAF_DATAS: Shape = List(&NWDAF_DATA);
+static CANDIDATES: Shape = Map(&CANDIDATE);
+static CANDIDATE: Shape = Nullable(&CANDIDATE_FOR_REPLACEMENT);
 
 object! {
     AREA_RESTRICTION = [
         opt("restrictionType", Rule(rules::token)),
-        opt("areas", List(&ANY_OBJECT)),
-        opt("maxNumOfTAs", COUNT_OF_AREAS),
-        opt("maxNumOfTAsForNotAllowedAreas", COUNT_OF_AREAS),
+        opt("areas", MaybeEmpty(&AREA)),
+        opt("maxNumOfTAs", COUNT),
+        opt("maxNumOfTAsForNotAllowedAreas", COUNT),
     ];
-    SLICE_RATE = [req("sliceMbr", Map(&ANY_OBJECT)), req("servingSnssai", Of(&SNSSAI))];
-    SELECTION = [opt("dnn", Rule(name)), opt("snssai", Of(&SNSSAI)), opt("mappingSnssai", Of(&SNSSAI))];
-    TRANSFER_FAILURE = [req("cause", Rule(rules::token)), req("ptis", List(&COUNT))];
+    SLICE_RATE = [
+        req("sliceMbr", Map(&SLICE_MBR)),
+        req("servingSnssai", Of(&SNSSAI)),
+        opt("mappedHomeSnssai", Of(&SNSSAI)),
+    ];
+    SELECTION = [
+        opt("unsuppDnn", Bool),
+        opt("candidates", Nullable(&CANDIDATES)),
+        opt("dnn", Rule(name)),
+        opt("snssai", Of(&SNSSAI)),
+        opt("mappingSnssai", Of(&SNSSAI)),
+    ];
+    TRANSFER_FAILURE = [req("cause", Rule(rules::token)), req("ptis", List(&PTI))];
     /// `PolicyAssociationRequest` (TS 29.507 §5.6.2.3).
     pub(crate) AM_REQUEST = [
         req("notificationUri", Rule(callback)),
@@ -33,25 +49,25 @@ object! {
         opt("accessType", Rule(rules::access_type)),
         opt("accessTypes", List(&ACCESS_TYPE)),
         opt("pei", Rule(name)),
-        opt("userLoc", Of(&ANY_OBJECT)),
+        opt("userLoc", Of(&USER_LOCATION)),
         opt("timeZone", Text),
         opt("servingPlmn", Of(&PLMN)),
         opt("ratType", Rule(rules::token)),
         opt("ratTypes", List(&TRIGGER)),
         opt("groupIds", List(&GROUP)),
         opt("servAreaRes", Of(&AREA_RESTRICTION)),
-        opt("wlServAreaRes", Of(&ANY_OBJECT)),
+        opt("wlServAreaRes", Of(&WIRELINE_SERVICE_AREA_RESTRICTION)),
         opt("rfsp", Integer(1, 256)),
         opt("ueAmbr", Of(&AMBR)),
-        opt("ueSliceMbrs", List(&SLICE_RATE)),
+        opt("ueSliceMbrs", List(&NULLABLE_SLICE_RATE)),
         opt("allowedSnssais", List(&SNSSAI)),
         opt("targetSnssais", List(&SNSSAI)),
-        opt("mappingSnssais", List(&ANY_OBJECT)),
+        opt("mappingSnssais", List(&MAPPING_OF_SNSSAI)),
         opt("n3gAllowedSnssais", List(&SNSSAI)),
         opt("guami", Of(&GUAMI)),
         opt("serviveName", Rule(rules::token)),
-        opt("traceReq", Any),
-        opt("nwdafDatas", List(&ANY_OBJECT)),
+        opt("traceReq", Nullable(&TRACE_DATA)),
+        opt("nwdafDatas", List(&NWDAF_DATA)),
         req("suppFeat", Rule(rules::features)),
     ];
     /// `PolicyAssociationUpdateRequest` (TS 29.507 §5.6.2.4).
@@ -62,22 +78,22 @@ object! {
         opt("altNotifFqdns", List(&FQDN)),
         opt("triggers", List(&TRIGGER)),
         opt("servAreaRes", Of(&AREA_RESTRICTION)),
-        opt("wlServAreaRes", Of(&ANY_OBJECT)),
+        opt("wlServAreaRes", Of(&WIRELINE_SERVICE_AREA_RESTRICTION)),
         opt("rfsp", Integer(1, 256)),
-        opt("smfSelInfo", Of(&SELECTION)),
+        opt("smfSelInfo", Nullable(&SELECTION)),
         opt("ueAmbr", Of(&AMBR)),
-        opt("ueSliceMbrs", List(&SLICE_RATE)),
-        opt("praStatuses", Map(&ANY_OBJECT)),
-        opt("userLoc", Of(&ANY_OBJECT)),
+        opt("ueSliceMbrs", List(&NULLABLE_SLICE_RATE)),
+        opt("praStatuses", Map(&PRESENCE_INFO)),
+        opt("userLoc", Of(&USER_LOCATION)),
         opt("allowedSnssais", List(&SNSSAI)),
         opt("targetSnssais", List(&SNSSAI)),
-        opt("mappingSnssais", List(&ANY_OBJECT)),
+        opt("mappingSnssais", List(&MAPPING_OF_SNSSAI)),
         opt("accessTypes", List(&ACCESS_TYPE)),
         opt("ratTypes", List(&TRIGGER)),
         opt("n3gAllowedSnssais", List(&SNSSAI)),
-        opt("traceReq", Any),
+        opt("traceReq", Nullable(&TRACE_DATA)),
         opt("guami", Of(&GUAMI)),
-        opt("nwdafDatas", Any),
+        opt("nwdafDatas", Nullable(&NWDAF_DATAS)),
     ];
     /// `PolicyAssociationRequest` (TS 29.525 §5.6.2.3).
     pub(crate) UE_REQUEST = [
@@ -89,7 +105,7 @@ object! {
         opt("gpsi", Rule(name)),
         opt("accessType", Rule(rules::access_type)),
         opt("pei", Rule(name)),
-        opt("userLoc", Of(&ANY_OBJECT)),
+        opt("userLoc", Of(&USER_LOCATION)),
         opt("timeZone", Text),
         opt("servingPlmn", Of(&PLMN)),
         opt("ratType", Rule(rules::token)),
@@ -110,8 +126,8 @@ object! {
         opt("altNotifIpv6Addrs", List(&IPV6)),
         opt("altNotifFqdns", List(&FQDN)),
         opt("triggers", List(&TRIGGER)),
-        opt("praStatuses", Map(&ANY_OBJECT)),
-        opt("userLoc", Of(&ANY_OBJECT)),
+        opt("praStatuses", Map(&PRESENCE_INFO)),
+        opt("userLoc", Of(&USER_LOCATION)),
         opt("uePolDelResult", Rule(base64)),
         opt("uePolTransFailNotif", Of(&TRANSFER_FAILURE)),
         opt("uePolReq", Rule(base64)),
@@ -123,5 +139,3 @@ object! {
         opt("proSeCapab", List(&TRIGGER)),
     ];
 }
-
-const COUNT_OF_AREAS: Shape = Integer(0, i64::MAX);

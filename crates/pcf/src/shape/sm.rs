@@ -1,15 +1,23 @@
 //! Bodies of Npcf_SMPolicyControl (TS 29.512 §5.6.2).
 
-use model::shape::Shape::{self, Any, Bool, Integer, List, Map, Of, Rule, Text};
+use model::shape::Shape::{self, Bool, Integer, List, Map, Nullable, Of, Rule, Text};
 use model::shape::{ObjectRule, opt, req, rules};
 
 use super::common::{
-    AMBR, ANY_OBJECT, DEFAULT_QOS, GROUP, GUAMI, NAME, PLMN, PREFIX, ROUTE4, SNSSAI, TRIGGER, callback,
-    mac48, name,
+    AMBR, ANY_INTEGER, COUNT, DEFAULT_QOS, GROUP, GUAMI, NAME, PLMN, PREFIX, ROUTE4, SNSSAI, TRIGGER,
+    callback, mac48, name,
 };
+use super::detail::{
+    AN_GW_ADDRESS, BRIDGE_MANAGEMENT_CONTAINER, DDD_TRAFFIC_DESCRIPTOR, FLOW_INFORMATION, INVALID_PARAM,
+    IP_MULTICAST_ADDRESS_INFO, NWDAF_DATA, PACKET_FILTER_INFO, PORT_MANAGEMENT_CONTAINER, RAN_NAS_REL_CAUSE,
+    SERVER_ADDRESSING_INFO, SGSN_ADDRESS, TRACE_DATA, TSN_BRIDGE_INFO, VPLMN_QOS,
+};
+use super::location::{PRESENCE_INFO, USER_LOCATION};
 use super::object;
 
-const COUNT: Shape = Integer(0, i64::MAX);
+static CONTENT_VERSION: Shape = ANY_INTEGER;
+static DELAY: Shape = ANY_INTEGER;
+static NWDAF_DATAS: Shape = List(&NWDAF_DATA);
 
 /// `oneOf` in the OpenAPI file.
 const ONE_CHARGING_ID: ObjectRule = |members| match (
@@ -41,7 +49,12 @@ object! {
         opt("anChargIpv6Addr", Rule(rules::ipv6)),
     ] where SOME_ADDRESS;
     ACCESS_INFO = [req("accessType", Rule(rules::access_type)), opt("ratType", Rule(rules::token))];
-    SERVING_NF = [opt("servNfInstId", Rule(rules::uuid)), opt("guami", Of(&GUAMI))];
+    SERVING_NF = [
+        opt("servNfInstId", Rule(rules::uuid)),
+        opt("guami", Of(&GUAMI)),
+        opt("anGwAddr", Of(&AN_GW_ADDRESS)),
+        opt("sgsnAddr", Of(&SGSN_ADDRESS)),
+    ];
     CALLBACK_INFO = [req("callbackUri", Rule(rules::uri)), opt("bindingInfo", Text)];
     USAGE_REPORT = [
         req("refUmIds", Text),
@@ -54,26 +67,41 @@ object! {
         opt("nextVolUsageDownlink", COUNT),
         opt("nextTimeUsage", COUNT),
     ];
-    APP_DETECTION = [req("appId", Text), opt("instanceId", Text), opt("sdfDescriptions", List(&ANY_OBJECT))];
+    APP_DETECTION = [req("appId", Text), opt("instanceId", Text), opt("sdfDescriptions", List(&FLOW_INFORMATION))];
     RULE_REPORT = [
         req("pccRuleIds", List(&NAME)),
         req("ruleStatus", Rule(rules::token)),
+        opt("contVers", List(&CONTENT_VERSION)),
         opt("failureCode", Rule(rules::token)),
-        opt("ranNasRelCauses", List(&ANY_OBJECT)),
+        opt("finUnitAct", Rule(rules::token)),
+        opt("altQosParamId", Text),
+        opt("ranNasRelCauses", List(&RAN_NAS_REL_CAUSE)),
     ];
     SESSION_RULE_REPORT = [
         req("ruleIds", List(&NAME)),
         req("ruleStatus", Rule(rules::token)),
         opt("sessRuleFailureCode", Rule(rules::token)),
+        opt("policyDecFailureReports", List(&TRIGGER)),
     ];
-    QNC_REPORT = [req("refPccRuleIds", List(&NAME)), req("notifType", Rule(rules::token))];
-    QOS_MONITORING_REPORT = [req("refPccRuleIds", List(&NAME))];
-    REQUESTED_QOS = [req("5qi", Integer(0, 255))];
+    QNC_REPORT = [
+        req("refPccRuleIds", List(&NAME)),
+        req("notifType", Rule(rules::token)),
+        opt("contVer", ANY_INTEGER),
+        opt("altQosParamId", Text),
+    ];
+    QOS_MONITORING_REPORT = [
+        req("refPccRuleIds", List(&NAME)),
+        opt("ulDelays", List(&DELAY)),
+        opt("dlDelays", List(&DELAY)),
+        opt("rtDelays", List(&DELAY)),
+        opt("pdmf", Bool),
+    ];
+    REQUESTED_QOS = [req("5qi", Integer(0, 255)), opt("gbrUl", Text), opt("gbrDl", Text)];
     UE_REQUEST = [
         opt("pccRuleId", Text),
         req("ruleOp", Rule(rules::token)),
         opt("precedence", Integer(0, i64::MAX)),
-        req("packFiltInfo", List(&ANY_OBJECT)),
+        req("packFiltInfo", List(&PACKET_FILTER_INFO)),
         opt("reqQos", Of(&REQUESTED_QOS)),
     ];
     /// `SmPolicyContextData` (§5.6.2.3).
@@ -94,7 +122,7 @@ object! {
         opt("ratType", Rule(rules::token)),
         opt("addAccessInfo", Of(&ACCESS_INFO)),
         opt("servingNetwork", Of(&PLMN)),
-        opt("userLocationInfo", Of(&ANY_OBJECT)),
+        opt("userLocationInfo", Of(&USER_LOCATION)),
         opt("ueTimeZone", Text),
         opt("pei", Rule(name)),
         opt("ipv4Address", Rule(rules::ipv4)),
@@ -103,13 +131,13 @@ object! {
         opt("subsSessAmbr", Of(&AMBR)),
         opt("authProfIndex", Text),
         opt("subsDefQos", Of(&DEFAULT_QOS)),
-        opt("vplmnQos", Of(&ANY_OBJECT)),
+        opt("vplmnQos", Of(&VPLMN_QOS)),
         opt("numOfPackFilter", COUNT),
         opt("online", Bool),
         opt("offline", Bool),
         opt("3gppPsDataOffStatus", Bool),
         opt("refQosIndication", Bool),
-        opt("traceReq", Any),
+        opt("traceReq", Nullable(&TRACE_DATA)),
         req("sliceInfo", Of(&SNSSAI)),
         opt("qosFlowUsage", Rule(rules::token)),
         opt("servNfId", Of(&SERVING_NF)),
@@ -121,10 +149,10 @@ object! {
         opt("ipv4FrameRouteList", List(&ROUTE4)),
         opt("ipv6FrameRouteList", List(&PREFIX)),
         opt("satBackhaulCategory", Rule(rules::token)),
-        opt("pcfUeInfo", Of(&CALLBACK_INFO)),
-        opt("pvsInfo", List(&ANY_OBJECT)),
+        opt("pcfUeInfo", Nullable(&CALLBACK_INFO)),
+        opt("pvsInfo", List(&SERVER_ADDRESSING_INFO)),
         opt("onboardInd", Bool),
-        opt("nwdafDatas", List(&ANY_OBJECT)),
+        opt("nwdafDatas", List(&NWDAF_DATA)),
     ];
     /// `SmPolicyUpdateContextData` (§5.6.2.19).
     pub(crate) SM_UPDATE = [
@@ -135,7 +163,7 @@ object! {
         opt("addAccessInfo", Of(&ACCESS_INFO)),
         opt("relAccessInfo", Of(&ACCESS_INFO)),
         opt("servingNetwork", Of(&PLMN)),
-        opt("userLocationInfo", Of(&ANY_OBJECT)),
+        opt("userLocationInfo", Of(&USER_LOCATION)),
         opt("ueTimeZone", Text),
         opt("relIpv4Address", Rule(rules::ipv4)),
         opt("ipv4Address", Rule(rules::ipv4)),
@@ -149,7 +177,7 @@ object! {
         opt("subsSessAmbr", Of(&AMBR)),
         opt("authProfIndex", Text),
         opt("subsDefQos", Of(&DEFAULT_QOS)),
-        opt("vplmnQos", Of(&ANY_OBJECT)),
+        opt("vplmnQos", Of(&VPLMN_QOS)),
         opt("vplmnQosNotApp", Bool),
         opt("numOfPackFilter", COUNT),
         opt("accuUsageReports", List(&USAGE_REPORT)),
@@ -160,32 +188,38 @@ object! {
         opt("qncReports", List(&QNC_REPORT)),
         opt("qosMonReports", List(&QOS_MONITORING_REPORT)),
         opt("userLocationInfoTime", Rule(rules::date_time)),
-        opt("repPraInfos", Map(&ANY_OBJECT)),
+        opt("repPraInfos", Map(&PRESENCE_INFO)),
         opt("ueInitResReq", Of(&UE_REQUEST)),
         opt("refQosIndication", Bool),
         opt("qosFlowUsage", Rule(rules::token)),
         opt("creditManageStatus", Rule(rules::token)),
         opt("servNfId", Of(&SERVING_NF)),
-        opt("traceReq", Any),
+        opt("traceReq", Nullable(&TRACE_DATA)),
         opt("maPduInd", Rule(rules::token)),
         opt("atsssCapab", Rule(rules::token)),
+        opt("tsnBridgeInfo", Of(&TSN_BRIDGE_INFO)),
+        opt("tsnBridgeManCont", Of(&BRIDGE_MANAGEMENT_CONTAINER)),
+        opt("tsnPortManContDstt", Of(&PORT_MANAGEMENT_CONTAINER)),
+        opt("tsnPortManContNwtts", List(&PORT_MANAGEMENT_CONTAINER)),
+        opt("mulAddrInfos", List(&IP_MULTICAST_ADDRESS_INFO)),
         opt("policyDecFailureReports", List(&TRIGGER)),
-        opt("invalidPolicyDecs", List(&ANY_OBJECT)),
+        opt("invalidPolicyDecs", List(&INVALID_PARAM)),
+        opt("trafficDescriptors", List(&DDD_TRAFFIC_DESCRIPTOR)),
         opt("pccRuleId", Text),
         opt("typesOfNotif", List(&TRIGGER)),
         opt("interGrpIds", List(&GROUP)),
         opt("satBackhaulCategory", Rule(rules::token)),
-        opt("pcfUeInfo", Any),
-        opt("nwdafDatas", Any),
+        opt("pcfUeInfo", Nullable(&CALLBACK_INFO)),
+        opt("nwdafDatas", Nullable(&NWDAF_DATAS)),
         opt("anGwStatus", Bool),
     ];
     /// `SmPolicyDeleteData` (§5.6.2.15).
     pub(crate) SM_DELETE = [
-        opt("userLocationInfo", Of(&ANY_OBJECT)),
+        opt("userLocationInfo", Of(&USER_LOCATION)),
         opt("ueTimeZone", Text),
         opt("servingNetwork", Of(&PLMN)),
         opt("userLocationInfoTime", Rule(rules::date_time)),
-        opt("ranNasRelCauses", List(&ANY_OBJECT)),
+        opt("ranNasRelCauses", List(&RAN_NAS_REL_CAUSE)),
         opt("accuUsageReports", List(&USAGE_REPORT)),
         opt("pduSessRelCause", Rule(rules::token)),
     ];

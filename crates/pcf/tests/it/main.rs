@@ -30,6 +30,7 @@ mod sm_errors;
 mod support;
 mod sy;
 mod tokens;
+mod types;
 mod ue_delivery;
 mod usage;
 mod validate_user;

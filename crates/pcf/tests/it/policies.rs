@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::support::{local, path_of, start, with};
 
-const AM: &str = "/npcf-am-policy-control/v1/policies";
-const UE: &str = "/npcf-ue-policy-control/v1/policies";
+pub const AM: &str = "/npcf-am-policy-control/v1/policies";
+pub const UE: &str = "/npcf-ue-policy-control/v1/policies";
 
 /// `PolicyAssociationRequest` with these further members; a null takes one away.
-fn association(more: &Value) -> Value {
+pub fn association(more: &Value) -> Value {
     let value = json!({
         "notificationUri": "http://127.0.0.1:9/amf/n1", "supi": "imsi-001010000000001", "gpsi": "msisdn-15551234567",
         "accessType": "3GPP_ACCESS", "servingPlmn": {"mcc": "001", "mnc": "01"}, "ratType": "NR",
