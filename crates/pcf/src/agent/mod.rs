@@ -5,6 +5,7 @@
 //! another worker goes from worker to worker until one is connected to it.
 
 mod delivery;
+mod destination;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -140,7 +141,9 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> MessageMut {
     let begins = gx::begins(&request.message) || rx::begins(&request.message);
     let unserved = unserved(begins, worker.state());
     // A session that has begun is served: to refuse what it asks for now would leave it half done.
-    let unserved = unserved.or_else(|| looped(request, &worker.config().diameter.host));
+    let settings = &worker.config().diameter;
+    let unserved = unserved.or_else(|| looped(request, &settings.host));
+    let unserved = unserved.or_else(|| destination::elsewhere(&request.message, settings));
     let unserved = unserved.or_else(|| {
         let discarded = begins && worker.discards(request);
         discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))

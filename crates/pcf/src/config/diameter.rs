@@ -24,6 +24,14 @@ pub struct Diameter {
     pub host: String,
     /// Its realm.
     pub realm: String,
+    /// Further realms that it serves: a request without a Destination-Host for any other is answered DIAMETER_REALM_NOT_SERVED.
+    /// With a leading dot all realms below.
+    #[schemars(extend("x-reload" = true))]
+    pub served_realms: Vec<String>,
+    /// Further hosts that it answers for, such as other PCFs of its database, whose requests a router sends here while they are
+    /// unreachable: one for any other is answered DIAMETER_UNABLE_TO_DELIVER. With a leading dot all hosts below.
+    #[schemars(extend("x-reload" = true))]
+    pub served_hosts: Vec<String>,
     /// Peers it connects to, such as a Diameter router. Others may connect to it.
     pub peers: Vec<DiameterPeer>,
     /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any.
@@ -68,6 +76,8 @@ impl Default for Diameter {
             tls: None,
             host: "pcf.example.org".to_owned(),
             realm: "example.org".to_owned(),
+            served_realms: Vec::new(),
+            served_hosts: Vec::new(),
             peers: Vec::new(),
             realms: Vec::new(),
             max_peers: 1_024,
@@ -107,6 +117,20 @@ impl Validate for Diameter {
                     "is not a valid DiameterIdentity",
                     "a name such as pcf.example.org",
                 );
+            }
+        }
+        for (name, list) in [
+            ("servedRealms", &self.served_realms),
+            ("servedHosts", &self.served_hosts),
+        ] {
+            for (index, value) in list.iter().enumerate() {
+                let identity = value.strip_prefix('.').unwrap_or(value);
+                if identity.is_empty() || !identity.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    faults.at(format!("{name}[{index}]")).say(
+                        "is not a valid DiameterIdentity",
+                        "a name such as example.org, or .example.org for all below",
+                    );
+                }
             }
         }
         for (name, value) in [

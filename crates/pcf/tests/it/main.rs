@@ -7,6 +7,7 @@ mod collisions;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod destination;
 mod diameter;
 mod free_diameter;
 mod hostile;
