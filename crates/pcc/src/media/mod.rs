@@ -1,7 +1,7 @@
 //! From the service information of an AF (TS 29.514 `AppSessionContextReqData`; Rx in the same form, [`crate::rx`]) to PCC
 //! rules with their QoS, gate and charging (TS 29.513 §7.3, TS 29.213 §6.3).
 //!
-//! Each flow (`medSubComps`) becomes one rule with a QoS, a gate (`TrafficControlData`) and, where wanted, charging of
+//! Each flow (`medSubComps`) that has filters, or an application in their place, becomes one rule with a QoS, a gate (`TrafficControlData`) and, where wanted, charging of
 //! its own. The identifiers depend on the session and the AF's numbers alone ([`crate::RuleId`]), so that an update
 //! modifies rules and does not recreate them.
 
@@ -139,6 +139,11 @@ impl Parts {
     ) -> Result<(), Refusal> {
         let id = rule.id.as_str();
         let qos = qos::data(rule)?;
+        // A rule without a filter would match all traffic of the session (TS 29.512 §5.6.2.6). A medium of which the AF does
+        // not know the flows yet is authorized by its type and bit rates, and gets a rule when they come (TS 29.513 §7.2).
+        if rule.flow.flow_infos().is_none() && rule.application().is_none() {
+            return Ok(());
+        }
         let mut pcc = Object::new();
         pcc.insert("pccRuleId".to_owned(), id.into());
         match rule.flow.flow_infos() {

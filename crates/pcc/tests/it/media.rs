@@ -321,3 +321,42 @@ fn settings_are_those_that_are_written() {
     assert_eq!(serde_json::from_value::<Mapping>(text).unwrap(), mapping);
     assert!(serde_json::from_value::<Class>(json!({"defaultBitRate": "64k"})).is_err());
 }
+
+#[test]
+fn a_medium_without_flows_gets_no_rule_until_they_come() {
+    let mut request = call();
+    request.as_object_mut().unwrap().remove("afAppId");
+    let flows = request["medComponents"]["1"]["medSubComps"].clone();
+    let without = json!({"1": {"fNum": 1}, "2": {"fNum": 2, "flowUsage": "RTCP", "fDescs": []}});
+    for sub_components in [Value::Null, without] {
+        let update = json!({"medComponents": {"1": {"medSubComps": null}}});
+        merge(&mut request, &update);
+        merge(
+            &mut request,
+            &json!({"medComponents": {"1": {"medSubComps": sub_components}}}),
+        );
+        let decision = rules(&request);
+        for member in ["pccRules", "qosDecs", "traffContDecs", "lastReqRuleData"] {
+            assert_eq!(decision.get(member), None, "{decision}");
+        }
+    }
+    // What it may not have is refused before its flows are known.
+    let mut wrong = request.clone();
+    wrong["medComponents"]["1"]["marBwUl"] = json!("fast");
+    assert_eq!(
+        refusal(&wrong, &Mapping::default()),
+        (
+            Cause::InvalidServiceInformation,
+            "/medComponents/1/marBwUl".to_owned()
+        )
+    );
+    merge(
+        &mut request,
+        &json!({"medComponents": {"1": {"medSubComps": flows}}}),
+    );
+    let complete = rules(&request);
+    assert_eq!(complete["pccRules"].as_object().unwrap().len(), 2);
+    // An application is a filter.
+    request["medComponents"] = json!({"1": {"medCompN": 1, "medType": "AUDIO", "afAppId": "app-1"}});
+    assert_eq!(rules(&request)["pccRules"]["af-s-1-0"]["appId"], "app-1");
+}

@@ -9,6 +9,7 @@ mod collisions;
 mod databases;
 mod destination;
 mod diameter;
+mod flows;
 mod free_diameter;
 mod hostile;
 mod import;
