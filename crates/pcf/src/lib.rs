@@ -84,5 +84,6 @@ pub use config::Config;
 pub use events::Event;
 pub use function::StartError;
 pub use function::sbi::State;
+pub use projects::{ProjectMistakes, check_projects};
 pub use service::{Running, start};
 pub use shared::Pcf;

@@ -28,7 +28,7 @@ impl Derived {
         let before = before.map(|before| &before.verification);
         let verification = Verification::new(&config.tokens, &config.identity.assertions, before)?;
         Ok(Self {
-            projects: Projects::read(&config.policy)?,
+            projects: Projects::read(&config.policy).map_err(|mistakes| mistakes.to_string())?,
             verification,
             directory: Access::read(&config.pds.ldap)?,
         })
@@ -36,7 +36,7 @@ impl Derived {
 
     /// The same with projects whose files have changed; none: they have not.
     pub(crate) fn with_changed_projects(before: &Effective) -> Result<Option<Self>, String> {
-        let projects = Projects::read(&before.config.policy)?;
+        let projects = Projects::read(&before.config.policy).map_err(|mistakes| mistakes.to_string())?;
         if projects.is_same(&before.projects) {
             return Ok(None);
         }

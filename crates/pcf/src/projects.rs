@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use ::policy::{Limits, Project, Service};
+use ::policy::{Limits, Project, ProjectError, Service};
+use settings::Report;
 
 use crate::config::Policies;
 
@@ -48,15 +49,14 @@ impl Projects {
     /// Reads and compiles what the settings name.
     ///
     /// # Errors
-    /// Every mistake of a project, with file, line and block.
-    pub(crate) fn read(settings: &Policies) -> Result<Self, String> {
-        let pair = |folder: Option<&Path>, key: &str, service: Service, built_in: &BuiltIn| {
-            pair(folder, key, service, built_in, &settings.limits)
-        };
+    /// Every mistake of the first project that has some, with file, line and block.
+    pub(crate) fn read(settings: &Policies) -> Result<Self, ProjectMistakes> {
+        let pair = |named: Named<'_>, built_in: &BuiltIn| pair(named, built_in, &settings.limits);
+        let [sm, am, ue] = named(settings);
         Ok(Self {
-            sm: pair(settings.sm.as_deref(), "policy.sm", Service::Sm, &SM)?,
-            am: pair(settings.am.as_deref(), "policy.am", Service::Am, &AM)?,
-            ue: pair(settings.ue.as_deref(), "policy.ue", Service::Ue, &UE)?,
+            sm: pair(sm, &SM)?,
+            am: pair(am, &AM)?,
+            ue: pair(ue, &UE)?,
         })
     }
 
@@ -83,23 +83,97 @@ impl Projects {
     }
 }
 
-fn pair(
-    folder: Option<&Path>,
-    key: &str,
+/// Compiles the projects that settings name, as a start does: the mistakes of each.
+#[must_use]
+pub fn check_projects(settings: &Policies) -> Vec<ProjectMistakes> {
+    let compiled = named(settings).into_iter().filter_map(|named| {
+        let folder = named.folder?;
+        compile(folder, &named, &settings.limits).err()
+    });
+    compiled.collect()
+}
+
+/// What is wrong with a policy project that the settings name.
+#[derive(Debug)]
+pub struct ProjectMistakes {
+    setting: &'static str,
+    what: Mistakes,
+}
+
+#[derive(Debug)]
+enum Mistakes {
+    /// In its files.
+    InFiles(ProjectError),
+    /// Of the folder as a whole.
+    OfFolder(String),
+}
+
+impl ProjectMistakes {
+    /// The setting that names the project, within the section of the PCF.
+    #[must_use]
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+
+    /// A report for each file at fault; none where the folder as a whole is.
+    #[must_use]
+    pub fn reports(&self) -> &[Report] {
+        match &self.what {
+            Mistakes::InFiles(error) => error.reports(),
+            Mistakes::OfFolder(_) => &[],
+        }
+    }
+}
+
+impl std::fmt::Display for ProjectMistakes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.what {
+            Mistakes::InFiles(error) => write!(f, "{}: {error}", self.setting),
+            Mistakes::OfFolder(reason) => write!(f, "{}: {reason}", self.setting),
+        }
+    }
+}
+
+/// A service and the folder of its project.
+struct Named<'s> {
+    setting: &'static str,
     service: Service,
-    built_in: &BuiltIn,
-    limits: &Limits,
-) -> Result<Pair, String> {
+    folder: Option<&'s Path>,
+}
+
+impl Named<'_> {
+    fn wrong(&self, reason: String) -> ProjectMistakes {
+        ProjectMistakes {
+            setting: self.setting,
+            what: Mistakes::OfFolder(reason),
+        }
+    }
+}
+
+fn named(settings: &Policies) -> [Named<'_>; 3] {
+    [
+        ("policy.sm", Service::Sm, &settings.sm),
+        ("policy.am", Service::Am, &settings.am),
+        ("policy.ue", Service::Ue, &settings.ue),
+    ]
+    .map(|(setting, service, folder)| Named {
+        setting,
+        service,
+        folder: folder.as_deref(),
+    })
+}
+
+fn pair(named: Named<'_>, built_in: &BuiltIn, limits: &Limits) -> Result<Pair, ProjectMistakes> {
     // What an operator limits holds for the operator's projects.
     let text = [(built_in.name, built_in.text)];
     let text = text.map(|(_, text)| ("project.yaml", text));
-    let built_in =
-        Project::compile(&text, &Limits::default()).map_err(|error| format!("{}: {error}", built_in.name))?;
+    let built_in = Project::compile(&text, &Limits::default())
+        .map_err(|error| named.wrong(format!("{}: {error}", built_in.name)))?;
     let built_in = Arc::new(built_in);
-    let (project, checksum) = match folder {
+    let (project, checksum) = match named.folder {
         None => (built_in.clone(), 0),
         Some(folder) => {
-            let (project, checksum) = compile(folder, key, service, limits)?;
+            let (project, checksum) = compile(folder, &named, limits)?;
             (Arc::new(project), checksum)
         }
     };
@@ -111,22 +185,25 @@ fn pair(
 }
 
 /// The project of a folder, with a checksum of its files.
-fn compile(folder: &Path, key: &str, service: Service, limits: &Limits) -> Result<(Project, u64), String> {
-    let files = files(folder, limits).map_err(|reason| format!("{key}: {reason}"))?;
+fn compile(folder: &Path, named: &Named<'_>, limits: &Limits) -> Result<(Project, u64), ProjectMistakes> {
+    let files = files(folder, limits).map_err(|reason| named.wrong(reason))?;
     let mut checksum = DefaultHasher::new();
     files.hash(&mut checksum);
     let texts: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let project = Project::compile(&texts, limits).map_err(|error| format!("{key}: {error}"))?;
-    if project.service() != service {
-        return Err(format!(
-            "{key}: {} is a project with `service: {}`; expected `service: {}`",
+    let project = Project::compile(&texts, limits).map_err(|error| ProjectMistakes {
+        setting: named.setting,
+        what: Mistakes::InFiles(error),
+    })?;
+    if project.service() != named.service {
+        return Err(named.wrong(format!(
+            "{} is a project with `service: {}`; expected `service: {}`",
             folder.display(),
             project.service().name(),
-            service.name()
-        ));
+            named.service.name()
+        )));
     }
     Ok((project, checksum.finish()))
 }
@@ -174,7 +251,8 @@ mod tests {
                 sm: Some(folder.path().to_owned()),
                 ..Policies::default()
             };
-            Projects::read(&settings).map(drop)
+            let read = Projects::read(&settings).map(drop);
+            read.map_err(|mistakes| mistakes.to_string())
         };
         assert!(read().unwrap_err().starts_with("policy.sm: "));
         let write = |text: &str| std::fs::write(folder.path().join("project.yaml"), text).unwrap();
@@ -190,6 +268,6 @@ mod tests {
         );
         write("name: x\nservice: sm\nblocks:\n  - sessionRule: {sessRuleId: a}\n");
         assert_eq!(read(), Ok(()));
-        assert_eq!(Projects::read(&Policies::default()).map(drop), Ok(()));
+        assert!(Projects::read(&Policies::default()).is_ok());
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use pcf::ProjectMistakes;
 use serde_json::{Value, json};
 use settings::Report;
 
@@ -11,7 +12,10 @@ use crate::config::Config;
 use crate::failure::{Failure, USAGE};
 use crate::{complain, print};
 
-/// Check configurations and call models: every mistake at once, with line and column.
+/// Check configurations and call models: every mistake at once, with line and column
+///
+/// The policy projects that the configuration of a PCF names are compiled as well. Their folders are relative to the working
+/// directory, as at a start.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// YAML files
@@ -53,12 +57,29 @@ impl Kind {
         }
     }
 
-    fn check(self, text: &str, name: &str) -> Result<(), Report> {
+    fn check(self, text: &str, name: &str) -> Result<(), Mistakes> {
         match self {
-            Self::Config => settings::from_str::<Config>(text, name).map(drop),
-            Self::Callmodel => settings::from_str::<callmodel::CallModel>(text, name).map(drop),
+            Self::Config => {
+                let config = settings::from_str::<Config>(text, name).map_err(Mistakes::InFile)?;
+                let projects = pcf::check_projects(&config.pcf.policy);
+                match projects.is_empty() {
+                    true => Ok(()),
+                    false => Err(Mistakes::InProjects(projects)),
+                }
+            }
+            Self::Callmodel => settings::from_str::<callmodel::CallModel>(text, name)
+                .map(drop)
+                .map_err(Mistakes::InFile),
         }
     }
+}
+
+/// What is wrong.
+enum Mistakes {
+    /// With the file.
+    InFile(Report),
+    /// With policy projects that the file names.
+    InProjects(Vec<ProjectMistakes>),
 }
 
 /// Checks files; prints mistakes to stderr and the names of files without any to stdout.
@@ -78,7 +99,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
                 file.display(),
                 kind.words()
             ))?,
-            Err(report) => complain(&format!("{report}\n")),
+            Err(Mistakes::InFile(report)) => complain(&format!("{report}\n")),
+            Err(Mistakes::InProjects(projects)) => {
+                for project in projects {
+                    complain(&format!("{}: pcf.{project}\n", file.display()));
+                }
+            }
         }
     }
     if args.json {
@@ -91,7 +117,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn check(file: &Path, kind: Option<Kind>) -> (Kind, Result<(), Report>) {
+fn check(file: &Path, kind: Option<Kind>) -> (Kind, Result<(), Mistakes>) {
     let name = file.display().to_string();
     match std::fs::read_to_string(file) {
         Ok(text) => {
@@ -100,32 +126,50 @@ fn check(file: &Path, kind: Option<Kind>) -> (Kind, Result<(), Report>) {
         }
         Err(error) => (
             kind.unwrap_or(Kind::Config),
-            Err(Report::unreadable(&name, &error)),
+            Err(Mistakes::InFile(Report::unreadable(&name, &error))),
         ),
     }
 }
 
-fn as_json(file: &Path, kind: Kind, found: &Result<(), Report>) -> Value {
-    let mistakes: Vec<Value> = found
-        .as_ref()
-        .err()
-        .map(|report| report.findings())
-        .unwrap_or_default()
-        .iter()
-        .map(|finding| {
-            json!({
-                "line": finding.place.line,
-                "column": finding.place.column,
-                "path": finding.path,
-                "what": finding.what,
-                "expected": finding.expected,
-            })
-        })
-        .collect();
+fn as_json(file: &Path, kind: Kind, found: &Result<(), Mistakes>) -> Value {
+    let mistakes = match found {
+        Ok(()) => Vec::new(),
+        Err(Mistakes::InFile(report)) => findings(report).collect(),
+        Err(Mistakes::InProjects(projects)) => projects.iter().flat_map(of_project).collect(),
+    };
     json!({
         "file": file.display().to_string(),
         "kind": kind.words(),
         "pass": found.is_ok(),
         "mistakes": mistakes,
     })
+}
+
+fn findings(report: &Report) -> impl Iterator<Item = Value> + '_ {
+    report.findings().iter().map(|finding| {
+        json!({
+            "line": finding.place.line,
+            "column": finding.place.column,
+            "path": finding.path,
+            "what": finding.what,
+            "expected": finding.expected,
+        })
+    })
+}
+
+/// The mistakes of a project, with the setting that names it; those in its files with the file.
+fn of_project(project: &ProjectMistakes) -> Vec<Value> {
+    let setting = format!("pcf.{}", project.setting());
+    if project.reports().is_empty() {
+        return vec![json!({"path": setting, "what": project.to_string()})];
+    }
+    let reports = project.reports().iter();
+    let all = reports.flat_map(|report| {
+        findings(report).map(|mut finding| {
+            finding["file"] = report.name().into();
+            finding["setting"] = setting.as_str().into();
+            finding
+        })
+    });
+    all.collect()
 }

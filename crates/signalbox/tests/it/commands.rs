@@ -37,6 +37,48 @@ fn check_tells_every_mistake_with_its_place() {
 }
 
 #[test]
+fn check_compiles_the_policy_projects_of_a_pcf() {
+    let folder = tempfile::tempdir().unwrap();
+    let (project, file) = (folder.path().join("sm"), folder.path().join("pcf.yaml"));
+    std::fs::create_dir(&project).unwrap();
+    let config = format!("pcf:\n  policy: {{sm: {}}}\n", project.display());
+    std::fs::write(&file, config).unwrap();
+    let write = |text: &str| std::fs::write(project.join("project.yaml"), text).unwrap();
+    write("name: x\nservice: sm\nblocks:\n  - block: wrong\n    sessionRule: {sessRuleId: 7, nonsense: 1}\n");
+    let file = file.to_str().unwrap();
+    let output = signalbox(&["check", file]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    for part in [file, "pcf.policy.sm", "project.yaml:5", "blocks[0]"] {
+        assert!(said.contains(part), "{part} is missing:\n{said}");
+    }
+    let output = signalbox(&["check", "--json", file]);
+    assert_eq!(output.status.code(), Some(2));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mistake = &results[0]["mistakes"][0];
+    assert_eq!(
+        (&mistake["line"], &mistake["setting"]),
+        (&5.into(), &"pcf.policy.sm".into())
+    );
+    assert!(
+        mistake["file"].as_str().unwrap().ends_with("project.yaml"),
+        "{mistake}"
+    );
+
+    write("name: x\nservice: am\nblocks: [amPolicy: {rfsp: 7}]\n");
+    let said = text(&signalbox(&["check", file]).stderr);
+    assert!(said.contains("expected `service: sm`"), "{said}");
+    write("name: x\nservice: sm\nblocks:\n  - sessionRule: {sessRuleId: a}\n");
+    assert!(signalbox(&["check", file]).status.success());
+    std::fs::remove_dir_all(&project).unwrap();
+    let said = text(&signalbox(&["check", file]).stderr);
+    assert!(
+        said.contains("pcf.policy.sm") && said.contains("No such file"),
+        "{said}"
+    );
+}
+
+#[test]
 fn check_knows_call_models() {
     let model = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../callmodels/nrf/5k.yaml");
     let output = signalbox(&["check", model.to_str().unwrap()]);
