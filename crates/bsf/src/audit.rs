@@ -26,15 +26,15 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashSet;
 use bounded::{Cache, Limits};
+use function::brake::{Brake, Permit};
 use nrf_client::{Nrfs, Subscription};
 use store::{
     Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record as _, Scan, Stored, is_plausible,
 };
-use telemetry::Alarms;
+use telemetry::{AlarmKind, Alarms, Severity};
 use tokio::sync::mpsc;
 
 use crate::binding::{Audited, Document, MbsBinding, PcfBinding, UeBinding};
-use crate::brake::{BRAKED, Brake, Permit};
 use crate::by_pcf::{OfPcf, PARTS};
 use crate::census::Census;
 use crate::config::Audit;
@@ -44,6 +44,15 @@ use crate::notify::{Change, Notices};
 use crate::peers::pcfs::{Changed, Pcf, Pcfs, micros};
 use crate::repository::Repository;
 use crate::resource::Resource;
+
+/// The audit has removed as much as it may. The number is ours.
+const BRAKED: AlarmKind = AlarmKind {
+    number: 10_541,
+    name: "BSF Audit Braked",
+    severity: Severity::Major,
+    text: "The audit would remove more bindings than it may without the word of an operator; they stay.",
+    advice: "Check what the NRF says of the PCFs in the detail. `PUT /bsf/audit \"RELEASED\"` lets the audit remove them.",
+};
 
 /// What the audit finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -499,7 +508,10 @@ impl Auditor {
         let table = T::TABLE.name;
         let total = self.sizes.borrow().get(table).copied().unwrap_or_default();
         loop {
-            match self.brake.permit(Instant::now(), table, settings, total) {
+            match self
+                .brake
+                .permit(Instant::now(), table, &settings.bounds(), total)
+            {
                 Permit::Now => return true,
                 Permit::After(wait) => tokio::time::sleep(wait).await,
                 Permit::Never(first) => {

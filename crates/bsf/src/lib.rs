@@ -11,8 +11,7 @@
 //! * `resource`: what the bindings of sessions, UEs and MBS sessions have in common.
 //! * `rx`: Diameter requests of AFs on their way to the PCF of the session.
 //! * `notify`: notifications of subscribers, delivered by the crate `notifier`.
-//! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone, and
-//!   `brake`: how many of them may go.
+//! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone.
 //! * [`import`]: bindings from a file into the store; [`export`]: records of the store as JSON.
 //! * [`config`]: every setting, documented where it is defined.
 //!
@@ -29,7 +28,6 @@ pub mod repository;
 
 mod api;
 mod audit;
-mod brake;
 mod by_pcf;
 mod census;
 mod dispatch;

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
+use function::brake::Brake;
 use function::sbi::State;
 use sbi::dns::Dns;
 use telemetry::health::Component;
 use tokio::sync::mpsc;
 
-use crate::brake::Brake;
 use crate::events::Event;
 use crate::latency::Latencies;
 use crate::live::Live;

@@ -25,6 +25,7 @@
 //! What a function must not do: hold a lock that two workers share on the way of a request, start threads, watch files,
 //! read TLS files itself, or keep a list of what may be reloaded.
 
+pub mod brake;
 pub mod certificates;
 #[cfg(feature = "diameter")]
 pub mod diameter_names;

@@ -1,5 +1,6 @@
 //! The audit of bindings.
 
+use function::brake::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
@@ -57,6 +58,18 @@ impl Default for Audit {
             max_pcfs: 10_000,
             subscribe: true,
             subscription_validity: Period::from_secs(86_400),
+        }
+    }
+}
+
+impl Audit {
+    /// How much the audit may remove.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            removal_rate: self.removal_rate,
+            most_removed: self.most_removed,
+            free_removals: self.free_removals,
+            period: self.brake_period.duration(),
         }
     }
 }

@@ -1,34 +1,36 @@
-//! The brake of the audit: how many bindings it may remove in a time without the word of an operator.
+//! The brake of an audit: how many records it may remove in a time without the word of an operator.
 //!
-//! An NRF that says something wrong of a PCF, or a PCF that does, must not empty a table. A rate bounds how fast
-//! bindings go; a share of the table bounds how many. Beyond it the audit removes none until an operator releases the
-//! brake, and an alarm says so. Time is an argument.
+//! An NRF that says something wrong of a function, or a peer that does, must not empty a table. A rate bounds how fast
+//! records go; a share of the table bounds how many. Beyond it the audit removes none until an operator releases the
+//! brake. Time is an argument.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use overload::{Rate, RateLimiter};
 use parking_lot::Mutex;
-use telemetry::{AlarmKind, Severity};
+use settings::Percent;
 use tokio::sync::Notify;
 
-use crate::config::Audit;
-
-/// The audit has removed as much as it may. The number is ours.
-pub(crate) const BRAKED: AlarmKind = AlarmKind {
-    number: 10_541,
-    name: "BSF Audit Braked",
-    severity: Severity::Major,
-    text: "The audit would remove more bindings than it may without the word of an operator; they stay.",
-    advice: "Check what the NRF says of the PCFs in the detail. `PUT /bsf/audit \"RELEASED\"` lets the audit remove them.",
-};
+/// How much may go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Records of a table that are removed in a second, at most.
+    pub removal_rate: u32,
+    /// The share of a table's records that may be removed within `period`.
+    pub most_removed: Percent,
+    /// Records of a table that may be removed within `period` whatever share they are.
+    pub free_removals: u32,
+    /// The time in which removals are counted.
+    pub period: Duration,
+}
 
 /// The brake, for each table by name.
 #[derive(Debug, Default)]
-pub(crate) struct Brake {
+pub struct Brake {
     tables: Mutex<HashMap<&'static str, Table>>,
     /// The operator has released it.
-    pub(crate) released: Notify,
+    pub released: Notify,
 }
 
 #[derive(Debug)]
@@ -41,10 +43,12 @@ struct Table {
     pace: RateLimiter,
 }
 
-/// Whether a binding may be removed.
+/// Whether a record may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Permit {
+pub enum Permit {
+    /// It may.
     Now,
+    /// Not before this time is over; then the answer may be another.
     After(Duration),
     /// It stays. The first one since the brake holds is `true`.
     Never(bool),
@@ -53,7 +57,7 @@ pub(crate) enum Permit {
 /// What an operator sees of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Shown {
+pub struct Shown {
     table: &'static str,
     removed: u64,
     braked: bool,
@@ -61,9 +65,9 @@ pub(crate) struct Shown {
 }
 
 impl Brake {
-    /// Whether one of the `total` bindings of a table may be removed.
-    pub(crate) fn permit(&self, now: Instant, table: &'static str, settings: &Audit, total: u64) -> Permit {
-        let rate = Rate::per_second(f64::from(settings.removal_rate));
+    /// Whether one of the `total` records of a table may be removed.
+    pub fn permit(&self, now: Instant, table: &'static str, bounds: &Bounds, total: u64) -> Permit {
+        let rate = Rate::per_second(f64::from(bounds.removal_rate));
         let mut tables = self.tables.lock();
         let state = tables.entry(table).or_insert_with(|| Table {
             since: now,
@@ -76,11 +80,11 @@ impl Brake {
             *held += 1;
             return Permit::Never(false);
         }
-        if now.saturating_duration_since(state.since) > settings.brake_period.duration() {
+        if now.saturating_duration_since(state.since) > bounds.period {
             (state.since, state.removed, state.released) = (now, 0, false);
         }
-        let share = (total as f64 * settings.most_removed.fraction()) as u64;
-        if !state.released && state.removed >= share.max(u64::from(settings.free_removals)) {
+        let share = (total as f64 * bounds.most_removed.fraction()) as u64;
+        if !state.released && state.removed >= share.max(u64::from(bounds.free_removals)) {
             state.held = Some(1);
             return Permit::Never(true);
         }
@@ -93,8 +97,8 @@ impl Brake {
         Permit::Now
     }
 
-    /// The word of an operator: what is held back may go, for one `brakePeriod`.
-    pub(crate) fn release(&self, now: Instant) {
+    /// The word of an operator: what is held back may go, for one period.
+    pub fn release(&self, now: Instant) {
         for state in self.tables.lock().values_mut() {
             (state.since, state.removed, state.released, state.held) = (now, 0, true, None);
         }
@@ -102,11 +106,14 @@ impl Brake {
     }
 
     /// Whether the brake holds for some table.
-    pub(crate) fn holds(&self) -> bool {
+    #[must_use]
+    pub fn holds(&self) -> bool {
         self.tables.lock().values().any(|state| state.held.is_some())
     }
 
-    pub(crate) fn shown(&self) -> Vec<Shown> {
+    /// What an operator sees of each table.
+    #[must_use]
+    pub fn shown(&self) -> Vec<Shown> {
         let tables = self.tables.lock();
         let mut shown: Vec<Shown> = tables
             .iter()
@@ -125,20 +132,18 @@ impl Brake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use settings::{Percent, Period};
 
     #[test]
     fn a_share_and_a_rate_bound_what_goes_until_an_operator_says_otherwise() {
         let (brake, begun) = (Brake::default(), Instant::now());
-        let settings = Audit {
+        let bounds = Bounds {
             removal_rate: 10,
             most_removed: Percent::new(10.0),
             free_removals: 5,
-            brake_period: Period::from_secs(3_600),
-            ..Audit::default()
+            period: Duration::from_secs(3_600),
         };
         let second = |count: u64| begun + Duration::from_secs(count);
-        let permit = |at, total| brake.permit(at, "t", &settings, total);
+        let permit = |at, total| brake.permit(at, "t", &bounds, total);
         assert_eq!(permit(begun, 1_000), Permit::Now);
         assert!(matches!(permit(begun, 1_000), Permit::After(wait) if wait <= Duration::from_millis(100)));
         for count in 1..100 {
@@ -160,6 +165,6 @@ mod tests {
             assert_eq!(permit(second(30_000 + count), 7), Permit::Now);
         }
         assert_eq!(permit(second(30_010), 7), Permit::Never(true));
-        assert_eq!(brake.permit(second(30_010), "other", &settings, 7), Permit::Now);
+        assert_eq!(brake.permit(second(30_010), "other", &bounds, 7), Permit::Now);
     }
 }
