@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use store::{Stored, Version};
 
 use crate::activity::{Entry, trail};
 use crate::association::ledger::Draft;
+use crate::association::unanswered::Unanswered;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, claims, decision, gx, sd};
 use crate::events::Event;
@@ -91,6 +93,7 @@ pub(crate) async fn write<T, F>(
         let answer = change(&mut after, &mut draft).await;
         let answer = answer.map_err(ChangeFault::Refused)?;
         claims::retain(&mut after);
+        Unanswered::forget(&mut after);
         tdf::plan(worker, &mut after);
         let is_same = after == before && draft.to_write().is_none();
         let rar = announces.then(|| unconfirmed(worker, &before, &after)).flatten();
@@ -173,11 +176,32 @@ pub(crate) async fn remove(
     kind: Kind,
     report: &Value,
 ) -> Result<Option<(Association, Draft)>, ChangeFault<Infallible>> {
+    remove_if(worker, id, report, |stored| stored.record.kind == kind).await
+}
+
+/// As [`remove`], of an association as long as it is of this version.
+///
+/// # Errors
+/// As [`remove`].
+pub(crate) async fn remove_version(
+    worker: &Worker,
+    id: AssociationId,
+    version: Version,
+) -> Result<Option<(Association, Draft)>, ChangeFault<Infallible>> {
+    remove_if(worker, id, &Value::Null, |stored| stored.version == version).await
+}
+
+async fn remove_if(
+    worker: &Worker,
+    id: AssociationId,
+    report: &Value,
+    test: impl Fn(&Stored<Association>) -> bool,
+) -> Result<Option<(Association, Draft)>, ChangeFault<Infallible>> {
     let _turn = worker.turn(id).await;
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
         let stored = worker.repository().get(id).await?;
-        let Some(stored) = stored.filter(|stored| stored.record.kind == kind) else {
+        let Some(stored) = stored.filter(&test) else {
             return Ok(None);
         };
         trail::concerns(&stored.record);

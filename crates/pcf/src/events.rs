@@ -211,6 +211,20 @@ telemetry::events! {
     Terminated = "terminations";
     /// A part of a decision was changed for an application session or by new data of the subscriber.
     Changed = "decisions_changed";
+    /// The audit has checked an association.
+    Audited = "audited";
+    /// The consumer of an association has answered the audit and keeps it.
+    AuditConfirmed = "audit_confirmed";
+    /// The consumer of an association did not answer the audit.
+    AuditUnanswered = "audit_unanswered";
+    /// The audit has removed an association that its consumer does not know any more.
+    AuditUnknown = "audit_removed_unknown";
+    /// The audit has removed an association whose consumer does not answer and is not registered.
+    AuditLost = "audit_removed_lost";
+    /// The audit has removed an association whose consumer has not answered for `audit.lifetime`.
+    AuditExpired = "audit_removed_expired";
+    /// An association was not removed because the brake of the audit holds.
+    AuditBraked = "audit_braked";
     /// A session was replaced because it was established again.
     Collided = "collisions";
     /// Others changed an association at the same moment, and the change was made again on what they left.

@@ -13,6 +13,7 @@
 //! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read, from the
 //!   `sources` of a worker.
 //! * `creation`: new associations; `reassessment`: decisions that are made again without a request of their consumer.
+//! * `audit`: associations that their consumers have lost, or whose consumers are lost.
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
 //! * `agent` serves Diameter: `gx`, `rx`, `sd`, `sy`; `pushes` and `tdf` make the requests of the PCF, `orders` has them sent.
@@ -39,6 +40,7 @@ mod activity;
 mod af_notices;
 mod agent;
 mod api;
+mod audit;
 mod binding;
 mod bindings;
 mod change;

@@ -74,6 +74,12 @@ impl Notices {
         self.updated(association, change);
     }
 
+    /// A notification without a change, which shows whether the consumer has the association. None where it cannot be reached.
+    pub(crate) fn question(&self, association: &Association) -> Option<Notification> {
+        let body = body(&self.root, association, Map::new());
+        notification(association, "update", &body, false)
+    }
+
     /// The consumer of an association shall end it (`Terminate`), for a cause of `SmPolicyAssociationReleaseCause`
     /// (TS 29.512 §5.6.3.7) or its kin.
     pub(crate) fn terminate(&self, association: &Association, cause: &str) {

@@ -4,10 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, StatusCode};
+use notifier::Notification;
 use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens};
 use sbi::client::{Client, Origin, SendError, SendOptions};
 use sbi::dns::Dns;
+use sbi::headers::names::CALLBACK;
+use sbi::name::CONTENT_TYPE;
 use sbi::{Body, Response};
 
 use crate::activity::{of_outbound, of_response, trail};
@@ -75,6 +78,29 @@ impl Peers {
     /// The NRFs of the configuration.
     pub(crate) fn nrfs(&self) -> &Rc<Nrfs> {
         &self.nrfs
+    }
+
+    /// Sends a notification once: the status of the answer; none without one in time.
+    pub(crate) async fn notify(
+        &self,
+        origin: &Origin,
+        notification: &Notification,
+        deadline: Duration,
+    ) -> Option<StatusCode> {
+        let path = notification.target.path_and_query();
+        let request = Request::post(path.map_or("/", |path| path.as_str()))
+            .header(CONTENT_TYPE, "application/json")
+            .header(CALLBACK, notification.callback)
+            .body(Body::from(notification.body.clone()))
+            .ok()?;
+        let options = SendOptions {
+            deadline,
+            ..SendOptions::default()
+        };
+        trail::note(|| of_outbound("notification", &origin.to_string(), &request));
+        let answer = self.client.send(origin, request, options).await.ok()?;
+        trail::note(|| of_response("notification", &origin.to_string(), &answer));
+        Some(answer.status())
     }
 
     /// Sends a request that `make` builds to a producer of a service; with an access token it may be built twice. `None` if

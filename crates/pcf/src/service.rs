@@ -18,6 +18,7 @@ use telemetry::{Alarms, Declaration};
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
+use crate::audit;
 use crate::config::Config;
 use crate::delivery;
 use crate::ended::EndedSessions;
@@ -174,6 +175,8 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
+            brake: Arc::default(),
+            alarms: opening.alarms.clone(),
             reports: inbox,
             versions: Versions::default(),
             names: names.clone(),
@@ -229,6 +232,7 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));
         tokio::task::spawn_local(sd::run(front.clone()));
+        tokio::task::spawn_local(audit::run(front.clone()));
         if let Some(mut reports) = front.function().reports.take() {
             let front = front.clone();
             tokio::task::spawn_local(async move {

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
+use function::brake::Brake;
 use function::sbi::{Operational, State};
 use sbi::dns::Dns;
+use telemetry::Alarms;
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::ended::EndedSessions;
@@ -40,6 +42,9 @@ pub struct Pcf {
     /// The ways to the Diameter nodes of all workers.
     pub(crate) orders: Orders,
     pub(crate) diameter: Vec<SocketAddr>,
+    /// What the audit may remove.
+    pub(crate) brake: Arc<Brake>,
+    pub(crate) alarms: Alarms,
     /// Where reports in answers to notifications arrive.
     pub(crate) reports: Inbox,
     /// Versions of the policy data of subscribers.

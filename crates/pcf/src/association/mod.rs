@@ -12,6 +12,7 @@
 //! * [`sd`]: the session of a TDF.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
+//! * [`unanswered`]: consumers that did not answer the audit.
 //! * [`unconfirmed`]: RARs that PCEFs have not confirmed.
 //! * [`usage`]: accumulated usage.
 
@@ -28,6 +29,7 @@ pub mod repetition;
 pub mod sd;
 pub mod sy;
 pub(crate) mod ue_policy;
+pub mod unanswered;
 pub mod unconfirmed;
 pub mod usage;
 

@@ -1,6 +1,7 @@
 //! Every setting of a PCF; a file per topic.
 
 mod activity;
+mod audit;
 mod bsf;
 mod diameter;
 mod ldap;
@@ -19,6 +20,7 @@ pub use self::pds::{
 };
 pub use self::policy::{Fallback, Policies};
 pub use activity::{ActivityLog, JournalFiles, PolicyEvents};
+pub use audit::Audit;
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
@@ -79,6 +81,9 @@ pub struct Config {
     /// Policy projects.
     #[schemars(extend("x-reload" = true))]
     pub policy: Policies,
+    /// Policy associations that were left behind.
+    #[schemars(extend("x-reload" = true))]
+    pub audit: Audit,
     /// Diameter: PCEFs over Gx, AFs over Rx.
     pub diameter: Diameter,
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
@@ -147,6 +152,7 @@ impl Default for Config {
             max_body_size: ByteSize::kib(64),
             max_candidates: 256,
             policy: Policies::default(),
+            audit: Audit::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
             pds: Pds::default(),
@@ -186,6 +192,7 @@ impl Validate for Config {
         faults.within("store", &self.store);
         faults.within("policy", &self.policy);
         faults.within("diameter", &self.diameter);
+        faults.within("audit", &self.audit);
         for (name, value) in [
             ("sessions", self.media.sessions),
             ("components", self.media.components),

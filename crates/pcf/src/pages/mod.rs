@@ -1,5 +1,6 @@
 //! The PCF's own admin pages and gauges.
 
+mod audit;
 mod traced;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +34,7 @@ telemetry::declare! {
     /// Gauges of the state.
     GAUGES;
     gauge LOAD = "signalbox_pcf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
+    gauge BRAKED = "signalbox_pcf_audit_brake" []: "Whether the brake of the audit holds: 1, and associations stay that the audit would remove.";
     gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
     gauge NOTIFICATIONS = "signalbox_pcf_notifications_pending" []: "Notifications that are pending.";
     gauge ENDED = "signalbox_pcf_ended_af_sessions" []: "AF sessions that ended with the session of their UE and that their AFs have not terminated yet.";
@@ -150,6 +152,7 @@ pub(crate) const PAGES: &[Page] = &[
         argument: Some("SUBSCRIBER"),
         columns: &[],
     },
+    audit::PAGE,
     Page {
         name: "state",
         about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), load",
@@ -180,7 +183,8 @@ pub(crate) fn hints(uri: &str) -> Vec<String> {
 /// Shows the gauges.
 pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
     type Read = fn(&Pcf) -> f64;
-    let gauges: [(&'static Declaration, Read); 13] = [
+    let gauges: [(&'static Declaration, Read); 14] = [
+        (&BRAKED, |pcf| f64::from(u8::from(pcf.brake.holds()))),
         (&ENDED, |pcf| pcf.ended.count() as f64),
         (&ACTIVITY, |pcf| pcf.activity.size().0 as f64),
         (&ACTIVITY_BYTES, |pcf| pcf.activity.size().1 as f64),
@@ -221,6 +225,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     };
     Router::new()
         .merge(traced::routes(pcf))
+        .merge(audit::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(
             "/pcf/sessions/{id}",

@@ -1,0 +1,224 @@
+//! The audit: associations whose consumer has lost them, or is lost itself, are removed.
+//!
+//! What nothing has written for `audit.walk.olderThan` is checked, at `audit.walk.rate`: its consumer gets a notification without
+//! a change, so that it can cross no other.
+//! * The consumer **answers that there is no such association** (404): it is removed at once.
+//! * It **answers** otherwise: the association is written again, and so checked when it has become old again.
+//! * It **does not answer**: that is noted with the association. It is removed after `audit.attempts` walks in a row in which
+//!   the NRF did not know the consumer either, or when `audit.lifetime` is over.
+//!
+//! The brake of crate `function` bounds what goes. Where several sites have a table in common, each audits what it has
+//! written itself, and what no site has audited for twice as long as it should. The first worker audits.
+
+mod consumers;
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use function::brake::Permit;
+use store::{Audit as Walk, Clock, Decision, Record as _, Stored, is_plausible};
+use telemetry::{AlarmKind, Severity};
+
+use self::consumers::{Answer, Consumers};
+use crate::activity::{Entry, trail};
+use crate::association::unanswered::Unanswered;
+use crate::association::{Association, Kind};
+use crate::config::Audit;
+use crate::events::Event;
+use crate::peers::bsf;
+use crate::worker::{Front, Worker};
+use crate::{af_notices, change, delivery, pds, reassessment};
+
+/// The audit has removed as much as it may. The number is ours.
+const BRAKED: AlarmKind = AlarmKind {
+    number: 10_562,
+    name: "PCF Audit Braked",
+    severity: Severity::Major,
+    text: "The audit would remove more policy associations than it may without the word of an operator; they stay.",
+    advice: "Check the consumers that the log names. `PUT /pcf/audit \"RELEASED\"` lets the audit remove their associations.",
+};
+/// The least pause between two walks.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Audits until the worker ends.
+pub(crate) async fn run(front: Rc<Front>) {
+    if front.seat().context.index != 0 {
+        return;
+    }
+    let auditor = Auditor {
+        front,
+        consumers: Consumers::default(),
+        clock: Clock::default(),
+    };
+    loop {
+        let pause = auditor.worker().config().audit.walk.pause.duration();
+        let brake = auditor.front.function().brake.clone();
+        tokio::select! {
+            () = tokio::time::sleep(pause.max(LEAST_PAUSE)) => {}
+            // What was held back is found again.
+            () = brake.released.notified() => auditor.front.function().alarms.clear(&BRAKED, "audit"),
+        }
+        if let Err(error) = auditor.walk().await {
+            tracing::warn!(%error, "the audit has stopped in the middle; it begins again later");
+        }
+    }
+}
+
+struct Auditor {
+    front: Rc<Front>,
+    consumers: Consumers,
+    clock: Clock,
+}
+
+impl Auditor {
+    /// The worker as of now: a walk outlives reloads.
+    fn worker(&self) -> Rc<Worker> {
+        self.front.worker()
+    }
+
+    async fn walk(&self) -> Result<(), store::Error> {
+        let settings = self.worker().config().audit.clone();
+        if !settings.walk.enabled {
+            return Ok(());
+        }
+        let table = self.front.function().repository.associations().clone();
+        let total = table.count().await?;
+        let walk = Walk::new(table, settings.walk, self.clock.clone());
+        let mut decide = async |stored: &Stored<Association>| self.decide(stored, total).await;
+        walk.round(&mut decide).await
+    }
+
+    async fn decide(&self, stored: &Stored<Association>, total: u64) -> Decision<Association> {
+        let worker = self.worker();
+        let settings = worker.config().audit.clone();
+        let is_audited = matches!(stored.record.kind, Kind::Sm | Kind::Am | Kind::Ue);
+        if !is_audited || self.is_of_another_site(&worker, stored, &settings) {
+            return Decision::Keep;
+        }
+        worker.count(Event::Audited);
+        let audited = async {
+            trail::concerns(&stored.record);
+            self.judge(&worker, stored, &settings, total).await
+        };
+        trail::own(worker.activity(), audited).await
+    }
+
+    async fn judge(
+        &self,
+        worker: &Rc<Worker>,
+        stored: &Stored<Association>,
+        settings: &Audit,
+        total: u64,
+    ) -> Decision<Association> {
+        let mut association = stored.record.clone();
+        let before = Unanswered::get(&association);
+        let (event, why) = match self.consumers.ask(worker, &association, settings).await {
+            Answer::Unknown => (Event::AuditUnknown, "its consumer does not know it"),
+            Answer::Known => {
+                worker.count(Event::AuditConfirmed);
+                Unanswered::forget(&mut association);
+                return Decision::Refresh(association);
+            }
+            Answer::None => {
+                worker.count(Event::AuditUnanswered);
+                let is_lost = self.consumers.is_lost(worker, &association, settings).await;
+                let now = Unanswered {
+                    lost: match is_lost {
+                        true => before.map_or(0, |before| before.lost).saturating_add(1),
+                        false => 0,
+                    },
+                    since: before.map_or(self.written(stored), |before| before.since),
+                };
+                if now.lost >= settings.attempts {
+                    (
+                        Event::AuditLost,
+                        "its consumer does not answer and is not registered",
+                    )
+                } else if self.is_over(now.since, settings.lifetime.duration()) {
+                    (
+                        Event::AuditExpired,
+                        "its consumer has not answered for audit.lifetime",
+                    )
+                } else {
+                    now.put(&mut association);
+                    return Decision::Refresh(association);
+                }
+            }
+        };
+        if self.may_go(worker, settings, total).await {
+            remove(worker, stored, event, why).await;
+        }
+        Decision::Keep
+    }
+
+    /// When an association was last written, by what is not the audit; now for a time that cannot be right.
+    fn written(&self, stored: &Stored<Association>) -> u64 {
+        let written = stored.modified();
+        match is_plausible(written, &self.clock) {
+            true => written,
+            false => self.clock.micros(),
+        }
+    }
+
+    fn is_over(&self, since: u64, lifetime: Duration) -> bool {
+        let age = u64::try_from(lifetime.as_micros()).unwrap_or(u64::MAX);
+        !lifetime.is_zero() && since.saturating_add(age) < self.clock.micros()
+    }
+
+    /// Whether the site that has written an association audits it, as far as can be seen: it has not missed a walk.
+    fn is_of_another_site(&self, worker: &Worker, stored: &Stored<Association>, settings: &Audit) -> bool {
+        let twice = settings.walk.older_than.duration().saturating_mul(2);
+        let age = u64::try_from(twice.as_micros()).unwrap_or(u64::MAX);
+        let is_old = stored.modified().saturating_add(age) < self.clock.micros();
+        *stored.site != *worker.config().store.site && !is_old
+    }
+
+    /// Waits until an association may go; `false`: it stays.
+    async fn may_go(&self, worker: &Worker, settings: &Audit, total: u64) -> bool {
+        let (function, table) = (self.front.function(), Association::TABLE.name);
+        loop {
+            match function
+                .brake
+                .permit(Instant::now(), table, &settings.bounds(), total)
+            {
+                Permit::Now => return true,
+                Permit::After(wait) => tokio::time::sleep(wait).await,
+                Permit::Never(first) => {
+                    worker.count(Event::AuditBraked);
+                    if first {
+                        let detail = format!(
+                            "audit.mostRemoved ({}) of about {total} policy associations are removed; the others stay",
+                            settings.most_removed
+                        );
+                        tracing::error!(
+                            total,
+                            "the audit is braked: it removes no more policy associations"
+                        );
+                        function.alarms.raise(&BRAKED, "audit", detail);
+                    }
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// Removes an association as its consumer would, unless it was written since the audit has read it.
+async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event, why: &'static str) {
+    let (id, kind) = (stored.record.id, stored.record.kind);
+    trail::note(|| Entry::new("audit", format!("{} association removed: {why}", kind.name())));
+    let removed = change::remove_version(worker, id, stored.version).await;
+    let (association, draft) = match removed {
+        Ok(Some(removed)) => removed,
+        Ok(None) => return,
+        Err(error) => return tracing::warn!(%id, ?error, "the audit could not remove a policy association"),
+    };
+    worker.count(event);
+    let consumer = association.text_of("notificationUri").unwrap_or_default();
+    tracing::info!(%id, kind = kind.name(), consumer, why, "the audit has removed a policy association");
+    reassessment::after(worker, id, &draft);
+    af_notices::ended(worker, &association);
+    pds::close(worker, &association).await;
+    delivery::close(worker, &association);
+    bsf::unbind(worker, &association);
+}
