@@ -1,8 +1,8 @@
 //! The audit: associations whose consumer has lost them, or is lost itself, are removed.
 //!
 //! What nothing has written for `audit.walk.olderThan` is checked, at `audit.walk.rate`: its consumer gets a notification without
-//! a change, so that it can cross no other.
-//! * The consumer **answers that there is no such association** (404): it is removed at once.
+//! a change (a PCEF a RAR), so that it can cross no other.
+//! * The consumer **answers that there is no such association** (404, DIAMETER_UNKNOWN_SESSION_ID): it is removed at once.
 //! * It **answers** otherwise: the association is written again, and so checked when it has become old again.
 //! * It **does not answer**: that is noted with the association. It is removed after `audit.attempts` walks in a row in which
 //!   the NRF did not know the consumer either, or when `audit.lifetime` is over.
@@ -21,6 +21,7 @@ use telemetry::{AlarmKind, Severity};
 
 use self::consumers::{Answer, Consumers};
 use crate::activity::{Entry, trail};
+use crate::association::gx::PcefSession;
 use crate::association::unanswered::Unanswered;
 use crate::association::{Association, Kind};
 use crate::config::Audit;
@@ -91,7 +92,7 @@ impl Auditor {
     async fn decide(&self, stored: &Stored<Association>, total: u64) -> Decision<Association> {
         let worker = self.worker();
         let settings = worker.config().audit.clone();
-        let is_audited = matches!(stored.record.kind, Kind::Sm | Kind::Am | Kind::Ue);
+        let is_audited = stored.record.kind != Kind::Tdf;
         if !is_audited || self.is_of_another_site(&worker, stored, &settings) {
             return Decision::Keep;
         }
@@ -214,7 +215,8 @@ async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event,
         Err(error) => return tracing::warn!(%id, ?error, "the audit could not remove a policy association"),
     };
     worker.count(event);
-    let consumer = association.text_of("notificationUri").unwrap_or_default();
+    let pcef = PcefSession::get(&association).map(|session| session.host);
+    let consumer = pcef.as_deref().or(association.text_of("notificationUri"));
     tracing::info!(%id, kind = kind.name(), consumer, why, "the audit has removed a policy association");
     reassessment::after(worker, id, &draft);
     af_notices::ended(worker, &association);

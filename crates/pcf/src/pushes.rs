@@ -1,10 +1,13 @@
 //! Diameter requests of ours: RAR of Gx to PCEFs, RAR and ASR of Rx to AFs.
 
-use diameter::proto::MessageBuilder;
+use std::time::Duration;
+
 use diameter::proto::known::{self, application, command};
+use diameter::proto::{Message, MessageBuilder};
 use pcc::gx::{put_change, put_release, put_restoration};
 use pcc::rx::{put_abort, put_notification};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::association::Association;
 use crate::association::af::AfSession;
@@ -18,7 +21,7 @@ use crate::worker::Worker;
 /// When no attempt of a RAR of now is in flight any more, in milliseconds since 1970.
 pub(crate) fn chain_end(worker: &Worker) -> u64 {
     let settings = &worker.config().diameter;
-    let mut all = std::time::Duration::from_secs(1);
+    let mut all = Duration::from_secs(1);
     for attempt in 0..settings.attempts.min(64) {
         let pause = settings
             .retry_pause
@@ -130,16 +133,7 @@ fn re_auth(
     fill: impl FnOnce(&mut MessageBuilder),
 ) -> Option<Order> {
     let session = PcefSession::get(association)?;
-    let mut message = MessageBuilder::request(command::RE_AUTH, application::GX);
-    message
-        .put(known::SESSION_ID, &session.session_id)
-        .put(known::AUTH_APPLICATION_ID, application::GX)
-        .put(known::ORIGIN_HOST, &settings.host)
-        .put(known::ORIGIN_REALM, &settings.realm)
-        .put(known::DESTINATION_REALM, &session.realm)
-        .put(known::DESTINATION_HOST, &session.host)
-        // AUTHORIZE_ONLY (RFC 6733 §8.12).
-        .put(known::RE_AUTH_REQUEST_TYPE, 0);
+    let mut message = re_auth_head(settings, &session);
     let before = message.as_bytes().len();
     fill(&mut message);
     if message.as_bytes().len() == before {
@@ -152,6 +146,35 @@ fn re_auth(
         then: Then::Gx(push),
         tried: 0,
     })
+}
+
+/// What each Re-Auth-Request to a PCEF has.
+fn re_auth_head(settings: &Diameter, session: &PcefSession) -> MessageBuilder {
+    let mut message = MessageBuilder::request(command::RE_AUTH, application::GX);
+    message
+        .put(known::SESSION_ID, &session.session_id)
+        .put(known::AUTH_APPLICATION_ID, application::GX)
+        .put(known::ORIGIN_HOST, &settings.host)
+        .put(known::ORIGIN_REALM, &settings.realm)
+        .put(known::DESTINATION_REALM, &session.realm)
+        .put(known::DESTINATION_HOST, &session.host)
+        // AUTHORIZE_ONLY (RFC 6733 §8.12).
+        .put(known::RE_AUTH_REQUEST_TYPE, 0);
+    message
+}
+
+/// Sends a PCEF a Re-Auth-Request without a change, which shows whether it has the session; none: there is no answer in time.
+pub(crate) async fn gx_question(worker: &Worker, session: PcefSession, timeout: Duration) -> Option<Message> {
+    let message = re_auth_head(&worker.config().diameter, &session).finish().ok()?;
+    let (sender, answer) = oneshot::channel();
+    worker.send(Order {
+        peer: Some(session.peer),
+        message,
+        timeout,
+        then: Then::Reply(sender),
+        tried: 0,
+    });
+    tokio::time::timeout(timeout, answer).await.ok()?.ok()
 }
 
 /// Re-Auth-Request with what an AF hears (TS 29.214 §4.4.6); none where Rx has no such event.

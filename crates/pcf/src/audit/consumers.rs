@@ -4,12 +4,16 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use bounded::{Cache, Limits};
+use diameter::proto::ResultCode;
+use diameter::proto::known;
 use http::{Method, StatusCode};
 use nrf_client::instance_path;
 use sbi::client::Origin;
 
+use crate::association::gx::PcefSession;
 use crate::association::{Association, Kind};
 use crate::config::Audit;
+use crate::pushes;
 use crate::worker::Worker;
 
 /// What a consumer says of an association.
@@ -43,15 +47,45 @@ impl Default for Consumers {
 impl Consumers {
     /// Asks the consumer of an association for it. One that has not answered a moment ago is not asked.
     pub(super) async fn ask(&self, worker: &Worker, association: &Association, settings: &Audit) -> Answer {
+        match association.kind {
+            Kind::Gx => self.ask_pcef(worker, association, settings).await,
+            _ => self.ask_sbi(worker, association, settings).await,
+        }
+    }
+
+    /// Asks a PCEF by a RAR without a change (TS 29.212 §4.5.2).
+    async fn ask_pcef(&self, worker: &Worker, association: &Association, settings: &Audit) -> Answer {
+        let Some(session) = PcefSession::get(association) else {
+            return Answer::None;
+        };
+        let host = session.host.clone();
+        if self.is_silent(&host) {
+            return Answer::None;
+        }
+        let Some(answer) = pushes::gx_question(worker, session, settings.timeout.duration()).await else {
+            self.has_not_answered(host, settings);
+            return Answer::None;
+        };
+        let origin = answer.get(known::ORIGIN_HOST).ok().flatten();
+        if !origin.is_some_and(|origin| origin.eq_ignore_ascii_case(&host)) {
+            // An agent that does not reach it, or another PCEF that a router has chosen.
+            return Answer::None;
+        }
+        match answer.get(known::RESULT_CODE).ok().flatten().map(ResultCode) {
+            Some(ResultCode::UNKNOWN_SESSION_ID) => Answer::Unknown,
+            _ => Answer::Known,
+        }
+    }
+
+    async fn ask_sbi(&self, worker: &Worker, association: &Association, settings: &Audit) -> Answer {
         let Some(question) = worker.notices().question(association) else {
             return Answer::None;
         };
         let Ok(origin) = Origin::of_uri(&question.target) else {
             return Answer::None;
         };
-        let (now, key) = (Instant::now(), origin.to_string());
-        let is_silent = self.silent.borrow().get_if(&*key, |until| *until > now).is_some();
-        if is_silent {
+        let key = origin.to_string();
+        if self.is_silent(&key) {
             return Answer::None;
         }
         let deadline = settings.timeout.duration();
@@ -59,12 +93,24 @@ impl Consumers {
             Some(StatusCode::NOT_FOUND | StatusCode::GONE) => Answer::Unknown,
             Some(status) if !status.is_server_error() => Answer::Known,
             _ => {
-                let mut silent = self.silent.borrow_mut();
-                silent.set_limits(Limits::entries(settings.max_consumers));
-                silent.insert(key, Instant::now() + settings.remember.duration());
+                self.has_not_answered(key, settings);
                 Answer::None
             }
         }
+    }
+
+    fn is_silent(&self, consumer: &str) -> bool {
+        let now = Instant::now();
+        self.silent
+            .borrow()
+            .get_if(consumer, |until| *until > now)
+            .is_some()
+    }
+
+    fn has_not_answered(&self, consumer: String, settings: &Audit) {
+        let mut silent = self.silent.borrow_mut();
+        silent.set_limits(Limits::entries(settings.max_consumers));
+        silent.insert(consumer, Instant::now() + settings.remember.duration());
     }
 
     /// Whether the NRF does not know the consumer of an association; false where the NRF, or the consumer's identity, is
@@ -72,7 +118,9 @@ impl Consumers {
     pub(super) async fn is_lost(&self, worker: &Worker, association: &Association, settings: &Audit) -> bool {
         let member = match association.kind {
             Kind::Sm => "smfId",
-            _ => "servingNfId",
+            Kind::Am | Kind::Ue => "servingNfId",
+            // PCEFs are not registered.
+            Kind::Gx | Kind::Tdf => return false,
         };
         let Some(id) = association.text_of(member).map(str::to_ascii_lowercase) else {
             return false;

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 use store::AuditConfig;
 
-/// The audit: the consumers (SMFs, AMFs) of associations that nothing has written for long are asked by a notification without
-/// a change (TS 29.512 §4.2.3.2, TS 29.507 §4.2.4.2, TS 29.525 §4.2.4.2). Where a consumer does not know its association any more
-/// (404), or is lost itself, the association is removed, with its AF sessions, subscriptions and binding. Sessions of PCEFs
-/// are not audited.
+/// The audit: the consumers (SMFs, AMFs, PCEFs) of associations that nothing has written for long are asked by a notification
+/// without a change (TS 29.512 §4.2.3.2, TS 29.507 §4.2.4.2, TS 29.525 §4.2.4.2; PCEFs by a RAR, TS 29.212 §4.5.2). Where a
+/// consumer does not know its association any more (404, DIAMETER_UNKNOWN_SESSION_ID), or is lost itself, the association is
+/// removed, with its AF sessions, subscriptions and binding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Audit {

@@ -14,6 +14,7 @@ use testpeer::page;
 use testpeer::sbi::{Seen, Server, no_content};
 
 use crate::authorization::{APP_SESSIONS, call, listener, notification};
+use crate::diameter::{CCR_I, CCR_T, ask, peer, received};
 use crate::pages::admin;
 use crate::policies::{AM, UE, association};
 use crate::support::{Pcf, local, path_of, start};
@@ -244,5 +245,33 @@ fn a_request_of_the_consumer_begins_the_count_again() {
         while shown().await.1 <= since {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    });
+}
+
+#[test]
+fn a_session_that_its_pcef_does_not_know_is_removed() {
+    local(async {
+        let pcf = start(audited);
+        let pgw = peer("pgw.example.org", &pcf).await;
+        let gx = async |session: &str, text: &str| ask(&pgw, "pgw.example.org", session, text).await;
+        gx("pgw;1;1", CCR_I).await;
+        until(&pcf, Event::AuditConfirmed, 3).await;
+        let asked = received(&pgw, 1).await;
+        assert!(
+            asked.starts_with("Re-Auth-Request") && asked.contains("pgw;1;1"),
+            "{asked}"
+        );
+        assert!(
+            !asked.contains("Charging-Rule") && !asked.contains("Event-Trigger"),
+            "{asked}"
+        );
+        // Another error says nothing of the session.
+        pgw.service().result.set(5012);
+        let confirmed = pcf.running().count(Event::AuditConfirmed);
+        until(&pcf, Event::AuditConfirmed, confirmed + 3).await;
+        pgw.service().result.set(5002);
+        until(&pcf, Event::AuditUnknown, 1).await;
+        let ended = gx("pgw;1;1", CCR_T).await;
+        assert!(ended.contains("DIAMETER_UNKNOWN_SESSION_ID"), "{ended}");
     });
 }
