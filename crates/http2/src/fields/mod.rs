@@ -381,12 +381,20 @@ impl Fields {
     /// Where the first field of this name stands.
     #[inline]
     fn position(&self, name: Name<'_>) -> Option<usize> {
-        let mut entries = self.entries.iter();
         match name.number() {
-            // Nearly all names are known: one comparison for each field.
-            Some(number) => entries.position(|entry| entry.number == number),
-            None => entries.position(|entry| self.has_name(entry, name)),
+            // Nearly all names are known, where this is called: the other case is then left out.
+            Some(number) => self.position_of(number),
+            None => self.position_of_other(name),
         }
+    }
+
+    fn position_of_other(&self, name: Name<'_>) -> Option<usize> {
+        self.entries.iter().position(|entry| self.has_name(entry, name))
+    }
+
+    /// Where the first field of a known name stands: one comparison for each field.
+    fn position_of(&self, number: u16) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.number == number)
     }
 
     #[inline]
