@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 /// A body: zero or more segments of shared bytes. Cloning it shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    segments: SmallVec<[Bytes; 2]>,
+    /// Nearly all bodies have one segment; room for more would make all messages larger to move.
+    segments: SmallVec<[Bytes; 1]>,
     /// First segment that still has bytes, for reading as [`Buf`].
     at: usize,
     len: usize,
