@@ -35,6 +35,8 @@ use streams::{Receiving, ResetStreams, Sending, Streams};
 
 /// Events that may wait to be taken; a connection with more receives nothing.
 const MAX_EVENTS: usize = 4_096;
+/// Room for this many events is kept for the next ones.
+const EVENTS_KEPT: usize = 64;
 /// A server whose output is this many times `max_output` receives nothing: heads of responses and answers to PING have
 /// no window of their own.
 const OUTPUT_STOP: usize = 4;
@@ -180,15 +182,23 @@ impl Connection {
     }
 
     /// The next event.
+    #[inline]
     pub fn next_event(&mut self) -> Option<Event> {
+        match self.events.is_empty() {
+            true => None,
+            false => self.take_event(),
+        }
+    }
+
+    fn take_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
-        match &event {
-            Some(Event::Body { body, .. }) => {
-                self.arriving = self.arriving.saturating_sub(body.len());
-                self.release(body.len() as u32);
-            }
-            None if self.events.capacity() > 64 => self.events = VecDeque::new(),
-            _ => {}
+        if let Some(Event::Body { body, .. }) = &event {
+            let bytes = body.len();
+            self.arriving = self.arriving.saturating_sub(bytes);
+            self.release(bytes as u32);
+        }
+        if self.events.is_empty() && self.events.capacity() > EVENTS_KEPT {
+            self.events = VecDeque::new();
         }
         event
     }
