@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::message;
 use super::settings::OwnSettings;
@@ -190,36 +190,33 @@ impl Connection {
             self.write_reset(number, Reason::REFUSED_STREAM);
             return Ok(());
         }
-        let is_over = decoded.outcome.over && decoded.outcome.malformed.is_none();
-        let checked = match is_over {
-            true => Err(""),
-            false => message::announced(&decoded.fields),
-        };
-        let what = oversize(&decoded.outcome, self.config.max_header_fields);
-        let is_head = decoded
-            .fields
-            .get(name::METHOD)
-            .is_some_and(|method| method == "HEAD");
+        let outcome = decoded.outcome;
+        let depends_on_itself = decoded.depends_on_itself;
         let window = i64::from(self.peer.initial_window);
         let receiving = |body| if ends_stream { Receiving::Nothing } else { body };
-        if is_over && !decoded.depends_on_itself {
+        if outcome.over && outcome.malformed.is_none() && !depends_on_itself {
+            let method = decoded.fields.get(name::METHOD);
             let (stream, opened) = self.streams.insert(number, receiving(Receiving::Rest), window);
-            opened.is_head = is_head;
+            opened.is_head = method.is_some_and(|method| method == "HEAD");
+            let what = oversize(&outcome, self.config.max_header_fields);
             self.events.push_back(Event::Oversized { stream, what });
             return Ok(());
         }
-        let depends_on_itself = decoded.depends_on_itself;
-        let head = message::request(decoded.fields, decoded.outcome);
-        let (Ok(head), Ok(announced), false) = (head, checked, depends_on_itself) else {
+        let (Ok((head, checked)), false) = (message::request(decoded.fields, outcome), depends_on_itself)
+        else {
             self.counts.refused += 1;
             return self.error_on(number, Reason::PROTOCOL_ERROR);
         };
+        let announced = checked.announced;
         if ends_stream && announced.unwrap_or(0) > 0 {
             self.counts.refused += 1;
             return self.error_on(number, Reason::PROTOCOL_ERROR);
         }
+        if outcome.checked.is_none() {
+            self.decoder.check(checked);
+        }
         let (stream, opened) = self.streams.insert(number, receiving(Receiving::Body), window);
-        (opened.is_head, opened.announced) = (is_head, announced);
+        (opened.is_head, opened.announced) = (*head.method() == Method::HEAD, announced);
         self.events.push_back(Event::Request {
             stream,
             head,
@@ -239,11 +236,13 @@ impl Connection {
             self.events.push_back(Event::Oversized { stream: id, what });
             return Ok(());
         }
-        let announced = message::announced(&decoded.fields);
-        let head = message::response(decoded.fields, decoded.outcome);
-        let (Ok(head), Ok(announced)) = (head, announced) else {
+        let Ok((head, checked)) = message::response(decoded.fields, decoded.outcome) else {
             return self.stream_error(id, Reason::PROTOCOL_ERROR);
         };
+        let announced = checked.announced;
+        if decoded.outcome.checked.is_none() {
+            self.decoder.check(checked);
+        }
         if head.status.is_informational() {
             return match ends_stream {
                 true => self.stream_error(id, Reason::PROTOCOL_ERROR),

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::fields::name::{AUTHORITY, CONTENT_LENGTH, METHOD, PATH, PROTOCOL, SCHEME, STATUS};
 use crate::fields::{Fields, Name};
 use crate::head::{RequestHead, ResponseHead};
-use crate::hpack::Outcome;
+use crate::hpack::{Checked, Outcome};
 
 /// The message is malformed (RFC 9113 §8.1.1), and why.
 pub(super) type Malformed = &'static str;
@@ -14,18 +14,31 @@ const fn bit(name: Name<'static>) -> u8 {
     1 << name.known_number()
 }
 
-/// The head of a request (RFC 9113 §8.3.1).
-pub(super) fn request(fields: Fields, outcome: Outcome) -> Result<RequestHead, Malformed> {
+/// The head of a request (RFC 9113 §8.3.1), and the length of the body that it announces.
+pub(super) fn request(fields: Fields, outcome: Outcome) -> Result<(RequestHead, Checked), Malformed> {
+    let method = fields
+        .get(METHOD)
+        .and_then(|value| Method::from_bytes(value.as_bytes()).ok());
+    let method = method.ok_or("no valid :method")?;
+    let checked = match outcome.checked {
+        Some(checked) => checked,
+        None => {
+            check_request(&method, &fields, outcome)?;
+            Checked {
+                announced: announced(&fields)?,
+            }
+        }
+    };
+    Ok((RequestHead::of_fields(method, fields), checked))
+}
+
+fn check_request(method: &Method, fields: &Fields, outcome: Outcome) -> Result<(), Malformed> {
     check_names(outcome)?;
     let has = |bits: u8| outcome.pseudo & bits == bits;
     if outcome.pseudo & (bit(STATUS) | bit(PROTOCOL)) != 0 || !has(bit(METHOD)) {
         return Err("the pseudo-header fields are not those of a request");
     }
-    let method = fields
-        .get(METHOD)
-        .and_then(|value| Method::from_bytes(value.as_bytes()).ok());
-    let method = method.ok_or("invalid :method")?;
-    if method == Method::CONNECT {
+    if *method == Method::CONNECT {
         if !has(bit(AUTHORITY)) || outcome.pseudo & (bit(SCHEME) | bit(PATH)) != 0 {
             return Err("CONNECT has :authority and neither :scheme nor :path");
         }
@@ -34,7 +47,7 @@ pub(super) fn request(fields: Fields, outcome: Outcome) -> Result<RequestHead, M
             return Err("a request has :scheme and :path");
         }
         let path = fields.get(PATH).map_or(&[][..], |value| value.as_bytes());
-        if !is_path(path, &method) {
+        if !is_path(path, method) {
             return Err("invalid :path");
         }
         let scheme = fields.get(SCHEME).map_or(&[][..], |value| value.as_bytes());
@@ -47,24 +60,32 @@ pub(super) fn request(fields: Fields, outcome: Outcome) -> Result<RequestHead, M
     {
         return Err("invalid :authority");
     }
-    Ok(RequestHead::of_fields(method, fields))
+    Ok(())
 }
 
-/// The head of a response (RFC 9113 §8.3.2).
-pub(super) fn response(mut fields: Fields, outcome: Outcome) -> Result<ResponseHead, Malformed> {
-    check_names(outcome)?;
-    if outcome.pseudo != bit(STATUS) {
-        return Err("the pseudo-header fields are not those of a response");
-    }
+/// The head of a response (RFC 9113 §8.3.2), and the length of the body that it announces.
+pub(super) fn response(mut fields: Fields, outcome: Outcome) -> Result<(ResponseHead, Checked), Malformed> {
     let status = fields
         .get(STATUS)
         .and_then(|value| StatusCode::from_bytes(value.as_bytes()).ok());
-    let status = status.ok_or("invalid :status")?;
-    if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err("HTTP/2 has no 101");
-    }
+    let status = status.ok_or("no valid :status")?;
+    let checked = match outcome.checked {
+        Some(checked) => checked,
+        None => {
+            check_names(outcome)?;
+            if outcome.pseudo != bit(STATUS) {
+                return Err("the pseudo-header fields are not those of a response");
+            }
+            if status == StatusCode::SWITCHING_PROTOCOLS {
+                return Err("HTTP/2 has no 101");
+            }
+            Checked {
+                announced: announced(&fields)?,
+            }
+        }
+    };
     fields.remove(STATUS);
-    Ok(ResponseHead { status, fields })
+    Ok((ResponseHead { status, fields }, checked))
 }
 
 /// Trailers have no pseudo-header fields (RFC 9113 §8.1).
@@ -77,7 +98,7 @@ pub(super) fn trailers(outcome: Outcome) -> Result<(), Malformed> {
 }
 
 /// The announced length of the body (RFC 9110 §8.6): all Content-Length fields say the same.
-pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, Malformed> {
+fn announced(fields: &Fields) -> Result<Option<u64>, Malformed> {
     let mut values = fields.get_all(CONTENT_LENGTH);
     let Some(first) = values.next() else {
         return Ok(None);

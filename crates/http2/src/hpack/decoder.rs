@@ -48,6 +48,15 @@ pub struct Outcome {
     pub malformed: Option<Malformed>,
     /// The pseudo-header fields in the list: bit n stands for the known name of number n.
     pub pseudo: u8,
+    /// What was found out about the same block before, where that is cached.
+    pub(crate) checked: Option<Checked>,
+}
+
+/// The head of a message that keeps the rules of RFC 9113 §8.3, which the same block always does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// The length of the body that the head announces.
+    pub(crate) announced: Option<u64>,
 }
 
 /// Why a message is malformed: a stream error PROTOCOL_ERROR (RFC 9113 §8.1.1).
@@ -105,6 +114,7 @@ impl Decoder {
         fields: &mut Fields,
     ) -> Result<Outcome, HpackError> {
         let before = self.table.state();
+        self.repeated.leave();
         if !self.update_due
             && let Some(outcome) = self.repeated.find(block, before, limits, fields)
         {
@@ -131,6 +141,13 @@ impl Decoder {
             self.repeated.remember(block, before, limits, fields, outcome);
         }
         Ok(outcome)
+    }
+
+    /// The block that was decoded last is the head of a message that keeps the rules: it need not be checked again when
+    /// it repeats itself.
+    #[inline]
+    pub(crate) fn check(&mut self, checked: Checked) {
+        self.repeated.check(checked);
     }
 
     /// Bytes of memory that it holds.

@@ -14,6 +14,7 @@ mod static_table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use decoder::Checked;
 pub use decoder::{Decoder, Limits, Malformed, Outcome};
 pub use encoder::Encoder;
 

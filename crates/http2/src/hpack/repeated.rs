@@ -6,7 +6,7 @@
 
 use crate::fields::Fields;
 
-use super::decoder::{Limits, Outcome};
+use super::decoder::{Checked, Limits, Outcome};
 
 /// Slots of a cache; a power of two.
 const PLACES: usize = 4;
@@ -22,6 +22,8 @@ pub(super) type State = (u64, u64);
 #[derive(Default)]
 pub(super) struct Decoded {
     places: Vec<Place<Vec<u8>, (Limits, Fields, Outcome)>>,
+    /// The slot of the block that was found last.
+    last: Option<usize>,
     held: usize,
 }
 
@@ -43,19 +45,35 @@ impl Decoded {
     /// Fills `fields` with the cached list of a block, if the tables are unchanged since.
     #[inline]
     pub(super) fn find(
-        &self,
+        &mut self,
         block: &[u8],
         state: State,
         limits: Limits,
         fields: &mut Fields,
     ) -> Option<Outcome> {
-        let place = self.places.get(place_of(block))?;
+        let at = place_of(block);
+        let place = self.places.get(at)?;
         let (under, list, outcome) = place.value.as_ref()?;
         let same = place.state == state && *under == limits && place.key == block && fields.is_empty();
         same.then(|| {
             fields.copy_from(list);
+            self.last = Some(at);
             *outcome
         })
+    }
+
+    /// Another block follows.
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        self.last = None;
+    }
+
+    /// Adds what was found out about the block that was found last.
+    pub(super) fn check(&mut self, checked: Checked) {
+        let place = self.last.and_then(|at| self.places.get_mut(at));
+        if let Some((_, _, outcome)) = place.and_then(|place| place.value.as_mut()) {
+            outcome.checked = Some(checked);
+        }
     }
 
     /// Caches a block that has not changed the table.

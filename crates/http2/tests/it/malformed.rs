@@ -274,6 +274,66 @@ fn a_flaw_is_found_in_the_table_and_across_frames() {
     }
 }
 
+/// Blocks that repeat themselves are remembered with what was found out about them.
+#[test]
+fn a_malformed_head_is_refused_however_often_it_comes() {
+    for (what, list) in REQUESTS {
+        let mut server = Alone::server(Config::default());
+        for stream in [1, 3, 5, 7] {
+            let request = frame(HEADERS, END_HEADERS | END_STREAM, stream, &block(list));
+            server.send(&request).unwrap();
+            assert_eq!(events(&mut server.engine), [], "{what}");
+            let code = Reason::PROTOCOL_ERROR.code();
+            assert_eq!(resets(&mut server), [(stream, code)], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_head_that_repeats_itself_still_announces_its_length() {
+    let mut server = Alone::server(Config::default());
+    let head = block(&[METHOD, SCHEME, PATH, AUTHORITY, ("content-length", "5")]);
+    for (stream, len) in [(1, 5), (3, 5), (5, 5), (7, 4), (9, 6), (11, 5)] {
+        server.send(&frame(HEADERS, END_HEADERS, stream, &head)).unwrap();
+        let data = frame(DATA, END_STREAM, stream, &vec![b'x'; len]);
+        server.send(&data).unwrap();
+        let came = events(&mut server.engine);
+        let [Event::Request { head, .. }, after] = &came[..] else {
+            panic!("{came:?}")
+        };
+        assert_eq!((head.method().as_str(), head.target()), ("POST", PATH.1));
+        match after {
+            Event::Body { body, .. } => assert_eq!((len, body.len()), (5, 5)),
+            Event::Reset { reason, .. } => assert_eq!((len != 5, *reason), (true, Reason::PROTOCOL_ERROR)),
+            other => panic!("{other:?}"),
+        }
+    }
+    // Nor does a block without a body pass that announces one.
+    let bodiless = frame(HEADERS, END_HEADERS | END_STREAM, 13, &head);
+    server.send(&bodiless).unwrap();
+    assert_eq!(events(&mut server.engine), []);
+}
+
+#[test]
+fn a_head_that_was_seen_before_is_no_trailer() {
+    let head = |stream, flags| frame(HEADERS, END_HEADERS | flags, stream, &block(&[STATUS]));
+    let mut client = Alone::client(Config::default());
+    for stream in [1, 3, 5] {
+        client.engine.request(&get("/"), Body::empty()).unwrap();
+        client.send(&head(stream, END_STREAM)).unwrap();
+    }
+    let stream = client.engine.request(&get("/"), Body::empty()).unwrap();
+    events(&mut client.engine);
+    client.send(&head(7, 0)).unwrap();
+    client.send(&head(7, END_STREAM)).unwrap();
+    let reset = Event::Reset {
+        stream,
+        reason: Reason::PROTOCOL_ERROR,
+        processed: true,
+    };
+    assert_eq!(events(&mut client.engine).last(), Some(&reset));
+}
+
 /// Index 57 of the static table is `transfer-encoding` without a value (RFC 7541 Appendix A).
 #[test]
 fn transfer_encoding_of_the_static_table_is_refused() {
