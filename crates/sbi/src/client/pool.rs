@@ -6,6 +6,8 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 use http2::Value;
 use http2::name::HOST;
 use sbi_proto::{Origin, Outbound, Response, Scheme};
@@ -66,7 +68,7 @@ pub(super) struct Pool {
     pub(super) names: Option<Dns>,
     pub(super) guard: Option<Guard>,
     /// Value of `:authority` in every request to it.
-    authority: String,
+    authority: Result<HeaderValue, InvalidHeaderValue>,
     connections: RefCell<Vec<Rc<Connection>>>,
     connecting: Cell<u16>,
     /// No connection attempt before this time.
@@ -90,7 +92,7 @@ impl Pool {
         names: Option<Dns>,
         guard: Option<Guard>,
     ) -> Rc<Self> {
-        let authority = origin.authority().to_string();
+        let authority = HeaderValue::from_str(origin.authority());
         Rc::new_cyclic(|me| Self {
             origin,
             config,
@@ -158,14 +160,12 @@ impl Pool {
             Scheme::Http => HTTP,
             Scheme::Https => HTTPS,
         };
-        let authority = Value::try_from(self.authority.as_str());
-        let authority =
-            authority.map_err(|error| SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))?;
+        let unsendable = |error: &InvalidHeaderValue| SendErrorKind::Unsendable(error.to_string());
+        let authority = self.authority.as_ref();
+        let authority = authority.map_err(|error| SendError::not_sent(unsendable(error)))?;
         let head = &mut request.head;
-        head.set_origin(scheme, authority);
-        if head.fields.contains(HOST) {
-            head.fields.remove(HOST);
-        }
+        head.set_origin(scheme, authority.into());
+        head.fields.remove(HOST);
         Ok(())
     }
 

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
+use http2::Fields;
 use http2::name::DATE;
-use http2::{Fields, Value};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -19,7 +20,7 @@ pub(super) struct Date(RefCell<Option<Current>>);
 
 #[derive(Debug)]
 struct Current {
-    text: String,
+    text: HeaderValue,
     /// When the next second begins.
     until: Instant,
 }
@@ -34,11 +35,8 @@ impl Date {
         if current.as_ref().is_none_or(|current| current.until <= now) {
             *current = Current::of(OffsetDateTime::now_utc(), now);
         }
-        if let Some(text) = current
-            .as_ref()
-            .and_then(|current| Value::new(current.text.as_bytes()).ok())
-        {
-            fields.append(DATE, text);
+        if let Some(current) = &*current {
+            fields.append(DATE, &current.text);
         }
     }
 }
@@ -48,7 +46,7 @@ impl Current {
     fn of(date: OffsetDateTime, now: Instant) -> Option<Self> {
         let rest = Duration::from_secs(1).saturating_sub(Duration::from_nanos(u64::from(date.nanosecond())));
         Some(Self {
-            text: date.format(IMF_FIXDATE).ok()?,
+            text: HeaderValue::try_from(date.format(IMF_FIXDATE).ok()?).ok()?,
             until: now + rest,
         })
     }
