@@ -39,10 +39,10 @@ pub(in crate::client) struct Exchange {
 }
 
 impl Connection {
-    /// Opens a stream for the request; `None` if the connection takes no more.
+    /// Opens a stream for the request, whose body it takes; `None` if the connection takes no more.
     pub(in crate::client) fn begin(
         self: &Rc<Self>,
-        request: &Outbound,
+        request: &mut Outbound,
         deadline: Instant,
     ) -> Option<Exchange> {
         if self.rate_room() == 0 {
@@ -56,7 +56,9 @@ impl Connection {
                 .link
                 .as_mut()
                 .filter(|link| usable && link.engine.room() > 0)?;
-            let stream = link.engine.request(&request.head, request.body.clone()).ok()?;
+            // There is room, so that the engine takes the body.
+            let body = std::mem::take(&mut request.body);
+            let stream = link.engine.request(&request.head, body).ok()?;
             let place = state.requests.insert(Sent {
                 stream,
                 timer: None,
