@@ -253,10 +253,13 @@ impl Reactor {
     /// Sets a timer of a member.
     pub(crate) fn set_timer(&self, member: MemberKey, tag: u64, at: Instant) -> TimerKey {
         let mut timers = self.timers.borrow_mut();
+        if self.ready.is_running() {
+            return timers.set(at, Due { member, tag });
+        }
         let before = timers.next();
         let key = timers.set(at, Due { member, tag });
         // Outside a turn the reactor may sleep until the timer that was next before.
-        if !self.ready.is_running() && timers.next() != before {
+        if timers.next() != before {
             self.ready.wake_runner();
         }
         key
