@@ -102,8 +102,8 @@ impl RateLimiter {
             return false;
         };
         // Half a nanosecond of rounding per message must not cost the last one of a burst.
-        let ahead = after.saturating_duration_since(now);
-        if ahead > self.depth.saturating_add(Duration::from_nanos(100)) {
+        let most = now.checked_add(self.depth.saturating_add(Duration::from_nanos(100)));
+        if most.is_some_and(|most| after > most) {
             return false;
         }
         self.full = Some(after);
