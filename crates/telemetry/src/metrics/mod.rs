@@ -126,7 +126,8 @@ impl Histogram {
     /// Records a length of time, for a declaration in seconds (its bounds count nanoseconds).
     #[inline]
     pub fn observe(&self, time: Duration) {
-        self.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let seconds = time.as_secs().saturating_mul(1_000_000_000);
+        self.record(seconds.saturating_add(u64::from(time.subsec_nanos())));
     }
 
     /// How many values were recorded.
