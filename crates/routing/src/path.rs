@@ -5,6 +5,8 @@
 //! to interpret differently: dot segments (plain or encoded), backslashes, an empty first segment, and encoded
 //! separators or control characters in the API name.
 
+use std::ops::Range;
+
 use sbi_proto::problem::{Cause, Problem};
 
 /// Returns path and query with the path in its normal form; `None` when it is already normal, as nearly all are.
@@ -46,14 +48,18 @@ fn is_usual(target: &str) -> bool {
     if bytes.first() != Some(&b'/') || bytes.get(1) == Some(&b'/') {
         return false;
     }
-    let mut before = b'/';
-    for byte in bytes {
-        if NOTABLE[usize::from(*byte)] && (*byte != b'.' || before == b'/') {
-            return false;
-        }
-        before = *byte;
+    // Most targets have none of these bytes, which a loop without a way out finds soonest.
+    let is_notable = bytes
+        .iter()
+        .fold(false, |notable, byte| notable | NOTABLE[usize::from(*byte)]);
+    !is_notable || {
+        let mut before = b'/';
+        bytes.iter().all(|byte| {
+            let is_usual = !NOTABLE[usize::from(*byte)] || (*byte == b'.' && before != b'/');
+            before = *byte;
+            is_usual
+        })
     }
-    true
 }
 
 /// Bytes that make [`normal`] look closer: what is not allowed in a path or is encoded, dots, and the beginning of a
@@ -166,12 +172,16 @@ pub fn path_of(target: &str) -> &str {
 /// The API name of a path: its first segment.
 #[must_use]
 pub fn service_of(path: &str) -> &str {
-    let path = path.trim_start_matches('/');
-    // Called several times per message: names are short, so a loop over bytes is the cheapest search.
-    match path.bytes().position(|byte| byte == b'/') {
-        Some(end) => &path[..end],
-        None => path,
-    }
+    path.get(service_in(path)).unwrap_or_default()
+}
+
+/// Where the API name lies in a path.
+pub fn service_in(path: &str) -> Range<usize> {
+    // Names are short, so that loops over bytes are the cheapest search.
+    let bytes = path.as_bytes();
+    let begin = bytes.iter().position(|byte| *byte != b'/').unwrap_or(bytes.len());
+    let len = bytes[begin..].iter().position(|byte| *byte == b'/');
+    begin..len.map_or(bytes.len(), |len| begin + len)
 }
 
 /// Refuses an API name that only a lenient producer takes for a known one: in upper case (TS 29.501 §4.4.1 requires
@@ -264,6 +274,22 @@ mod tests {
             "*",
         ] {
             assert_eq!(of(path), Err(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_api_name_is_the_first_segment() {
+        for (path, name) in [
+            ("/nudm-sdm/v2/x", "nudm-sdm"),
+            ("/nudm-sdm", "nudm-sdm"),
+            ("nudm-sdm/v2", "nudm-sdm"),
+            ("//nudm-sdm/v2", "nudm-sdm"),
+            ("/", ""),
+            ("//", ""),
+            ("", ""),
+        ] {
+            assert_eq!(service_of(path), name, "{path}");
+            assert_eq!(path.get(service_in(path)), Some(name), "{path}");
         }
     }
 

@@ -13,9 +13,9 @@ use sbi::{Fields, Request};
 use telemetry::metrics::Counter;
 
 use super::Setup;
-use super::message::{Admitted, Caller, Step};
+use super::message::{Admitted, Arrived, Caller, Step};
 use super::recorder::Recorder;
-use crate::events::{ADMISSION, ServiceMetrics};
+use crate::events::ADMISSION;
 use crate::live::Live;
 use crate::protection::{Consumer, Consumers, Load, source};
 use crate::refusal::{Refusal, Refused};
@@ -89,22 +89,18 @@ impl Admission {
     }
 
     /// Admits a request, or refuses it. [`Admission::in_flight`] must follow.
-    pub(super) fn admit(
-        &self,
-        mut request: Request,
-        has: Has,
-        metrics: Rc<ServiceMetrics>,
-    ) -> Step<Admitted> {
+    pub(super) fn admit(&self, mut arrived: Arrived) -> Step<Admitted> {
+        let (request, has) = (&mut arrived.request, arrived.has);
         let now = request.received;
         // A signature is the most expensive check: it comes last, unless it identifies the consumer.
-        let early = self.early_claims(&request)?;
-        let consumer = self.consumer(&request, early.as_ref());
-        let priority = self.prioritise(&mut request, has);
+        let early = self.early_claims(request)?;
+        let consumer = self.consumer(request, early.as_ref());
+        let priority = self.prioritise(request, has);
         if !consumer.admits(now) {
             return Err(Box::<Refused>::from(Refusal::IngressRate).after(consumer.retry_after(now)));
         }
         let dated = self.live.config.late_requests.detect;
-        let admission = self.load.admit(&request, priority, dated);
+        let admission = self.load.admit(request, priority, dated);
         if let Some(problem) = function::sbi::refusal(admission) {
             return Err(match admission {
                 Verdict::Late => Refusal::Late.with(problem),
@@ -118,7 +114,7 @@ impl Admission {
         if !self.load.enter(priority) {
             return Err(Refusal::InFlight.into());
         }
-        Ok(self.admitted(request, has, consumer, claims, priority, metrics))
+        Ok(self.admitted(arrived, consumer, claims, priority))
     }
 
     /// The account of an admitted request, closed when it is dropped.
@@ -127,18 +123,13 @@ impl Admission {
     }
 
     /// As [`Admission::admit`] for an explanation, without counting.
-    pub(super) fn inspect(
-        &self,
-        mut request: Request,
-        has: Has,
-        metrics: Rc<ServiceMetrics>,
-        notes: &impl Recorder,
-    ) -> Step<Admitted> {
+    pub(super) fn inspect(&self, mut arrived: Arrived, notes: &impl Recorder) -> Step<Admitted> {
         const STEP: &str = "admission";
+        let (request, has) = (&mut arrived.request, arrived.has);
         let now = request.received;
-        let early = self.early_claims(&request)?;
-        let consumer = self.consumer(&request, early.as_ref());
-        let priority = self.prioritise(&mut request, has);
+        let early = self.early_claims(request)?;
+        let consumer = self.consumer(request, early.as_ref());
+        let priority = self.prioritise(request, has);
         notes.note(STEP, || {
             format!(
                 "The consumer is `{}`; its message priority is {priority}.",
@@ -158,7 +149,7 @@ impl Admission {
             Some(claims) => claims,
             None => self.claims(request.headers())?,
         };
-        Ok(self.admitted(request, has, consumer, claims, priority, metrics))
+        Ok(self.admitted(arrived, consumer, claims, priority))
     }
 
     fn early_claims(&self, request: &Request) -> Step<Option<Claims>> {
@@ -203,15 +194,14 @@ impl Admission {
         Ok(claims)
     }
 
-    fn admitted(
-        &self,
-        request: Request,
-        has: Has,
-        consumer: Rc<Consumer>,
-        claims: Claims,
-        priority: u8,
-        metrics: Rc<ServiceMetrics>,
-    ) -> Admitted {
+    fn admitted(&self, arrived: Arrived, consumer: Rc<Consumer>, claims: Claims, priority: u8) -> Admitted {
+        let Arrived {
+            request,
+            address,
+            has,
+            metrics,
+            unsure,
+        } = arrived;
         let access = &self.live.access;
         let caller = Caller {
             asked: match access.is_empty() {
@@ -230,8 +220,9 @@ impl Admission {
             priority,
             metrics,
             request,
+            address,
             has,
-            unsure: false,
+            unsure,
         }
     }
 

@@ -109,7 +109,7 @@ impl Answer {
             }
         }
         if policy.reverse_proxy_support {
-            reverse::cover(headers, &self.root, origin, outgoing.service());
+            reverse::cover(headers, &self.root, origin, outgoing.address.service());
         }
         response
     }

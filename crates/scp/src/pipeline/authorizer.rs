@@ -107,11 +107,15 @@ impl Authorizer {
             |service: &str| access.allows(caller.nf_type(), &called, &caller.asked, producer, service);
         let allowed = if outgoing.unsure {
             // If no profile shows which segment is the API name, each segment must be allowed.
-            let segments = target.root.prefix.split('/').chain(outgoing.path().split('/'));
+            let segments = target
+                .root
+                .prefix
+                .split('/')
+                .chain(outgoing.address.path().split('/'));
             let mut named = segments.filter(|segment| !segment.is_empty()).peekable();
             named.peek().is_some() && named.all(allows)
         } else {
-            allows(outgoing.service())
+            allows(outgoing.address.service())
         };
         match allowed {
             true => Ok(()),
@@ -123,7 +127,7 @@ impl Authorizer {
     /// profile restricts its services (TS 29.510 §6.1.6.2.2). `3gpp-Sbi-Callback` does not turn a request for the path
     /// of a service into a callback.
     fn is_of_service(&self, one: &ServiceRef, outgoing: &Outgoing, callback: bool) -> bool {
-        let name = outgoing.service();
+        let name = outgoing.address.service();
         if outgoing.unsure || *one.service().name == *name {
             return true;
         }
@@ -141,7 +145,7 @@ impl Authorizer {
         let settings = &self.live.config.security.tokens;
         let service = target.service.as_ref().filter(|_| settings.enabled)?;
         let wished = delegated || settings.requests == TokenUse::Missing;
-        let name = outgoing.service();
+        let name = outgoing.address.service();
         let covered = settings.services.is_empty() || settings.services.iter().any(|one| one == name);
         // The consumer's own token is not replaced; one that was fetched for another attempt is.
         let has_own = outgoing.headers.contains(AUTHORIZATION) && !outgoing.authorized;
@@ -239,7 +243,7 @@ impl Authorizer {
             },
         };
         let producer = &service.producer;
-        let level = settings.level_of(outgoing.service());
+        let level = settings.level_of(outgoing.address.service());
         let at = |one: TokenLevel| level == one;
         let set = producer.sets.first().filter(|_| at(TokenLevel::NfSet));
         let service_set = service.service().sets.first();
@@ -257,7 +261,7 @@ impl Authorizer {
                 .filter(|_| at(TokenLevel::NfServiceSet))
                 .map(|set| &**set),
             target_plmn: said.target_plmn.as_deref(),
-            scope: said.scope.as_deref().unwrap_or(outgoing.service()),
+            scope: said.scope.as_deref().unwrap_or(outgoing.address.service()),
             requester_slices: said.requester_slices.as_deref(),
             target_slices: said.target_slices.as_deref(),
             requester_plmns: said.requester_plmns.as_deref(),

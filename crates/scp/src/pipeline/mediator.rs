@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use routing::path::path_of;
-use routing::target::{Has, service_of};
+use routing::target::Has;
 use sbi::name::CONTENT_LENGTH;
 use sbi::problem::{Cause, Problem};
 use sbi::{Body, Fields, Outbound, Response, Value};
 use telemetry::metrics::Counter;
 
-use super::message::{Admitted, Outgoing, Step};
+use super::message::{Address, Admitted, Outgoing, Step};
 use crate::mediation::{Document, Engine, Mediated, Rejection, Steering, TriggerPoint};
 use crate::refusal::Refusal;
 
@@ -43,15 +42,18 @@ impl Mediator {
             return Ok(());
         }
         let request = &mut admitted.request;
-        let service = service_of(request.path());
-        if !self.engine.watches(TriggerPoint::RequestIngress, service) {
+        let address = &admitted.address;
+        if !self
+            .engine
+            .watches(TriggerPoint::RequestIngress, address.service())
+        {
             return Ok(());
         }
-        let (method, target) = (request.method().clone(), request.target().to_owned());
+        let method = request.method().clone();
         let about = About {
-            service: service_of(path_of(&target)),
+            service: address.service(),
             method: &method,
-            target: &target,
+            target: address.target(),
             status: None,
         };
         let (headers, body) = (&mut request.head.fields, &mut request.body);
@@ -61,6 +63,9 @@ impl Mediator {
         }
         steer(headers, &steering).map_err(|problem| Refusal::Mediation.with(problem))?;
         admitted.has = Has::among(headers);
+        if admitted.request.target() != admitted.address.target() {
+            admitted.address = Address::of(admitted.request.target());
+        }
         Ok(())
     }
 
@@ -83,7 +88,7 @@ impl Mediator {
 
     /// Applies the rules for a response, as it came and as it leaves.
     pub(super) fn response(&self, asked: &Outgoing, response: &mut Response) -> Step<()> {
-        let service = asked.service();
+        let service = asked.address.service();
         let points = [TriggerPoint::ResponseIngress, TriggerPoint::ResponseEgress];
         if !points.iter().any(|point| self.engine.watches(*point, service)) {
             return Ok(());
@@ -92,7 +97,7 @@ impl Mediator {
             let about = About {
                 service,
                 method: &asked.method,
-                target: &asked.target,
+                target: asked.address.target(),
                 status: Some(response.status()),
             };
             self.apply(point, &about, &mut response.head.fields, &mut response.body)?;

@@ -1,13 +1,14 @@
 //! Data between the steps: an admitted request, its caller, a target, and the forwarded request.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method};
 use routing::network::{Applicant, ServiceRef};
-use routing::path::{path_of, without_cache_key};
-use routing::target::{Has, service_of};
+use routing::path::{path_of, service_in, without_cache_key};
+use routing::target::Has;
 use sbi::client::Origin;
 use sbi::headers::{MaxForwardHops, ProducerId, SbiHeader, TargetApiRoot, discovery, names};
 use sbi::name::{PATH, VIA};
@@ -25,9 +26,58 @@ use crate::security::Asked;
 /// The result of a step.
 pub(super) type Step<T> = Result<T, Box<Refused>>;
 
+/// Path and query of a request without the prefix of an API root, and where their parts lie: found once for all steps.
+/// Shared, so that steps can read it while the request is changed.
+#[derive(Clone)]
+pub(super) struct Address {
+    target: Rc<str>,
+    /// Where the path ends.
+    path_end: usize,
+    /// Where the API name lies.
+    service: Range<usize>,
+}
+
+impl Address {
+    pub(super) fn of(target: &str) -> Self {
+        let path = path_of(target);
+        Self {
+            target: target.into(),
+            path_end: path.len(),
+            service: service_in(path),
+        }
+    }
+
+    /// Path and query.
+    pub(super) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The path.
+    pub(super) fn path(&self) -> &str {
+        self.target.get(..self.path_end).unwrap_or_default()
+    }
+
+    /// The API name.
+    pub(super) fn service(&self) -> &str {
+        self.target.get(self.service.clone()).unwrap_or_default()
+    }
+}
+
+/// A request whose path is in its normal form.
+pub(super) struct Arrived {
+    pub(super) request: Request,
+    pub(super) address: Address,
+    /// The headers that the request has.
+    pub(super) has: Has,
+    pub(super) metrics: Rc<ServiceMetrics>,
+    /// Whether any segment of its path, or of the prefix it names, may be the API name.
+    pub(super) unsure: bool,
+}
+
 /// An admitted request with the results of admission.
 pub(super) struct Admitted {
     pub(super) request: Request,
+    pub(super) address: Address,
     /// The headers that the request has.
     pub(super) has: Has,
     pub(super) caller: Caller,
@@ -51,7 +101,7 @@ pub(super) struct Caller {
     /// Properties of the request that access rules test.
     pub(super) asked: Asked,
     /// Properties that `allowed…` of profiles tests, parsed at first use.
-    pub(super) applicant: OnceCell<Applicant>,
+    pub(super) applicant: OnceCell<Box<Applicant>>,
 }
 
 impl Caller {
@@ -63,7 +113,7 @@ impl Caller {
     /// Properties that `allowed…` of profiles tests; `headers` are those of its request.
     pub(super) fn applicant(&self, headers: &Fields) -> &Applicant {
         self.applicant
-            .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers))
+            .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers).into())
     }
 
     /// The NF instance id that its assertion or its certificate proves.
@@ -163,13 +213,7 @@ pub(super) struct Reply {
 /// A forwarded request; all attempts share it, except for the target.
 pub(super) struct Outgoing {
     pub(super) method: Method,
-    /// Path and query, without the prefix of an API root; shared, so that steps can read it while the request is
-    /// changed.
-    pub(super) target: Rc<str>,
-    /// Where the path ends in `target`.
-    path_end: usize,
-    /// Where the API name lies in `target`.
-    name: (usize, usize),
+    pub(super) address: Address,
     pub(super) headers: Fields,
     body: Body,
     hops: MaxForwardHops,
@@ -184,8 +228,8 @@ pub(super) struct Outgoing {
     pub(super) unsure: bool,
     /// The name of this SCP: `SCP-fqdn`.
     own_name: Rc<str>,
-    /// The path and query before a redirection was followed, and whether that was unsure.
-    redirected_from: Option<(Rc<str>, bool)>,
+    /// Path and query before a redirection was followed, and whether they were unsure.
+    redirected_from: Option<(Address, bool)>,
     /// Headers of the received request: discovery parameters, `3gpp-Sbi-Nrf-Uri` and hops are for another SCP, not for a
     /// producer.
     pub(super) has: Has,
@@ -195,24 +239,22 @@ impl Outgoing {
     /// Removes the headers that are for this SCP alone and adds those that name it as a hop (TS 29.500 §6.10.2).
     pub(super) fn new(
         request: Request,
+        address: Address,
         has: Has,
         hops: MaxForwardHops,
         deadline: Deadline,
         via: &HeaderValue,
         name: &Rc<str>,
     ) -> Self {
-        let target = Rc::from(request.target());
         let method = request.method().clone();
         let mut headers = request.head.fields;
         if has.has(Has::TARGET_API_ROOT) {
             headers.remove(names::TARGET_API_ROOT);
         }
         headers.append(VIA, via);
-        let mut outgoing = Self {
+        Self {
             method,
-            target,
-            path_end: 0,
-            name: (0, 0),
+            address,
             headers,
             body: request.body,
             hops,
@@ -224,38 +266,12 @@ impl Outgoing {
             redirected_from: None,
             own_name: name.clone(),
             has,
-        };
-        outgoing.locate();
-        outgoing
-    }
-
-    /// Finds the parts of the target, once for all steps and attempts.
-    fn locate(&mut self) {
-        let path = path_of(&self.target);
-        let service = service_of(path);
-        let begin = path.len() - path.trim_start_matches('/').len();
-        (self.path_end, self.name) = (path.len(), (begin, begin + service.len()));
-    }
-
-    /// The API name.
-    pub(super) fn service(&self) -> &str {
-        self.service_in(&self.target)
-    }
-
-    /// The API name in a copy of the target.
-    pub(super) fn service_in<'a>(&self, target: &'a str) -> &'a str {
-        target.get(self.name.0..self.name.1).unwrap_or_default()
-    }
-
-    /// The path.
-    pub(super) fn path(&self) -> &str {
-        self.target.get(..self.path_end).unwrap_or_default()
+        }
     }
 
     /// Uses the path of a redirection until [`Outgoing::restore`].
     pub(super) fn redirect(&mut self, target: &str, unsure: bool) {
-        let before = std::mem::replace(&mut self.target, Rc::from(target));
-        self.locate();
+        let before = std::mem::replace(&mut self.address, Address::of(target));
         self.redirected_from.get_or_insert((before, self.unsure));
         self.unsure = unsure;
         self.headers.set_printed(PATH, target);
@@ -263,10 +279,9 @@ impl Outgoing {
 
     /// Uses the path of the consumer again: the path of a redirection belongs to one producer.
     pub(super) fn restore(&mut self) {
-        if let Some((target, unsure)) = self.redirected_from.take() {
-            self.headers.set_printed(PATH, &target);
-            (self.target, self.unsure) = (target, unsure);
-            self.locate();
+        if let Some((address, unsure)) = self.redirected_from.take() {
+            self.headers.set_printed(PATH, address.target());
+            (self.address, self.unsure) = (address, unsure);
         }
     }
 
@@ -311,10 +326,12 @@ impl Outgoing {
             }
         };
         let kept = match target.hop(hop) {
-            None if self.path_end < self.target.len() => without_cache_key(&self.target),
+            None if self.address.path_end < self.address.target.len() => {
+                without_cache_key(self.address.target())
+            }
             _ => None,
         };
-        let path = kept.as_deref().unwrap_or(&self.target);
+        let path = kept.as_deref().unwrap_or(self.address.target());
         if kept.is_some() || !root.prefix.is_empty() {
             headers.set_printed(PATH, format_args!("{}{path}", root.prefix));
         }

@@ -39,7 +39,7 @@ use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use function::Shedder;
 use routing::network::Network;
-use routing::target::{Has, OwnNames, service_of};
+use routing::target::{Has, OwnNames};
 use sbi::client::Client;
 use sbi::dns::Dns;
 use sbi::{Request, Response};
@@ -53,7 +53,7 @@ use self::authorizer::Authorizer;
 use self::copies::Copies;
 use self::deadline::Deadline;
 use self::mediator::Mediator;
-use self::message::{Admitted, Outgoing, Step};
+use self::message::{Address, Admitted, Arrived, Outgoing, Step};
 use self::own::OwnResources;
 use self::planner::Planner;
 use self::recorder::Silent;
@@ -199,19 +199,24 @@ impl Pipeline {
             Err(refused) => return self.answer.refuse(*refused),
         };
         // 2. Own resources are served whatever the load: NRFs, other SCPs and probes depend on them.
-        let path = request.path();
-        if let Some(mut response) = self.own.answer(&request, path) {
+        let address = Address::of(request.target());
+        if let Some(mut response) = self.own.answer(&request, address.path()) {
             self.sign(&mut response);
             return response;
         }
-        let metrics = self.services.of(service_of(path));
+        let metrics = self.services.of(address.service());
         let copies = Copies::begin(self.tap.as_ref(), &request);
-        let has = Has::among(request.headers());
+        let arrived = Arrived {
+            has: Has::among(request.headers()),
+            request,
+            address,
+            metrics: metrics.clone(),
+            unsure,
+        };
         // 3. Admission before anything that costs more than a refusal.
-        let response = match self.admission.admit(request, has, metrics.clone()) {
-            Ok(mut admitted) => {
+        let response = match self.admission.admit(arrived) {
+            Ok(admitted) => {
                 let _in_flight = self.admission.in_flight();
-                admitted.unsure = unsure;
                 let relayed = self.relay(admitted, copies.as_ref()).await;
                 let mut response = relayed.unwrap_or_else(|refused| self.answer.refuse(*refused));
                 self.answer.add_load(&mut response);
@@ -242,7 +247,7 @@ impl Pipeline {
         self.mediator.request(&mut admitted)?;
         let policy = match self.live.policies.of_all() {
             Some(policy) => policy,
-            None => self.live.policies.of(service_of(admitted.request.path())),
+            None => self.live.policies.of(admitted.address.service()),
         };
         // 6. The deadline before planning: a late request must not reach an NRF or a producer.
         let deadline = Deadline::of(admitted.request.headers(), admitted.has, &config.late_requests)?;
@@ -251,6 +256,7 @@ impl Pipeline {
         let plan = plan.map_err(|problem| Refusal::Target.with(problem))?;
         let Admitted {
             request,
+            address,
             has,
             caller,
             priority,
@@ -258,7 +264,15 @@ impl Pipeline {
             unsure,
         } = admitted;
         let received = request.received;
-        let mut outgoing = Outgoing::new(request, has, hops, deadline, &self.answer.via, &self.answer.name);
+        let mut outgoing = Outgoing::new(
+            request,
+            address,
+            has,
+            hops,
+            deadline,
+            &self.answer.via,
+            &self.answer.name,
+        );
         outgoing.unsure = unsure;
         outgoing.waited = plan.waited;
         // 8. Relay: authorization, limits of the producer and mediation at `requestEgress` for each attempt, as they

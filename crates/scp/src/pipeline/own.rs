@@ -42,9 +42,9 @@ impl OwnResources {
         }
     }
 
-    /// Whether a request is for the SCP itself.
-    pub(super) fn is_own(&self, request: &Request) -> bool {
-        self.called(request, request.path()).is_some()
+    /// Whether a request is for the SCP itself, whose path is `path`.
+    pub(super) fn is_own(&self, request: &Request, path: &str) -> bool {
+        self.called(request, path).is_some()
     }
 
     fn called(&self, request: &Request, path: &str) -> Option<Called> {

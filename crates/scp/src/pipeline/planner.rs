@@ -42,6 +42,9 @@ pub(super) struct Planner {
     pub(super) targets: Targets,
     queries: Rc<Queries>,
     pub(super) searcher: Rc<Searcher>,
+    /// No candidates and no further targets, for all plans that have none.
+    none: Rc<Vec<ServiceRef>>,
+    nowhere: Rc<[Rc<Target>]>,
 }
 
 /// One selection among the candidates of a plan.
@@ -147,6 +150,8 @@ impl Planner {
             view: setup.view.clone(),
             own: shared.own.clone(),
             producers,
+            none: Rc::default(),
+            nowhere: Rc::default(),
         }
     }
 
@@ -165,8 +170,7 @@ impl Planner {
     ) -> Result<Plan, Problem> {
         let request = &admitted.request;
         let headers = request.headers();
-        let path = request.path();
-        let service = target::service_of(path);
+        let (path, service) = (admitted.address.path(), admitted.address.service());
         let has = admitted.has;
         if has.has(Has::REPEATED) {
             target::check_repeated(headers)?;
@@ -211,9 +215,9 @@ impl Planner {
         });
         let mut plan = Plan {
             named: quick,
-            others: Rc::default(),
+            others: self.none.clone(),
             complete: false,
-            further: Rc::default(),
+            further: self.nowhere.clone(),
             discovered: false,
             preference: None,
             callback,
@@ -297,8 +301,10 @@ impl Planner {
         let query = self.query(caller, &outgoing.headers, outgoing.has).ok()??;
         let found = self.searcher.find(&query, &self.view.network(), Some(time)).await;
         let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
-        let version = target::version_of(outgoing.path());
-        let candidates = self.targets.candidates(&found.ok()?, outgoing.service(), once);
+        let version = target::version_of(outgoing.address.path());
+        let candidates = self
+            .targets
+            .candidates(&found.ok()?, outgoing.address.service(), once);
         Some(of_version(candidates, version))
     }
 
@@ -586,7 +592,7 @@ fn of_version(candidates: Rc<Vec<ServiceRef>>, version: Option<u32>) -> Rc<Vec<S
     let Some(version) = version else { return candidates };
     let offers = |one: &ServiceRef| {
         let versions = &one.service().versions;
-        versions.is_empty() || versions.iter().any(|own| target::major(own) == Some(version))
+        versions.is_empty() || versions.iter().any(|own| target::major(&**own) == Some(version))
     };
     if candidates.iter().all(offers) || !candidates.iter().any(offers) {
         return candidates;

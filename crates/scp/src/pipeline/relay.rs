@@ -177,8 +177,8 @@ impl Exchange<'_> {
             .authorize(self.outgoing, target, self.caller, delegated, &self.budget)
             .await?;
         let now = Instant::now();
-        let path = self.outgoing.target.clone();
-        let way = target.way(self.attempts.hop, self.outgoing.service_in(&path));
+        let address = self.outgoing.address.clone();
+        let way = target.way(self.attempts.hop, address.service());
         let origin = &target.next_root(self.attempts.hop).origin;
         let may_send = match relay.client_for(target).admits(origin) {
             true => relay.producers.may_send(way, self.priority, now),
@@ -201,11 +201,12 @@ impl Exchange<'_> {
         self.attempts.sent();
         let sent = self.send(target, time).await?;
         let after = Instant::now();
-        self.outgoing.waited += after.saturating_duration_since(now);
+        let took = after.saturating_duration_since(now);
+        self.outgoing.waited += took;
         match sent {
             Ok(response) => {
                 in_flight.end(&Ended::Answered(response.status(), response.headers()), after);
-                self.metrics.time.observe(after.saturating_duration_since(now));
+                self.metrics.time.observe(took);
                 if let Some(copies) = self.copies {
                     copies.received(&response);
                 }
@@ -236,7 +237,9 @@ impl Exchange<'_> {
         let last = self.policy.attempts <= 1 || !may_repeat;
         let before = self.attempts.before();
         let (origin, mut request) = self.outgoing.request(target, self.attempts.hop, before > 0, last);
-        relay.mediator.egress(self.outgoing.service(), &mut request)?;
+        relay
+            .mediator
+            .egress(self.outgoing.address.service(), &mut request)?;
         if let Some(copies) = self.copies {
             copies.sent(&request, target, before);
         }

@@ -9,7 +9,7 @@ use http::Method;
 use http::uri::PathAndQuery;
 use routing::network::{Network, NfStatus, ServiceRef};
 use routing::policy::{Places, ServicePolicy};
-use routing::target::{Has, service_of};
+use routing::target::Has;
 use sbi::headers::{discovery, names};
 use sbi::{Body, Fields, Name, Peer as Connection, Request, RequestHead, Value as FieldValue};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::attempts::Attempts;
 use super::deadline::Deadline;
-use super::message::{Admitted, Caller, Outgoing, Step, Target};
+use super::message::{Address, Admitted, Arrived, Caller, Outgoing, Step, Target};
 use super::planner::Round;
 use super::recorder::Notes;
 use super::{Pipeline, loops};
@@ -195,34 +195,47 @@ impl Pipeline {
         let at = |step: &'static str| move |refused| (step, refused);
         let mut request = request_of(request);
         let unsure = self.arrival.read(&mut request).map_err(at("arrival"))?;
-        if self.own.is_own(&request) {
+        let address = Address::of(request.target());
+        if self.own.is_own(&request, address.path()) {
             return Ok("The SCP itself answers the request: it is for a resource of the SCP.".to_owned());
         }
-        let has = Has::among(request.headers());
-        let metrics = self.services.of(service_of(request.path()));
-        let admitted = self.admission.inspect(request, has, metrics, notes);
+        let arrived = Arrived {
+            has: Has::among(request.headers()),
+            metrics: self.services.of(address.service()),
+            request,
+            address,
+            unsure,
+        };
+        let admitted = self.admission.inspect(arrived, notes);
         let mut admitted = admitted.map_err(at("admission"))?;
-        admitted.unsure = unsure;
         let config = &self.live.config;
         let headers = admitted.request.headers();
         let hops = loops::hops(headers, admitted.has, &self.answer.name, config.max_forward_hops);
         let hops = hops.map_err(at("loops"))?;
         self.mediator.request(&mut admitted).map_err(at("mediator"))?;
-        let service = service_of(admitted.request.path()).to_owned();
-        let policy = self.live.policies.of(&service);
+        let policy = self.live.policies.of(admitted.address.service());
         let deadline = Deadline::of(admitted.request.headers(), admitted.has, &config.late_requests);
         let deadline = deadline.map_err(at("deadline"))?;
         let plan = self.planner.plan(&admitted, policy, &deadline, notes).await;
         let plan = plan.map_err(|problem| ("planner", Refusal::Target.with(problem)))?;
         let Admitted {
             request,
+            address,
             has,
             caller,
             priority,
             unsure,
             ..
         } = admitted;
-        let mut outgoing = Outgoing::new(request, has, hops, deadline, &self.answer.via, &self.answer.name);
+        let mut outgoing = Outgoing::new(
+            request,
+            address,
+            has,
+            hops,
+            deadline,
+            &self.answer.via,
+            &self.answer.name,
+        );
         outgoing.unsure = unsure;
         shown.candidates = self.candidates(&plan, &caller, &outgoing);
         let attempts = Attempts::new(&self.planner, &caller, plan);
@@ -332,7 +345,7 @@ impl Pipeline {
             let problem = sbi::problem::Problem::new(sbi::problem::Cause::Forbidden);
             return Err(Refusal::Forbidden.with(problem.detail(why)));
         }
-        let way = target.way(attempts.hop, outgoing.service());
+        let way = target.way(attempts.hop, outgoing.address.service());
         let producers = &self.relay.producers;
         producers.would_send(way, priority, Instant::now())?;
         let delegated = attempts.plan.discovered;
