@@ -94,7 +94,8 @@ impl Engine {
     /// Whether any group applies at this point; if not, [`Engine::run`] need not be called.
     #[must_use]
     pub fn watches(&self, point: TriggerPoint, service: &str) -> bool {
-        !self.tables[point.index()].of(service).is_empty()
+        // Most points have no rules at all.
+        self.watches_any(point) && !self.tables[point.index()].of(service).is_empty()
     }
 
     /// Runs the rules of `point` for a message of `service` (first segment of its API path).

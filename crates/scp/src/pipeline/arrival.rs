@@ -4,14 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::Method;
-use routing::path::path_of;
 use routing::target::{self, OwnNames};
 use sbi::Request;
 use sbi::headers::{SbiHeader as _, TargetApiRoot, names};
 use sbi::name::PATH;
 use sbi::problem::Problem;
 
-use super::message::Step;
+use super::message::{Address, Step};
 use super::view::View;
 use super::{Setup, reverse};
 use crate::live::Live;
@@ -33,9 +32,9 @@ impl Arrival {
         }
     }
 
-    /// Normalises the path of a request for access control, routing and forwarding. Returns whether any segment of it
-    /// may be the API name.
-    pub(super) fn read(&self, request: &mut Request) -> Step<bool> {
+    /// Normalises the path of a request for access control, routing and forwarding. Returns it, and whether any segment
+    /// of it may be the API name.
+    pub(super) fn read(&self, request: &mut Request) -> Step<(Address, bool)> {
         // TRACE would disclose headers, CONNECT would open a tunnel (RFC 9110 §9.3.6, §9.3.8).
         if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
             return Err(Refusal::Method.into());
@@ -47,7 +46,7 @@ impl Arrival {
             .map_err(|problem| Refusal::Target.with(problem))
     }
 
-    fn normalise(&self, request: &mut Request) -> Result<bool, Problem> {
+    fn normalise(&self, request: &mut Request) -> Result<(Address, bool), Problem> {
         let path = request.target();
         let normal = target::normal(path)?;
         let network = self.view.network();
@@ -73,13 +72,16 @@ impl Arrival {
         let unsure = placed.as_ref().is_some_and(|placed| placed.unsure);
         let is_known = |name: &str| !network.of_service(name).is_empty() || self.live.services.contains(name);
         let taken = placed.as_ref().map(|placed| placed.path.as_str());
-        target::check_name(path_of(taken.or(normal.as_deref()).unwrap_or(path)), is_known)?;
+        let address = Address::of(taken.or(normal.as_deref()).unwrap_or(path));
+        target::check_name(address.service(), is_known)?;
         if let Some(placed) = &placed {
             request.headers_mut().set_printed(PATH, &placed.path);
             placed.root.set_in(request.headers_mut());
         } else if let Some(path) = normal {
             request.headers_mut().set_printed(PATH, path);
+        } else {
+            return Ok((address, unsure));
         }
-        Ok(unsure)
+        Ok((Address::of(request.target()), unsure))
     }
 }

@@ -53,7 +53,7 @@ use self::authorizer::Authorizer;
 use self::copies::Copies;
 use self::deadline::Deadline;
 use self::mediator::Mediator;
-use self::message::{Address, Admitted, Arrived, Outgoing, Step};
+use self::message::{Admitted, Arrived, Outgoing, Step};
 use self::own::OwnResources;
 use self::planner::Planner;
 use self::recorder::Silent;
@@ -194,12 +194,11 @@ impl Pipeline {
     /// Answers a request.
     pub(crate) async fn answer(self: Rc<Self>, mut request: Request) -> Response {
         // 1. Arrival first: every later step uses the path that the producer receives.
-        let unsure = match self.arrival.read(&mut request) {
-            Ok(unsure) => unsure,
+        let (address, unsure) = match self.arrival.read(&mut request) {
+            Ok(arrived) => arrived,
             Err(refused) => return self.answer.refuse(*refused),
         };
         // 2. Own resources are served whatever the load: NRFs, other SCPs and probes depend on them.
-        let address = Address::of(request.target());
         if let Some(mut response) = self.own.answer(&request, address.path()) {
             self.sign(&mut response);
             return response;

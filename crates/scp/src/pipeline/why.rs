@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::attempts::Attempts;
 use super::deadline::Deadline;
-use super::message::{Address, Admitted, Arrived, Caller, Outgoing, Step, Target};
+use super::message::{Admitted, Arrived, Caller, Outgoing, Step, Target};
 use super::planner::Round;
 use super::recorder::Notes;
 use super::{Pipeline, loops};
@@ -194,8 +194,7 @@ impl Pipeline {
     ) -> Result<String, (&'static str, Box<Refused>)> {
         let at = |step: &'static str| move |refused| (step, refused);
         let mut request = request_of(request);
-        let unsure = self.arrival.read(&mut request).map_err(at("arrival"))?;
-        let address = Address::of(request.target());
+        let (address, unsure) = self.arrival.read(&mut request).map_err(at("arrival"))?;
         if self.own.is_own(&request, address.path()) {
             return Ok("The SCP itself answers the request: it is for a resource of the SCP.".to_owned());
         }
