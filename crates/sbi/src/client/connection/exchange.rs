@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use http2::{Reason, ResponseHead, StreamId};
+use http2::{Event, Reason, ResponseHead, StreamId};
 use sbi_proto::{Body, Outbound, Response};
 
 use super::Connection;
@@ -81,6 +81,25 @@ impl Connection {
             connection: self.clone(),
             place: Some(place),
         })
+    }
+
+    /// The head of an answer is here, its body comes. Returns what the engine has found after it.
+    pub(super) fn begun(&self, stream: StreamId, head: ResponseHead) -> Option<Event> {
+        match self.next_event() {
+            // The usual body has come with its head.
+            Some(Event::Body { stream: of, body }) if of == stream => {
+                self.answered(stream, Some(head), body);
+                self.next_event()
+            }
+            next => {
+                let mut state = self.state.borrow_mut();
+                let place = state.places.get(&stream.number()).copied();
+                if let Some(sent) = place.and_then(|place| state.requests.get_mut(place)) {
+                    sent.head = Some(head);
+                }
+                next
+            }
+        }
     }
 
     /// An answer is whole; its head is here or came before.

@@ -218,60 +218,65 @@ impl Talks for Connection {
     }
 
     fn events(&self, _now: Instant) {
-        loop {
-            let event = {
-                let mut state = self.state.borrow_mut();
-                let Some(link) = &mut state.link else { return };
-                link.engine.next_event()
-            };
-            let Some(event) = event else { return };
-            match event {
-                Event::Response { stream, head, end } => {
-                    if end {
-                        self.answered(stream, Some(head), Body::empty());
-                    } else {
-                        let mut state = self.state.borrow_mut();
-                        let place = state.places.get(&stream.number()).copied();
-                        if let Some(sent) = place.and_then(|place| state.requests.get_mut(place)) {
-                            sent.head = Some(head);
-                        }
-                    }
-                }
-                Event::Body { stream, body } => self.answered(stream, None, body),
-                Event::TooLarge { stream } => {
-                    if let Some(link) = &mut self.state.borrow_mut().link {
-                        link.engine.reset(stream, Reason::CANCEL);
-                    }
-                    self.done(stream, || Err(SendError::unknown(SendErrorKind::TooLarge)));
-                }
-                Event::Oversized { stream, .. } => {
-                    self.done(stream, || Err(SendError::unknown(SendErrorKind::TooLarge)));
-                }
-                Event::Reset {
+        let mut next = self.next_event();
+        while let Some(event) = next {
+            next = match event {
+                Event::Response {
                     stream,
-                    reason,
-                    processed,
-                } => {
-                    let left = self.left.get();
-                    self.done(stream, || Err(SendError::of_stream(reason, processed, left)));
+                    head,
+                    end: false,
+                } => self.begun(stream, head),
+                event => {
+                    self.event(event);
+                    self.next_event()
                 }
-                Event::GoAway { .. } => {
-                    self.left.set(true);
-                    self.retire();
-                }
-                Event::Settings => {
-                    if let Some(pool) = self.pool.upgrade() {
-                        pool.serve_waiting();
-                    }
-                }
-                Event::Pong { .. } => self.state.borrow_mut().probed = None,
-                Event::Arriving { .. } | Event::Sent { .. } | Event::Request { .. } => {}
-            }
+            };
         }
     }
 }
 
 impl Connection {
+    /// The next thing that the engine has found.
+    fn next_event(&self) -> Option<Event> {
+        self.state.borrow_mut().link.as_mut()?.engine.next_event()
+    }
+
+    /// Handles what is not the head of an answer with a body.
+    fn event(&self, event: Event) {
+        match event {
+            Event::Response { stream, head, .. } => self.answered(stream, Some(head), Body::empty()),
+            Event::Body { stream, body } => self.answered(stream, None, body),
+            Event::TooLarge { stream } => {
+                if let Some(link) = &mut self.state.borrow_mut().link {
+                    link.engine.reset(stream, Reason::CANCEL);
+                }
+                self.done(stream, || Err(SendError::unknown(SendErrorKind::TooLarge)));
+            }
+            Event::Oversized { stream, .. } => {
+                self.done(stream, || Err(SendError::unknown(SendErrorKind::TooLarge)));
+            }
+            Event::Reset {
+                stream,
+                reason,
+                processed,
+            } => {
+                let left = self.left.get();
+                self.done(stream, || Err(SendError::of_stream(reason, processed, left)));
+            }
+            Event::GoAway { .. } => {
+                self.left.set(true);
+                self.retire();
+            }
+            Event::Settings => {
+                if let Some(pool) = self.pool.upgrade() {
+                    pool.serve_waiting();
+                }
+            }
+            Event::Pong { .. } => self.state.borrow_mut().probed = None,
+            Event::Arriving { .. } | Event::Sent { .. } | Event::Request { .. } => {}
+        }
+    }
+
     /// Whether a flush has something to do: bytes to write, to read again, or the end. What the buffers hold is charged
     /// here in any case.
     fn needs_flush(&self) -> bool {
