@@ -250,7 +250,7 @@ fn note(event: &str, project: &str, trace: &Trace, ran: &Result<Result<Decision,
 }
 
 fn refusal(rejection: &Rejection<'_>) -> Refusal {
-    let cause = rejection.cause.as_str();
+    let cause = rejection.cause;
     // TS 29.512 table 5.7.3-1, TS 29.507 table 5.7.3-1: 403 is what a project means that does not say another status.
     let status = match (rejection.status, cause) {
         (
@@ -262,7 +262,7 @@ fn refusal(rejection: &Rejection<'_>) -> Refusal {
     Refusal::Policy {
         status,
         cause: cause.to_owned(),
-        detail: rejection.detail.as_ref().map(|text| text.as_str().to_owned()),
+        detail: rejection.detail.map(str::to_owned),
     }
 }
 

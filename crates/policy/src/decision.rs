@@ -1,56 +1,58 @@
 //! Decisions: what an evaluation gives, in the names of the standard.
 
+use bumpalo::Bump;
+use bumpalo::collections::Vec;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
 use crate::shape::{Section, Service};
-use crate::value::{Text, Value};
+use crate::value::{Member, Value};
 
-/// What an evaluation decided. It borrows from the project and the input.
+/// What an evaluation decided. It borrows from the project, the input and the worker's scratch.
 ///
 /// As JSON it has the members of `SmPolicyDecision` (TS 29.512 §5.6.2.4), of `PolicyAssociation` (TS 29.507 §5.6.2.2)
 /// without `request` and `suppFeat`, or for UE policies `urspRules`, `triggers` and the like.
 #[derive(Debug)]
 pub struct Decision<'a> {
     service: Service,
-    entries: Vec<Entry<'a>>,
-    members: Vec<(&'a str, Value<'a>)>,
-    triggers: Vec<Text<'a>>,
-    state: Vec<(&'a str, Value<'a>)>,
+    entries: Vec<'a, Entry<'a>>,
+    members: Vec<'a, Member<'a>>,
+    triggers: Vec<'a, &'a str>,
+    state: Vec<'a, Member<'a>>,
     rejection: Option<Rejection<'a>>,
 }
 
 /// A rule or datum of a decision.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// Where it belongs.
     pub section: Section,
     /// Its identifier.
-    pub id: Text<'a>,
+    pub id: &'a str,
     /// Its content; null removes it.
     pub value: Value<'a>,
 }
 
 /// The refusal of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Rejection<'a> {
     /// HTTP status, 400 to 599.
     pub status: u16,
     /// `cause` of the problem details.
-    pub cause: Text<'a>,
+    pub cause: &'a str,
     /// `detail` of the problem details.
-    pub detail: Option<Text<'a>>,
+    pub detail: Option<&'a str>,
 }
 
 impl<'a> Decision<'a> {
-    pub(crate) fn new(service: Service) -> Self {
+    pub(crate) fn new(service: Service, arena: &'a Bump) -> Self {
         Self {
             service,
-            entries: Vec::with_capacity(8),
-            members: Vec::new(),
-            triggers: Vec::new(),
-            state: Vec::new(),
+            entries: Vec::with_capacity_in(8, arena),
+            members: Vec::with_capacity_in(4, arena),
+            triggers: Vec::with_capacity_in(8, arena),
+            state: Vec::with_capacity_in(4, arena),
             rejection: None,
         }
     }
@@ -68,18 +70,18 @@ impl<'a> Decision<'a> {
 
     /// Other members of the decision.
     #[must_use]
-    pub fn members(&self) -> &[(&'a str, Value<'a>)] {
+    pub fn members(&self) -> &[Member<'a>] {
         &self.members
     }
 
     /// Triggers, each once.
-    pub fn triggers(&self) -> impl Iterator<Item = &str> {
-        self.triggers.iter().map(Text::as_str)
+    pub fn triggers(&self) -> impl Iterator<Item = &'a str> {
+        self.triggers.iter().copied()
     }
 
     /// Subscriber state variables to store.
     #[must_use]
-    pub fn state(&self) -> &[(&'a str, Value<'a>)] {
+    pub fn state(&self) -> &[Member<'a>] {
         &self.state
     }
 
@@ -101,8 +103,8 @@ impl<'a> Decision<'a> {
     }
 
     /// The last of several entries with one identifier counts.
-    pub(crate) fn put(&mut self, section: Section, id: Text<'a>, value: Value<'a>) {
-        let same = |entry: &&mut Entry<'a>| entry.section == section && entry.id.as_str() == id.as_str();
+    pub(crate) fn put(&mut self, section: Section, id: &'a str, value: Value<'a>) {
+        let same = |entry: &&mut Entry<'a>| entry.section == section && entry.id == id;
         match self.entries.iter_mut().find(same) {
             Some(entry) => entry.value = value,
             None => self.entries.push(Entry { section, id, value }),
@@ -117,12 +119,8 @@ impl<'a> Decision<'a> {
         set(&mut self.state, name, value);
     }
 
-    pub(crate) fn trigger(&mut self, trigger: Text<'a>) {
-        if !self
-            .triggers
-            .iter()
-            .any(|known| known.as_str() == trigger.as_str())
-        {
+    pub(crate) fn trigger(&mut self, trigger: &'a str) {
+        if !self.triggers.contains(&trigger) {
             self.triggers.push(trigger);
         }
     }
@@ -132,7 +130,7 @@ impl<'a> Decision<'a> {
     }
 }
 
-fn set<'a>(list: &mut Vec<(&'a str, Value<'a>)>, name: &'a str, value: Value<'a>) {
+fn set<'a>(list: &mut Vec<'a, Member<'a>>, name: &'a str, value: Value<'a>) {
     match list.iter_mut().find(|(known, _)| *known == name) {
         Some(member) => member.1 = value,
         None => list.push((name, value)),
@@ -156,8 +154,7 @@ impl Serialize for Decision<'_> {
             map.serialize_entry(name, value)?;
         }
         if !self.triggers.is_empty() {
-            let triggers: Vec<&str> = self.triggers().collect();
-            map.serialize_entry(self.service.triggers(), &triggers)?;
+            map.serialize_entry(self.service.triggers(), self.triggers.as_slice())?;
         }
         map.end()
     }
@@ -181,7 +178,7 @@ impl Serialize for Entries<'_, '_> {
         }
         let mut map = serializer.serialize_map(None)?;
         for entry in entries {
-            map.serialize_entry(entry.id.as_str(), &entry.value)?;
+            map.serialize_entry(entry.id, &entry.value)?;
         }
         map.end()
     }

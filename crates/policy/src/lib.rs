@@ -28,7 +28,7 @@
 //! ```
 //!
 //! A project is replaced while evaluations run by replacing the pointer to it. Each worker has its own [`Scratch`], which
-//! notices that the project is another; decisions of the old project stay valid as long as their caller holds it:
+//! notices that the project is another:
 //!
 //! ```
 //! use std::sync::{Arc, RwLock};
@@ -82,4 +82,4 @@ pub use project::Project;
 pub use scratch::Scratch;
 pub use shape::{Section, Service};
 pub use trace::{Read, Trace, TraceEvent};
-pub use value::{Made, Text, Value};
+pub use value::{Items, Member, Members, Value};

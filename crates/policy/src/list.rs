@@ -54,17 +54,14 @@ impl MatchList {
     /// Whether the list has a text, number or address; of a list of values, any.
     pub(crate) fn has(&self, value: &Value<'_>) -> bool {
         match value {
-            Value::Text(text) => self.has_text(text.as_str()),
+            Value::Text(text) => self.has_text(text),
             Value::Int(_) | Value::Float(_) => value
                 .as_f64()
                 .is_some_and(|number| self.numbers.contains(&number)),
             Value::Json(Json::Array(items)) => items
                 .iter()
                 .any(|item| !item.is_array() && self.has(&Value::of(item))),
-            Value::List(made) => made
-                .items
-                .iter()
-                .any(|item| item.items().is_none() && self.has(item)),
+            Value::List { items, .. } => items.iter().any(|item| !item.is_list() && self.has(item)),
             _ => false,
         }
     }

@@ -42,13 +42,14 @@ impl Project {
         })
     }
 
-    /// Decides. `now` is the only clock. With a trace, each block leaves what it read and what came of it.
+    /// Decides. `now` is the only clock. With a trace, each block leaves what it read and what came of it. The values of the
+    /// decision are in the scratch, whose next decision takes their memory again.
     ///
     /// # Errors
     /// That a limit is reached, a script failed, or a value does not fit its type. There is no partial decision.
     pub fn decide<'a>(
         &'a self,
-        scratch: &mut Scratch,
+        scratch: &'a mut Scratch,
         input: &'a Input<'a>,
         now: OffsetDateTime,
         trace: Option<&mut Trace>,

@@ -21,23 +21,17 @@ pub struct Scratch {
     pub(crate) caches: Vec<Option<Cache>>,
     /// Room in which a text is put together.
     pub(crate) text: String,
-    /// What a script makes on its way to its result.
+    /// What a script makes on its way to its result; emptied after each call.
+    pub(crate) calls: Bump,
+    /// What an evaluation makes, its decision included; emptied before the next one. `memoryBytes` bounds it: what is made
+    /// here is charged, to the byte or within a small factor.
     pub(crate) arena: Bump,
 }
 
-/// Memory that the arena keeps.
+/// Memory that an arena keeps.
 const KEPT: usize = 64 << 10;
 
 impl Scratch {
-    /// Empties the arena after a call of a script. It keeps its memory, unless that was an unusual call.
-    pub(crate) fn clear(&mut self) {
-        if self.arena.allocated_bytes() > KEPT {
-            self.arena = Bump::new();
-        } else {
-            self.arena.reset();
-        }
-    }
-
     pub(crate) fn prepare(&mut self, identity: u64, program: &Program, limits: &Limits) {
         if self.identity == identity {
             return;
@@ -53,10 +47,72 @@ impl Scratch {
     }
 }
 
+/// Empties an arena. It keeps its memory, unless that was unusually much.
+pub(crate) fn clear(arena: &mut Bump) {
+    if arena.allocated_bytes() > KEPT {
+        *arena = Bump::new();
+    } else {
+        arena.reset();
+    }
+}
+
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scratch")
             .field("identity", &self.identity)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use time::OffsetDateTime;
+
+    use super::*;
+    use crate::{Input, Project};
+
+    /// Decides for a request with wide values; the memory of the arena afterwards.
+    fn allocated(scratch: &mut Scratch, blocks: &str) -> usize {
+        let scripts = "scripts: {s: {parameters: [a], expression: '[a, `${a}b`, {x: a}]'}}";
+        let text = format!("name: x\nservice: sm\n{scripts}\nblocks: [{blocks}]");
+        let project = Project::compile(&[("project.yaml", &text)], &Limits::default());
+        let project = project.unwrap_or_else(|error| panic!("{error}"));
+        let list: Vec<usize> = (0..1000).collect();
+        let object: serde_json::Map<_, _> = list.iter().map(|n| (format!("m{n}"), json!(n))).collect();
+        let request = json!({"text": "a,".repeat(500), "list": list, "object": object});
+        let input = Input::new("create", &request);
+        let _ = project.decide(scratch, &input, OffsetDateTime::UNIX_EPOCH, None);
+        scratch.arena.allocated_bytes()
+    }
+
+    #[test]
+    fn the_memory_of_an_evaluation_is_bounded() {
+        let most = Limits::default().memory_bytes;
+        let mut scratch = Scratch::default();
+        for value in [
+            "{$concat: [$request.text, b]}",
+            "{$split: [$request.text, ',']}",
+            "{$slice: [$request.list, 1]}",
+            "{$append: [$request.list, 1]}",
+            "{$put: [$request.list, /1, 2]}",
+            "{$put: [$request.object, /m1, 2]}",
+            "{$merge: [$request.object, {m1: 2}]}",
+            "{$omit: [$request.object, [m1]]}",
+            "{$values: $request.object}",
+            "{$in: [1, $request.list]}",
+            "{$max: $request.list}",
+            "{$parse: '[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]'}",
+            "{$stringify: $request.list}",
+            "[$request.list, {a: 1}]",
+            "{$script: s, with: {a: $request.text}}",
+            "{$script: s, with: {a: $request.list}}",
+        ] {
+            // More often than the memory allows, so that the evaluation ends with a fault where anything is made.
+            let loops = format!("{{repeat: 1000, do: [{{repeat: 1000, do: [{{set: {{x: {value}}}}}]}}]}}");
+            let allocated = allocated(&mut scratch, &loops);
+            assert!(allocated < 8 * most, "{value}: {allocated} bytes");
+        }
+        assert!(allocated(&mut scratch, "stop") <= KEPT);
     }
 }

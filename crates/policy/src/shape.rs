@@ -178,12 +178,12 @@ impl Kind {
             (Self::Any, _)
             | (Self::Bool, Value::Bool(_))
             | (Self::Text | Self::Enum(_), Value::Text(_))
-            | (Self::List(_), Value::List(_) | Value::Json(Json::Array(_)))
-            | (Self::Map | Self::Shape(_), Value::Object(_) | Value::Json(Json::Object(_))) => true,
+            | (Self::List(_), Value::List { .. } | Value::Json(Json::Array(_)))
+            | (Self::Map | Self::Shape(_), Value::Object { .. } | Value::Json(Json::Object(_))) => true,
             (Self::Uint(most), Value::Int(int)) => (0..=i64::from(most)).contains(int),
             (Self::Volume, Value::Int(int)) => *int >= 0,
-            (Self::BitRate, Value::Text(text)) => bit_rate(text.as_str()).is_some(),
-            (Self::DateTime, Value::Text(text)) => is_date_time(text.as_str()),
+            (Self::BitRate, Value::Text(text)) => bit_rate(text).is_some(),
+            (Self::DateTime, Value::Text(text)) => is_date_time(text),
             _ => false,
         }
     }

@@ -215,12 +215,12 @@ impl Group {
             match (part, value) {
                 (Part::None, _) => {}
                 (Part::Prefix(length), Value::Text(text)) => {
-                    hash_bytes(text.as_str().as_bytes().get(..*length)?, &mut hasher);
+                    hash_bytes(text.as_bytes().get(..*length)?, &mut hasher);
                 }
                 (Part::Prefix(_), _) => return None,
                 (Part::Exact, Value::Null) => 0_u8.hash(&mut hasher),
                 (Part::Exact, Value::Bool(yes)) => (1_u8, yes).hash(&mut hasher),
-                (Part::Exact, Value::Text(text)) => hash_bytes(text.as_str().as_bytes(), &mut hasher),
+                (Part::Exact, Value::Text(text)) => hash_bytes(text.as_bytes(), &mut hasher),
                 (Part::Exact, value) => (2_u8, bits(value.as_f64()?)).hash(&mut hasher),
             }
         }

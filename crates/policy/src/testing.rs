@@ -144,9 +144,9 @@ impl Case {
             Ok(decision) => {
                 let mut outcome = Map::new();
                 if let Some(rejection) = decision.rejection() {
-                    let mut rejected = json!({"status": rejection.status, "cause": rejection.cause.as_str()});
+                    let mut rejected = json!({"status": rejection.status, "cause": rejection.cause});
                     if let Some(detail) = &rejection.detail {
-                        rejected["detail"] = json!(detail.as_str());
+                        rejected["detail"] = json!(detail);
                     }
                     outcome.insert("expectRejection".to_owned(), rejected);
                 } else {

@@ -1,23 +1,15 @@
-//! Values of an evaluation. They borrow from the project and the input where they can.
+//! Values of an evaluation. They borrow from the project and the input where they can; what the evaluation makes is in its
+//! arena. A value is copied and never dropped.
 
 use std::cmp::Ordering;
-use std::rc::Rc;
+use std::slice;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// A text, borrowed or made by the evaluation.
-#[derive(Clone, Debug)]
-pub enum Text<'a> {
-    /// A text of the project or the input.
-    Ref(&'a str),
-    /// A text that the evaluation made.
-    Own(Rc<str>),
-}
-
 /// A value: JSON that shares its parts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// Null, or an absent member.
     Null,
@@ -28,40 +20,30 @@ pub enum Value<'a> {
     /// A number with a fraction, or beyond the range of `i64`.
     Float(f64),
     /// A text.
-    Text(Text<'a>),
+    Text(&'a str),
     /// An array or object of the project or the input.
     Json(&'a Json),
     /// An array that the evaluation made.
-    List(Rc<Made<Value<'a>>>),
-    /// An object that the evaluation made. Its keys are distinct.
-    Object(Rc<Made<(Text<'a>, Value<'a>)>>),
+    List {
+        /// Levels of made values below and including this one.
+        height: u32,
+        /// The items in order.
+        items: &'a [Value<'a>],
+    },
+    /// An object that the evaluation made.
+    Object {
+        /// Levels of made values below and including this one.
+        height: u32,
+        /// The members in order; their names are distinct.
+        members: &'a [Member<'a>],
+    },
 }
 
-/// Parts of a value that the evaluation made.
-#[derive(Clone, Debug)]
-pub struct Made<T> {
-    /// The parts in order.
-    pub items: Vec<T>,
-    /// Levels of made values below and including this one.
-    height: usize,
-}
+/// Evaluations are charged by the size of values.
+const _: () = assert!(size_of::<Value<'_>>() == 24);
 
-impl<'a> Text<'a> {
-    /// The characters.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Ref(text) => text,
-            Self::Own(text) => text,
-        }
-    }
-}
-
-impl From<String> for Text<'_> {
-    fn from(text: String) -> Self {
-        Self::Own(text.into())
-    }
-}
+/// A member of an object that the evaluation made.
+pub type Member<'a> = (&'a str, Value<'a>);
 
 /// Objects of up to this many members are searched in order: that costs less than the hash of the key, which has to
 /// withstand chosen keys.
@@ -78,6 +60,7 @@ pub(crate) fn find<'a>(map: &'a serde_json::Map<String, Json>, key: &str) -> Opt
 impl<'a> Value<'a> {
     /// The value of a JSON value.
     #[must_use]
+    #[inline]
     pub fn of(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -86,46 +69,39 @@ impl<'a> Value<'a> {
                 Some(int) => Self::Int(int),
                 None => Self::Float(number.as_f64().unwrap_or(f64::MAX)),
             },
-            Json::String(text) => Self::Text(Text::Ref(text)),
+            Json::String(text) => Self::Text(text),
             Json::Array(_) | Json::Object(_) => Self::Json(json),
         }
     }
 
-    /// A text that the evaluation made.
-    #[must_use]
-    pub fn text(text: String) -> Self {
-        Self::Text(text.into())
-    }
-
     /// A list that the evaluation made.
     #[must_use]
-    pub fn list(items: Vec<Value<'a>>) -> Self {
+    pub fn list(items: &'a [Value<'a>]) -> Self {
         let height = 1 + items.iter().map(Value::height).max().unwrap_or(0);
-        Self::List(Rc::new(Made { items, height }))
+        Self::List { height, items }
     }
 
-    /// An object that the evaluation made. The keys must be distinct.
+    /// An object that the evaluation made. The names must be distinct.
     #[must_use]
-    pub fn object(items: Vec<(Text<'a>, Value<'a>)>) -> Self {
-        let height = 1 + items.iter().map(|(_, value)| value.height()).max().unwrap_or(0);
-        Self::Object(Rc::new(Made { items, height }))
+    pub fn object(members: &'a [Member<'a>]) -> Self {
+        let height = 1 + members.iter().map(|(_, value)| value.height()).max().unwrap_or(0);
+        Self::Object { height, members }
     }
 
     /// Levels of made values. Values of input and project count as none: their depth is bounded where they are parsed.
     #[must_use]
-    pub fn height(&self) -> usize {
+    pub fn height(&self) -> u32 {
         match self {
-            Self::List(made) => made.height,
-            Self::Object(made) => made.height,
+            Self::List { height, .. } | Self::Object { height, .. } => *height,
             _ => 0,
         }
     }
 
     /// The text, if this is one.
     #[must_use]
-    pub fn as_str(&self) -> Option<&str> {
+    pub fn as_str(&self) -> Option<&'a str> {
         match self {
-            Self::Text(text) => Some(text.as_str()),
+            Self::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -157,9 +133,9 @@ impl<'a> Value<'a> {
     pub fn member(&self, key: &str) -> Value<'a> {
         match self {
             Self::Json(Json::Object(map)) => find(map, key).map_or(Self::Null, Value::of),
-            Self::Object(made) => {
-                let found = made.items.iter().find(|(name, _)| name.as_str() == key);
-                found.map_or(Self::Null, |(_, value)| value.clone())
+            Self::Object { members, .. } => {
+                let found = members.iter().find(|(name, _)| *name == key);
+                found.map_or(Self::Null, |(_, value)| *value)
             }
             _ => Self::Null,
         }
@@ -168,7 +144,7 @@ impl<'a> Value<'a> {
     /// Whether this is a list.
     #[must_use]
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Json(Json::Array(_)))
+        matches!(self, Self::List { .. } | Self::Json(Json::Array(_)))
     }
 
     /// The item of a list; null where there is none.
@@ -176,7 +152,7 @@ impl<'a> Value<'a> {
     pub fn item(&self, index: usize) -> Value<'a> {
         match self {
             Self::Json(Json::Array(items)) => items.get(index).map_or(Self::Null, Value::of),
-            Self::List(made) => made.items.get(index).cloned().unwrap_or(Self::Null),
+            Self::List { items, .. } => items.get(index).copied().unwrap_or(Self::Null),
             _ => Self::Null,
         }
     }
@@ -185,34 +161,31 @@ impl<'a> Value<'a> {
     #[must_use]
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
-            Self::Text(text) => Some(text.as_str().len()),
+            Self::Text(text) => Some(text.len()),
             Self::Json(Json::Array(items)) => Some(items.len()),
             Self::Json(Json::Object(map)) => Some(map.len()),
-            Self::List(made) => Some(made.items.len()),
-            Self::Object(made) => Some(made.items.len()),
+            Self::List { items, .. } => Some(items.len()),
+            Self::Object { members, .. } => Some(members.len()),
             _ => None,
         }
     }
 
     /// The items of a list.
     #[must_use]
-    pub fn items(&self) -> Option<Vec<Value<'a>>> {
+    pub fn items(&self) -> Option<Items<'a>> {
         match self {
-            Self::Json(Json::Array(items)) => Some(items.iter().map(Value::of).collect()),
-            Self::List(made) => Some(made.items.clone()),
+            Self::Json(Json::Array(items)) => Some(Items::Json(items.iter())),
+            Self::List { items, .. } => Some(Items::Made(items.iter())),
             _ => None,
         }
     }
 
     /// The members of an object.
     #[must_use]
-    pub fn members(&self) -> Option<Vec<(Text<'a>, Value<'a>)>> {
+    pub fn members(&self) -> Option<Members<'a>> {
         match self {
-            Self::Json(Json::Object(map)) => {
-                let member = |(key, value): (&'a String, &'a Json)| (Text::Ref(key), Value::of(value));
-                Some(map.iter().map(member).collect())
-            }
-            Self::Object(made) => Some(made.items.clone()),
+            Self::Json(Json::Object(map)) => Some(Members::Json(map.iter())),
+            Self::Object { members, .. } => Some(Members::Made(members.iter())),
             _ => None,
         }
     }
@@ -225,8 +198,8 @@ impl<'a> Value<'a> {
             Self::Bool(_) => "a boolean",
             Self::Int(_) | Self::Float(_) => "a number",
             Self::Text(_) => "a text",
-            Self::Json(Json::Array(_)) | Self::List(_) => "a list",
-            Self::Json(_) | Self::Object(_) => "an object",
+            Self::Json(Json::Array(_)) | Self::List { .. } => "a list",
+            Self::Json(_) | Self::Object { .. } => "an object",
         }
     }
 
@@ -235,7 +208,7 @@ impl<'a> Value<'a> {
     pub fn order(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Value::Int(b)) => Some(a.cmp(b)),
-            (Self::Text(a), Value::Text(b)) => Some(a.as_str().cmp(b.as_str())),
+            (Self::Text(a), Value::Text(b)) => Some((*a).cmp(*b)),
             _ => self.as_f64()?.partial_cmp(&other.as_f64()?),
         }
     }
@@ -256,11 +229,11 @@ impl<'a> Value<'a> {
         match self {
             Self::Null | Self::Bool(_) => 5,
             Self::Int(_) | Self::Float(_) => 8,
-            Self::Text(text) => text.as_str().len() + 2,
+            Self::Text(text) => text.len() + 2,
             Self::Json(json) => weight(json, most),
-            Self::List(made) => total(most, &made.items, |item, left| item.weight(left) + 1),
-            Self::Object(made) => total(most, &made.items, |(key, value), left| {
-                key.as_str().len() + 4 + value.weight(left)
+            Self::List { items, .. } => total(most, *items, |item, left| item.weight(left) + 1),
+            Self::Object { members, .. } => total(most, *members, |(key, value), left| {
+                key.len() + 4 + value.weight(left)
             }),
         }
     }
@@ -291,25 +264,93 @@ fn total<T>(most: usize, items: impl IntoIterator<Item = T>, one: impl Fn(T, usi
     sum
 }
 
+/// The items of a list, made or of JSON.
+#[derive(Clone, Debug)]
+pub enum Items<'a> {
+    /// Of the project or the input.
+    Json(slice::Iter<'a, Json>),
+    /// Of a list that the evaluation made.
+    Made(slice::Iter<'a, Value<'a>>),
+}
+
+impl Items<'_> {
+    /// The items of what has none.
+    pub(crate) fn none() -> Self {
+        Self::Json([].iter())
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        match self {
+            Self::Json(items) => items.next().map(Value::of),
+            Self::Made(items) => items.next().copied(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Json(items) => items.size_hint(),
+            Self::Made(items) => items.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Items<'_> {}
+
+/// The members of an object, made or of JSON.
+#[derive(Clone, Debug)]
+pub enum Members<'a> {
+    /// Of the project or the input.
+    Json(serde_json::map::Iter<'a>),
+    /// Of an object that the evaluation made.
+    Made(slice::Iter<'a, Member<'a>>),
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        match self {
+            Self::Json(members) => {
+                let (name, value) = members.next()?;
+                Some((name, Value::of(value)))
+            }
+            Self::Made(members) => members.next().copied(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Json(members) => members.size_hint(),
+            Self::Made(members) => members.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Members<'_> {}
+
 impl PartialEq<Value<'_>> for Value<'_> {
     /// Equality as of JSON: `1` and `1.0` are equal, the order of members does not count.
     fn eq(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Self::Null, Value::Null) => true,
             (Self::Bool(a), Value::Bool(b)) => a == b,
-            (Self::Text(a), Value::Text(b)) => a.as_str() == b.as_str(),
+            (Self::Text(a), Value::Text(b)) => a == b,
             (Self::Int(a), Value::Int(b)) => a == b,
             (Self::Int(_) | Self::Float(_), Value::Int(_) | Value::Float(_)) => {
                 self.as_f64() == other.as_f64()
             }
             _ if self.len() != other.len() || self.len().is_none() || self.kind() != other.kind() => false,
             _ => match (self.items(), other.items()) {
-                (Some(ours), Some(theirs)) => ours == theirs,
-                _ => self.members().is_some_and(|members| {
-                    members
-                        .iter()
-                        .all(|(key, value)| *value == other.member(key.as_str()))
-                }),
+                (Some(mut ours), Some(theirs)) => {
+                    theirs.into_iter().all(|theirs| ours.next() == Some(theirs))
+                }
+                _ => self
+                    .members()
+                    .is_some_and(|mut members| members.all(|(key, value)| value == other.member(key))),
             },
         }
     }
@@ -322,19 +363,19 @@ impl Serialize for Value<'_> {
             Self::Bool(yes) => serializer.serialize_bool(*yes),
             Self::Int(int) => serializer.serialize_i64(*int),
             Self::Float(float) => serializer.serialize_f64(*float),
-            Self::Text(text) => serializer.serialize_str(text.as_str()),
+            Self::Text(text) => serializer.serialize_str(text),
             Self::Json(json) => json.serialize(serializer),
-            Self::List(made) => {
-                let mut list = serializer.serialize_seq(Some(made.items.len()))?;
-                for item in &made.items {
+            Self::List { items, .. } => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for item in *items {
                     list.serialize_element(item)?;
                 }
                 list.end()
             }
-            Self::Object(made) => {
-                let mut map = serializer.serialize_map(Some(made.items.len()))?;
-                for (key, value) in &made.items {
-                    map.serialize_entry(key.as_str(), value)?;
+            Self::Object { members, .. } => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (key, value) in *members {
+                    map.serialize_entry(key, value)?;
                 }
                 map.end()
             }

@@ -5,7 +5,7 @@ use crate::fault::FaultKind;
 use crate::operation::Operation;
 use crate::program::{Entry, Member};
 use crate::shape::Kind;
-use crate::value::{Text, Value};
+use crate::value::Value;
 
 use super::{Outcome, Run};
 
@@ -40,21 +40,16 @@ impl<'a> Run<'a, '_> {
             (None, None) => {
                 let id = self.value(&entry.id)?;
                 let id = self.identifier(id, naming.id)?;
-                let mut members = Vec::with_capacity(entry.members.len());
-                for member in &entry.members {
-                    let value = self.member_value(member)?;
-                    if !value.is_null() {
-                        members.push((Text::Ref(member.name.as_str()), value));
-                    }
-                }
-                let value = self.made(Value::object(members))?;
+                let value = self.object(&entry.members, |run, member| {
+                    Ok((member.name.as_str(), run.member_value(member)?))
+                })?;
                 self.put(value.weight(self.output))?;
                 (id, value)
             }
         };
         let section = entry.section;
         self.note_decided(|| {
-            let decided = format!("{}.{}", section.member(), id.as_str());
+            let decided = format!("{}.{id}", section.member());
             (crate::trace::shown(&value), decided)
         });
         self.decision.put(section, id, value);
@@ -86,7 +81,7 @@ impl<'a> Run<'a, '_> {
                 let what = format!("a trigger is {}; expected a text such as US_RE", value.kind());
                 return Err(self.fault(FaultKind::Value, what));
             };
-            self.put(text.as_str().len() + 3)?;
+            self.put(text.len() + 3)?;
             self.decision.trigger(text);
         }
         self.note_decided(|| (format!("{} triggers", triggers.len()), "triggers".to_owned()));
@@ -119,10 +114,10 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The identifier of an entry: a text, or the number of a precedence.
-    pub(super) fn identifier(&mut self, id: Value<'a>, name: &str) -> Outcome<Text<'a>> {
+    pub(super) fn identifier(&mut self, id: Value<'a>, name: &str) -> Outcome<&'a str> {
         match id {
-            Value::Text(text) if !text.as_str().is_empty() => Ok(text),
-            Value::Int(int) => self.text_of(&Value::Int(int)),
+            Value::Text(text) if !text.is_empty() => Ok(text),
+            Value::Int(int) => self.text_of(Value::Int(int)),
             other => {
                 let what = format!("`{name}` is {}; expected an identifier", other.kind());
                 Err(self.fault(FaultKind::Value, what))

@@ -9,8 +9,9 @@ use time::{OffsetDateTime, UtcOffset};
 use crate::expression::{Clock, Expr};
 use crate::fault::FaultKind;
 use crate::program::{Base, Root};
-use crate::script::CallFault;
-use crate::value::{Text, Value};
+use crate::scratch;
+use crate::script::{Bounds, CallFault};
+use crate::value::{Member, Value};
 
 use super::{Outcome, Run};
 
@@ -29,7 +30,7 @@ impl<'a> Run<'a, '_> {
                 Ok(value)
             }
             Expr::Variable(slot) => {
-                let value = self.variables[*slot].clone();
+                let value = self.variables[*slot];
                 let program = self.program;
                 self.read(|| format!("${}", program.variables[*slot]), &value);
                 Ok(value)
@@ -38,21 +39,14 @@ impl<'a> Run<'a, '_> {
             Expr::Item(base, index) => Ok(self.value(base)?.item(*index)),
             Expr::At(base, index) => self.at(base, index),
             Expr::List(items) => {
-                let mut values = Vec::with_capacity(items.len());
-                for item in items {
-                    values.push(self.value(item)?);
+                let made = self.arena.alloc_slice_fill_copy(items.len(), Value::Null);
+                for (place, item) in made.iter_mut().zip(items) {
+                    *place = self.value(item)?;
                 }
-                self.made(Value::list(values))
+                self.made(Value::list(made))
             }
             Expr::Object(members) => {
-                let mut values = Vec::with_capacity(members.len());
-                for (name, member) in members {
-                    let value = self.value(member)?;
-                    if !value.is_null() {
-                        values.push((Text::Ref(name.as_str()), value));
-                    }
-                }
-                self.made(Value::object(values))
+                self.object(members, |run, (name, member)| Ok((name, run.value(member)?)))
             }
             Expr::Apply(operation, arguments) => self.apply(*operation, arguments),
             Expr::InList(value, list) => {
@@ -76,15 +70,15 @@ impl<'a> Run<'a, '_> {
             }
             Expr::TimeBetween(from, to, days) => Ok(Value::Bool(self.is_between(*from, *to, *days))),
             Expr::Now(clock) => self.clock(*clock),
-            Expr::Event => Ok(Value::Text(Text::Ref(self.input.event))),
+            Expr::Event => Ok(Value::Text(self.input.event)),
             Expr::Script(script, values) => self.script(*script, values),
         }
     }
 
     /// A datum of the input, looked up once.
     fn resolve(&mut self, slot: usize) -> Value<'a> {
-        if let Some(value) = &self.resolved[slot] {
-            return value.clone();
+        if let Some(value) = self.resolved[slot] {
+            return value;
         }
         let program = self.program;
         let value = match &program.paths[slot].base {
@@ -98,28 +92,47 @@ impl<'a> Run<'a, '_> {
             Base::Member(parent, name) => self.resolve(*parent).member(name),
             Base::Item(parent, index) => self.resolve(*parent).item(*index),
         };
-        self.resolved[slot] = Some(value.clone());
+        self.resolved[slot] = Some(value);
         value
     }
 
     fn at(&mut self, base: &'a Expr, index: &'a Expr) -> Outcome<Value<'a>> {
         let base = self.value(base)?;
         Ok(match self.value(index)? {
-            Value::Text(key) => base.member(key.as_str()),
+            Value::Text(key) => base.member(key),
             Value::Int(index) => usize::try_from(index).map_or(Value::Null, |index| base.item(index)),
             _ => Value::Null,
         })
     }
 
+    /// An object of what each part gives; a member that is null is left out.
+    pub(super) fn object<T>(
+        &mut self,
+        parts: &'a [T],
+        mut member: impl FnMut(&mut Self, &'a T) -> Outcome<Member<'a>>,
+    ) -> Outcome<Value<'a>> {
+        let made = self.arena.alloc_slice_fill_copy(parts.len(), ("", Value::Null));
+        let mut length = 0;
+        for part in parts {
+            let (name, value) = member(self, part)?;
+            // There are as many places as parts.
+            if let Some(place) = made.get_mut(length).filter(|_| !value.is_null()) {
+                *place = (name, value);
+                length += 1;
+            }
+        }
+        self.made(Value::object(made.get(..length).unwrap_or_default()))
+    }
+
     /// Takes memory for a list or object, and bounds its depth.
     pub(super) fn made(&mut self, value: Value<'a>) -> Outcome<Value<'a>> {
         let items = match &value {
-            Value::List(made) => made.items.len(),
-            Value::Object(made) => 2 * made.items.len(),
+            Value::List { items, .. } => items.len(),
+            Value::Object { members, .. } => 2 * members.len(),
             _ => 0,
         };
         self.charge(48 + items * size_of::<Value<'_>>())?;
-        if value.height() > self.limits.depth {
+        if value.height() as usize > self.limits.depth {
             let what = format!("a value nests deeper than {} levels (`depth`)", self.limits.depth);
             return Err(self.fault(FaultKind::Depth, what));
         }
@@ -133,7 +146,7 @@ impl<'a> Run<'a, '_> {
         };
         self.spend(text.len() as u64 / 16)?;
         let pattern_text = &self.program.patterns[pattern];
-        let cache = cache(&mut self.scratch.caches, pattern, pattern_text);
+        let cache = cache(self.caches, pattern, pattern_text);
         let haystack = Haystack::new(text).earliest(true);
         let found = Value::Bool(pattern_text.regex.search_half_with(cache, &haystack).is_some());
         self.read(|| format!("matches {}", pattern_text.name), &found);
@@ -147,7 +160,7 @@ impl<'a> Run<'a, '_> {
         };
         self.spend(text.len() as u64 / 4)?;
         let pattern_text = &self.program.patterns[pattern];
-        let cache = cache(&mut self.scratch.caches, pattern, pattern_text);
+        let cache = cache(self.caches, pattern, pattern_text);
         let mut captures = pattern_text.regex.create_captures();
         pattern_text
             .regex
@@ -155,9 +168,8 @@ impl<'a> Run<'a, '_> {
         let Some(part) = captures.get_group(group).and_then(|span| text.get(span.range())) else {
             return Ok(Value::Null);
         };
-        let part = part.to_owned();
         self.charge(part.len() + 16)?;
-        Ok(Value::text(part))
+        Ok(Value::Text(part))
     }
 
     fn script(&mut self, script: usize, values: &'a [Expr]) -> Outcome<Value<'a>> {
@@ -169,19 +181,23 @@ impl<'a> Run<'a, '_> {
         let program = self.program;
         let known = &program.scripts[script];
         let name = &known.name;
-        let (steps, arena) = (&mut self.native_steps, &self.scratch.arena);
-        let native = known.natively(&arguments, steps, self.limits, self.memory, arena);
-        self.scratch.clear();
+        let mut bounds = Bounds {
+            steps: &mut self.native_steps,
+            limits: self.limits,
+            bytes: self.memory,
+        };
+        let native = known.natively(&arguments, &mut bounds, self.calls, self.arena);
+        scratch::clear(self.calls);
         if let Some(value) = native {
             self.charge(value.weight(self.memory))?;
             self.read(|| format!("script {name}, natively"), &value);
             return Ok(value);
         }
-        let Some(engine) = &self.scratch.engine else {
+        let Some(engine) = self.engine else {
             let what = format!("script `{name}`: the script engine has no memory");
             return Err(self.fault(FaultKind::Script, what));
         };
-        match engine.call(script, &arguments, self.limits.depth, self.memory) {
+        match engine.call(script, &arguments, self.limits.depth, self.memory, self.arena) {
             Ok(value) => {
                 self.charge(value.weight(self.memory))?;
                 self.read(|| format!("script {name}, by QuickJS"), &value);
@@ -236,13 +252,13 @@ impl<'a> Run<'a, '_> {
             Clock::Weekday => {
                 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
                 let day = usize::from(now.weekday().number_days_from_monday());
-                return Ok(Value::Text(Text::Ref(DAYS[day % 7])));
+                return Ok(Value::Text(DAYS[day % 7]));
             }
             Clock::Date => now.date().to_string(),
             Clock::DateTime => now.format(&Rfc3339).unwrap_or_default(),
         };
         self.charge(text.len() + 16)?;
-        Ok(Value::text(text))
+        Ok(Value::Text(self.arena.alloc_str(&text)))
     }
 }
 

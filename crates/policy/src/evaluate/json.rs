@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use bumpalo::collections::Vec as ArenaVec;
 use serde_json::Value as Json;
+use smallvec::SmallVec;
 
 use crate::fault::FaultKind;
-use crate::value::{Text, Value};
+use crate::value::{Items, Member, Value};
 
 use super::{Outcome, Run};
 
@@ -19,19 +21,19 @@ impl<'a> Run<'a, '_> {
             return Ok(patch);
         };
         self.deeper(level)?;
-        let mut members = target.members().unwrap_or_default();
-        self.charge(64 * (members.len() + changes.len()))?;
-        self.spend((members.len() * changes.len()) as u64 / 16)?;
+        let known = target.members().map_or(0, |members| members.len());
+        self.charge(64 * (known + changes.len()))?;
+        self.spend((known * changes.len()) as u64 / 16)?;
+        let mut members = self.copy_of(target, changes.len());
         for (key, change) in changes {
-            let position = members
-                .iter()
-                .position(|(known, _)| known.as_str() == key.as_str());
+            let position = members.iter().position(|(known, _)| *known == key);
             match (position, change) {
-                (Some(position), Value::Null) => drop(members.remove(position)),
+                (Some(position), Value::Null) => {
+                    members.remove(position);
+                }
                 (None, Value::Null) => {}
                 (Some(position), change) => {
-                    let before = std::mem::replace(&mut members[position].1, Value::Null);
-                    members[position].1 = self.merge(before, change, level + 1)?;
+                    members[position].1 = self.merge(members[position].1, change, level + 1)?;
                 }
                 (None, change) => {
                     // A patch without a target: its nulls go as well.
@@ -43,27 +45,37 @@ impl<'a> Run<'a, '_> {
                 }
             }
         }
-        self.made(Value::object(members))
+        self.made(Value::object(members.into_bump_slice()))
+    }
+
+    /// The members of an object, with room for some more; none of what is not an object.
+    fn copy_of(&self, value: Value<'a>, more: usize) -> ArenaVec<'a, Member<'a>> {
+        let members = value.members();
+        let length = members.as_ref().map_or(0, ExactSizeIterator::len);
+        let mut copy = ArenaVec::with_capacity_in(length + more, self.arena);
+        copy.extend(members.into_iter().flatten());
+        copy
     }
 
     /// The members that a list names, or the others.
-    pub(super) fn select(&mut self, value: &Value<'a>, names: &Value<'a>, named: bool) -> Outcome<Value<'a>> {
+    pub(super) fn select(&mut self, value: Value<'a>, names: Value<'a>, named: bool) -> Outcome<Value<'a>> {
         let (Some(members), Some(names)) = (value.members(), names.items()) else {
             return Ok(Value::Null);
         };
         self.spend((members.len() * names.len()) as u64 / 16)?;
-        let wanted = |key: &str| names.iter().any(|name| name.as_str() == Some(key)) == named;
-        let members = members.into_iter().filter(|(key, _)| wanted(key.as_str()));
-        self.made(Value::object(members.collect()))
+        let wanted = |key: &str| names.clone().any(|name| name.as_str() == Some(key)) == named;
+        let mut selected = ArenaVec::with_capacity_in(members.len(), self.arena);
+        selected.extend(members.filter(|(key, _)| wanted(key)));
+        self.made(Value::object(selected.into_bump_slice()))
     }
 
     /// The value at a pointer; null where there is none.
-    pub(super) fn pointer(&mut self, value: &Value<'a>, pointer: &Value<'a>) -> Outcome<Value<'a>> {
+    pub(super) fn pointer(&mut self, value: Value<'a>, pointer: Value<'a>) -> Outcome<Value<'a>> {
         let Some(tokens) = pointer.as_str().and_then(tokens) else {
             return Ok(Value::Null);
         };
         self.charge(tokens.len() * 32)?;
-        let mut found = value.clone();
+        let mut found = value;
         for token in tokens {
             found = match found.is_list() {
                 true => index(&token).map_or(Value::Null, |index| found.item(index)),
@@ -77,7 +89,7 @@ impl<'a> Run<'a, '_> {
     pub(super) fn put_at(
         &mut self,
         value: Value<'a>,
-        pointer: &Value<'a>,
+        pointer: Value<'a>,
         new: Value<'a>,
     ) -> Outcome<Value<'a>> {
         match pointer.as_str().and_then(tokens) {
@@ -97,40 +109,53 @@ impl<'a> Run<'a, '_> {
             return Ok(new);
         };
         self.deeper(level)?;
-        if let Some(mut items) = value.items() {
-            let position = if token == "-" {
-                Some(items.len())
-            } else {
-                index(token)
-            };
-            let Some(position) = position.filter(|position| *position <= items.len()) else {
-                return Ok(value);
-            };
-            let before = items.get(position).cloned().unwrap_or(Value::Null);
-            let after = self.put_within(before, rest, new, level + 1)?;
-            match (position < items.len(), after) {
-                (true, Value::Null) => drop(items.remove(position)),
-                (true, after) => items[position] = after,
-                (false, Value::Null) => {}
-                (false, after) => items.push(after),
-            }
-            return self.made(Value::list(items));
+        if let Some(items) = value.items() {
+            return self.put_item(value, items, (&**token, rest), new, level);
         }
-        let mut members = value.members().unwrap_or_default();
-        let position = members.iter().position(|(key, _)| key.as_str() == token);
-        let before = position.map_or(Value::Null, |position| members[position].1.clone());
+        let mut members = self.copy_of(value, 1);
+        let position = members.iter().position(|(key, _)| key == token);
+        let before = position.map_or(Value::Null, |position| members[position].1);
         let after = self.put_within(before, rest, new, level + 1)?;
         match (position, after) {
-            (Some(position), Value::Null) => drop(members.remove(position)),
+            (Some(position), Value::Null) => {
+                members.remove(position);
+            }
             (Some(position), after) => members[position].1 = after,
             (None, Value::Null) => {}
-            (None, after) => members.push((Text::from(token.clone().into_owned()), after)),
+            (None, after) => members.push((self.arena.alloc_str(token), after)),
         }
-        self.made(Value::object(members))
+        self.made(Value::object(members.into_bump_slice()))
+    }
+
+    fn put_item(
+        &mut self,
+        list: Value<'a>,
+        items: Items<'a>,
+        (token, rest): (&str, &[Cow<'_, str>]),
+        new: Value<'a>,
+        level: usize,
+    ) -> Outcome<Value<'a>> {
+        let length = items.len();
+        let position = if token == "-" { Some(length) } else { index(token) };
+        let Some(position) = position.filter(|position| *position <= length) else {
+            return Ok(list);
+        };
+        let after = self.put_within(list.item(position), rest, new, level + 1)?;
+        let mut copy = ArenaVec::with_capacity_in(length + 1, self.arena);
+        copy.extend(items);
+        match (position < length, after) {
+            (true, Value::Null) => {
+                copy.remove(position);
+            }
+            (true, after) => copy[position] = after,
+            (false, Value::Null) => {}
+            (false, after) => copy.push(after),
+        }
+        self.made(Value::list(copy.into_bump_slice()))
     }
 
     /// JSON in a text; null where it is not JSON.
-    pub(super) fn parse(&mut self, value: &Value<'a>) -> Outcome<Value<'a>> {
+    pub(super) fn parse(&mut self, value: Value<'a>) -> Outcome<Value<'a>> {
         let Some(text) = value.as_str() else {
             return Ok(Value::Null);
         };
@@ -144,20 +169,20 @@ impl<'a> Run<'a, '_> {
     fn own(&mut self, json: Json, level: usize) -> Outcome<Value<'a>> {
         self.deeper(level)?;
         Ok(match json {
-            Json::String(text) => Value::text(text),
+            Json::String(text) => Value::Text(self.arena.alloc_str(&text)),
             Json::Array(items) => {
-                let mut list = Vec::with_capacity(items.len());
-                for item in items {
-                    list.push(self.own(item, level + 1)?);
+                let made = self.arena.alloc_slice_fill_copy(items.len(), Value::Null);
+                for (place, item) in made.iter_mut().zip(items) {
+                    *place = self.own(item, level + 1)?;
                 }
-                self.made(Value::list(list))?
+                self.made(Value::list(made))?
             }
             Json::Object(map) => {
-                let mut members = Vec::with_capacity(map.len());
-                for (key, value) in map {
-                    members.push((Text::from(key), self.own(value, level + 1)?));
+                let made = self.arena.alloc_slice_fill_copy(map.len(), ("", Value::Null));
+                for (place, (key, value)) in made.iter_mut().zip(map) {
+                    *place = (self.arena.alloc_str(&key), self.own(value, level + 1)?);
                 }
-                self.made(Value::object(members))?
+                self.made(Value::object(made))?
             }
             Json::Bool(yes) => Value::Bool(yes),
             Json::Number(number) => match number.as_i64() {
@@ -177,10 +202,12 @@ impl<'a> Run<'a, '_> {
     }
 }
 
+type Tokens<'p> = SmallVec<[Cow<'p, str>; 4]>;
+
 /// Tokens of a pointer; the empty one names the whole.
-fn tokens(pointer: &str) -> Option<Vec<Cow<'_, str>>> {
+fn tokens(pointer: &str) -> Option<Tokens<'_>> {
     if pointer.is_empty() {
-        return Some(Vec::new());
+        return Some(Tokens::new());
     }
     let rest = pointer.strip_prefix('/')?;
     let token = |token| match str::contains(token, '~') {

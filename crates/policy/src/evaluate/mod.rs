@@ -5,6 +5,8 @@ mod expressions;
 mod json;
 mod operations;
 
+use bumpalo::Bump;
+use regex_automata::meta::Cache;
 use smallvec::SmallVec;
 use time::OffsetDateTime;
 
@@ -13,10 +15,11 @@ use crate::fault::{Fault, FaultKind};
 use crate::input::Input;
 use crate::limits::Limits;
 use crate::program::{Block, Case, Program, Step};
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
+use crate::script::Engine;
 use crate::shape::Service;
 use crate::trace::Trace;
-use crate::value::{Text, Value};
+use crate::value::{Items, Value};
 
 /// The result of a part of an evaluation.
 type Outcome<T> = Result<T, Box<Fault>>;
@@ -36,13 +39,20 @@ struct Run<'a, 's> {
     limits: &'a Limits,
     input: &'a Input<'a>,
     now: OffsetDateTime,
-    scratch: &'s mut Scratch,
+    /// Of the values that it makes.
+    arena: &'a Bump,
+    /// Of those that scripts make on their way.
+    calls: &'s mut Bump,
+    engine: Option<&'s Engine>,
+    caches: &'s mut [Option<Cache>],
+    /// Room in which a text is put together.
+    text: &'s mut String,
     trace: Option<&'s mut Trace>,
     /// The event of the block that is evaluated, where it is traced.
     event: Option<usize>,
-    variables: SmallVec<[Value<'a>; 16]>,
+    variables: &'a mut [Value<'a>],
     /// Data of the input that were resolved.
-    resolved: SmallVec<[Option<Value<'a>>; 32]>,
+    resolved: &'a mut [Option<Value<'a>>],
     decision: Decision<'a>,
     steps: u64,
     memory: usize,
@@ -59,12 +69,15 @@ pub(crate) fn decide<'a>(
     program: &'a Program,
     limits: &'a Limits,
     service: Service,
-    scratch: &mut Scratch,
+    scratch: &'a mut Scratch,
     input: &'a Input<'a>,
     now: OffsetDateTime,
     trace: Option<&mut Trace>,
 ) -> Result<Decision<'a>, Fault> {
-    if let Some(engine) = &scratch.engine {
+    scratch::clear(&mut scratch.arena);
+    let arena = &scratch.arena;
+    let engine = scratch.engine.as_ref();
+    if let Some(engine) = engine {
         engine.begin();
     }
     let mut run = Run {
@@ -72,12 +85,16 @@ pub(crate) fn decide<'a>(
         limits,
         input,
         now,
-        scratch,
+        arena,
+        calls: &mut scratch.calls,
+        engine,
+        caches: &mut scratch.caches,
+        text: &mut scratch.text,
         trace,
         event: None,
-        variables: smallvec::smallvec![Value::Null; program.variables.len()],
-        resolved: smallvec::smallvec![None; program.paths.len()],
-        decision: Decision::new(service),
+        variables: arena.alloc_slice_fill_copy(program.variables.len(), Value::Null),
+        resolved: arena.alloc_slice_fill_copy(program.paths.len(), None),
+        decision: Decision::new(service, arena),
         steps: limits.steps,
         memory: limits.memory_bytes,
         output: limits.output_bytes,
@@ -143,7 +160,7 @@ impl<'a> Run<'a, '_> {
                 default,
             } => {
                 let value = self.value(value)?;
-                match self.case(cases, &value)? {
+                match self.case(cases, value)? {
                     Some(position) => {
                         self.note(|| format!("case {}", position + 1));
                         self.inner(&cases[position].body)
@@ -155,7 +172,7 @@ impl<'a> Run<'a, '_> {
                 }
             }
             Step::Each { list, variable, body } => {
-                let items = self.value(list)?.items().unwrap_or_default();
+                let items = self.value(list)?.items().unwrap_or_else(Items::none);
                 self.charge(items.len() * 32)?;
                 self.note(|| format!("{} items", items.len()));
                 let mut turns = 0;
@@ -240,13 +257,8 @@ impl<'a> Run<'a, '_> {
             Step::Remove(section, id) => {
                 let id = self.value(id)?;
                 let id = self.identifier(id, section.member())?;
-                self.put(id.as_str().len() + 8)?;
-                self.note_decided(|| {
-                    (
-                        "removed".to_owned(),
-                        format!("{}.{}", section.member(), id.as_str()),
-                    )
-                });
+                self.put(id.len() + 8)?;
+                self.note_decided(|| ("removed".to_owned(), format!("{}.{id}", section.member())));
                 self.decision.put(*section, id, Value::Null);
             }
             // The others decide where to go on.
@@ -255,11 +267,11 @@ impl<'a> Run<'a, '_> {
         Ok(())
     }
 
-    fn case(&mut self, cases: &'a [Case], value: &Value<'a>) -> Outcome<Option<usize>> {
+    fn case(&mut self, cases: &'a [Case], value: Value<'a>) -> Outcome<Option<usize>> {
         for (position, case) in cases.iter().enumerate() {
             for candidate in &case.values {
                 let candidate = self.value(candidate)?;
-                if self.equal(&candidate, value)? {
+                if self.equal(candidate, value)? {
                     return Ok(Some(position));
                 }
             }
@@ -318,16 +330,16 @@ impl<'a> Run<'a, '_> {
         } = step
         {
             let cause = self.value(cause)?;
-            let cause = self.text_of(&cause)?;
+            let cause = self.text_of(cause)?;
             let detail = match detail {
                 Some(detail) => {
                     let detail = self.value(detail)?;
-                    Some(self.text_of(&detail)?)
+                    Some(self.text_of(detail)?)
                 }
                 None => None,
             };
-            self.put(cause.as_str().len() + detail.as_ref().map_or(0, |detail| detail.as_str().len()))?;
-            self.note_decided(|| (cause.as_str().to_owned(), "rejection".to_owned()));
+            self.put(cause.len() + detail.map_or(0, str::len))?;
+            self.note_decided(|| (cause.to_owned(), "rejection".to_owned()));
             self.decision.reject(Rejection {
                 status: *status,
                 cause,
@@ -338,17 +350,17 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The text of a text, a number or a boolean; of anything else JSON.
-    fn text_of(&mut self, value: &Value<'a>) -> Outcome<Text<'a>> {
+    fn text_of(&mut self, value: Value<'a>) -> Outcome<&'a str> {
         let text = match value {
-            Value::Text(text) => return Ok(text.clone()),
+            Value::Text(text) => return Ok(text),
             Value::Int(int) => int.to_string(),
             other => {
                 self.charge(other.weight(self.memory))?;
-                serde_json::to_string(other).unwrap_or_default()
+                serde_json::to_string(&other).unwrap_or_default()
             }
         };
         self.charge(text.len() + 16)?;
-        Ok(text.into())
+        Ok(self.arena.alloc_str(&text))
     }
 
     fn spend(&mut self, steps: u64) -> Outcome<()> {

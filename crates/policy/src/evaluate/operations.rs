@@ -2,13 +2,15 @@
 
 use std::cmp::Ordering;
 
+use bumpalo::collections::Vec as ArenaVec;
+use smallvec::SmallVec;
 use time::Duration;
 use time::format_description::well_known::Rfc3339;
 
 use crate::expression::Expr;
 use crate::operation::Operation;
 use crate::shape;
-use crate::value::{Text, Value};
+use crate::value::{Items, Value};
 
 use super::{Outcome, Run};
 
@@ -28,7 +30,7 @@ impl<'a> Run<'a, '_> {
                 let mut text = self.begin_text();
                 for argument in arguments {
                     let part = self.value(argument)?;
-                    self.add_text(&mut text, &part, "")?;
+                    self.add_text(&mut text, part, "")?;
                 }
                 self.end_text(text)
             }
@@ -50,11 +52,11 @@ impl<'a> Run<'a, '_> {
                 self.binary(operation, a, b)
             }
             _ => {
-                let mut values = Vec::with_capacity(arguments.len());
+                let mut values: SmallVec<[Value<'a>; 8]> = SmallVec::new();
                 for argument in arguments {
                     values.push(self.value(argument)?);
                 }
-                self.variadic(operation, values)
+                self.variadic(operation, &values)
             }
         }
     }
@@ -81,13 +83,13 @@ impl<'a> Run<'a, '_> {
                 None if value.as_f64().is_some() => value,
                 None => Value::Null,
             },
-            Operation::Text => Value::Text(self.text_of(&value)?),
+            Operation::Text => Value::Text(self.text_of(value)?),
             Operation::Lower | Operation::Upper => {
                 let Some(text) = value.as_str() else {
                     return Ok(Value::Null);
                 };
                 self.charge(2 * text.len() + 16)?;
-                Value::text(match operation {
+                self.text(&match operation {
                     Operation::Lower => text.to_lowercase(),
                     _ => text.to_uppercase(),
                 })
@@ -108,7 +110,7 @@ impl<'a> Run<'a, '_> {
             Operation::BitRate => {
                 let text = value.as_f64().and_then(shape::to_bit_rate);
                 self.charge(32)?;
-                text.map_or(Value::Null, Value::text)
+                text.map_or(Value::Null, |text| self.text(&text))
             }
             Operation::TimeAfter => {
                 let seconds = value.as_f64().filter(|seconds| seconds.abs() < 1e10);
@@ -117,30 +119,34 @@ impl<'a> Run<'a, '_> {
                 let then = then.map(|then| then.to_offset(time::UtcOffset::UTC));
                 self.charge(48)?;
                 then.and_then(|then| then.format(&Rfc3339).ok())
-                    .map_or(Value::Null, Value::text)
+                    .map_or(Value::Null, |text| self.text(&text))
             }
             Operation::Keys | Operation::Values => {
                 let Some(members) = value.members() else {
                     return Ok(Value::Null);
                 };
-                let items = members.into_iter().map(|(key, value)| match operation {
-                    Operation::Keys => Value::Text(key),
-                    _ => value,
-                });
-                self.made(Value::list(items.collect()))?
+                let made = self.arena.alloc_slice_fill_copy(members.len(), Value::Null);
+                for (place, (key, value)) in made.iter_mut().zip(members) {
+                    *place = match operation {
+                        Operation::Keys => Value::Text(key),
+                        _ => value,
+                    };
+                }
+                self.made(Value::list(made))?
             }
-            Operation::Parse => self.parse(&value)?,
+            Operation::Parse => self.parse(value)?,
             Operation::Stringify => {
                 self.charge(value.weight(self.memory).saturating_mul(2))?;
-                Value::text(serde_json::to_string(&value).unwrap_or_default())
+                self.text(&serde_json::to_string(&value).unwrap_or_default())
             }
             // One argument of an operation on several: a list of them, or one.
             _ => match value.items() {
                 Some(items) => {
                     self.charge(items.len() * 32)?;
-                    self.variadic(operation, items)?
+                    let items: SmallVec<[Value<'a>; 8]> = items.collect();
+                    self.variadic(operation, &items)?
                 }
-                None => self.variadic(operation, vec![value])?,
+                None => self.variadic(operation, &[value])?,
             },
         })
     }
@@ -149,21 +155,21 @@ impl<'a> Run<'a, '_> {
         let order = |wanted: fn(Ordering) -> bool| Value::Bool(a.order(&b).is_some_and(wanted));
         Ok(match operation {
             Operation::Eq | Operation::Ne => {
-                let equal = self.equal(&a, &b)?;
+                let equal = self.equal(a, b)?;
                 Value::Bool(equal == (operation == Operation::Eq))
             }
             Operation::Lt => order(Ordering::is_lt),
             Operation::Le => order(Ordering::is_le),
             Operation::Gt => order(Ordering::is_gt),
             Operation::Ge => order(Ordering::is_ge),
-            Operation::In => Value::Bool(self.has_item(&b, &a)?),
+            Operation::In => Value::Bool(self.has_item(b, a)?),
             Operation::Contains => match (a.as_str(), b.as_str()) {
                 (Some(text), Some(part)) => {
                     let found = text.contains(part);
                     self.spend(a.len().unwrap_or(0) as u64 / 16)?;
                     Value::Bool(found)
                 }
-                _ => Value::Bool(self.has_item(&a, &b)?),
+                _ => Value::Bool(self.has_item(a, b)?),
             },
             Operation::StartsWith | Operation::EndsWith => {
                 let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else {
@@ -186,12 +192,12 @@ impl<'a> Run<'a, '_> {
                     return Ok(Value::Null);
                 };
                 self.charge(text.len() * 2)?;
-                let mut parts = Vec::new();
+                let mut parts = ArenaVec::new_in(self.arena);
                 for part in text.split(separator) {
                     self.charge(48)?;
-                    parts.push(Value::text(part.to_owned()));
+                    parts.push(Value::Text(part));
                 }
-                self.made(Value::list(parts))?
+                self.made(Value::list(parts.into_bump_slice()))?
             }
             Operation::Join => {
                 let (Some(items), Some(separator)) = (a.items(), b.as_str()) else {
@@ -199,17 +205,17 @@ impl<'a> Run<'a, '_> {
                 };
                 self.concat(items, separator)?
             }
-            Operation::Pick | Operation::Omit => self.select(&a, &b, operation == Operation::Pick)?,
-            Operation::Pointer => self.pointer(&a, &b)?,
-            Operation::Slice => self.slice(&a, &b, None)?,
-            _ => self.variadic(operation, vec![a, b])?,
+            Operation::Pick | Operation::Omit => self.select(a, b, operation == Operation::Pick)?,
+            Operation::Pointer => self.pointer(a, b)?,
+            Operation::Slice => self.slice(a, b, None)?,
+            _ => self.variadic(operation, &[a, b])?,
         })
     }
 
-    fn variadic(&mut self, operation: Operation, values: Vec<Value<'a>>) -> Outcome<Value<'a>> {
+    fn variadic(&mut self, operation: Operation, values: &[Value<'a>]) -> Outcome<Value<'a>> {
         Ok(match operation {
-            Operation::Add => self.fold(&values, i64::checked_add, |a, b| a + b),
-            Operation::Mul => self.fold(&values, i64::checked_mul, |a, b| a * b),
+            Operation::Add => self.fold(values, i64::checked_add, |a, b| a + b),
+            Operation::Mul => self.fold(values, i64::checked_mul, |a, b| a * b),
             Operation::Min | Operation::Max => {
                 let wanted = if operation == Operation::Min {
                     Ordering::Less
@@ -219,43 +225,47 @@ impl<'a> Run<'a, '_> {
                 let mut best = Value::Null;
                 for value in values {
                     if value.as_f64().is_some() && (best.is_null() || value.order(&best) == Some(wanted)) {
-                        best = value;
+                        best = *value;
                     }
                 }
                 best
             }
-            Operation::Concat => self.concat(values, "")?,
+            Operation::Concat => self.concat(values.iter().copied(), "")?,
             Operation::Merge => {
-                let mut values = values.into_iter();
-                let mut merged = values.next().unwrap_or(Value::Null);
-                for patch in values {
-                    merged = self.merge(merged, patch, 0)?;
+                let (first, patches) = values.split_first().unwrap_or((&Value::Null, &[]));
+                let mut merged = *first;
+                for patch in patches {
+                    merged = self.merge(merged, *patch, 0)?;
                 }
                 merged
             }
-            Operation::Append => {
-                let mut values = values.into_iter();
-                let first = values.next().unwrap_or(Value::Null);
-                let mut items = match first {
-                    Value::Null => Vec::new(),
-                    first => match first.items() {
-                        Some(items) => items,
-                        None => return Ok(Value::Null),
-                    },
-                };
-                items.extend(values);
-                self.made(Value::list(items))?
-            }
-            Operation::Slice => match values.as_slice() {
-                [value, from, to] => self.slice(value, from, Some(to))?,
+            Operation::Append => self.append(values)?,
+            Operation::Slice => match values {
+                [value, from, to] => self.slice(*value, *from, Some(*to))?,
                 _ => Value::Null,
             },
-            Operation::Put => match <[Value<'a>; 3]>::try_from(values) {
-                Ok([value, pointer, new]) => self.put_at(value, &pointer, new)?,
-                Err(_) => Value::Null,
+            Operation::Put => match values {
+                [value, pointer, new] => self.put_at(*value, *pointer, *new)?,
+                _ => Value::Null,
             },
             _ => Value::Null,
         })
+    }
+
+    /// A list with more items; null stands for one without any.
+    fn append(&mut self, values: &[Value<'a>]) -> Outcome<Value<'a>> {
+        let (first, more) = values.split_first().unwrap_or((&Value::Null, &[]));
+        let items = match first {
+            Value::Null => Items::none(),
+            first => match first.items() {
+                Some(items) => items,
+                None => return Ok(Value::Null),
+            },
+        };
+        let mut list = ArenaVec::with_capacity_in(items.len() + more.len(), self.arena);
+        list.extend(items);
+        list.extend_from_slice(more);
+        self.made(Value::list(list.into_bump_slice()))
     }
 
     fn numbers(
@@ -285,14 +295,14 @@ impl<'a> Run<'a, '_> {
         let Some((first, rest)) = values.split_first() else {
             return Value::Null;
         };
-        let first = first.as_f64().map_or(Value::Null, |_| first.clone());
+        let first = first.as_f64().map_or(Value::Null, |_| *first);
         rest.iter()
             .fold(first, |sum, value| self.numbers(&sum, value, exact, float))
     }
 
-    fn concat(&mut self, values: Vec<Value<'a>>, separator: &str) -> Outcome<Value<'a>> {
+    fn concat(&mut self, values: impl Iterator<Item = Value<'a>>, separator: &str) -> Outcome<Value<'a>> {
         let mut text = self.begin_text();
-        for (position, value) in values.iter().enumerate() {
+        for (position, value) in values.enumerate() {
             if position > 0 {
                 text.push_str(separator);
             }
@@ -303,13 +313,13 @@ impl<'a> Run<'a, '_> {
 
     /// The worker's room for a text that is put together, which keeps its memory.
     fn begin_text(&mut self) -> String {
-        let mut text = std::mem::take(&mut self.scratch.text);
+        let mut text = std::mem::take(self.text);
         text.clear();
         text
     }
 
     /// Adds a part, and takes memory for it and its separator.
-    fn add_text(&mut self, text: &mut String, part: &Value<'a>, separator: &str) -> Outcome<()> {
+    fn add_text(&mut self, text: &mut String, part: Value<'a>, separator: &str) -> Outcome<()> {
         if part.is_null() {
             return Ok(());
         }
@@ -319,21 +329,26 @@ impl<'a> Run<'a, '_> {
             return Ok(());
         }
         let part = self.text_of(part)?;
-        self.charge(part.as_str().len() + separator.len())?;
-        text.push_str(part.as_str());
+        self.charge(part.len() + separator.len())?;
+        text.push_str(part);
         Ok(())
     }
 
     fn end_text(&mut self, mut text: String) -> Outcome<Value<'a>> {
         self.charge(16)?;
-        let made = Value::Text(Text::Own(text.as_str().into()));
+        let made = self.text(&text);
         text.shrink_to(KEPT);
-        self.scratch.text = text;
+        *self.text = text;
         Ok(made)
     }
 
+    /// A text of the evaluation, which has been charged.
+    fn text(&self, text: &str) -> Value<'a> {
+        Value::Text(self.arena.alloc_str(text))
+    }
+
     /// Whether two values are equal. The comparison of lists or objects takes memory as large as they are.
-    pub(super) fn equal(&mut self, a: &Value<'a>, b: &Value<'a>) -> Outcome<bool> {
+    pub(super) fn equal(&mut self, a: Value<'a>, b: Value<'a>) -> Outcome<bool> {
         if a.as_str().is_none() && a.len().is_some() && b.len().is_some() {
             self.charge(a.weight(self.memory).min(b.weight(self.memory)))?;
         }
@@ -341,14 +356,13 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Whether a list has an item, or an object a member of that name.
-    fn has_item(&mut self, list: &Value<'a>, item: &Value<'a>) -> Outcome<bool> {
-        if let (None, Some(key)) = (list.items(), item.as_str()) {
-            return Ok(!list.member(key).is_null());
-        }
-        let items = list.items().unwrap_or_default();
+    fn has_item(&mut self, list: Value<'a>, item: Value<'a>) -> Outcome<bool> {
+        let Some(items) = list.items() else {
+            return Ok(item.as_str().is_some_and(|key| !list.member(key).is_null()));
+        };
         for candidate in items {
             self.spend(1)?;
-            if self.equal(&candidate, item)? {
+            if self.equal(candidate, item)? {
                 return Ok(true);
             }
         }
@@ -356,7 +370,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Characters of a text or items of a list, from and to as in JavaScript: negative ones count from the end.
-    fn slice(&mut self, value: &Value<'a>, from: &Value<'a>, to: Option<&Value<'a>>) -> Outcome<Value<'a>> {
+    fn slice(&mut self, value: Value<'a>, from: Value<'a>, to: Option<Value<'a>>) -> Outcome<Value<'a>> {
         let characters = value.as_str().map(|text| text.chars().count());
         let Some(length) = characters.or_else(|| value.len()) else {
             return Ok(Value::Null);
@@ -367,17 +381,34 @@ impl<'a> Run<'a, '_> {
             bound.clamp(0.0, length as f64) as usize
         };
         let from = bound(from.as_f64().unwrap_or(0.0));
-        let to = bound(to.and_then(Value::as_f64).unwrap_or(length as f64)).max(from);
+        let to = bound(to.and_then(|to| to.as_f64()).unwrap_or(length as f64)).max(from);
         match (value.as_str(), value.items()) {
             (Some(text), _) => {
-                let part: String = text.chars().skip(from).take(to - from).collect();
+                let part = part_of(text, from, to);
                 self.charge(part.len() + 16)?;
-                Ok(Value::text(part))
+                Ok(Value::Text(part))
             }
-            (None, Some(items)) => self.made(Value::list(items[from..to].to_vec())),
+            (None, Some(items)) => {
+                let made = self.arena.alloc_slice_fill_copy(to - from, Value::Null);
+                for (place, item) in made.iter_mut().zip(items.skip(from)) {
+                    *place = item;
+                }
+                self.made(Value::list(made))
+            }
             _ => Ok(Value::Null),
         }
     }
+}
+
+/// The characters from one position to another.
+fn part_of(text: &str, from: usize, to: usize) -> &str {
+    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let begin = ends.nth(from).unwrap_or(text.len());
+    let end = match to.checked_sub(from + 1) {
+        Some(more) => ends.nth(more).unwrap_or(text.len()),
+        None => begin,
+    };
+    text.get(begin..end).unwrap_or_default()
 }
 
 impl Operation {

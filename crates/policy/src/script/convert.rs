@@ -1,10 +1,12 @@
 //! Values to the script engine and back.
 
+use bumpalo::Bump;
+use bumpalo::collections::Vec as ArenaVec;
 use rquickjs::object::Property;
 use rquickjs::{Array, Ctx, Error, IntoJs, Object, Result};
 use serde_json::Value as Json;
 
-use crate::value::{Text, Value};
+use crate::value::Value;
 
 /// What is left of the bounds of a result.
 pub(super) struct Room {
@@ -33,19 +35,19 @@ pub(super) fn to_script<'js>(ctx: &Ctx<'js>, value: &Value<'_>) -> Result<rquick
             Err(_) => rquickjs::Value::new_float(ctx.clone(), *int as f64),
         },
         Value::Float(float) => rquickjs::Value::new_float(ctx.clone(), *float),
-        Value::Text(text) => text.as_str().into_js(ctx)?,
+        Value::Text(text) => text.into_js(ctx)?,
         Value::Json(json) => json_to_script(ctx, json)?,
-        Value::List(made) => {
+        Value::List { items, .. } => {
             let list = Array::new(ctx.clone())?;
-            for (index, item) in made.items.iter().enumerate() {
+            for (index, item) in items.iter().enumerate() {
                 list.set(index, to_script(ctx, item)?)?;
             }
             list.into_value()
         }
-        Value::Object(made) => {
+        Value::Object { members, .. } => {
             let object = Object::new(ctx.clone())?;
-            for (key, item) in &made.items {
-                define(&object, key.as_str(), to_script(ctx, item)?)?;
+            for (key, item) in *members {
+                define(&object, key, to_script(ctx, item)?)?;
             }
             object.into_value()
         }
@@ -85,6 +87,7 @@ const SAFE: f64 = 9_007_199_254_740_991.0;
 pub(super) fn from_script<'a>(
     value: &rquickjs::Value<'_>,
     room: &mut Room,
+    arena: &'a Bump,
 ) -> std::result::Result<Value<'a>, Refused> {
     if let Some(int) = value.as_int() {
         return Ok(Value::Int(int.into()));
@@ -101,7 +104,7 @@ pub(super) fn from_script<'a>(
     if let Some(text) = value.as_string() {
         let text = text.to_string()?;
         room.take(text.len())?;
-        return Ok(Value::text(text));
+        return Ok(Value::Text(arena.alloc_str(&text)));
     }
     if value.is_function() || value.as_object().is_none() {
         return Err(Refused::Limit(format!(
@@ -118,21 +121,21 @@ pub(super) fn from_script<'a>(
         let length = list.as_object().get::<_, f64>("length")?;
         room.take((length as usize).saturating_mul(32))?;
         let length = length as usize;
-        let mut items = Vec::with_capacity(length);
-        for index in 0..length {
-            items.push(from_script(&list.get::<rquickjs::Value<'_>>(index)?, room)?);
+        let items = arena.alloc_slice_fill_copy(length, Value::Null);
+        for (index, place) in items.iter_mut().enumerate() {
+            *place = from_script(&list.get::<rquickjs::Value<'_>>(index)?, room, arena)?;
         }
         Value::list(items)
     } else {
-        let mut members = Vec::new();
+        let mut members = ArenaVec::new_in(arena);
         if let Some(object) = value.as_object() {
             for entry in object.props::<String, rquickjs::Value<'_>>() {
                 let (key, member) = entry?;
                 room.take(key.len() + 64)?;
-                members.push((Text::from(key), from_script(&member, room)?));
+                members.push((&*arena.alloc_str(&key), from_script(&member, room, arena)?));
             }
         }
-        Value::object(members)
+        Value::object(members.into_bump_slice())
     };
     room.depth += 1;
     Ok(made)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bumpalo::Bump;
 use serde_json::{Value as Json, json};
 
-use super::{Body, Engine, Script};
+use super::{Body, Bounds, Engine, Script};
 use crate::limits::Limits;
 use crate::value::Value;
 
@@ -162,14 +162,19 @@ fn compare(engine: &Engine, scripts: &[Script], maker: &mut Maker<'_>) -> Compar
             ];
             let arguments: Vec<Value<'_>> = values.iter().map(Value::of).collect();
             let mut steps = limits.script_steps;
-            let arena = Bump::new();
-            let native = script.natively(&arguments, &mut steps, &limits, limits.memory_bytes, &arena);
+            let (calls, arena) = (Bump::new(), Bump::new());
+            let mut bounds = Bounds {
+                steps: &mut steps,
+                limits: &limits,
+                bytes: limits.memory_bytes,
+            };
+            let native = script.natively(&arguments, &mut bounds, &calls, &arena);
             let Some(native) = native else {
                 continue;
             };
             compared.native += 1;
             engine.begin();
-            let other = engine.call(position, &arguments, limits.depth, limits.memory_bytes);
+            let other = engine.call(position, &arguments, limits.depth, limits.memory_bytes, &arena);
             let other = other
                 .map(|value| text(&value))
                 .map_err(|fault| format!("{fault:?}"));

@@ -72,6 +72,15 @@ pub(crate) struct Engine {
     begun: Cell<bool>,
 }
 
+/// Bounds of a call without QuickJS.
+pub(crate) struct Bounds<'s> {
+    /// Steps that the scripts of the evaluation have left here.
+    pub(crate) steps: &'s mut u64,
+    pub(crate) limits: &'s Limits,
+    /// Bytes that the result may have, as for [`Engine::call`].
+    pub(crate) bytes: usize,
+}
+
 /// Why a script cannot be used: its position in the project and what is wrong.
 #[derive(Debug)]
 pub(crate) struct ScriptFault {
@@ -171,13 +180,15 @@ impl Engine {
         });
     }
 
-    /// Calls a script with a value for each parameter. The result may have `depth` levels and about `bytes` bytes.
+    /// Calls a script with a value for each parameter. The result, in the arena, may have `depth` levels and about `bytes`
+    /// bytes.
     pub(crate) fn call<'a>(
         &self,
         script: usize,
         values: &[Value<'a>],
         depth: usize,
         bytes: usize,
+        arena: &'a Bump,
     ) -> Result<Value<'a>, CallFault> {
         let Some(function) = self.functions.get(script) else {
             return Err(CallFault::Thrown("no such script".to_owned()));
@@ -187,7 +198,7 @@ impl Engine {
         let caller = self.top.saturating_sub(stack_address());
         self.runtime.set_max_stack_size(STACK.saturating_add(caller));
         self.context.with(|ctx| {
-            let result = call(&ctx, function, values, depth, bytes);
+            let result = call(&ctx, function, values, Room { depth, bytes }, arena);
             match result {
                 Err(_) if self.stopped.get() => Err(CallFault::Steps),
                 result => result,
@@ -212,8 +223,8 @@ fn call<'a, 'js>(
     ctx: &Ctx<'js>,
     function: &Persistent<Function<'static>>,
     values: &[Value<'a>],
-    depth: usize,
-    bytes: usize,
+    mut room: Room,
+    arena: &'a Bump,
 ) -> Result<Value<'a>, CallFault> {
     let thrown = |error: CaughtError<'js>| CallFault::Thrown(message(&error));
     let called = || {
@@ -225,8 +236,7 @@ fn call<'a, 'js>(
         function.call_arg::<rquickjs::Value<'js>>(args)
     };
     let result = called().catch(ctx).map_err(thrown)?;
-    let mut room = Room { depth, bytes };
-    match convert::from_script(&result, &mut room) {
+    match convert::from_script(&result, &mut room, arena) {
         Ok(value) => Ok(value),
         Err(convert::Refused::Limit(what)) => Err(CallFault::Result(what)),
         Err(convert::Refused::Engine(error)) => {
@@ -266,27 +276,27 @@ impl Script {
         }
     }
 
-    /// The result of a call without QuickJS; none where only that knows. `steps` are what the scripts of the evaluation
-    /// have left here, what the call makes on the way is in the arena, the rest is as for [`Engine::call`].
+    /// The result of a call without QuickJS; none where only that knows. What the call makes on the way is in `calls`, the
+    /// result in the arena.
     pub(crate) fn natively<'a>(
         &'a self,
         values: &[Value<'a>],
-        steps: &mut u64,
-        limits: &Limits,
-        bytes: usize,
-        arena: &Bump,
+        bounds: &mut Bounds<'_>,
+        calls: &Bump,
+        arena: &'a Bump,
     ) -> Option<Value<'a>> {
+        let native = self.native.as_ref()?;
         let mut budget = Budget {
-            steps: *steps,
-            bytes: limits.script_memory_bytes,
+            steps: *bounds.steps,
+            bytes: bounds.limits.script_memory_bytes,
         };
+        let result = native.call(values, &mut budget, calls);
+        *bounds.steps = budget.steps;
         let mut room = Room {
-            depth: limits.depth,
-            bytes,
+            depth: bounds.limits.depth,
+            bytes: bounds.bytes,
         };
-        let result = self.native.as_ref()?.call(values, &mut budget, &mut room, arena);
-        *steps = budget.steps;
-        result
+        result?.result(&mut room, arena)
     }
 
     fn compile<'js>(&self, ctx: &Ctx<'js>, guards: &Guards<'js>) -> Result<Function<'js>, String> {

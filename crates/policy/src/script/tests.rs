@@ -23,7 +23,12 @@ fn run(body: Body, values: &[Value<'static>]) -> Result<Value<'static>, CallFaul
     let names: &[&str] = &["a", "b", "c"];
     let engine = engine(&[(&names[..values.len()], body)]).unwrap();
     engine.begin();
-    engine.call(0, values, 16, 100_000)
+    engine.call(0, values, 16, 100_000, arena())
+}
+
+/// An arena that stays, as its values do.
+fn arena() -> &'static Bump {
+    Box::leak(Box::default())
 }
 
 #[test]
@@ -59,7 +64,7 @@ fn a_script_computes_from_its_parameters() {
     ] {
         assert_eq!(
             run(expression(text), &[]).unwrap(),
-            Value::text(expected.to_owned()),
+            Value::Text(expected),
             "{text}"
         );
     }
@@ -78,12 +83,9 @@ fn members_may_have_the_names_of_built_in_ones() {
     let members = names.map(|name| (name.to_owned(), serde_json::json!({"own": name})));
     let json = serde_json::Value::Object(members.into_iter().collect());
     let json: &'static serde_json::Value = Box::leak(Box::new(json));
-    let made = Value::object(
-        names
-            .map(|name| (crate::value::Text::from(name.to_owned()), Value::Int(1)))
-            .into(),
-    );
-    for (given, expected) in [(Value::of(json), json.clone()), (made.clone(), made.to_json())] {
+    let members = names.map(|name| (name, Value::Int(1)));
+    let made = Value::object(arena().alloc(members));
+    for (given, expected) in [(Value::of(json), json.clone()), (made, made.to_json())] {
         let text =
             "const r = {}; for (const [name, value] of Object.entries(a)) r['_' + name] = value; return r;";
         let found = run(statements(text), &[given]).unwrap().to_json();
@@ -131,7 +133,7 @@ fn a_script_has_no_clock_no_chance_and_no_code_from_texts() {
         "typeof Object.groupBy",
     ] {
         let found = run(expression(text), &[]).unwrap();
-        assert_eq!(found, Value::text("undefined".to_owned()), "{text}");
+        assert_eq!(found, Value::Text("undefined"), "{text}");
     }
 }
 
@@ -228,6 +230,7 @@ fn copies_of_large_values_are_work() {
 
 #[test]
 fn the_work_of_all_calls_of_an_evaluation_is_bounded() {
+    let arena = &Bump::new();
     let engine = engine(&[(
         &[],
         statements("const a = 'x'.repeat(5000); return [...a].length;"),
@@ -235,7 +238,7 @@ fn the_work_of_all_calls_of_an_evaluation_is_bounded() {
     .unwrap();
     for _ in 0..2 {
         engine.begin();
-        let calls = (0..1_000).take_while(|_| engine.call(0, &[], 4, 1000).is_ok());
+        let calls = (0..1_000).take_while(|_| engine.call(0, &[], 4, 1000, arena).is_ok());
         let calls = calls.count();
         assert!((100..900).contains(&calls), "{calls}");
         engine.clean();
@@ -244,6 +247,7 @@ fn the_work_of_all_calls_of_an_evaluation_is_bounded() {
 
 #[test]
 fn an_engine_works_after_it_stopped_a_script() {
+    let arena = &Bump::new();
     let bodies = [
         (&[][..], statements("for (;;) {}")),
         (&[][..], statements("let a = [1]; for (;;) a = [...a, a];")),
@@ -252,18 +256,22 @@ fn an_engine_works_after_it_stopped_a_script() {
     let engine = engine(&bodies).unwrap();
     for _ in 0..3 {
         engine.begin();
-        assert!(matches!(engine.call(0, &[], 4, 1000), Err(CallFault::Steps)));
+        assert!(matches!(
+            engine.call(0, &[], 4, 1000, arena),
+            Err(CallFault::Steps)
+        ));
         engine.clean();
         engine.begin();
-        assert!(engine.call(1, &[], 4, 1000).is_err());
+        assert!(engine.call(1, &[], 4, 1000, arena).is_err());
         engine.clean();
         engine.begin();
-        assert_eq!(engine.call(2, &[], 4, 1000).unwrap(), Value::Int(42));
+        assert_eq!(engine.call(2, &[], 4, 1000, arena).unwrap(), Value::Int(42));
     }
 }
 
 #[test]
 fn cyclic_garbage_is_collected_between_calls() {
+    let arena = &Bump::new();
     let engine = engine(&[(
         &[],
         statements("const o = {t: 'x'.repeat(9000)}; o.o = o; return 1;"),
@@ -271,7 +279,11 @@ fn cyclic_garbage_is_collected_between_calls() {
     .unwrap();
     for round in 0..2000 {
         engine.begin();
-        assert_eq!(engine.call(0, &[], 4, 1000).unwrap(), Value::Int(1), "{round}");
+        assert_eq!(
+            engine.call(0, &[], 4, 1000, arena).unwrap(),
+            Value::Int(1),
+            "{round}"
+        );
     }
 }
 
@@ -295,7 +307,7 @@ fn a_script_that_cannot_be_compiled_says_why() {
 fn deep(engine: &Engine, frames: usize) -> Result<Value<'static>, CallFault> {
     let frame = std::hint::black_box([0_u8; 16 << 10]);
     match frames {
-        0 => engine.call(0, &[Value::Int(1)], 16, 100_000),
+        0 => engine.call(0, &[Value::Int(1)], 16, 100_000, arena()),
         frames => {
             let result = deep(engine, frames - 1);
             std::hint::black_box(&frame);

@@ -146,9 +146,8 @@ fn a_hostile_expression_takes_linear_time() {
     let project = compile(text).unwrap();
     let request = json!({"a": "a".repeat(50_000)});
     let input = Input::new("create", &request);
-    let decision = project
-        .decide(&mut Scratch::default(), &input, NOON, None)
-        .unwrap();
+    let mut scratch = Scratch::default();
+    let decision = project.decide(&mut scratch, &input, NOON, None).unwrap();
     assert_eq!(decision.state()[0].1.to_json(), json!([true, false]));
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn decide_with(project: &Project, now: OffsetDateTime) -> Result<Valu
     let decision = project.decide(&mut scratch, &input, now, None)?;
     let mut json = decision.to_json();
     if let Some(rejection) = decision.rejection() {
-        json["rejection"] = json!({"status": rejection.status, "cause": rejection.cause.as_str()});
+        json["rejection"] = json!({"status": rejection.status, "cause": rejection.cause});
     }
     let state: serde_json::Map<String, Value> = decision
         .state()

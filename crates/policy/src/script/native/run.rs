@@ -3,7 +3,6 @@
 use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use super::super::convert::Room;
 use super::builtin::{Method, length, loosely_equal, order, strictly_equal, sum};
 use super::value::Js;
 use super::{Binary, Body, Equality, Logical, Native, Node, Statement, Unary};
@@ -47,14 +46,13 @@ struct Run<'r, 'a> {
 
 impl Native {
     /// The result of a call with a value for each parameter; none where QuickJS has to run it. Takes its steps of the budget.
-    /// What it makes on the way is in the arena.
+    /// What it makes is in the arena.
     pub(in crate::script) fn call<'r, 'a: 'r>(
         &'a self,
-        values: &'r [Value<'a>],
+        values: &[Value<'a>],
         budget: &mut Budget,
-        room: &mut Room,
         arena: &'r Bump,
-    ) -> Option<Value<'a>> {
+    ) -> Option<Js<'r, 'a>> {
         let mut run = Run {
             native: self,
             arena,
@@ -63,11 +61,11 @@ impl Native {
             levels: 0,
         };
         for (slot, value) in run.slots.iter_mut().zip(values) {
-            *slot = Js::of(value);
+            *slot = Js::of(*value);
         }
         let result = run.body(&self.body);
         budget.steps = run.budget.steps;
-        result.ok()?.result(room)
+        result.ok()
     }
 }
 

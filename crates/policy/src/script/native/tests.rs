@@ -2,24 +2,30 @@ use bumpalo::Bump;
 
 use crate::limits::Limits;
 use crate::script::difference::{self, Compared};
-use crate::script::{Body, Script};
+use crate::script::{Body, Bounds, Script};
 use crate::value::Value;
 
-fn script(parameters: &[&str], body: Body) -> Script {
-    Script::new(
-        "s",
-        parameters.iter().map(|name| (*name).to_owned()).collect(),
-        body,
-    )
+fn script(parameters: &[&str], body: Body) -> &'static Script {
+    let parameters = parameters.iter().map(|name| (*name).to_owned()).collect();
+    Box::leak(Box::new(Script::new("s", parameters, body)))
 }
 
 fn native(text: &str) -> Option<Value<'static>> {
-    let script: &'static Script = Box::leak(Box::new(script(&["a"], Body::Expression(text.to_owned()))));
+    let script = script(&["a"], Body::Expression(text.to_owned()));
     let json = Box::leak(Box::new(
         serde_json::json!({"x": 1, "list": [1, "b"], "text": "😀é"}),
     ));
+    call(script, &[Value::of(json)], &mut 1000)
+}
+
+fn call(script: &'static Script, values: &[Value<'static>], steps: &mut u64) -> Option<Value<'static>> {
     let limits = Limits::default();
-    script.natively(&[Value::of(json)], &mut 1000, &limits, 100_000, &Bump::new())
+    let mut bounds = Bounds {
+        steps,
+        limits: &limits,
+        bytes: 100_000,
+    };
+    script.natively(values, &mut bounds, &Bump::new(), Box::leak(Box::default()))
 }
 
 #[test]
@@ -121,32 +127,19 @@ fn a_script_that_takes_much_is_left_to_quickjs() {
     let script = script(&["a"], Body::Statements(text.to_owned()));
     let limits = Limits::default();
     let mut steps = limits.script_steps;
-    assert!(
-        script
-            .natively(&[Value::Int(1)], &mut steps, &limits, 100_000, &Bump::new())
-            .is_some()
-    );
-    let long = Value::text("x".repeat(100));
-    assert!(
-        script
-            .natively(&[long], &mut steps, &limits, 100_000, &Bump::new())
-            .is_none()
-    );
+    assert!(call(script, &[Value::Int(1)], &mut steps).is_some());
+    let long = Value::Text("x".repeat(100).leak());
+    assert!(call(script, &[long], &mut steps).is_none());
     // Joined texts stay until the call ends, so they count.
     let joined = "return l.join(l[0]).length;";
     let joining = self::script(&["l"], Body::Statements(joined.to_owned()));
-    let texts = serde_json::json!(vec!["x".repeat(1_000); 70]);
-    let values = [Value::of(&texts)];
+    let texts = Box::leak(Box::new(serde_json::json!(vec!["x".repeat(1_000); 70])));
     let mut left = limits.script_steps;
-    let length = joining.natively(&values, &mut left, &limits, 100_000, &Bump::new());
+    let length = call(joining, &[Value::of(texts)], &mut left);
     assert_eq!(length, Some(Value::Int(139_000)));
     assert!(limits.script_steps - left > 10_000);
     let mut few = 10;
-    assert!(
-        script
-            .natively(&[Value::Int(1)], &mut few, &limits, 100_000, &Bump::new())
-            .is_none()
-    );
+    assert!(call(script, &[Value::Int(1)], &mut few).is_none());
     let deep = "!".repeat(400) + "a";
     assert!(super::Native::parse(&["a".to_owned()], &Body::Expression(deep)).is_none());
     let wide = "a".to_owned() + &" + a".repeat(400);
@@ -165,22 +158,13 @@ fn statements_and_arguments_take_steps() {
         (format!("return Math.max({arguments});"), 400),
         (format!("return +`1${{''}}{}`;", "${t}".repeat(400)), 400),
     ] {
-        let script: &'static Script = Box::leak(Box::new(script(&["a", "t"], Body::Statements(text))));
+        let script = script(&["a", "t"], Body::Statements(text));
         let mut steps = 10_000;
-        let value = script.natively(
-            &[Value::Int(1), Value::text(String::new())],
-            &mut steps,
-            &Limits::default(),
-            100_000,
-            &Bump::new(),
-        );
+        let value = call(script, &[Value::Int(1), Value::Text("")], &mut steps);
         assert_eq!(value, Some(Value::Int(1)));
         assert!(10_000 - steps >= least, "{} steps", 10_000 - steps);
     }
     let many: String = (0..2_000).map(|n| format!("let v{n};")).collect();
     let script = script(&[], Body::Statements(many));
-    assert_eq!(
-        script.natively(&[], &mut 10_000, &Limits::default(), 100_000, &Bump::new()),
-        None
-    );
+    assert_eq!(call(script, &[], &mut 10_000), None);
 }

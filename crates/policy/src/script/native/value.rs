@@ -5,23 +5,25 @@ use serde_json::Value as Json;
 
 use super::super::convert::{Room, number as number_of};
 use super::number;
-use crate::value::{Text, Value, find};
+use crate::value::{Member, Value, find};
 
 /// A value of JavaScript. It is copied and never dropped: what a call makes is in an arena, which ends with the call.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Js<'r, 'a> {
+pub(in crate::script) enum Js<'r, 'a> {
     Undefined,
     Null,
     Bool(bool),
     Number(f64),
-    /// A text of the input or the project.
+    /// A text of the input, the project or the evaluation.
     Text(&'a str),
-    /// A text that the evaluation or the script made.
+    /// A text that the script made.
     Own(&'r str),
     /// A list or object of the input or the project.
     Json(&'a Json),
-    /// A list or object that the evaluation made.
-    Made(&'r Value<'a>),
+    /// A list that the evaluation made.
+    MadeList(&'a [Value<'a>]),
+    /// An object that the evaluation made.
+    MadeObject(&'a [Member<'a>]),
     /// A list that the script made.
     List(&'r [Js<'r, 'a>]),
     /// An object that the script made.
@@ -32,28 +34,21 @@ pub(super) enum Js<'r, 'a> {
 pub(super) const INHERITED: &[&str] = &["hasOwnProperty", "toString", "valueOf", "__proto__"];
 
 impl<'r, 'a: 'r> Js<'r, 'a> {
-    pub(super) fn of(value: &'r Value<'a>) -> Self {
+    pub(super) fn of(value: Value<'a>) -> Self {
         match value {
-            Value::Null => Self::Null,
-            Value::Bool(yes) => Self::Bool(*yes),
-            Value::Int(int) => Self::Number(*int as f64),
-            Value::Float(float) => Self::Number(*float),
-            Value::Text(Text::Ref(text)) => Self::Text(text),
-            Value::Text(Text::Own(text)) => Self::Own(text),
-            Value::Json(json) => Self::Json(json),
-            made => Self::Made(made),
-        }
-    }
-
-    pub(super) fn of_json(json: &'a Json) -> Self {
-        match Value::of(json) {
             Value::Null => Self::Null,
             Value::Bool(yes) => Self::Bool(yes),
             Value::Int(int) => Self::Number(int as f64),
             Value::Float(float) => Self::Number(float),
-            Value::Text(Text::Ref(text)) => Self::Text(text),
-            _ => Self::Json(json),
+            Value::Text(text) => Self::Text(text),
+            Value::Json(json) => Self::Json(json),
+            Value::List { items, .. } => Self::MadeList(items),
+            Value::Object { members, .. } => Self::MadeObject(members),
         }
+    }
+
+    pub(super) fn of_json(json: &'a Json) -> Self {
+        Self::of(Value::of(json))
     }
 
     pub(super) fn as_str(self) -> Option<&'r str> {
@@ -77,7 +72,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn is_object(self) -> bool {
         matches!(
             self,
-            Self::Json(_) | Self::Made(_) | Self::List(_) | Self::Object(_)
+            Self::Json(_) | Self::MadeList(_) | Self::MadeObject(_) | Self::List(_) | Self::Object(_)
         )
     }
 
@@ -135,7 +130,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Json(Json::Array(items)) => Some(items.len()),
-            Self::Made(Value::List(made)) => Some(made.items.len()),
+            Self::MadeList(items) => Some(items.len()),
             Self::List(items) => Some(items.len()),
             _ => None,
         }
@@ -145,7 +140,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn item(self, index: usize) -> Self {
         let found = match self {
             Self::Json(Json::Array(items)) => items.get(index).map(Self::of_json),
-            Self::Made(Value::List(made)) => made.items.get(index).map(Self::of),
+            Self::MadeList(items) => items.get(index).copied().map(Self::of),
             Self::List(items) => items.get(index).copied(),
             _ => None,
         };
@@ -156,9 +151,9 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn member(self, key: &str) -> Option<Self> {
         let found = match self {
             Self::Json(Json::Object(map)) => find(map, key).map(Self::of_json),
-            Self::Made(Value::Object(made)) => {
-                let found = made.items.iter().find(|(name, _)| name.as_str() == key);
-                found.map(|(_, value)| Self::of(value))
+            Self::MadeObject(members) => {
+                let found = members.iter().find(|(name, _)| *name == key);
+                found.map(|(_, value)| Self::of(*value))
             }
             Self::Object(members) => {
                 let found = members.iter().find(|(name, _)| *name == key);
@@ -172,39 +167,42 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
         }
     }
 
-    /// The result of a script, within the same bounds as one of QuickJS.
-    pub(super) fn result(self, room: &mut Room) -> Option<Value<'a>> {
+    /// The result of a script in an arena, within the same bounds as one of QuickJS.
+    pub(in crate::script) fn result(self, room: &mut Room, arena: &'a Bump) -> Option<Value<'a>> {
         Some(match self {
             Self::Undefined | Self::Null => Value::Null,
             Self::Bool(yes) => Value::Bool(yes),
             Self::Number(number) => number_of(number),
             Self::Text(text) => {
                 room.take(text.len()).ok()?;
-                Value::Text(Text::Ref(text))
+                Value::Text(text)
             }
             Self::Own(text) => {
                 room.take(text.len()).ok()?;
-                Value::Text(Text::Own(text.into()))
+                Value::Text(arena.alloc_str(text))
             }
             Self::Json(json) => {
                 copied(json, room)?;
                 Value::Json(json)
             }
             // Its numbers would have to be read again.
-            Self::Made(_) => return None,
+            Self::MadeList(_) | Self::MadeObject(_) => return None,
             Self::List(items) => {
                 room.depth = room.depth.checked_sub(1)?;
                 room.take(items.len().saturating_mul(32)).ok()?;
-                let items: Option<Vec<_>> = items.iter().map(|item| item.result(room)).collect();
+                let made = arena.alloc_slice_fill_copy(items.len(), Value::Null);
+                for (place, item) in made.iter_mut().zip(items) {
+                    *place = item.result(room, arena)?;
+                }
                 room.depth += 1;
-                Value::list(items?)
+                Value::list(made)
             }
             Self::Object(members) => {
                 room.depth = room.depth.checked_sub(1)?;
-                let mut made = Vec::with_capacity(members.len());
-                for (key, member) in members {
+                let made = arena.alloc_slice_fill_copy(members.len(), ("", Value::Null));
+                for (place, (key, member)) in made.iter_mut().zip(members) {
                     room.take(key.len() + 64).ok()?;
-                    made.push((Text::Ref(key), member.result(room)?));
+                    *place = (key, member.result(room, arena)?);
                 }
                 room.depth += 1;
                 Value::object(made)
