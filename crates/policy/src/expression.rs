@@ -5,8 +5,9 @@ use serde_json::Value as Json;
 use crate::glob::Glob;
 use crate::operation::Operation;
 
-/// An expression.
+/// An expression. Its tag is a byte of its own, which takes fewer steps to match than one within the parts.
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Expr {
     Constant(Json),
     Path(usize),

@@ -77,7 +77,9 @@ pub(crate) struct Block {
     pub(crate) step: Step,
 }
 
+/// What a block does; the tag as of [`Expr`].
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Step {
     If {
         condition: Expr,

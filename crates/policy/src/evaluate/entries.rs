@@ -1,7 +1,7 @@
 //! Rules, data and members of the decision.
 
 use crate::expression::Expr;
-use crate::fault::FaultKind;
+use crate::fault::{Fault, FaultKind};
 use crate::operation::Operation;
 use crate::program::{Entry, Member};
 use crate::shape::Kind;
@@ -10,6 +10,7 @@ use crate::value::Value;
 use super::{Outcome, Run};
 
 impl<'a> Run<'a, '_> {
+    #[inline(never)]
     pub(super) fn entry(&mut self, entry: &'a Entry) -> Outcome<()> {
         let naming = entry.section.naming();
         let (id, value) = match (&entry.constant, &entry.whole) {
@@ -92,8 +93,11 @@ impl<'a> Run<'a, '_> {
     fn member_value(&mut self, member: &'a Member) -> Outcome<Value<'a>> {
         let value = self.value(&member.value)?;
         // Constants were checked at load, and a time from now is one.
+        if member.value.constant().is_some() {
+            return Ok(value);
+        }
         let is_time = matches!(member.value, Expr::Apply(Operation::TimeAfter, _)) && !value.is_null();
-        if member.value.constant().is_some() || (is_time && matches!(member.kind, Kind::DateTime)) {
+        if is_time && matches!(member.kind, Kind::DateTime) {
             return Ok(value);
         }
         if value.is_null() {
@@ -128,24 +132,22 @@ impl<'a> Run<'a, '_> {
     /// Takes room in the decision.
     pub(super) fn put(&mut self, bytes: usize) -> Outcome<()> {
         if self.decision.len() >= self.limits.output_entries {
-            let what = format!(
-                "the decision has more than {} entries (`outputEntries`)",
-                self.limits.output_entries
-            );
-            return Err(self.fault(FaultKind::Output, what));
+            return Err(self.out_of_output("entries (`outputEntries`)", self.limits.output_entries));
         }
         match self.output.checked_sub(bytes) {
             Some(left) => {
                 self.output = left;
                 Ok(())
             }
-            None => {
-                let what = format!(
-                    "the decision has more than {} bytes (`outputBytes`)",
-                    self.limits.output_bytes
-                );
-                Err(self.fault(FaultKind::Output, what))
-            }
+            None => Err(self.out_of_output("bytes (`outputBytes`)", self.limits.output_bytes)),
         }
+    }
+
+    #[cold]
+    fn out_of_output(&self, unit: &str, most: usize) -> Box<Fault> {
+        self.fault(
+            FaultKind::Output,
+            format!("the decision has more than {most} {unit}"),
+        )
     }
 }

@@ -19,22 +19,54 @@ use super::{Outcome, Run};
 const SCRIPT_STEPS: u64 = 100;
 
 impl<'a> Run<'a, '_> {
+    #[inline]
     pub(super) fn value(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        match expr {
+            Expr::Constant(_) | Expr::Path(_) | Expr::Variable(_) => self.leaf(expr),
+            _ => self.computed(expr),
+        }
+    }
+
+    /// The value of an expression without parts. Most are: they take a call that saves no registers.
+    #[inline(never)]
+    fn leaf(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
         self.spend(1)?;
         match expr {
             Expr::Constant(json) => Ok(Value::of(json)),
+            _ if self.trace.is_some() => self.datum(expr),
+            Expr::Variable(slot) => Ok(self.variables[*slot]),
+            Expr::Path(slot) => match self.resolved[*slot] {
+                Some(value) => Ok(value),
+                None => self.datum(expr),
+            },
+            _ => Ok(Value::Null),
+        }
+    }
+
+    /// A variable or a datum of the input, noted where it is traced.
+    #[inline(never)]
+    fn datum(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        let program = self.program;
+        match expr {
             Expr::Path(slot) => {
                 let value = self.resolve(*slot);
-                let program = self.program;
                 self.read(|| program.paths[*slot].text.clone(), &value);
                 Ok(value)
             }
             Expr::Variable(slot) => {
                 let value = self.variables[*slot];
-                let program = self.program;
                 self.read(|| format!("${}", program.variables[*slot]), &value);
                 Ok(value)
             }
+            _ => Ok(Value::Null),
+        }
+    }
+
+    #[inline(never)]
+    fn computed(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        self.spend(1)?;
+        match expr {
+            Expr::Constant(_) | Expr::Path(_) | Expr::Variable(_) => self.leaf(expr),
             Expr::Member(base, name) => Ok(self.value(base)?.member(name)),
             Expr::Item(base, index) => Ok(self.value(base)?.item(*index)),
             Expr::At(base, index) => self.at(base, index),

@@ -232,6 +232,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Blocks that decide no way.
+    #[inline(never)]
     fn simple(&mut self, step: &'a Step) -> Outcome<()> {
         match step {
             Step::Set(assignments) => {
@@ -292,6 +293,7 @@ impl<'a> Run<'a, '_> {
         self.inner(body)
     }
 
+    #[inline(never)]
     fn lookup(&mut self, step: &'a Step) -> Outcome<Flow> {
         let Step::Lookup {
             table,
@@ -363,19 +365,14 @@ impl<'a> Run<'a, '_> {
         Ok(self.arena.alloc_str(&text))
     }
 
+    #[inline]
     fn spend(&mut self, steps: u64) -> Outcome<()> {
         match self.steps.checked_sub(steps) {
             Some(left) => {
                 self.steps = left;
                 Ok(())
             }
-            None => {
-                let what = format!(
-                    "the evaluation takes more than {} steps (`steps`)",
-                    self.limits.steps
-                );
-                Err(self.fault(FaultKind::Steps, what))
-            }
+            None => Err(self.out_of_steps()),
         }
     }
 
@@ -387,14 +384,26 @@ impl<'a> Run<'a, '_> {
                 self.memory = left;
                 Ok(())
             }
-            None => {
-                let what = format!(
-                    "the values need more than {} bytes (`memoryBytes`)",
-                    self.limits.memory_bytes
-                );
-                Err(self.fault(FaultKind::Memory, what))
-            }
+            None => Err(self.out_of_memory()),
         }
+    }
+
+    #[cold]
+    fn out_of_steps(&self) -> Box<Fault> {
+        let what = format!(
+            "the evaluation takes more than {} steps (`steps`)",
+            self.limits.steps
+        );
+        self.fault(FaultKind::Steps, what)
+    }
+
+    #[cold]
+    fn out_of_memory(&self) -> Box<Fault> {
+        let what = format!(
+            "the values need more than {} bytes (`memoryBytes`)",
+            self.limits.memory_bytes
+        );
+        self.fault(FaultKind::Memory, what)
     }
 
     #[cold]

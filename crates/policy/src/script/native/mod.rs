@@ -54,8 +54,9 @@ enum Statement {
     Return(Option<Node>),
 }
 
-/// An expression.
+/// An expression. Its tag is a byte of its own, which takes fewer steps to match than one within the parts.
 #[derive(Debug)]
+#[repr(u8)]
 enum Node {
     Undefined,
     Number(f64),

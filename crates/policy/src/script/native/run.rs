@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use super::builtin::{Method, length, loosely_equal, order, strictly_equal, sum};
+use super::builtin::{Builtin, Method, length, loosely_equal, order, strictly_equal, sum};
 use super::value::Js;
 use super::{Binary, Body, Equality, Logical, Native, Node, Statement, Unary};
 use crate::value::Value;
@@ -39,7 +39,7 @@ type Arguments<'r, 'a> = SmallVec<[Js<'r, 'a>; 3]>;
 struct Run<'r, 'a> {
     native: &'a Native,
     arena: &'r Bump,
-    slots: SmallVec<[Js<'r, 'a>; 12]>,
+    slots: &'r mut [Js<'r, 'a>],
     budget: Budget,
     levels: u32,
 }
@@ -56,7 +56,7 @@ impl Native {
         let mut run = Run {
             native: self,
             arena,
-            slots: smallvec::smallvec![Js::Undefined; self.slots],
+            slots: arena.alloc_slice_fill_copy(self.slots, Js::Undefined),
             budget: *budget,
             levels: 0,
         };
@@ -127,14 +127,13 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     #[inline]
     fn value(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
-            Node::Undefined => Ok(Js::Undefined),
-            Node::Number(number) => Ok(Js::Number(*number)),
-            Node::Constant(json) => Ok(Js::of_json(json)),
             Node::Slot(slot) => Ok(self.slots[*slot]),
+            Node::Undefined | Node::Number(_) | Node::Constant(_) => Ok(constant(node)),
             _ => self.computed(node),
         }
     }
 
+    #[inline(never)]
     fn computed(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         self.spend(1)?;
         if self.levels >= LEVELS {
@@ -147,9 +146,10 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     }
 
     /// A value that takes others.
-    #[inline]
+    #[inline(always)]
     fn inner(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
+            Node::Undefined | Node::Number(_) | Node::Constant(_) | Node::Slot(_) => self.value(node),
             Node::Member(of, name) => {
                 let of = self.value(of)?;
                 self.member(of, name)
@@ -192,87 +192,97 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
                 let holds = self.value(condition)?.is_truthy();
                 self.value(if holds { then } else { otherwise })
             }
-            _ => self.made(node),
+            Node::Template(first, parts) => self.template(first, parts),
+            Node::List(items) => self.list(items),
+            Node::Object(members) => self.object(members),
+            Node::Call(function, arguments) => self.call(*function, arguments),
+            Node::Builtin(builtin, arguments) => self.builtin(*builtin, arguments),
+            Node::Method(of, method, arguments) => self.method(of, *method, arguments),
         }
     }
 
-    /// What is made of any number of values.
     #[inline(never)]
-    fn made(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
-        match node {
-            Node::Template(first, parts) => {
-                self.spend(parts.len() as u64)?;
-                let mut text = first.clone();
-                for (part, follows) in parts {
-                    let part = self.value(part)?.to_text(self.arena);
-                    let part = known(part.and_then(Js::as_str))?;
-                    self.take(part.len() + follows.len())?;
-                    text.push_str(part);
-                    text.push_str(follows);
-                }
-                Ok(Js::Own(self.arena.alloc_str(&text)))
-            }
-            Node::List(items) => {
-                self.take(32 * items.len())?;
-                let made = self.arena.alloc_slice_fill_copy(items.len(), Js::Undefined);
-                for (place, item) in made.iter_mut().zip(items) {
-                    *place = self.value(item)?;
-                }
-                Ok(Js::List(made))
-            }
-            Node::Object(members) => {
-                self.take(64 * members.len())?;
-                let made = self
-                    .arena
-                    .alloc_slice_fill_copy(members.len(), ("", Js::Undefined));
-                for (place, (key, member)) in made.iter_mut().zip(members) {
-                    *place = (key.as_str(), self.value(member)?);
-                }
-                Ok(Js::Object(made))
-            }
-            Node::Call(function, arguments) => {
-                let function = known(self.native.functions.get(*function))?;
-                let mut values = Arguments::new();
-                self.values(arguments, &mut values)?;
-                for (position, slot) in function.parameters.iter().enumerate() {
-                    self.slots[*slot] = values.get(position).copied().unwrap_or(Js::Undefined);
-                }
-                self.body(&function.body)
-            }
-            Node::Builtin(builtin, arguments) => {
-                if let [argument] = arguments.as_slice() {
-                    self.spend(1)?;
-                    let value = self.value(argument)?;
-                    self.read(value)?;
-                    return known(builtin.call(&[value], self.arena));
-                }
-                let mut values = Arguments::new();
-                self.values(arguments, &mut values)?;
-                for value in &values {
-                    self.read(*value)?;
-                }
-                known(builtin.call(&values, self.arena))
-            }
-            Node::Method(of, method, arguments) => {
-                let of = self.value(of)?;
-                let mut values = [Js::Undefined; MOST];
-                let values = known(values.get_mut(..arguments.len()))?;
-                self.spend(arguments.len() as u64)?;
-                for (place, argument) in values.iter_mut().zip(arguments) {
-                    *place = self.value(argument)?;
-                }
-                self.read(of)?;
-                if let Some(text) = of.as_str() {
-                    self.take(method.room(text.len()))?;
-                }
-                let made = known(method.call(of, values, self.arena))?;
-                if let (Method::Join, Some(text)) = (method, made.as_str()) {
-                    self.take(text.len())?;
-                }
-                Ok(made)
-            }
-            _ => Err(Stop::Unknown),
+    fn template(&mut self, first: &'a str, parts: &'a [(Node, String)]) -> Outcome<Js<'r, 'a>> {
+        self.spend(parts.len() as u64)?;
+        let mut text = first.to_owned();
+        for (part, follows) in parts {
+            let part = self.value(part)?.to_text(self.arena);
+            let part = known(part.and_then(Js::as_str))?;
+            self.take(part.len() + follows.len())?;
+            text.push_str(part);
+            text.push_str(follows);
         }
+        Ok(Js::Own(self.arena.alloc_str(&text)))
+    }
+
+    #[inline(never)]
+    fn list(&mut self, items: &'a [Node]) -> Outcome<Js<'r, 'a>> {
+        self.take(32 * items.len())?;
+        let made = self.arena.alloc_slice_fill_copy(items.len(), Js::Undefined);
+        for (place, item) in made.iter_mut().zip(items) {
+            *place = self.value(item)?;
+        }
+        Ok(Js::List(made))
+    }
+
+    #[inline(never)]
+    fn object(&mut self, members: &'a [(String, Node)]) -> Outcome<Js<'r, 'a>> {
+        self.take(64 * members.len())?;
+        let made = self
+            .arena
+            .alloc_slice_fill_copy(members.len(), ("", Js::Undefined));
+        for (place, (key, member)) in made.iter_mut().zip(members) {
+            *place = (key.as_str(), self.value(member)?);
+        }
+        Ok(Js::Object(made))
+    }
+
+    /// A call of a function of the script.
+    #[inline(never)]
+    fn call(&mut self, function: usize, arguments: &'a [Node]) -> Outcome<Js<'r, 'a>> {
+        let function = known(self.native.functions.get(function))?;
+        let mut values = Arguments::new();
+        self.values(arguments, &mut values)?;
+        for (position, slot) in function.parameters.iter().enumerate() {
+            self.slots[*slot] = values.get(position).copied().unwrap_or(Js::Undefined);
+        }
+        self.body(&function.body)
+    }
+
+    #[inline(never)]
+    fn builtin(&mut self, builtin: Builtin, arguments: &'a [Node]) -> Outcome<Js<'r, 'a>> {
+        if let [argument] = arguments {
+            self.spend(1)?;
+            let value = self.value(argument)?;
+            self.read(value)?;
+            return known(builtin.call(&[value], self.arena));
+        }
+        let mut values = Arguments::new();
+        self.values(arguments, &mut values)?;
+        for value in &values {
+            self.read(*value)?;
+        }
+        known(builtin.call(&values, self.arena))
+    }
+
+    #[inline(never)]
+    fn method(&mut self, of: &'a Node, method: Method, arguments: &'a [Node]) -> Outcome<Js<'r, 'a>> {
+        let of = self.value(of)?;
+        let mut values = [Js::Undefined; MOST];
+        let values = known(values.get_mut(..arguments.len()))?;
+        self.spend(arguments.len() as u64)?;
+        for (place, argument) in values.iter_mut().zip(arguments) {
+            *place = self.value(argument)?;
+        }
+        self.read(of)?;
+        if let Some(text) = of.as_str() {
+            self.take(method.room(text.len()))?;
+        }
+        let made = known(method.call(of, values, self.arena))?;
+        if let (Method::Join, Some(text)) = (method, made.as_str()) {
+            self.take(text.len())?;
+        }
+        Ok(made)
     }
 
     fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'r, 'a>) -> Outcome<()> {
@@ -354,6 +364,15 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
             Binary::Equal(equality) => Ok(Js::Bool(equal(equality)?)),
             Binary::Unequal(equality) => Ok(Js::Bool(!equal(equality)?)),
         }
+    }
+}
+
+#[inline(never)]
+fn constant<'r, 'a: 'r>(node: &'a Node) -> Js<'r, 'a> {
+    match node {
+        Node::Number(number) => Js::Number(*number),
+        Node::Constant(json) => Js::of_json(json),
+        _ => Js::Undefined,
     }
 }
 
