@@ -210,24 +210,24 @@ impl Method {
         if !whole.is_ascii() {
             return None;
         }
-        let length = whole.len() as f64;
-        // A place within the text loses its fraction as it becomes an index.
-        let place = |argument: Option<&Js<'r, 'a>>, absent: f64| match argument {
+        let length = whole.len();
+        // A place loses its fraction first, so `-0.5` is the beginning.
+        let place = |argument: Option<&Js<'r, 'a>>, absent: usize| match argument {
             None | Some(Js::Undefined) => Some(absent),
-            Some(Js::Number(number)) if number.is_nan() => Some(0.0),
-            Some(Js::Number(number)) if *number < 0.0 && self == Self::Slice => {
-                Some((length + number.trunc()).max(0.0))
+            Some(Js::Number(number)) if *number >= length as f64 => Some(length),
+            Some(Js::Number(number)) if *number <= -1.0 && self == Self::Slice => {
+                Some((length as f64 + number.trunc()).max(0.0) as usize)
             }
-            Some(Js::Number(number)) => Some(number.clamp(0.0, length)),
+            // Below zero and not a number are 0.
+            Some(Js::Number(number)) => Some(*number as usize),
             _ => None,
         };
-        let from = place(arguments.first(), 0.0)?;
+        let from = place(arguments.first(), 0)?;
         let to = place(arguments.get(1), length)?;
-        let (from, to) = match self {
-            Self::Substring if to < from => (to, from),
-            _ => (from, to.max(from)),
-        };
-        of.part(from as usize, to as usize)
+        match self {
+            Self::Substring if to < from => of.part(to, from),
+            _ => of.part(from, to.max(from)),
+        }
     }
 
     fn of_list<'r, 'a: 'r>(

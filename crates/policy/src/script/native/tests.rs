@@ -74,6 +74,10 @@ fn what_is_written_gives_the_same() {
         "l.includes(NaN)",
         "l[1.5]",
         "l[-1]",
+        "t.slice(-0.5)",
+        "t.slice(0, -0.5)",
+        "t.slice(-1.5, 9)",
+        "t.substring(2.5, 2.1) + t.substring(-1, 1) + t.slice(NaN, Infinity)",
     ] {
         difference::written(text);
     }
