@@ -128,6 +128,9 @@ impl<'a> Run<'a, '_> {
             );
             return Err(self.fault(FaultKind::Depth, what));
         }
+        if blocks.is_empty() {
+            return Ok(Flow::Next);
+        }
         let (label, event) = (self.label, self.event);
         self.level += 1;
         let flow = self.blocks(blocks)?;

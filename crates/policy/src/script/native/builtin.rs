@@ -151,26 +151,15 @@ impl Method {
         }
     }
 
-    pub(super) fn call<'r, 'a: 'r>(
-        self,
-        of: Js<'r, 'a>,
-        arguments: &[Js<'r, 'a>],
-        arena: &'r Bump,
-    ) -> Option<Js<'r, 'a>> {
-        match of.as_str() {
-            Some(text) => self.of_text(of, text, arguments, arena),
-            None => self.of_list(of, of.length()?, arguments, arena),
-        }
-    }
-
-    fn of_text<'r, 'a: 'r>(
+    /// The result of a call on a text.
+    pub(super) fn of_text<'r, 'a: 'r>(
         self,
         of: Js<'r, 'a>,
         whole: &'r str,
-        arguments: &[Js<'r, 'a>],
+        arguments: [Js<'r, 'a>; 2],
         arena: &'r Bump,
     ) -> Option<Js<'r, 'a>> {
-        let part = arguments.first().and_then(|part| part.as_str());
+        let part = arguments[0].as_str();
         Some(match self {
             Self::Includes => Js::Bool(find(whole, part?).is_some()),
             Self::StartsWith => Js::Bool(whole.starts_with(part?)),
@@ -206,41 +195,41 @@ impl Method {
     }
 
     /// `slice` and `substring`, whose places are units of UTF-16: in ASCII those are bytes.
-    fn cut<'r, 'a: 'r>(self, of: Js<'r, 'a>, whole: &str, arguments: &[Js<'r, 'a>]) -> Option<Js<'r, 'a>> {
+    fn cut<'r, 'a: 'r>(self, of: Js<'r, 'a>, whole: &str, [from, to]: [Js<'r, 'a>; 2]) -> Option<Js<'r, 'a>> {
         if !whole.is_ascii() {
             return None;
         }
         let length = whole.len();
         // A place loses its fraction first, so `-0.5` is the beginning.
-        let place = |argument: Option<&Js<'r, 'a>>, absent: usize| match argument {
-            None | Some(Js::Undefined) => Some(absent),
-            Some(Js::Number(number)) if *number >= length as f64 => Some(length),
-            Some(Js::Number(number)) if *number <= -1.0 && self == Self::Slice => {
+        let place = |argument: Js<'r, 'a>, absent: usize| match argument {
+            Js::Undefined => Some(absent),
+            Js::Number(number) if number >= length as f64 => Some(length),
+            Js::Number(number) if number <= -1.0 && self == Self::Slice => {
                 Some((length as f64 + number.trunc()).max(0.0) as usize)
             }
             // Below zero and not a number are 0.
-            Some(Js::Number(number)) => Some(*number as usize),
+            Js::Number(number) => Some(number as usize),
             _ => None,
         };
-        let from = place(arguments.first(), 0)?;
-        let to = place(arguments.get(1), length)?;
+        let (from, to) = (place(from, 0)?, place(to, length)?);
         match self {
             Self::Substring if to < from => of.part(to, from),
             _ => of.part(from, to.max(from)),
         }
     }
 
-    fn of_list<'r, 'a: 'r>(
+    /// The result of a call on a list of this length.
+    pub(super) fn of_list<'r, 'a: 'r>(
         self,
         list: Js<'r, 'a>,
         length: usize,
-        arguments: &[Js<'r, 'a>],
+        [first, _]: [Js<'r, 'a>; 2],
         arena: &'r Bump,
     ) -> Option<Js<'r, 'a>> {
         let mut items = (0..length).map(|index| list.item(index));
         match self {
             Self::Includes | Self::IndexOf => {
-                let wanted = *arguments.first().filter(|wanted| !wanted.is_object())?;
+                let wanted = Some(first).filter(|wanted| !wanted.is_object())?;
                 let both_nan = |item: Js<'r, 'a>| {
                     let nan = |value: Js<'r, 'a>| matches!(value, Js::Number(number) if number.is_nan());
                     self == Self::Includes && nan(wanted) && nan(item)
@@ -253,7 +242,7 @@ impl Method {
                 })
             }
             Self::Join => {
-                let separator = arguments.first()?.as_str()?;
+                let separator = first.as_str()?;
                 let mut text = String::new();
                 for (index, item) in items.enumerate() {
                     if index > 0 {

@@ -1,7 +1,6 @@
 //! Evaluation of a tree.
 
 use bumpalo::Bump;
-use smallvec::SmallVec;
 
 use super::builtin::{Builtin, Method, length, loosely_equal, order, strictly_equal, sum};
 use super::value::Js;
@@ -12,8 +11,6 @@ use crate::value::Value;
 const LEVELS: u32 = 200;
 /// Bytes of a text that take as long as a step.
 const BYTES: usize = 16;
-/// Arguments that a method takes at most.
-const MOST: usize = 2;
 
 /// What the scripts of an evaluation may take before their calls are handed over to QuickJS.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +30,6 @@ enum Stop {
 }
 
 type Outcome<T> = Result<T, Stop>;
-/// Arguments of a call.
-type Arguments<'r, 'a> = SmallVec<[Js<'r, 'a>; 3]>;
 
 struct Run<'r, 'a> {
     native: &'a Native,
@@ -241,8 +236,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     #[inline(never)]
     fn call(&mut self, function: usize, arguments: &'a [Node]) -> Outcome<Js<'r, 'a>> {
         let function = known(self.native.functions.get(function))?;
-        let mut values = Arguments::new();
-        self.values(arguments, &mut values)?;
+        let values = self.values(arguments)?;
         for (position, slot) in function.parameters.iter().enumerate() {
             self.slots[*slot] = values.get(position).copied().unwrap_or(Js::Undefined);
         }
@@ -257,40 +251,50 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
             self.read(value)?;
             return known(builtin.call(&[value], self.arena));
         }
-        let mut values = Arguments::new();
-        self.values(arguments, &mut values)?;
-        for value in &values {
+        let values = self.values(arguments)?;
+        for value in values {
             self.read(*value)?;
         }
-        known(builtin.call(&values, self.arena))
+        known(builtin.call(values, self.arena))
     }
 
     #[inline(never)]
     fn method(&mut self, of: &'a Node, method: Method, arguments: &'a [Node]) -> Outcome<Js<'r, 'a>> {
         let of = self.value(of)?;
-        let mut values = [Js::Undefined; MOST];
-        let values = known(values.get_mut(..arguments.len()))?;
         self.spend(arguments.len() as u64)?;
-        for (place, argument) in values.iter_mut().zip(arguments) {
-            *place = self.value(argument)?;
+        // No method has more arguments; one that is absent is undefined.
+        let values = match arguments {
+            [] => [Js::Undefined; 2],
+            [one] => [self.value(one)?, Js::Undefined],
+            [one, two] => [self.value(one)?, self.value(two)?],
+            _ => return Err(Stop::Unknown),
+        };
+        match of.as_str() {
+            Some(text) => {
+                self.spend((text.len() / BYTES) as u64)?;
+                self.take(method.room(text.len()))?;
+                known(method.of_text(of, text, values, self.arena))
+            }
+            None => {
+                let length = known(of.length())?;
+                self.spend(length as u64)?;
+                let made = known(method.of_list(of, length, values, self.arena))?;
+                if let (Method::Join, Some(text)) = (method, made.as_str()) {
+                    self.take(text.len())?;
+                }
+                Ok(made)
+            }
         }
-        self.read(of)?;
-        if let Some(text) = of.as_str() {
-            self.take(method.room(text.len()))?;
-        }
-        let made = known(method.call(of, values, self.arena))?;
-        if let (Method::Join, Some(text)) = (method, made.as_str()) {
-            self.take(text.len())?;
-        }
-        Ok(made)
     }
 
-    fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'r, 'a>) -> Outcome<()> {
+    /// Values of arguments, of which each has taken a step.
+    fn values(&mut self, nodes: &'a [Node]) -> Outcome<&'r [Js<'r, 'a>]> {
         self.spend(nodes.len() as u64)?;
-        for node in nodes {
-            values.push(self.value(node)?);
+        let values = self.arena.alloc_slice_fill_copy(nodes.len(), Js::Undefined);
+        for (place, node) in values.iter_mut().zip(nodes) {
+            *place = self.value(node)?;
         }
-        Ok(())
+        Ok(values)
     }
 
     fn member(&mut self, of: Js<'r, 'a>, name: &str) -> Outcome<Js<'r, 'a>> {
