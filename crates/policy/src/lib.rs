@@ -82,4 +82,4 @@ pub use project::Project;
 pub use scratch::Scratch;
 pub use shape::{Section, Service};
 pub use trace::{Read, Trace, TraceEvent};
-pub use value::{Items, Member, Members, Value};
+pub use value::{Float, Items, Member, Members, Parts, Value};

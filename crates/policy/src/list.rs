@@ -55,13 +55,14 @@ impl MatchList {
     pub(crate) fn has(&self, value: &Value<'_>) -> bool {
         match value {
             Value::Text(text) => self.has_text(text),
+            Value::Made(text) => self.has_text(text),
             Value::Int(_) | Value::Float(_) => value
                 .as_f64()
                 .is_some_and(|number| self.numbers.contains(&number)),
             Value::Json(Json::Array(items)) => items
                 .iter()
                 .any(|item| !item.is_array() && self.has(&Value::of(item))),
-            Value::List { items, .. } => items.iter().any(|item| !item.is_list() && self.has(item)),
+            Value::List(list) => list.items.iter().any(|item| !item.is_list() && self.has(item)),
             _ => false,
         }
     }

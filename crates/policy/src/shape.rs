@@ -176,14 +176,14 @@ impl Kind {
     pub(crate) fn admits(self, value: &Value<'_>) -> bool {
         match (self, value) {
             (Self::Any, _)
-            | (Self::Bool, Value::Bool(_))
-            | (Self::Text | Self::Enum(_), Value::Text(_))
-            | (Self::List(_), Value::List { .. } | Value::Json(Json::Array(_)))
-            | (Self::Map | Self::Shape(_), Value::Object { .. } | Value::Json(Json::Object(_))) => true,
+            | (Self::Bool, Value::False | Value::True)
+            | (Self::Text | Self::Enum(_), Value::Text(_) | Value::Made(_))
+            | (Self::List(_), Value::List(_) | Value::Json(Json::Array(_)))
+            | (Self::Map | Self::Shape(_), Value::Object(_) | Value::Json(Json::Object(_))) => true,
             (Self::Uint(most), Value::Int(int)) => (0..=i64::from(most)).contains(int),
             (Self::Volume, Value::Int(int)) => *int >= 0,
-            (Self::BitRate, Value::Text(text)) => bit_rate(text).is_some(),
-            (Self::DateTime, Value::Text(text)) => is_date_time(text),
+            (Self::BitRate, value) => value.as_str().and_then(bit_rate).is_some(),
+            (Self::DateTime, value) => value.as_str().is_some_and(is_date_time),
             _ => false,
         }
     }

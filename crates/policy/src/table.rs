@@ -72,7 +72,7 @@ impl Cell {
         match self {
             Self::Any => true,
             Self::Null => value.is_null(),
-            Self::Bool(yes) => matches!(value, Value::Bool(found) if found == yes),
+            Self::Bool(yes) => value.as_bool() == Some(*yes),
             Self::Number(number) => value.as_f64() == Some(*number),
             Self::Text(text) => value.as_str() == Some(text.as_str()),
             Self::Wildcard(glob) => value.as_str().is_some_and(|text| glob.matches(text)),
@@ -213,16 +213,18 @@ impl Group {
     fn hash(&self, values: &[Value<'_>]) -> Option<u64> {
         let mut hasher = hasher();
         for (part, value) in self.shape.iter().zip(values) {
-            match (part, value) {
+            match (part, value.as_str()) {
                 (Part::None, _) => {}
-                (Part::Prefix(length), Value::Text(text)) => {
+                (Part::Prefix(length), Some(text)) => {
                     hash_bytes(text.as_bytes().get(..*length)?, &mut hasher);
                 }
-                (Part::Prefix(_), _) => return None,
-                (Part::Exact, Value::Null) => 0_u8.hash(&mut hasher),
-                (Part::Exact, Value::Bool(yes)) => (1_u8, yes).hash(&mut hasher),
-                (Part::Exact, Value::Text(text)) => hash_bytes(text.as_bytes(), &mut hasher),
-                (Part::Exact, value) => (2_u8, bits(value.as_f64()?)).hash(&mut hasher),
+                (Part::Prefix(_), None) => return None,
+                (Part::Exact, Some(text)) => hash_bytes(text.as_bytes(), &mut hasher),
+                (Part::Exact, None) => match value {
+                    Value::Null => 0_u8.hash(&mut hasher),
+                    Value::False | Value::True => (1_u8, value.is_true()).hash(&mut hasher),
+                    value => (2_u8, bits(value.as_f64()?)).hash(&mut hasher),
+                },
             }
         }
         Some(hasher.finish())

@@ -2,45 +2,68 @@
 //! arena. A value is copied and never dropped.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::slice;
 
+use bumpalo::Bump;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
 /// A value: JSON that shares its parts.
+///
+/// Each variant has nothing, or one integer or reference, so a function returns a value in two registers. With a `bool`, an
+/// `f64` or the two words of a `&str` in one of them it would be returned in memory, which takes longer than most operations.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// Null, or an absent member.
     Null,
     /// A boolean.
-    Bool(bool),
+    False,
+    /// A boolean.
+    True,
     /// An integer.
     Int(i64),
     /// A number with a fraction, or beyond the range of `i64`.
-    Float(f64),
-    /// A text.
-    Text(&'a str),
+    Float(Float),
+    /// A text of the project or the input.
+    Text(&'a String),
+    /// A text that the evaluation made, or a part of another.
+    Made(&'a &'a str),
     /// An array or object of the project or the input.
     Json(&'a Json),
     /// An array that the evaluation made.
-    List {
-        /// Levels of made values below and including this one.
-        height: u32,
-        /// The items in order.
-        items: &'a [Value<'a>],
-    },
-    /// An object that the evaluation made.
-    Object {
-        /// Levels of made values below and including this one.
-        height: u32,
-        /// The members in order; their names are distinct.
-        members: &'a [Member<'a>],
-    },
+    List(&'a Parts<'a, Value<'a>>),
+    /// An object that the evaluation made. The names of its members are distinct.
+    Object(&'a Parts<'a, Member<'a>>),
 }
 
-/// Evaluations are charged by the size of values.
-const _: () = assert!(size_of::<Value<'_>>() == 24);
+/// A number with a fraction, as its bits.
+#[derive(Clone, Copy)]
+pub struct Float(u64);
+
+impl Float {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl fmt::Debug for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+/// Parts of a value that the evaluation made.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a, T> {
+    /// The parts in order.
+    pub items: &'a [T],
+    /// Levels of made values below and including this one.
+    height: u32,
+}
 
 /// A member of an object that the evaluation made.
 pub type Member<'a> = (&'a str, Value<'a>);
@@ -64,35 +87,54 @@ impl<'a> Value<'a> {
     pub fn of(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
-            Json::Bool(yes) => Self::Bool(*yes),
+            Json::Bool(yes) => Self::bool(*yes),
             Json::Number(number) => match number.as_i64() {
                 Some(int) => Self::Int(int),
-                None => Self::Float(number.as_f64().unwrap_or(f64::MAX)),
+                None => Self::float(number.as_f64().unwrap_or(f64::MAX)),
             },
             Json::String(text) => Self::Text(text),
             Json::Array(_) | Json::Object(_) => Self::Json(json),
         }
     }
 
+    /// A boolean.
+    #[must_use]
+    pub fn bool(yes: bool) -> Self {
+        if yes { Self::True } else { Self::False }
+    }
+
+    /// A number with a fraction, or beyond the range of `i64`.
+    #[must_use]
+    pub fn float(number: f64) -> Self {
+        Self::Float(Float(number.to_bits()))
+    }
+
+    /// A text that the evaluation made, or a part of another.
+    #[must_use]
+    pub(crate) fn text(text: &'a str, arena: &'a Bump) -> Self {
+        Self::Made(arena.alloc(text))
+    }
+
     /// A list that the evaluation made.
     #[must_use]
-    pub fn list(items: &'a [Value<'a>]) -> Self {
+    pub(crate) fn list(items: &'a [Value<'a>], arena: &'a Bump) -> Self {
         let height = 1 + items.iter().map(Value::height).max().unwrap_or(0);
-        Self::List { height, items }
+        Self::List(arena.alloc(Parts { items, height }))
     }
 
     /// An object that the evaluation made. The names must be distinct.
     #[must_use]
-    pub fn object(members: &'a [Member<'a>]) -> Self {
-        let height = 1 + members.iter().map(|(_, value)| value.height()).max().unwrap_or(0);
-        Self::Object { height, members }
+    pub(crate) fn object(items: &'a [Member<'a>], arena: &'a Bump) -> Self {
+        let height = 1 + items.iter().map(|(_, value)| value.height()).max().unwrap_or(0);
+        Self::Object(arena.alloc(Parts { items, height }))
     }
 
     /// Levels of made values. Values of input and project count as none: their depth is bounded where they are parsed.
     #[must_use]
     pub fn height(&self) -> u32 {
         match self {
-            Self::List { height, .. } | Self::Object { height, .. } => *height,
+            Self::List(list) => list.height,
+            Self::Object(object) => object.height,
             _ => 0,
         }
     }
@@ -102,6 +144,7 @@ impl<'a> Value<'a> {
     pub fn as_str(&self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
+            Self::Made(text) => Some(text),
             _ => None,
         }
     }
@@ -111,7 +154,17 @@ impl<'a> Value<'a> {
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Int(int) => Some(*int as f64),
-            Self::Float(float) => Some(*float),
+            Self::Float(float) => Some(float.get()),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if this is one.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::False => Some(false),
+            Self::True => Some(true),
             _ => None,
         }
     }
@@ -119,7 +172,7 @@ impl<'a> Value<'a> {
     /// Whether a condition with this value holds: the boolean `true` alone.
     #[must_use]
     pub fn is_true(&self) -> bool {
-        matches!(self, Self::Bool(true))
+        matches!(self, Self::True)
     }
 
     /// Whether this is null, or absent.
@@ -133,8 +186,8 @@ impl<'a> Value<'a> {
     pub fn member(&self, key: &str) -> Value<'a> {
         match self {
             Self::Json(Json::Object(map)) => find(map, key).map_or(Self::Null, Value::of),
-            Self::Object { members, .. } => {
-                let found = members.iter().find(|(name, _)| *name == key);
+            Self::Object(object) => {
+                let found = object.items.iter().find(|(name, _)| *name == key);
                 found.map_or(Self::Null, |(_, value)| *value)
             }
             _ => Self::Null,
@@ -144,7 +197,7 @@ impl<'a> Value<'a> {
     /// Whether this is a list.
     #[must_use]
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::List { .. } | Self::Json(Json::Array(_)))
+        matches!(self, Self::List(_) | Self::Json(Json::Array(_)))
     }
 
     /// The item of a list; null where there is none.
@@ -152,7 +205,7 @@ impl<'a> Value<'a> {
     pub fn item(&self, index: usize) -> Value<'a> {
         match self {
             Self::Json(Json::Array(items)) => items.get(index).map_or(Self::Null, Value::of),
-            Self::List { items, .. } => items.get(index).copied().unwrap_or(Self::Null),
+            Self::List(list) => list.items.get(index).copied().unwrap_or(Self::Null),
             _ => Self::Null,
         }
     }
@@ -162,10 +215,11 @@ impl<'a> Value<'a> {
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Self::Text(text) => Some(text.len()),
+            Self::Made(text) => Some(text.len()),
             Self::Json(Json::Array(items)) => Some(items.len()),
             Self::Json(Json::Object(map)) => Some(map.len()),
-            Self::List { items, .. } => Some(items.len()),
-            Self::Object { members, .. } => Some(members.len()),
+            Self::List(list) => Some(list.items.len()),
+            Self::Object(object) => Some(object.items.len()),
             _ => None,
         }
     }
@@ -175,7 +229,7 @@ impl<'a> Value<'a> {
     pub fn items(&self) -> Option<Items<'a>> {
         match self {
             Self::Json(Json::Array(items)) => Some(Items::Json(items.iter())),
-            Self::List { items, .. } => Some(Items::Made(items.iter())),
+            Self::List(list) => Some(Items::Made(list.items.iter())),
             _ => None,
         }
     }
@@ -185,7 +239,7 @@ impl<'a> Value<'a> {
     pub fn members(&self) -> Option<Members<'a>> {
         match self {
             Self::Json(Json::Object(map)) => Some(Members::Json(map.iter())),
-            Self::Object { members, .. } => Some(Members::Made(members.iter())),
+            Self::Object(object) => Some(Members::Made(object.items.iter())),
             _ => None,
         }
     }
@@ -195,11 +249,11 @@ impl<'a> Value<'a> {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Bool(_) => "a boolean",
+            Self::False | Self::True => "a boolean",
             Self::Int(_) | Self::Float(_) => "a number",
-            Self::Text(_) => "a text",
-            Self::Json(Json::Array(_)) | Self::List { .. } => "a list",
-            Self::Json(_) | Self::Object { .. } => "an object",
+            Self::Text(_) | Self::Made(_) => "a text",
+            Self::Json(Json::Array(_)) | Self::List(_) => "a list",
+            Self::Json(_) | Self::Object(_) => "an object",
         }
     }
 
@@ -208,7 +262,7 @@ impl<'a> Value<'a> {
     pub fn order(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Value::Int(b)) => Some(a.cmp(b)),
-            (Self::Text(a), Value::Text(b)) => Some((*a).cmp(*b)),
+            (Self::Text(_) | Self::Made(_), _) => Some(self.as_str()?.cmp(other.as_str()?)),
             _ => self.as_f64()?.partial_cmp(&other.as_f64()?),
         }
     }
@@ -227,12 +281,13 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn weight(&self, most: usize) -> usize {
         match self {
-            Self::Null | Self::Bool(_) => 5,
+            Self::Null | Self::False | Self::True => 5,
             Self::Int(_) | Self::Float(_) => 8,
             Self::Text(text) => text.len() + 2,
+            Self::Made(text) => text.len() + 2,
             Self::Json(json) => weight(json, most),
-            Self::List { items, .. } => total(most, *items, |item, left| item.weight(left) + 1),
-            Self::Object { members, .. } => total(most, *members, |(key, value), left| {
+            Self::List(list) => total(most, list.items, |item, left| item.weight(left) + 1),
+            Self::Object(object) => total(most, object.items, |(key, value), left| {
                 key.len() + 4 + value.weight(left)
             }),
         }
@@ -336,13 +391,12 @@ impl PartialEq<Value<'_>> for Value<'_> {
     /// Equality as of JSON: `1` and `1.0` are equal, the order of members does not count.
     fn eq(&self, other: &Value<'_>) -> bool {
         match (self, other) {
-            (Self::Null, Value::Null) => true,
-            (Self::Bool(a), Value::Bool(b)) => a == b,
-            (Self::Text(a), Value::Text(b)) => a == b,
+            (Self::Null, Value::Null) | (Self::False, Value::False) | (Self::True, Value::True) => true,
             (Self::Int(a), Value::Int(b)) => a == b,
             (Self::Int(_) | Self::Float(_), Value::Int(_) | Value::Float(_)) => {
                 self.as_f64() == other.as_f64()
             }
+            (Self::Text(_) | Self::Made(_), _) => self.as_str() == other.as_str(),
             _ if self.len() != other.len() || self.len().is_none() || self.kind() != other.kind() => false,
             _ => match (self.items(), other.items()) {
                 (Some(mut ours), Some(theirs)) => {
@@ -360,21 +414,23 @@ impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
-            Self::Bool(yes) => serializer.serialize_bool(*yes),
+            Self::False => serializer.serialize_bool(false),
+            Self::True => serializer.serialize_bool(true),
             Self::Int(int) => serializer.serialize_i64(*int),
-            Self::Float(float) => serializer.serialize_f64(*float),
+            Self::Float(float) => serializer.serialize_f64(float.get()),
             Self::Text(text) => serializer.serialize_str(text),
+            Self::Made(text) => serializer.serialize_str(text),
             Self::Json(json) => json.serialize(serializer),
-            Self::List { items, .. } => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in *items {
+            Self::List(made) => {
+                let mut list = serializer.serialize_seq(Some(made.items.len()))?;
+                for item in made.items {
                     list.serialize_element(item)?;
                 }
                 list.end()
             }
-            Self::Object { members, .. } => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                for (key, value) in *members {
+            Self::Object(made) => {
+                let mut map = serializer.serialize_map(Some(made.items.len()))?;
+                for (key, value) in made.items {
                     map.serialize_entry(key, value)?;
                 }
                 map.end()

@@ -1,13 +1,13 @@
 //! Rules, data and members of the decision.
 
 use crate::expression::Expr;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::FaultKind;
 use crate::operation::Operation;
 use crate::program::{Entry, Member};
 use crate::shape::Kind;
 use crate::value::Value;
 
-use super::{Outcome, Run};
+use super::{Outcome, Run, Stopped};
 
 impl<'a> Run<'a, '_> {
     #[inline(never)]
@@ -78,7 +78,7 @@ impl<'a> Run<'a, '_> {
     pub(super) fn triggers(&mut self, triggers: &'a [Expr]) -> Outcome<()> {
         for trigger in triggers {
             let value = self.value(trigger)?;
-            let Value::Text(text) = value else {
+            let Some(text) = value.as_str() else {
                 let what = format!("a trigger is {}; expected a text such as US_RE", value.kind());
                 return Err(self.fault(FaultKind::Value, what));
             };
@@ -121,6 +121,7 @@ impl<'a> Run<'a, '_> {
     pub(super) fn identifier(&mut self, id: Value<'a>, name: &str) -> Outcome<&'a str> {
         match id {
             Value::Text(text) if !text.is_empty() => Ok(text),
+            Value::Made(text) if !text.is_empty() => Ok(text),
             Value::Int(int) => self.text_of(Value::Int(int)),
             other => {
                 let what = format!("`{name}` is {}; expected an identifier", other.kind());
@@ -144,7 +145,7 @@ impl<'a> Run<'a, '_> {
     }
 
     #[cold]
-    fn out_of_output(&self, unit: &str, most: usize) -> Box<Fault> {
+    fn out_of_output(&mut self, unit: &str, most: usize) -> Stopped {
         self.fault(
             FaultKind::Output,
             format!("the decision has more than {most} {unit}"),

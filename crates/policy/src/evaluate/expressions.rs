@@ -75,7 +75,7 @@ impl<'a> Run<'a, '_> {
                 for (place, item) in made.iter_mut().zip(items) {
                     *place = self.value(item)?;
                 }
-                self.made(Value::list(made))
+                self.made(Value::list(made, self.arena))
             }
             Expr::Object(members) => {
                 self.object(members, |run, (name, member)| Ok((name, run.value(member)?)))
@@ -85,7 +85,7 @@ impl<'a> Run<'a, '_> {
                 let value = self.value(value)?;
                 self.spend(value.len().unwrap_or(0) as u64 / 16)?;
                 let list = &self.program.lists[*list];
-                let found = Value::Bool(list.has(&value));
+                let found = Value::bool(list.has(&value));
                 self.read(|| format!("in list {}", list.name), &found);
                 Ok(found)
             }
@@ -94,15 +94,15 @@ impl<'a> Run<'a, '_> {
             Expr::Wildcard(value, glob) => {
                 let value = self.value(value)?;
                 let Some(text) = value.as_str() else {
-                    return Ok(Value::Bool(false));
+                    return Ok(Value::bool(false));
                 };
                 let matches = glob.matches(text);
                 self.spend(value.len().unwrap_or(0) as u64 / 16)?;
-                Ok(Value::Bool(matches))
+                Ok(Value::bool(matches))
             }
-            Expr::TimeBetween(from, to, days) => Ok(Value::Bool(self.is_between(*from, *to, *days))),
+            Expr::TimeBetween(from, to, days) => Ok(Value::bool(self.is_between(*from, *to, *days))),
             Expr::Now(clock) => self.clock(*clock),
-            Expr::Event => Ok(Value::Text(self.input.event)),
+            Expr::Event => Ok(Value::Made(&self.input.event)),
             Expr::Script(script, values) => self.script(*script, values),
         }
     }
@@ -132,6 +132,7 @@ impl<'a> Run<'a, '_> {
         let base = self.value(base)?;
         Ok(match self.value(index)? {
             Value::Text(key) => base.member(key),
+            Value::Made(key) => base.member(key),
             Value::Int(index) => usize::try_from(index).map_or(Value::Null, |index| base.item(index)),
             _ => Value::Null,
         })
@@ -153,17 +154,17 @@ impl<'a> Run<'a, '_> {
                 length += 1;
             }
         }
-        self.made(Value::object(made.get(..length).unwrap_or_default()))
+        self.made(Value::object(made.get(..length).unwrap_or_default(), self.arena))
     }
 
     /// Takes memory for a list or object, and bounds its depth.
     pub(super) fn made(&mut self, value: Value<'a>) -> Outcome<Value<'a>> {
         let items = match &value {
-            Value::List { items, .. } => items.len(),
-            Value::Object { members, .. } => 2 * members.len(),
+            Value::List(list) => list.items.len(),
+            Value::Object(object) => 2 * object.items.len(),
             _ => 0,
         };
-        self.charge(48 + items * size_of::<Value<'_>>())?;
+        self.charge(48 + 24 * items)?;
         if value.height() as usize > self.limits.depth {
             let what = format!("a value nests deeper than {} levels (`depth`)", self.limits.depth);
             return Err(self.fault(FaultKind::Depth, what));
@@ -174,13 +175,13 @@ impl<'a> Run<'a, '_> {
     fn matches(&mut self, value: &'a Expr, pattern: usize) -> Outcome<Value<'a>> {
         let value = self.value(value)?;
         let Some(text) = value.as_str() else {
-            return Ok(Value::Bool(false));
+            return Ok(Value::bool(false));
         };
         self.spend(text.len() as u64 / 16)?;
         let pattern_text = &self.program.patterns[pattern];
         let cache = cache(self.caches, pattern, pattern_text);
         let haystack = Haystack::new(text).earliest(true);
-        let found = Value::Bool(pattern_text.regex.search_half_with(cache, &haystack).is_some());
+        let found = Value::bool(pattern_text.regex.search_half_with(cache, &haystack).is_some());
         self.read(|| format!("matches {}", pattern_text.name), &found);
         Ok(found)
     }
@@ -201,7 +202,7 @@ impl<'a> Run<'a, '_> {
             return Ok(Value::Null);
         };
         self.charge(part.len() + 16)?;
-        Ok(Value::Text(part))
+        Ok(Value::text(part, self.arena))
     }
 
     fn script(&mut self, script: usize, values: &'a [Expr]) -> Outcome<Value<'a>> {
@@ -282,15 +283,15 @@ impl<'a> Run<'a, '_> {
                 return Ok(Value::Int(i64::from(now.hour()) * 60 + i64::from(now.minute())));
             }
             Clock::Weekday => {
-                const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+                static DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
                 let day = usize::from(now.weekday().number_days_from_monday());
-                return Ok(Value::Text(DAYS[day % 7]));
+                return Ok(Value::Made(&DAYS[day % 7]));
             }
             Clock::Date => now.date().to_string(),
             Clock::DateTime => now.format(&Rfc3339).unwrap_or_default(),
         };
         self.charge(text.len() + 16)?;
-        Ok(Value::Text(self.arena.alloc_str(&text)))
+        Ok(Value::text(self.arena.alloc_str(&text), self.arena))
     }
 }
 

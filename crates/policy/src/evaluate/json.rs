@@ -45,7 +45,7 @@ impl<'a> Run<'a, '_> {
                 }
             }
         }
-        self.made(Value::object(members.into_bump_slice()))
+        self.made(Value::object(members.into_bump_slice(), self.arena))
     }
 
     /// The members of an object, with room for some more; none of what is not an object.
@@ -66,7 +66,7 @@ impl<'a> Run<'a, '_> {
         let wanted = |key: &str| names.clone().any(|name| name.as_str() == Some(key)) == named;
         let mut selected = ArenaVec::with_capacity_in(members.len(), self.arena);
         selected.extend(members.filter(|(key, _)| wanted(key)));
-        self.made(Value::object(selected.into_bump_slice()))
+        self.made(Value::object(selected.into_bump_slice(), self.arena))
     }
 
     /// The value at a pointer; null where there is none.
@@ -124,7 +124,7 @@ impl<'a> Run<'a, '_> {
             (None, Value::Null) => {}
             (None, after) => members.push((self.arena.alloc_str(token), after)),
         }
-        self.made(Value::object(members.into_bump_slice()))
+        self.made(Value::object(members.into_bump_slice(), self.arena))
     }
 
     fn put_item(
@@ -151,7 +151,7 @@ impl<'a> Run<'a, '_> {
             (false, Value::Null) => {}
             (false, after) => copy.push(after),
         }
-        self.made(Value::list(copy.into_bump_slice()))
+        self.made(Value::list(copy.into_bump_slice(), self.arena))
     }
 
     /// JSON in a text; null where it is not JSON.
@@ -169,31 +169,31 @@ impl<'a> Run<'a, '_> {
     fn own(&mut self, json: Json, level: usize) -> Outcome<Value<'a>> {
         self.deeper(level)?;
         Ok(match json {
-            Json::String(text) => Value::Text(self.arena.alloc_str(&text)),
+            Json::String(text) => Value::text(self.arena.alloc_str(&text), self.arena),
             Json::Array(items) => {
                 let made = self.arena.alloc_slice_fill_copy(items.len(), Value::Null);
                 for (place, item) in made.iter_mut().zip(items) {
                     *place = self.own(item, level + 1)?;
                 }
-                self.made(Value::list(made))?
+                self.made(Value::list(made, self.arena))?
             }
             Json::Object(map) => {
                 let made = self.arena.alloc_slice_fill_copy(map.len(), ("", Value::Null));
                 for (place, (key, value)) in made.iter_mut().zip(map) {
                     *place = (self.arena.alloc_str(&key), self.own(value, level + 1)?);
                 }
-                self.made(Value::object(made))?
+                self.made(Value::object(made, self.arena))?
             }
-            Json::Bool(yes) => Value::Bool(yes),
+            Json::Bool(yes) => Value::bool(yes),
             Json::Number(number) => match number.as_i64() {
                 Some(int) => Value::Int(int),
-                None => number.as_f64().map_or(Value::Null, Value::Float),
+                None => number.as_f64().map_or(Value::Null, Value::float),
             },
             Json::Null => Value::Null,
         })
     }
 
-    fn deeper(&self, level: usize) -> Outcome<()> {
+    fn deeper(&mut self, level: usize) -> Outcome<()> {
         if level > DEEPEST {
             let what = format!("JSON nests deeper than {DEEPEST} levels");
             return Err(self.fault(FaultKind::Depth, what));

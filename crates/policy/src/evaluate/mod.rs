@@ -22,7 +22,11 @@ use crate::trace::Trace;
 use crate::value::{Items, Value};
 
 /// The result of a part of an evaluation.
-type Outcome<T> = Result<T, Box<Fault>>;
+type Outcome<T> = Result<T, Stopped>;
+
+/// The evaluation ends with the fault of its [`Run`]. Without parts, so that the result of a value takes two registers.
+#[derive(Clone, Copy, Debug)]
+struct Stopped;
 
 /// Where to go on after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,7 @@ struct Run<'a, 's> {
     level: usize,
     /// Label of the current block.
     label: usize,
+    fault: Option<Fault>,
 }
 
 pub(crate) fn decide<'a>(
@@ -101,10 +106,13 @@ pub(crate) fn decide<'a>(
         native_steps: limits.script_steps,
         level: 0,
         label: 0,
+        fault: None,
     };
-    match run.blocks(&program.blocks) {
-        Ok(_) => Ok(run.decision),
-        Err(fault) => Err(*fault),
+    let ended = run.blocks(&program.blocks);
+    debug_assert_eq!(ended.is_err(), run.fault.is_some());
+    match run.fault {
+        None => Ok(run.decision),
+        Some(fault) => Err(fault),
     }
 }
 
@@ -358,6 +366,7 @@ impl<'a> Run<'a, '_> {
     fn text_of(&mut self, value: Value<'a>) -> Outcome<&'a str> {
         let text = match value {
             Value::Text(text) => return Ok(text),
+            Value::Made(text) => return Ok(text),
             Value::Int(int) => int.to_string(),
             other => {
                 self.charge(other.weight(self.memory))?;
@@ -392,7 +401,7 @@ impl<'a> Run<'a, '_> {
     }
 
     #[cold]
-    fn out_of_steps(&self) -> Box<Fault> {
+    fn out_of_steps(&mut self) -> Stopped {
         let what = format!(
             "the evaluation takes more than {} steps (`steps`)",
             self.limits.steps
@@ -401,7 +410,7 @@ impl<'a> Run<'a, '_> {
     }
 
     #[cold]
-    fn out_of_memory(&self) -> Box<Fault> {
+    fn out_of_memory(&mut self) -> Stopped {
         let what = format!(
             "the values need more than {} bytes (`memoryBytes`)",
             self.limits.memory_bytes
@@ -410,13 +419,14 @@ impl<'a> Run<'a, '_> {
     }
 
     #[cold]
-    fn fault(&self, kind: FaultKind, what: String) -> Box<Fault> {
+    fn fault(&mut self, kind: FaultKind, what: String) -> Stopped {
         let label = self.program.labels.get(self.label);
-        Box::new(Fault {
+        self.fault = Some(Fault {
             block: label.map_or_else(String::new, |label| label.name.clone()),
             kind,
             what,
-        })
+        });
+        Stopped
     }
 
     fn note(&mut self, outcome: impl FnOnce() -> String) {

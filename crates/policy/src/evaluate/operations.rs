@@ -65,16 +65,16 @@ impl<'a> Run<'a, '_> {
     fn until(&mut self, conditions: &'a [Expr], wanted: bool) -> Outcome<Value<'a>> {
         for condition in conditions {
             if self.value(condition)?.is_true() == wanted {
-                return Ok(Value::Bool(wanted));
+                return Ok(Value::bool(wanted));
             }
         }
-        Ok(Value::Bool(!wanted))
+        Ok(Value::bool(!wanted))
     }
 
     fn unary(&mut self, operation: Operation, value: Value<'a>) -> Outcome<Value<'a>> {
         Ok(match operation {
-            Operation::Not => Value::Bool(!value.is_true()),
-            Operation::Exists => Value::Bool(!value.is_null()),
+            Operation::Not => Value::bool(!value.is_true()),
+            Operation::Exists => Value::bool(!value.is_null()),
             Operation::Round => value
                 .as_f64()
                 .map_or(Value::Null, |number| number_of(number.round())),
@@ -83,7 +83,7 @@ impl<'a> Run<'a, '_> {
                 None if value.as_f64().is_some() => value,
                 None => Value::Null,
             },
-            Operation::Text => Value::Text(self.text_of(value)?),
+            Operation::Text => Value::text(self.text_of(value)?, self.arena),
             Operation::Lower | Operation::Upper => {
                 let Some(text) = value.as_str() else {
                     return Ok(Value::Null);
@@ -128,11 +128,11 @@ impl<'a> Run<'a, '_> {
                 let made = self.arena.alloc_slice_fill_copy(members.len(), Value::Null);
                 for (place, (key, value)) in made.iter_mut().zip(members) {
                     *place = match operation {
-                        Operation::Keys => Value::Text(key),
+                        Operation::Keys => Value::text(key, self.arena),
                         _ => value,
                     };
                 }
-                self.made(Value::list(made))?
+                self.made(Value::list(made, self.arena))?
             }
             Operation::Parse => self.parse(value)?,
             Operation::Stringify => {
@@ -152,30 +152,30 @@ impl<'a> Run<'a, '_> {
     }
 
     fn binary(&mut self, operation: Operation, a: Value<'a>, b: Value<'a>) -> Outcome<Value<'a>> {
-        let order = |wanted: fn(Ordering) -> bool| Value::Bool(a.order(&b).is_some_and(wanted));
+        let order = |wanted: fn(Ordering) -> bool| Value::bool(a.order(&b).is_some_and(wanted));
         Ok(match operation {
             Operation::Eq | Operation::Ne => {
                 let equal = self.equal(a, b)?;
-                Value::Bool(equal == (operation == Operation::Eq))
+                Value::bool(equal == (operation == Operation::Eq))
             }
             Operation::Lt => order(Ordering::is_lt),
             Operation::Le => order(Ordering::is_le),
             Operation::Gt => order(Ordering::is_gt),
             Operation::Ge => order(Ordering::is_ge),
-            Operation::In => Value::Bool(self.has_item(b, a)?),
+            Operation::In => Value::bool(self.has_item(b, a)?),
             Operation::Contains => match (a.as_str(), b.as_str()) {
                 (Some(text), Some(part)) => {
                     let found = text.contains(part);
                     self.spend(a.len().unwrap_or(0) as u64 / 16)?;
-                    Value::Bool(found)
+                    Value::bool(found)
                 }
-                _ => Value::Bool(self.has_item(a, b)?),
+                _ => Value::bool(self.has_item(a, b)?),
             },
             Operation::StartsWith | Operation::EndsWith => {
                 let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else {
-                    return Ok(Value::Bool(false));
+                    return Ok(Value::bool(false));
                 };
-                Value::Bool(match operation {
+                Value::bool(match operation {
                     Operation::StartsWith => text.starts_with(part),
                     _ => text.ends_with(part),
                 })
@@ -195,9 +195,9 @@ impl<'a> Run<'a, '_> {
                 let mut parts = ArenaVec::new_in(self.arena);
                 for part in text.split(separator) {
                     self.charge(48)?;
-                    parts.push(Value::Text(part));
+                    parts.push(Value::text(part, self.arena));
                 }
-                self.made(Value::list(parts.into_bump_slice()))?
+                self.made(Value::list(parts.into_bump_slice(), self.arena))?
             }
             Operation::Join => {
                 let (Some(items), Some(separator)) = (a.items(), b.as_str()) else {
@@ -265,7 +265,7 @@ impl<'a> Run<'a, '_> {
         let mut list = ArenaVec::with_capacity_in(items.len() + more.len(), self.arena);
         list.extend(items);
         list.extend_from_slice(more);
-        self.made(Value::list(list.into_bump_slice()))
+        self.made(Value::list(list.into_bump_slice(), self.arena))
     }
 
     fn numbers(
@@ -344,7 +344,7 @@ impl<'a> Run<'a, '_> {
 
     /// A text of the evaluation, which has been charged.
     fn text(&self, text: &str) -> Value<'a> {
-        Value::Text(self.arena.alloc_str(text))
+        Value::text(self.arena.alloc_str(text), self.arena)
     }
 
     /// Whether two values are equal. The comparison of lists or objects takes memory as large as they are.
@@ -386,14 +386,14 @@ impl<'a> Run<'a, '_> {
             (Some(text), _) => {
                 let part = part_of(text, from, to);
                 self.charge(part.len() + 16)?;
-                Ok(Value::Text(part))
+                Ok(Value::text(part, self.arena))
             }
             (None, Some(items)) => {
                 let made = self.arena.alloc_slice_fill_copy(to - from, Value::Null);
                 for (place, item) in made.iter_mut().zip(items.skip(from)) {
                     *place = item;
                 }
-                self.made(Value::list(made))
+                self.made(Value::list(made, self.arena))
             }
             _ => Ok(Value::Null),
         }
@@ -437,6 +437,6 @@ fn number_of<'a>(number: f64) -> Value<'a> {
     } else if number.fract() == 0.0 && number.abs() <= EXACT {
         Value::Int(number as i64)
     } else {
-        Value::Float(number)
+        Value::float(number)
     }
 }

@@ -29,24 +29,25 @@ impl From<Error> for Refused {
 pub(super) fn to_script<'js>(ctx: &Ctx<'js>, value: &Value<'_>) -> Result<rquickjs::Value<'js>> {
     Ok(match value {
         Value::Null => rquickjs::Value::new_null(ctx.clone()),
-        Value::Bool(yes) => rquickjs::Value::new_bool(ctx.clone(), *yes),
+        Value::False | Value::True => rquickjs::Value::new_bool(ctx.clone(), value.is_true()),
         Value::Int(int) => match i32::try_from(*int) {
             Ok(int) => rquickjs::Value::new_int(ctx.clone(), int),
             Err(_) => rquickjs::Value::new_float(ctx.clone(), *int as f64),
         },
-        Value::Float(float) => rquickjs::Value::new_float(ctx.clone(), *float),
-        Value::Text(text) => text.into_js(ctx)?,
+        Value::Float(float) => rquickjs::Value::new_float(ctx.clone(), float.get()),
+        Value::Text(text) => text.as_str().into_js(ctx)?,
+        Value::Made(text) => text.into_js(ctx)?,
         Value::Json(json) => json_to_script(ctx, json)?,
-        Value::List { items, .. } => {
+        Value::List(made) => {
             let list = Array::new(ctx.clone())?;
-            for (index, item) in items.iter().enumerate() {
+            for (index, item) in made.items.iter().enumerate() {
                 list.set(index, to_script(ctx, item)?)?;
             }
             list.into_value()
         }
-        Value::Object { members, .. } => {
+        Value::Object(made) => {
             let object = Object::new(ctx.clone())?;
-            for (key, item) in *members {
+            for (key, item) in made.items {
                 define(&object, key, to_script(ctx, item)?)?;
             }
             object.into_value()
@@ -93,7 +94,7 @@ pub(super) fn from_script<'a>(
         return Ok(Value::Int(int.into()));
     }
     if let Some(yes) = value.as_bool() {
-        return Ok(Value::Bool(yes));
+        return Ok(Value::bool(yes));
     }
     if value.is_null() || value.is_undefined() {
         return Ok(Value::Null);
@@ -104,7 +105,7 @@ pub(super) fn from_script<'a>(
     if let Some(text) = value.as_string() {
         let text = text.to_string()?;
         room.take(text.len())?;
-        return Ok(Value::Text(arena.alloc_str(&text)));
+        return Ok(Value::text(arena.alloc_str(&text), arena));
     }
     if value.is_function() || value.as_object().is_none() {
         return Err(Refused::Limit(format!(
@@ -125,7 +126,7 @@ pub(super) fn from_script<'a>(
         for (index, place) in items.iter_mut().enumerate() {
             *place = from_script(&list.get::<rquickjs::Value<'_>>(index)?, room, arena)?;
         }
-        Value::list(items)
+        Value::list(items, arena)
     } else {
         let mut members = ArenaVec::new_in(arena);
         if let Some(object) = value.as_object() {
@@ -135,7 +136,7 @@ pub(super) fn from_script<'a>(
                 members.push((&*arena.alloc_str(&key), from_script(&member, room, arena)?));
             }
         }
-        Value::object(members.into_bump_slice())
+        Value::object(members.into_bump_slice(), arena)
     };
     room.depth += 1;
     Ok(made)
@@ -147,7 +148,7 @@ pub(super) fn number<'a>(float: f64) -> Value<'a> {
     } else if float.fract() == 0.0 && float.abs() <= SAFE {
         Value::Int(float as i64)
     } else {
-        Value::Float(float)
+        Value::float(float)
     }
 }
 

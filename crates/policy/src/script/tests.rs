@@ -64,7 +64,7 @@ fn a_script_computes_from_its_parameters() {
     ] {
         assert_eq!(
             run(expression(text), &[]).unwrap(),
-            Value::Text(expected),
+            Value::Made(&expected),
             "{text}"
         );
     }
@@ -84,7 +84,7 @@ fn members_may_have_the_names_of_built_in_ones() {
     let json = serde_json::Value::Object(members.into_iter().collect());
     let json: &'static serde_json::Value = Box::leak(Box::new(json));
     let members = names.map(|name| (name, Value::Int(1)));
-    let made = Value::object(arena().alloc(members));
+    let made = Value::object(arena().alloc(members), arena());
     for (given, expected) in [(Value::of(json), json.clone()), (made, made.to_json())] {
         let text =
             "const r = {}; for (const [name, value] of Object.entries(a)) r['_' + name] = value; return r;";
@@ -133,7 +133,7 @@ fn a_script_has_no_clock_no_chance_and_no_code_from_texts() {
         "typeof Object.groupBy",
     ] {
         let found = run(expression(text), &[]).unwrap();
-        assert_eq!(found, Value::Text("undefined"), "{text}");
+        assert_eq!(found, Value::Made(&"undefined"), "{text}");
     }
 }
 

@@ -37,13 +37,15 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn of(value: Value<'a>) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::Bool(yes) => Self::Bool(yes),
+            Value::False => Self::Bool(false),
+            Value::True => Self::Bool(true),
             Value::Int(int) => Self::Number(int as f64),
-            Value::Float(float) => Self::Number(float),
+            Value::Float(float) => Self::Number(float.get()),
             Value::Text(text) => Self::Text(text),
+            Value::Made(text) => Self::Text(text),
             Value::Json(json) => Self::Json(json),
-            Value::List { items, .. } => Self::MadeList(items),
-            Value::Object { members, .. } => Self::MadeObject(members),
+            Value::List(list) => Self::MadeList(list.items),
+            Value::Object(object) => Self::MadeObject(object.items),
         }
     }
 
@@ -171,15 +173,15 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(in crate::script) fn result(self, room: &mut Room, arena: &'a Bump) -> Option<Value<'a>> {
         Some(match self {
             Self::Undefined | Self::Null => Value::Null,
-            Self::Bool(yes) => Value::Bool(yes),
+            Self::Bool(yes) => Value::bool(yes),
             Self::Number(number) => number_of(number),
             Self::Text(text) => {
                 room.take(text.len()).ok()?;
-                Value::Text(text)
+                Value::text(text, arena)
             }
             Self::Own(text) => {
                 room.take(text.len()).ok()?;
-                Value::Text(arena.alloc_str(text))
+                Value::text(arena.alloc_str(text), arena)
             }
             Self::Json(json) => {
                 copied(json, room)?;
@@ -195,7 +197,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
                     *place = item.result(room, arena)?;
                 }
                 room.depth += 1;
-                Value::list(made)
+                Value::list(made, arena)
             }
             Self::Object(members) => {
                 room.depth = room.depth.checked_sub(1)?;
@@ -205,7 +207,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
                     *place = (key, member.result(room, arena)?);
                 }
                 room.depth += 1;
-                Value::object(made)
+                Value::object(made, arena)
             }
         })
     }
@@ -221,7 +223,7 @@ fn copied(json: &Json, room: &mut Room) -> Option<()> {
             let value = Value::of(json);
             let read = number_of(value.as_f64()?);
             let same = matches!((&value, &read), (Value::Int(a), Value::Int(b)) if a == b)
-                || matches!((&value, &read), (Value::Float(a), Value::Float(b)) if a == b);
+                || matches!((&value, &read), (Value::Float(a), Value::Float(b)) if a.get() == b.get());
             same.then_some(())?;
         }
         Json::String(text) => room.take(text.len()).ok()?,
