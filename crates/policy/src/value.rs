@@ -43,6 +43,10 @@ pub enum Value<'a> {
 pub struct Float(u64);
 
 impl Float {
+    pub(crate) fn new(number: f64) -> Self {
+        Self(number.to_bits())
+    }
+
     /// The number.
     #[must_use]
     pub fn get(self) -> f64 {
@@ -106,7 +110,7 @@ impl<'a> Value<'a> {
     /// A number with a fraction, or beyond the range of `i64`.
     #[must_use]
     pub fn float(number: f64) -> Self {
-        Self::Float(Float(number.to_bits()))
+        Self::Float(Float::new(number))
     }
 
     /// A text that the evaluation made, or a part of another.

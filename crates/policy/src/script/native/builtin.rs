@@ -80,25 +80,25 @@ impl Builtin {
 
     pub(super) fn call<'r, 'a: 'r>(self, arguments: &[Js<'r, 'a>], arena: &'r Bump) -> Option<Js<'r, 'a>> {
         if matches!(self, Self::Min | Self::Max) {
-            return self.extreme(arguments).map(Js::Number);
+            return self.extreme(arguments).map(Js::number);
         }
         let [value] = arguments else { return None };
-        let number = match value {
-            Js::Number(number) => Some(*number),
-            _ => None,
-        };
+        let number = value.as_number();
         Some(match self {
-            Self::String => value.to_text(arena)?,
-            Self::Boolean => Js::Bool(value.is_truthy()),
-            Self::IsFinite => Js::Bool(number.is_some_and(f64::is_finite)),
+            Self::String => match value.as_str() {
+                Some(_) => *value,
+                None => Js::text(value.to_text(arena)?, arena),
+            },
+            Self::Boolean => Js::bool(value.is_truthy()),
+            Self::IsFinite => Js::bool(number.is_some_and(f64::is_finite)),
             Self::IsInteger => {
-                Js::Bool(number.is_some_and(|number| number.is_finite() && number.fract() == 0.0))
+                Js::bool(number.is_some_and(|number| number.is_finite() && number.fract() == 0.0))
             }
-            Self::IsNaN => Js::Bool(number.is_some_and(f64::is_nan)),
-            Self::IsArray => Js::Bool(value.length().is_some()),
+            Self::IsNaN => Js::bool(number.is_some_and(f64::is_nan)),
+            Self::IsArray => Js::bool(value.length().is_some()),
             _ => {
                 let number = value.to_number()?;
-                Js::Number(match self {
+                Js::number(match self {
                     Self::Floor => number.floor(),
                     Self::Ceil => number.ceil(),
                     Self::Trunc => number.trunc(),
@@ -154,25 +154,25 @@ impl Method {
     /// The result of a call on a text.
     pub(super) fn of_text<'r, 'a: 'r>(
         self,
-        of: Js<'r, 'a>,
         whole: &'r str,
         arguments: [Js<'r, 'a>; 2],
         arena: &'r Bump,
     ) -> Option<Js<'r, 'a>> {
         let part = arguments[0].as_str();
         Some(match self {
-            Self::Includes => Js::Bool(find(whole, part?).is_some()),
-            Self::StartsWith => Js::Bool(whole.starts_with(part?)),
-            Self::EndsWith => Js::Bool(whole.ends_with(part?)),
-            Self::IndexOf => Js::Number(match find(whole, part?) {
+            Self::Includes => Js::bool(find(whole, part?).is_some()),
+            Self::StartsWith => Js::bool(whole.starts_with(part?)),
+            Self::EndsWith => Js::bool(whole.ends_with(part?)),
+            Self::IndexOf => Js::number(match find(whole, part?) {
                 Some(at) => length(&whole[..at]) as f64,
                 None => -1.0,
             }),
-            Self::Slice | Self::Substring => self.cut(of, whole, arguments)?,
+            Self::Slice | Self::Substring => Js::text(self.cut(whole, arguments)?, arena),
             Self::Split => {
                 let separator = part.filter(|part| !part.is_empty())?;
-                let parts: SmallVec<[Js<'r, 'a>; 8]> = whole.split(separator).map(Js::Own).collect();
-                Js::List(arena.alloc_slice_copy(&parts))
+                let parts = whole.split(separator).map(|part| Js::text(part, arena));
+                let parts: SmallVec<[Js<'r, 'a>; 8]> = parts.collect();
+                Js::List(arena.alloc(&*arena.alloc_slice_copy(&parts)))
             }
             Self::LowerCase | Self::UpperCase => {
                 let text = whole.is_ascii().then(|| arena.alloc_str(whole))?;
@@ -180,7 +180,7 @@ impl Method {
                     Self::LowerCase => text.make_ascii_lowercase(),
                     _ => text.make_ascii_uppercase(),
                 }
-                Js::Own(text)
+                Js::text(text, arena)
             }
             Self::Trim => {
                 // Other blanks are beyond ASCII.
@@ -188,33 +188,35 @@ impl Method {
                 let blanks = ['\t', '\n', '\u{b}', '\u{c}', '\r', ' '];
                 let end = whole.trim_end_matches(blanks).len();
                 let from = whole.len() - whole.trim_start_matches(blanks).len();
-                of.part(from.min(end), end)?
+                Js::text(whole.get(from.min(end)..end)?, arena)
             }
             Self::Join => return None,
         })
     }
 
     /// `slice` and `substring`, whose places are units of UTF-16: in ASCII those are bytes.
-    fn cut<'r, 'a: 'r>(self, of: Js<'r, 'a>, whole: &str, [from, to]: [Js<'r, 'a>; 2]) -> Option<Js<'r, 'a>> {
+    fn cut<'r>(self, whole: &'r str, [from, to]: [Js<'_, '_>; 2]) -> Option<&'r str> {
         if !whole.is_ascii() {
             return None;
         }
         let length = whole.len();
         // A place loses its fraction first, so `-0.5` is the beginning.
-        let place = |argument: Js<'r, 'a>, absent: usize| match argument {
+        let place = |argument: Js<'_, '_>, absent: usize| match argument {
             Js::Undefined => Some(absent),
-            Js::Number(number) if number >= length as f64 => Some(length),
-            Js::Number(number) if number <= -1.0 && self == Self::Slice => {
-                Some((length as f64 + number.trunc()).max(0.0) as usize)
-            }
-            // Below zero and not a number are 0.
-            Js::Number(number) => Some(number as usize),
+            Js::Number(number) => Some(match number.get() {
+                number if number >= length as f64 => length,
+                number if number <= -1.0 && self == Self::Slice => {
+                    (length as f64 + number.trunc()).max(0.0) as usize
+                }
+                // Below zero and not a number are 0.
+                number => number as usize,
+            }),
             _ => None,
         };
         let (from, to) = (place(from, 0)?, place(to, length)?);
         match self {
-            Self::Substring if to < from => of.part(to, from),
-            _ => of.part(from, to.max(from)),
+            Self::Substring if to < from => whole.get(to..from),
+            _ => whole.get(from..to.max(from)),
         }
     }
 
@@ -231,14 +233,14 @@ impl Method {
             Self::Includes | Self::IndexOf => {
                 let wanted = Some(first).filter(|wanted| !wanted.is_object())?;
                 let both_nan = |item: Js<'r, 'a>| {
-                    let nan = |value: Js<'r, 'a>| matches!(value, Js::Number(number) if number.is_nan());
+                    let nan = |value: Js<'r, 'a>| value.as_number().is_some_and(f64::is_nan);
                     self == Self::Includes && nan(wanted) && nan(item)
                 };
                 let found =
                     items.position(|item| strictly_equal(item, wanted) == Some(true) || both_nan(item));
                 Some(match self {
-                    Self::Includes => Js::Bool(found.is_some()),
-                    _ => Js::Number(found.map_or(-1.0, |index| index as f64)),
+                    Self::Includes => Js::bool(found.is_some()),
+                    _ => Js::number(found.map_or(-1.0, |index| index as f64)),
                 })
             }
             Self::Join => {
@@ -249,10 +251,10 @@ impl Method {
                         text.push_str(separator);
                     }
                     if !item.is_nullish() {
-                        text.push_str(item.to_text(arena)?.as_str()?);
+                        text.push_str(item.to_text(arena)?);
                     }
                 }
-                Some(Js::Own(arena.alloc_str(&text)))
+                Some(Js::text(arena.alloc_str(&text), arena))
             }
             _ => None,
         }
@@ -281,9 +283,11 @@ pub(super) fn strictly_equal(a: Js<'_, '_>, b: Js<'_, '_>) -> Option<bool> {
         return Some(a == b);
     }
     Some(match (a, b) {
-        (Js::Undefined, Js::Undefined) | (Js::Null, Js::Null) => true,
-        (Js::Bool(a), Js::Bool(b)) => a == b,
-        (Js::Number(a), Js::Number(b)) => a == b,
+        (Js::Undefined, Js::Undefined)
+        | (Js::Null, Js::Null)
+        | (Js::False, Js::False)
+        | (Js::True, Js::True) => true,
+        (Js::Number(a), Js::Number(b)) => a.get() == b.get(),
         _ if a.is_object() && b.is_object() => return None,
         _ => false,
     })
@@ -322,7 +326,7 @@ pub(super) fn sum<'r, 'a: 'r>(a: Js<'r, 'a>, b: Js<'r, 'a>, arena: &'r Bump) -> 
     }
     if a.as_str().is_some() || b.as_str().is_some() {
         let (a, b) = (a.to_text(arena)?, b.to_text(arena)?);
-        return Some(Js::Own(arena.alloc_str(&[a.as_str()?, b.as_str()?].concat())));
+        return Some(Js::text(arena.alloc_str(&[a, b].concat()), arena));
     }
-    Some(Js::Number(a.to_number()? + b.to_number()?))
+    Some(Js::number(a.to_number()? + b.to_number()?))
 }

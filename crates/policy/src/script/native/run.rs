@@ -21,13 +21,9 @@ pub(in crate::script) struct Budget {
     pub(in crate::script) bytes: usize,
 }
 
-/// Why an expression has no value.
-enum Stop {
-    /// QuickJS has to run the script.
-    Unknown,
-    /// `?.` after null or undefined.
-    Short,
-}
+/// An expression has no value: QuickJS has to run the script, or the chain ends (`Run::short`). Without parts, so that the
+/// result of a value takes two registers.
+struct Stop;
 
 type Outcome<T> = Result<T, Stop>;
 
@@ -37,6 +33,8 @@ struct Run<'r, 'a> {
     slots: &'r mut [Js<'r, 'a>],
     budget: Budget,
     levels: u32,
+    /// Whether it stopped at `?.` after null or undefined.
+    short: bool,
 }
 
 impl Native {
@@ -54,6 +52,7 @@ impl Native {
             slots: arena.alloc_slice_fill_copy(self.slots, Js::Undefined),
             budget: *budget,
             levels: 0,
+            short: false,
         };
         for (slot, value) in run.slots.iter_mut().zip(values) {
             *slot = Js::of(*value);
@@ -65,7 +64,7 @@ impl Native {
 }
 
 fn known<T>(value: Option<T>) -> Outcome<T> {
-    value.ok_or(Stop::Unknown)
+    value.ok_or(Stop)
 }
 
 impl<'r, 'a: 'r> Run<'r, 'a> {
@@ -132,7 +131,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     fn computed(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         self.spend(1)?;
         if self.levels >= LEVELS {
-            return Err(Stop::Unknown);
+            return Err(Stop);
         }
         self.levels += 1;
         let value = self.inner(node);
@@ -155,10 +154,11 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
             }
             Node::Optional(of) => {
                 let of = self.value(of)?;
-                if of.is_nullish() { Err(Stop::Short) } else { Ok(of) }
+                self.short = of.is_nullish();
+                if self.short { Err(Stop) } else { Ok(of) }
             }
             Node::Chain(chain) => match self.value(chain) {
-                Err(Stop::Short) => Ok(Js::Undefined),
+                Err(Stop) if std::mem::take(&mut self.short) => Ok(Js::Undefined),
                 value => value,
             },
             Node::Unary(operator, operand) => {
@@ -201,13 +201,12 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
         self.spend(parts.len() as u64)?;
         let mut text = first.to_owned();
         for (part, follows) in parts {
-            let part = self.value(part)?.to_text(self.arena);
-            let part = known(part.and_then(Js::as_str))?;
+            let part = known(self.value(part)?.to_text(self.arena))?;
             self.take(part.len() + follows.len())?;
             text.push_str(part);
             text.push_str(follows);
         }
-        Ok(Js::Own(self.arena.alloc_str(&text)))
+        Ok(Js::text(self.arena.alloc_str(&text), self.arena))
     }
 
     #[inline(never)]
@@ -217,7 +216,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
         for (place, item) in made.iter_mut().zip(items) {
             *place = self.value(item)?;
         }
-        Ok(Js::List(made))
+        Ok(Js::List(self.arena.alloc(&*made)))
     }
 
     #[inline(never)]
@@ -229,7 +228,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
         for (place, (key, member)) in made.iter_mut().zip(members) {
             *place = (key.as_str(), self.value(member)?);
         }
-        Ok(Js::Object(made))
+        Ok(Js::Object(self.arena.alloc(&*made)))
     }
 
     /// A call of a function of the script.
@@ -267,13 +266,13 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
             [] => [Js::Undefined; 2],
             [one] => [self.value(one)?, Js::Undefined],
             [one, two] => [self.value(one)?, self.value(two)?],
-            _ => return Err(Stop::Unknown),
+            _ => return Err(Stop),
         };
         match of.as_str() {
             Some(text) => {
                 self.spend((text.len() / BYTES) as u64)?;
                 self.take(method.room(text.len()))?;
-                known(method.of_text(of, text, values, self.arena))
+                known(method.of_text(text, values, self.arena))
             }
             None => {
                 let length = known(of.length())?;
@@ -300,11 +299,11 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     fn member(&mut self, of: Js<'r, 'a>, name: &str) -> Outcome<Js<'r, 'a>> {
         if let (Some(text), "length") = (of.as_str(), name) {
             self.read(of)?;
-            return Ok(Js::Number(length(text) as f64));
+            return Ok(Js::number(length(text) as f64));
         }
         match of.length() {
-            Some(length) if name == "length" => Ok(Js::Number(length as f64)),
-            Some(_) => Err(Stop::Unknown),
+            Some(length) if name == "length" => Ok(Js::number(length as f64)),
+            Some(_) => Err(Stop),
             None => known(of.member(name)),
         }
     }
@@ -312,27 +311,28 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     /// `of[index]`: the item of a list at a number, the member of an object by a text.
     fn item(&mut self, of: Js<'r, 'a>, index: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
         match (of.length(), index) {
-            (Some(_), Js::Number(index)) if index >= 0.0 && index.fract() == 0.0 && index < 1e9 => {
-                Ok(of.item(index as usize))
-            }
+            (Some(_), Js::Number(index)) => match index.get() {
+                index if index >= 0.0 && index.fract() == 0.0 && index < 1e9 => Ok(of.item(index as usize)),
+                _ => Err(Stop),
+            },
             (None, index) => known(index.as_str().and_then(|key| of.member(key))),
-            _ => Err(Stop::Unknown),
+            _ => Err(Stop),
         }
     }
 
     fn unary(&mut self, operator: Unary, operand: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
         self.read(operand)?;
         Ok(match operator {
-            Unary::Not => Js::Bool(!operand.is_truthy()),
-            Unary::TypeOf => Js::Text(operand.type_of()),
-            Unary::Minus => Js::Number(-known(operand.to_number())?),
-            Unary::Plus => Js::Number(known(operand.to_number())?),
+            Unary::Not => Js::bool(!operand.is_truthy()),
+            Unary::TypeOf => operand.type_of(),
+            Unary::Minus => Js::number(-known(operand.to_number())?),
+            Unary::Plus => Js::number(known(operand.to_number())?),
         })
     }
 
     fn binary(&mut self, operator: Binary, a: Js<'r, 'a>, b: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
         if let (Js::Number(a), Js::Number(b)) = (a, b) {
-            return Ok(of_numbers(operator, a, b));
+            return Ok(of_numbers(operator, a.get(), b.get()));
         }
         match (a.as_str(), b.as_str()) {
             (Some(a), Some(b)) if operator == Binary::Add => self.take(a.len() + b.len())?,
@@ -343,11 +343,11 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
         }
         let numbers = |of: fn(f64, f64) -> f64| {
             let (a, b) = (known(a.to_number())?, known(b.to_number())?);
-            Ok(Js::Number(of(a, b)))
+            Ok(Js::number(of(a, b)))
         };
         let ordered = |holds: fn(std::cmp::Ordering) -> bool| {
             let order = known(order(a, b))?;
-            Ok(Js::Bool(order.is_some_and(holds)))
+            Ok(Js::bool(order.is_some_and(holds)))
         };
         let equal = |equality: Equality| {
             known(match equality {
@@ -365,8 +365,8 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
             Binary::Le => ordered(std::cmp::Ordering::is_le),
             Binary::Gt => ordered(std::cmp::Ordering::is_gt),
             Binary::Ge => ordered(std::cmp::Ordering::is_ge),
-            Binary::Equal(equality) => Ok(Js::Bool(equal(equality)?)),
-            Binary::Unequal(equality) => Ok(Js::Bool(!equal(equality)?)),
+            Binary::Equal(equality) => Ok(Js::bool(equal(equality)?)),
+            Binary::Unequal(equality) => Ok(Js::bool(!equal(equality)?)),
         }
     }
 }
@@ -374,7 +374,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
 #[inline(never)]
 fn constant<'r, 'a: 'r>(node: &'a Node) -> Js<'r, 'a> {
     match node {
-        Node::Number(number) => Js::Number(*number),
+        Node::Number(number) => Js::number(*number),
         Node::Constant(json) => Js::of_json(json),
         _ => Js::Undefined,
     }
@@ -384,16 +384,16 @@ fn constant<'r, 'a: 'r>(node: &'a Node) -> Js<'r, 'a> {
 #[inline]
 fn of_numbers<'r, 'a>(operator: Binary, a: f64, b: f64) -> Js<'r, 'a> {
     match operator {
-        Binary::Add => Js::Number(a + b),
-        Binary::Sub => Js::Number(a - b),
-        Binary::Mul => Js::Number(a * b),
-        Binary::Div => Js::Number(a / b),
-        Binary::Rem => Js::Number(a % b),
-        Binary::Lt => Js::Bool(a < b),
-        Binary::Le => Js::Bool(a <= b),
-        Binary::Gt => Js::Bool(a > b),
-        Binary::Ge => Js::Bool(a >= b),
-        Binary::Equal(_) => Js::Bool(a == b),
-        Binary::Unequal(_) => Js::Bool(a != b),
+        Binary::Add => Js::number(a + b),
+        Binary::Sub => Js::number(a - b),
+        Binary::Mul => Js::number(a * b),
+        Binary::Div => Js::number(a / b),
+        Binary::Rem => Js::number(a % b),
+        Binary::Lt => Js::bool(a < b),
+        Binary::Le => Js::bool(a <= b),
+        Binary::Gt => Js::bool(a > b),
+        Binary::Ge => Js::bool(a >= b),
+        Binary::Equal(_) => Js::bool(a == b),
+        Binary::Unequal(_) => Js::bool(a != b),
     }
 }

@@ -5,29 +5,33 @@ use serde_json::Value as Json;
 
 use super::super::convert::{Room, number as number_of};
 use super::number;
-use crate::value::{Member, Value, find};
+use crate::value::{Float, Member, Parts, Value, find};
 
-/// A value of JavaScript. It is copied and never dropped: what a call makes is in an arena, which ends with the call.
+/// A value of JavaScript. It is copied and never dropped: what a call makes is in an arena, which ends with the call. Each
+/// variant has one word at most, as those of [`Value`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::script) enum Js<'r, 'a> {
     Undefined,
     Null,
-    Bool(bool),
-    Number(f64),
-    /// A text of the input, the project or the evaluation.
-    Text(&'a str),
-    /// A text that the script made.
-    Own(&'r str),
+    False,
+    True,
+    Number(Float),
+    /// A text of the input or the project.
+    Text(&'a String),
+    /// A text that the evaluation made.
+    Made(&'a &'a str),
+    /// A text that the script made, or a part of another.
+    Own(&'r &'r str),
     /// A list or object of the input or the project.
     Json(&'a Json),
     /// A list that the evaluation made.
-    MadeList(&'a [Value<'a>]),
+    MadeList(&'a Parts<'a, Value<'a>>),
     /// An object that the evaluation made.
-    MadeObject(&'a [Member<'a>]),
+    MadeObject(&'a Parts<'a, Member<'a>>),
     /// A list that the script made.
-    List(&'r [Js<'r, 'a>]),
+    List(&'r &'r [Js<'r, 'a>]),
     /// An object that the script made.
-    Object(&'r [(&'a str, Js<'r, 'a>)]),
+    Object(&'r &'r [(&'a str, Js<'r, 'a>)]),
 }
 
 /// Members that an object has from its prototype (`prelude.js` leaves these), or that would be its prototype.
@@ -37,15 +41,15 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn of(value: Value<'a>) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::False => Self::Bool(false),
-            Value::True => Self::Bool(true),
-            Value::Int(int) => Self::Number(int as f64),
-            Value::Float(float) => Self::Number(float.get()),
+            Value::False => Self::False,
+            Value::True => Self::True,
+            Value::Int(int) => Self::number(int as f64),
+            Value::Float(float) => Self::Number(float),
             Value::Text(text) => Self::Text(text),
-            Value::Made(text) => Self::Text(text),
+            Value::Made(text) => Self::Made(text),
             Value::Json(json) => Self::Json(json),
-            Value::List(list) => Self::MadeList(list.items),
-            Value::Object(object) => Self::MadeObject(object.items),
+            Value::List(list) => Self::MadeList(list),
+            Value::Object(object) => Self::MadeObject(object),
         }
     }
 
@@ -53,19 +57,32 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
         Self::of(Value::of(json))
     }
 
-    pub(super) fn as_str(self) -> Option<&'r str> {
+    pub(super) fn number(number: f64) -> Self {
+        Self::Number(Float::new(number))
+    }
+
+    pub(super) fn bool(yes: bool) -> Self {
+        if yes { Self::True } else { Self::False }
+    }
+
+    /// A text in the arena, or a part of another.
+    pub(super) fn text(text: &'r str, arena: &'r Bump) -> Self {
+        Self::Own(arena.alloc(text))
+    }
+
+    /// The number, if this is one.
+    pub(super) fn as_number(self) -> Option<f64> {
         match self {
-            Self::Text(text) => Some(text),
-            Self::Own(text) => Some(text),
+            Self::Number(number) => Some(number.get()),
             _ => None,
         }
     }
 
-    /// A part of a text, which is where the text is.
-    pub(super) fn part(self, from: usize, to: usize) -> Option<Self> {
+    pub(super) fn as_str(self) -> Option<&'r str> {
         match self {
-            Self::Text(text) => text.get(from..to).map(Self::Text),
-            Self::Own(text) => text.get(from..to).map(Self::Own),
+            Self::Text(text) => Some(text),
+            Self::Made(text) => Some(text),
+            Self::Own(text) => Some(text),
             _ => None,
         }
     }
@@ -84,47 +101,41 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
 
     pub(super) fn is_truthy(self) -> bool {
         match self {
-            Self::Undefined | Self::Null => false,
-            Self::Bool(yes) => yes,
-            Self::Number(number) => number != 0.0 && !number.is_nan(),
-            Self::Text(text) => !text.is_empty(),
-            Self::Own(text) => !text.is_empty(),
-            _ => true,
+            Self::Undefined | Self::Null | Self::False => false,
+            Self::Number(number) => number.get() != 0.0 && !number.get().is_nan(),
+            _ => self.as_str() != Some(""),
         }
     }
 
-    pub(super) fn type_of(self) -> &'static str {
-        match self {
-            Self::Undefined => "undefined",
-            Self::Bool(_) => "boolean",
-            Self::Number(_) => "number",
-            Self::Text(_) | Self::Own(_) => "string",
-            _ => "object",
-        }
+    pub(super) fn type_of(self) -> Self {
+        Self::Made(match self {
+            Self::Undefined => &"undefined",
+            Self::False | Self::True => &"boolean",
+            Self::Number(_) => &"number",
+            Self::Text(_) | Self::Made(_) | Self::Own(_) => &"string",
+            _ => &"object",
+        })
     }
 
     pub(super) fn to_number(self) -> Option<f64> {
         match self {
             Self::Undefined => Some(f64::NAN),
-            Self::Null => Some(0.0),
-            Self::Bool(yes) => Some(f64::from(u8::from(yes))),
-            Self::Number(number) => Some(number),
-            Self::Text(text) => number::of_text(text),
-            Self::Own(text) => number::of_text(text),
-            _ => None,
+            Self::Null | Self::False => Some(0.0),
+            Self::True => Some(1.0),
+            Self::Number(number) => Some(number.get()),
+            _ => number::of_text(self.as_str()?),
         }
     }
 
     /// The text of a value that has one.
-    pub(super) fn to_text(self, arena: &'r Bump) -> Option<Self> {
+    pub(super) fn to_text(self, arena: &'r Bump) -> Option<&'r str> {
         Some(match self {
-            Self::Undefined => Self::Text("undefined"),
-            Self::Null => Self::Text("null"),
-            Self::Bool(true) => Self::Text("true"),
-            Self::Bool(false) => Self::Text("false"),
-            Self::Number(number) => Self::Own(arena.alloc_str(&number::to_text(number))),
-            Self::Text(_) | Self::Own(_) => self,
-            _ => return None,
+            Self::Undefined => "undefined",
+            Self::Null => "null",
+            Self::True => "true",
+            Self::False => "false",
+            Self::Number(number) => arena.alloc_str(&number::to_text(number.get())),
+            _ => self.as_str()?,
         })
     }
 
@@ -132,7 +143,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Json(Json::Array(items)) => Some(items.len()),
-            Self::MadeList(items) => Some(items.len()),
+            Self::MadeList(list) => Some(list.items.len()),
             Self::List(items) => Some(items.len()),
             _ => None,
         }
@@ -142,7 +153,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn item(self, index: usize) -> Self {
         let found = match self {
             Self::Json(Json::Array(items)) => items.get(index).map(Self::of_json),
-            Self::MadeList(items) => items.get(index).copied().map(Self::of),
+            Self::MadeList(list) => list.items.get(index).copied().map(Self::of),
             Self::List(items) => items.get(index).copied(),
             _ => None,
         };
@@ -153,8 +164,8 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn member(self, key: &str) -> Option<Self> {
         let found = match self {
             Self::Json(Json::Object(map)) => find(map, key).map(Self::of_json),
-            Self::MadeObject(members) => {
-                let found = members.iter().find(|(name, _)| *name == key);
+            Self::MadeObject(object) => {
+                let found = object.items.iter().find(|(name, _)| *name == key);
                 found.map(|(_, value)| Self::of(*value))
             }
             Self::Object(members) => {
@@ -173,11 +184,16 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(in crate::script) fn result(self, room: &mut Room, arena: &'a Bump) -> Option<Value<'a>> {
         Some(match self {
             Self::Undefined | Self::Null => Value::Null,
-            Self::Bool(yes) => Value::bool(yes),
-            Self::Number(number) => number_of(number),
+            Self::False => Value::False,
+            Self::True => Value::True,
+            Self::Number(number) => number_of(number.get()),
             Self::Text(text) => {
                 room.take(text.len()).ok()?;
-                Value::text(text, arena)
+                Value::Text(text)
+            }
+            Self::Made(text) => {
+                room.take(text.len()).ok()?;
+                Value::Made(text)
             }
             Self::Own(text) => {
                 room.take(text.len()).ok()?;
@@ -193,7 +209,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
                 room.depth = room.depth.checked_sub(1)?;
                 room.take(items.len().saturating_mul(32)).ok()?;
                 let made = arena.alloc_slice_fill_copy(items.len(), Value::Null);
-                for (place, item) in made.iter_mut().zip(items) {
+                for (place, item) in made.iter_mut().zip(*items) {
                     *place = item.result(room, arena)?;
                 }
                 room.depth += 1;
@@ -202,7 +218,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
             Self::Object(members) => {
                 room.depth = room.depth.checked_sub(1)?;
                 let made = arena.alloc_slice_fill_copy(members.len(), ("", Value::Null));
-                for (place, (key, member)) in made.iter_mut().zip(members) {
+                for (place, (key, member)) in made.iter_mut().zip(*members) {
                     room.take(key.len() + 64).ok()?;
                     *place = (key, member.result(room, arena)?);
                 }
