@@ -149,7 +149,6 @@ impl Table {
     }
 
     /// The position of the first row that matches.
-    #[inline(never)]
     pub(crate) fn lookup(&self, values: &[Value<'_>]) -> Option<usize> {
         let mut best = u32::MAX;
         for group in &self.groups {

@@ -10,7 +10,6 @@ use crate::value::Value;
 use super::{Outcome, Run, Stopped};
 
 impl<'a> Run<'a, '_> {
-    #[inline(never)]
     pub(super) fn entry(&mut self, entry: &'a Entry) -> Outcome<()> {
         let naming = entry.section.naming();
         let (id, value) = match (&entry.constant, &entry.whole) {

@@ -2,6 +2,7 @@
 
 use regex_automata::Input as Haystack;
 use regex_automata::meta::Cache;
+use serde_json::Value as Json;
 use smallvec::SmallVec;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
@@ -22,51 +23,43 @@ impl<'a> Run<'a, '_> {
     #[inline]
     pub(super) fn value(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
         match expr {
-            Expr::Constant(_) | Expr::Path(_) | Expr::Variable(_) => self.leaf(expr),
+            Expr::Constant(json) => self.constant(json),
+            Expr::Path(slot) => self.datum(*slot),
+            Expr::Variable(slot) => self.variable(*slot),
             _ => self.computed(expr),
         }
     }
 
-    /// The value of an expression without parts. Most are: they take a call that saves no registers.
     #[inline(never)]
-    fn leaf(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+    fn constant(&mut self, json: &'a Json) -> Outcome<Value<'a>> {
         self.spend(1)?;
-        match expr {
-            Expr::Constant(json) => Ok(Value::of(json)),
-            _ if self.trace.is_some() => self.datum(expr),
-            Expr::Variable(slot) => Ok(self.variables[*slot]),
-            Expr::Path(slot) => match self.resolved[*slot] {
-                Some(value) => Ok(value),
-                None => self.datum(expr),
-            },
-            _ => Ok(Value::Null),
-        }
+        Ok(Value::of(json))
     }
 
-    /// A variable or a datum of the input, noted where it is traced.
     #[inline(never)]
-    fn datum(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+    fn datum(&mut self, slot: usize) -> Outcome<Value<'a>> {
+        self.spend(1)?;
+        let value = self.resolve(slot);
         let program = self.program;
-        match expr {
-            Expr::Path(slot) => {
-                let value = self.resolve(*slot);
-                self.read(|| program.paths[*slot].text.clone(), &value);
-                Ok(value)
-            }
-            Expr::Variable(slot) => {
-                let value = self.variables[*slot];
-                self.read(|| format!("${}", program.variables[*slot]), &value);
-                Ok(value)
-            }
-            _ => Ok(Value::Null),
-        }
+        self.read(|| program.paths[slot].text.clone(), &value);
+        Ok(value)
     }
 
+    #[inline(never)]
+    fn variable(&mut self, slot: usize) -> Outcome<Value<'a>> {
+        self.spend(1)?;
+        let value = self.variables[slot];
+        let program = self.program;
+        self.read(|| format!("${}", program.variables[slot]), &value);
+        Ok(value)
+    }
+
+    /// The value of an expression that has parts.
     #[inline(never)]
     fn computed(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
         self.spend(1)?;
         match expr {
-            Expr::Constant(_) | Expr::Path(_) | Expr::Variable(_) => self.leaf(expr),
+            Expr::Constant(_) | Expr::Path(_) | Expr::Variable(_) => self.value(expr),
             Expr::Member(base, name) => Ok(self.value(base)?.member(name)),
             Expr::Item(base, index) => Ok(self.value(base)?.item(*index)),
             Expr::At(base, index) => self.at(base, index),

@@ -243,7 +243,6 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Blocks that decide no way.
-    #[inline(never)]
     fn simple(&mut self, step: &'a Step) -> Outcome<()> {
         match step {
             Step::Set(assignments) => {
@@ -304,7 +303,6 @@ impl<'a> Run<'a, '_> {
         self.inner(body)
     }
 
-    #[inline(never)]
     fn lookup(&mut self, step: &'a Step) -> Outcome<Flow> {
         let Step::Lookup {
             table,
