@@ -24,7 +24,7 @@ pub struct Scratch {
     /// What a script makes on its way to its result; emptied after each call.
     pub(crate) calls: Bump,
     /// What an evaluation makes, its decision included; emptied before the next one. `memoryBytes` bounds it: what is made
-    /// here is charged, to the byte or within a small factor.
+    /// here is charged, if not to the byte, with a tenth at least.
     pub(crate) arena: Bump,
 }
 
@@ -99,6 +99,7 @@ mod tests {
             "{$put: [$request.object, /m1, 2]}",
             "{$merge: [$request.object, {m1: 2}]}",
             "{$omit: [$request.object, [m1]]}",
+            "{$pick: [$request.object, [m1]]}",
             "{$values: $request.object}",
             "{$in: [1, $request.list]}",
             "{$max: $request.list}",

@@ -38,6 +38,8 @@ pub enum Value<'a> {
     Object(&'a Parts<'a, Member<'a>>),
 }
 
+const _: () = assert!(size_of::<Result<Value<'_>, ()>>() == 16);
+
 /// A number with a fraction, as its bits.
 #[derive(Clone, Copy)]
 pub struct Float(u64);

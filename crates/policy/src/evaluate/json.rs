@@ -64,7 +64,7 @@ impl<'a> Run<'a, '_> {
         };
         self.spend((members.len() * names.len()) as u64 / 16)?;
         let wanted = |key: &str| names.clone().any(|name| name.as_str() == Some(key)) == named;
-        let mut selected = ArenaVec::with_capacity_in(members.len(), self.arena);
+        let mut selected = ArenaVec::new_in(self.arena);
         selected.extend(members.filter(|(key, _)| wanted(key)));
         self.made(Value::object(selected.into_bump_slice(), self.arena))
     }

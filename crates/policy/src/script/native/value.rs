@@ -34,6 +34,8 @@ pub(in crate::script) enum Js<'r, 'a> {
     Object(&'r &'r [(&'a str, Js<'r, 'a>)]),
 }
 
+const _: () = assert!(size_of::<Result<Js<'_, '_>, ()>>() == 16);
+
 /// Members that an object has from its prototype (`prelude.js` leaves these), or that would be its prototype.
 pub(super) const INHERITED: &[&str] = &["hasOwnProperty", "toString", "valueOf", "__proto__"];
 
