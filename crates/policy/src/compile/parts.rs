@@ -238,6 +238,9 @@ impl Compiler<'_> {
             );
             return self.fault(path, "the tables have too many rows", most);
         }
+        // Cells have the places of the keys as written.
+        let keys = self.written(keys, &path_key(path, "keys"));
+        let keys: Vec<String> = keys.into_iter().map(|(key, _)| key.clone()).collect();
         let width = keys.len() + columns.len();
         if keys.is_empty() || width > COLUMNS {
             let expected = format!("at least one key and at most {COLUMNS} columns");
@@ -252,7 +255,7 @@ impl Compiler<'_> {
             let path = format!("{path}.rows[{position}]");
             let Some(cells) = row.as_array().filter(|cells| cells.len() == width) else {
                 let names: Vec<&str> = keys
-                    .keys()
+                    .iter()
                     .map(String::as_str)
                     .chain(columns.iter().copied())
                     .collect();
@@ -288,7 +291,7 @@ impl Compiler<'_> {
                 result: Json::Object(result.collect()),
             });
         }
-        let table = Table::new(name, keys.keys().cloned().collect(), compiled);
+        let table = Table::new(name, keys, compiled);
         for (row, covering) in table.unreachable() {
             let what = format!("no value reaches row {}", row + 1);
             let expected = format!(

@@ -49,8 +49,9 @@ impl Compiler<'_> {
             return;
         };
         let path = path_key(path, "keys");
-        let sources: Vec<Expr> = keys
-            .iter()
+        let sources: Vec<Expr> = self
+            .written(keys, &path)
+            .into_iter()
             .map(|(column, source)| self.expression(source, &path_key(&path, column), 0))
             .collect();
         self.program.tables[position].sources = sources;

@@ -82,6 +82,12 @@ blocks: [{call: outer}, {remember: {x: 3}}]
 }
 
 #[test]
+fn variables_are_set_in_the_order_in_which_they_are_written() {
+    let text = "blocks: [{set: {z: 1, b: {$add: [$z, 1]}, a: {$add: [$b, 1]}}}, {remember: {x: $a}}]";
+    assert_eq!(remembered(text), 3);
+}
+
+#[test]
 fn a_lookup_gives_the_first_row_or_the_otherwise_blocks() {
     let text = "
 tables:
