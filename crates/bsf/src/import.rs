@@ -30,7 +30,7 @@ fn parse(repository: &Repository, text: &str) -> Result<PcfBinding, String> {
     let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let given = value
         .as_object_mut()
-        .and_then(|members| members.remove("bindingId"));
+        .and_then(|members| members.shift_remove("bindingId"));
     let id = match given {
         None => BindingId::random(),
         Some(given) => {

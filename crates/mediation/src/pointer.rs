@@ -88,7 +88,7 @@ impl Pointer {
             _ => None,
         })?;
         match parent {
-            Value::Object(members) => members.remove(last),
+            Value::Object(members) => members.shift_remove(last),
             Value::Array(items) => {
                 let at = index(last)?;
                 (at < items.len()).then(|| items.remove(at))

@@ -28,7 +28,7 @@ pub async fn import(config: &store::Config, input: impl BufRead) -> Result<u64, 
 fn parse(text: &str) -> Result<Association, String> {
     let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let members = value.as_object_mut().ok_or("expected an object")?;
-    let id = match members.remove("associationId") {
+    let id = match members.shift_remove("associationId") {
         None => AssociationId::random(),
         Some(given) => {
             let id = given.as_str().and_then(AssociationId::parse);

@@ -166,7 +166,7 @@ pub(crate) fn policy_update(
 /// A decision as the consumer of its association sees it. URSP rules go to the UE as octets: a V-PCF gets them
 /// (`uePolicy`, TS 29.525 §4.2.2.1) and passes them on; an AMF, which names itself by its GUAMI, does not.
 pub(crate) fn shown(association: &Association, mut decision: Map<String, Value>) -> Map<String, Value> {
-    let Some(rules) = decision.remove(URSP_RULES) else {
+    let Some(rules) = decision.shift_remove(URSP_RULES) else {
         return decision;
     };
     if association.kind == Kind::Ue

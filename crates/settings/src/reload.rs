@@ -78,7 +78,7 @@ pub fn take(merged: &mut Value, wanted: &Value, key: &str) {
     let Value::Object(members) = to else { return };
     match from.and_then(|value| value.get(last)) {
         Some(value) => drop(members.insert(last.to_owned(), value.clone())),
-        None => drop(members.remove(last)),
+        None => drop(members.shift_remove(last)),
     }
 }
 

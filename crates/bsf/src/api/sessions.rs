@@ -126,8 +126,8 @@ fn answer(binding: &PcfBinding, features: Option<SupportedFeatures>) -> Response
     let common = own().common(&features);
     shown.change(|members| {
         if !common.has(MULTI_UE_ADDR) {
-            members.remove("addIpv6Prefixes");
-            members.remove("addMacAddrs");
+            members.shift_remove("addIpv6Prefixes");
+            members.shift_remove("addMacAddrs");
         }
         members.insert("suppFeat".to_owned(), Value::String(common.to_string()));
     });

@@ -104,7 +104,7 @@ pub fn binding(more: &Value) -> Value {
     });
     for (name, member) in more.as_object().unwrap() {
         match member {
-            Value::Null => drop(value.as_object_mut().unwrap().remove(name)),
+            Value::Null => drop(value.as_object_mut().unwrap().shift_remove(name)),
             member => value[name] = member.clone(),
         }
     }

@@ -174,7 +174,7 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
         "DELETE" => {
             let (rewritten, session) = modify(worker, id, |request| {
                 if let Value::Object(members) = request {
-                    members.remove("evSubsc");
+                    members.shift_remove("evSubsc");
                 }
             })
             .await?;

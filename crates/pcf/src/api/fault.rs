@@ -203,7 +203,7 @@ mod tests {
             let mut body = good.clone();
             match value {
                 Some(value) => body[name] = value,
-                None => drop(body.as_object_mut().unwrap().remove(name)),
+                None => drop(body.as_object_mut().unwrap().shift_remove(name)),
             }
             let problem = Problem::from(Fault::Shape(SM_CONTEXT.check(&body)));
             let details = problem.details();

@@ -115,11 +115,11 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
     if let Some(Value::Object(rules)) = difference.get_mut("pccRules") {
         for inactive in pcc::event::inactive_rules(&Value::Object(members)) {
             if rules.get(inactive).is_some_and(Value::is_null) {
-                rules.remove(inactive);
+                rules.shift_remove(inactive);
             }
         }
         if rules.is_empty() {
-            difference.remove("pccRules");
+            difference.shift_remove("pccRules");
         }
     }
     worker.notices().updated(&rewritten.after, difference);

@@ -100,7 +100,7 @@ pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping
     let part = media::derive(&session.id, &session.request, mapping)?;
     let is_empty = part.as_object().is_none_or(Map::is_empty);
     match is_empty {
-        true => drop(association.parts.remove(&session.part())),
+        true => drop(association.parts.shift_remove(&session.part())),
         false => drop(association.parts.insert(session.part(), part)),
     }
     let room = association
@@ -116,11 +116,11 @@ pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping
 /// Removes an AF session and its rules.
 pub fn remove(association: &mut Association, id: &str) -> Option<AfSession> {
     let removed = session(association, id)?;
-    association.parts.remove(&removed.part());
+    association.parts.shift_remove(&removed.part());
     if let Some(Value::Object(room)) = association.rooms.get_mut(ROOM) {
-        room.remove(id);
+        room.shift_remove(id);
         if room.is_empty() {
-            association.rooms.remove(ROOM);
+            association.rooms.shift_remove(ROOM);
         }
     }
     Some(removed)
@@ -155,7 +155,7 @@ fn drop_requests(part: &mut Map<String, Value>, rules: &[&str]) {
         !names.is_empty()
     });
     if requests.is_empty() {
-        part.remove("lastReqRuleData");
+        part.shift_remove("lastReqRuleData");
     }
 }
 

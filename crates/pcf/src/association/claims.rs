@@ -107,7 +107,7 @@ mod tests {
         ];
         assert_eq!(claims, expected);
         if let Value::Object(members) = &mut association.context {
-            members.remove("ipv4Address");
+            members.shift_remove("ipv4Address");
         }
         retain(&mut association);
         assert_eq!(of(&association).collect::<Vec<_>>(), [expected[0], expected[2]]);

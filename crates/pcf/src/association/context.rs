@@ -63,7 +63,7 @@ pub fn update(association: &mut Association, update: &Map<String, Value>) -> Res
             ("relIpv6AddressPrefix", "ipv6AddressPrefix"),
         ] {
             if text(released).is_some() {
-                context.remove(member);
+                context.shift_remove(member);
             }
         }
     }
@@ -86,7 +86,7 @@ pub fn merge(association: &mut Association, update: &Map<String, Value>, reports
     for (name, value) in update {
         match value {
             _ if reports.contains(&name.as_str()) => {}
-            Value::Null => drop(context.remove(name)),
+            Value::Null => drop(context.shift_remove(name)),
             value => drop(context.insert(name.clone(), value.clone())),
         }
     }

@@ -173,7 +173,7 @@ pub fn limits_of(association: &Association) -> Vec<&str> {
 /// Keeps the identifiers of its limits with an association.
 pub fn keep_limits(association: &mut Association, ids: Vec<String>) {
     match ids.is_empty() {
-        true => drop(association.rooms.remove(ROOM)),
+        true => drop(association.rooms.shift_remove(ROOM)),
         false => drop(association.rooms.insert(ROOM.to_owned(), ids.into())),
     }
 }

@@ -145,7 +145,7 @@ pub fn keep_part(association: &mut Association, part: Option<Value>) {
     let mut session = held.unwrap_or_default();
     session.shall = part.unwrap_or_default();
     if session.state == State::Idle && session.shall.is_null() {
-        association.rooms.remove(ROOM);
+        association.rooms.shift_remove(ROOM);
         return;
     }
     session.put(association);

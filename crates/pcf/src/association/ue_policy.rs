@@ -209,7 +209,7 @@ mod tests {
         one.policy
             .insert(URSP_RULES.to_owned(), json!([{"relatPrecedence": 2}]));
         assert!(Delivery::plan(&mut one, false, 7));
-        one.policy.remove(URSP_RULES);
+        one.policy.shift_remove(URSP_RULES);
         assert!(Delivery::plan(&mut one, false, 8));
         assert!(!Delivery::plan(&mut one, false, 9));
     }

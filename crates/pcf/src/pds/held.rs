@@ -50,7 +50,7 @@ impl Held {
             Ok(Value::Object(members)) if !members.is_empty() => {
                 association.rooms.insert(ROOM.to_owned(), Value::Object(members));
             }
-            _ => drop(association.rooms.remove(ROOM)),
+            _ => drop(association.rooms.shift_remove(ROOM)),
         }
     }
 }

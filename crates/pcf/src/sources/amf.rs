@@ -275,7 +275,7 @@ mod tests {
         let guami = json!({"amfId": "0000ff", "plmnId": {"mnc": "01", "mcc": "001"}, "x": 1});
         let by_guami = query(json!({"guami": guami})).unwrap();
         assert!(
-            by_guami.ends_with("&service-names=namf-comm&guami=%7B%22amfId%22%3A%220000ff%22%2C%22plmnId%22%3A%7B%22mcc%22%3A%22001%22%2C%22mnc%22%3A%2201%22%7D%7D"),
+            by_guami.ends_with("&service-names=namf-comm&guami=%7B%22plmnId%22%3A%7B%22mcc%22%3A%22001%22%2C%22mnc%22%3A%2201%22%7D%2C%22amfId%22%3A%220000ff%22%7D"),
             "{by_guami}"
         );
         let by_id = query(json!({"guami": guami, "servingNfId": "4947a69a-f61b-4bc1-b9da-47c9c5d14b64"}));

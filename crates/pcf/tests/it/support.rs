@@ -122,7 +122,7 @@ pub fn context(more: &Value) -> Value {
 pub fn with(mut value: Value, more: &Value) -> Value {
     for (name, member) in more.as_object().unwrap() {
         match member {
-            Value::Null => drop(value.as_object_mut().unwrap().remove(name)),
+            Value::Null => drop(value.as_object_mut().unwrap().shift_remove(name)),
             member => value[name] = member.clone(),
         }
     }

@@ -325,7 +325,7 @@ fn the_amf_is_found_by_its_guami_and_another_of_its_set_is_tried() {
             .collect();
         assert!((1..5).contains(&asked.len()), "what was discovered is cached");
         assert!(
-            asked[0].contains("target-nf-type=AMF") && asked[0].contains("guami=%7B%22amfId%22%3A"),
+            asked[0].contains("target-nf-type=AMF") && asked[0].contains("guami=%7B%22plmnId"),
             "{asked:?}"
         );
     });
