@@ -84,8 +84,8 @@ fn values_are_computed() {
         ("{$bitRate: {$mul: [0.8, {$bps: 1 Gbps}]}}", json!("800 Mbps")),
         ("{$timeAfter: 90}", json!("2026-01-05T12:01:30Z")),
         ("{$timeAfter: 1e300}", json!(null)),
-        ("{$keys: $request.sliceInfo}", json!(["sd", "sst"])),
-        ("{$values: $request.sliceInfo}", json!(["00000a", 1])),
+        ("{$keys: $request.sliceInfo}", json!(["sst", "sd"])),
+        ("{$values: $request.sliceInfo}", json!([1, "00000a"])),
         ("{$keys: $request.n}", json!(null)),
         (
             "{$merge: [$request.sliceInfo, {sd: null, a: {b: 1, c: null}}]}",

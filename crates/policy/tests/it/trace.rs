@@ -43,7 +43,7 @@ fn a_trace_names_blocks_data_and_decisions() {
             {"block": "gold", "kind": "if", "level": 0, "outcome": "true",
              "reads": [{"datum": "$subscriber.category", "value": "\"gold\""}]},
             {"block": "ambr", "kind": "sessionRule", "level": 1, "decided": "sessRules.s",
-             "outcome": "{\"authSessAmbr\":{\"downlink\":\"1 Gbps\",\"uplink\":\"1 Gbps\"},\"sessRuleId\":\"s\"}",
+             "outcome": "{\"sessRuleId\":\"s\",\"authSessAmbr\":{\"uplink\":\"1 Gbps\",\"downlink\":\"1 Gbps\"}}",
              "reads": [{"datum": "$row", "value": "{\"uplink\":\"1 Gbps\"}"}]},
         ])
     );
