@@ -60,10 +60,8 @@ enum Statement {
 enum Node {
     Undefined,
     Number(f64),
-    /// A text, a truth value, null, or a list of constants.
+    /// A text, a truth value, null, or a list or object of constants.
     Constant(Json),
-    /// An object of constants.
-    Record(Vec<(String, Json)>),
     Slot(usize),
     Member(Box<Node>, String),
     Index(Box<(Node, Node)>),

@@ -3,7 +3,7 @@
 //! QuickJS has compiled the text before, so what is read here is JavaScript; what remains is to read it as JavaScript does.
 //! Where a semicolon is missing, or a name is declared that an outer one hides or that was read before, it is not read.
 
-use serde_json::{Number, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 
 use super::builtin::{BUILTINS, METHODS};
 use super::lexer::{Lexer, Token};
@@ -553,9 +553,9 @@ fn folded_list(items: Vec<Node>) -> Node {
 }
 
 fn folded_object(members: Vec<(String, Node)>) -> Node {
-    let constants: Option<Vec<(String, Json)>> = members
+    let constants: Option<Map<String, Json>> = members
         .iter()
         .map(|(key, member)| Some((key.clone(), constant(member)?)))
         .collect();
-    constants.map_or(Node::Object(members), Node::Record)
+    constants.map_or(Node::Object(members), |map| Node::Constant(Json::Object(map)))
 }

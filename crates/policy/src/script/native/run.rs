@@ -122,7 +122,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     fn value(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
             Node::Slot(slot) => Ok(self.slots[*slot]),
-            Node::Undefined | Node::Number(_) | Node::Constant(_) | Node::Record(_) => Ok(constant(node)),
+            Node::Undefined | Node::Number(_) | Node::Constant(_) => Ok(constant(node)),
             _ => self.computed(node),
         }
     }
@@ -143,9 +143,7 @@ impl<'r, 'a: 'r> Run<'r, 'a> {
     #[inline(always)]
     fn inner(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
-            Node::Undefined | Node::Number(_) | Node::Constant(_) | Node::Record(_) | Node::Slot(_) => {
-                self.value(node)
-            }
+            Node::Undefined | Node::Number(_) | Node::Constant(_) | Node::Slot(_) => self.value(node),
             Node::Member(of, name) => {
                 let of = self.value(of)?;
                 self.member(of, name)
@@ -378,7 +376,6 @@ fn constant<'r, 'a: 'r>(node: &'a Node) -> Js<'r, 'a> {
     match node {
         Node::Number(number) => Js::number(*number),
         Node::Constant(json) => Js::of_json(json),
-        Node::Record(members) => Js::Record(members),
         _ => Js::Undefined,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::super::convert::{Room, number as number_of};
 use super::number;
-use crate::value::{Float, Member, Parts, Value};
+use crate::value::{Float, Member, Parts, Value, find};
 
 /// A value of JavaScript. It is copied and never dropped: what a call makes is in an arena, which ends with the call. Each
 /// variant has one word at most, as those of [`Value`].
@@ -24,8 +24,6 @@ pub(in crate::script) enum Js<'r, 'a> {
     Own(&'r &'r str),
     /// A list or object of the input or the project.
     Json(&'a Json),
-    /// An object of constants of the script, whose members are in the order of its text.
-    Record(&'a Vec<(String, Json)>),
     /// A list that the evaluation made.
     MadeList(&'a Parts<'a, Value<'a>>),
     /// An object that the evaluation made.
@@ -95,12 +93,7 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     pub(super) fn is_object(self) -> bool {
         matches!(
             self,
-            Self::Json(_)
-                | Self::Record(_)
-                | Self::MadeList(_)
-                | Self::MadeObject(_)
-                | Self::List(_)
-                | Self::Object(_)
+            Self::Json(_) | Self::MadeList(_) | Self::MadeObject(_) | Self::List(_) | Self::Object(_)
         )
     }
 
@@ -172,14 +165,10 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
     /// The member of an object; undefined where there is none. Nothing for what is not an object, or inherited.
     pub(super) fn member(self, key: &str) -> Option<Self> {
         let found = match self {
-            Self::Json(Json::Object(map)) => map.get(key).map(Self::of_json),
+            Self::Json(Json::Object(map)) => find(map, key).map(Self::of_json),
             Self::MadeObject(object) => {
                 let found = object.items.iter().find(|(name, _)| *name == key);
                 found.map(|(_, value)| Self::of(*value))
-            }
-            Self::Record(members) => {
-                let found = members.iter().find(|(name, _)| *name == key);
-                found.map(|(_, json)| Self::of_json(json))
             }
             Self::Object(members) => {
                 let found = members.iter().find(|(name, _)| *name == key);
@@ -216,10 +205,6 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
                 copied(json, room)?;
                 Value::Json(json)
             }
-            Self::Record(members) => {
-                let member = |(key, json): &'a (String, Json)| (key.as_str(), Self::of_json(json));
-                object(members.iter().map(member), room, arena)?
-            }
             // Its numbers would have to be read again.
             Self::MadeList(_) | Self::MadeObject(_) => return None,
             Self::List(items) => {
@@ -232,25 +217,18 @@ impl<'r, 'a: 'r> Js<'r, 'a> {
                 room.depth += 1;
                 Value::list(made, arena)
             }
-            Self::Object(members) => object(members.iter().copied(), room, arena)?,
+            Self::Object(members) => {
+                room.depth = room.depth.checked_sub(1)?;
+                let made = arena.alloc_slice_fill_copy(members.len(), ("", Value::Null));
+                for (place, (key, member)) in made.iter_mut().zip(*members) {
+                    room.take(key.len() + 64).ok()?;
+                    *place = (key, member.result(room, arena)?);
+                }
+                room.depth += 1;
+                Value::object(made, arena)
+            }
         })
     }
-}
-
-/// The result that is an object of these members.
-fn object<'r, 'a: 'r>(
-    members: impl ExactSizeIterator<Item = (&'a str, Js<'r, 'a>)>,
-    room: &mut Room,
-    arena: &'a Bump,
-) -> Option<Value<'a>> {
-    room.depth = room.depth.checked_sub(1)?;
-    let made = arena.alloc_slice_fill_copy(members.len(), ("", Value::Null));
-    for (place, (key, member)) in made.iter_mut().zip(members) {
-        room.take(key.len() + 64).ok()?;
-        *place = (key, member.result(room, arena)?);
-    }
-    room.depth += 1;
-    Some(Value::object(made, arena))
 }
 
 /// Whether JSON is the same after QuickJS has copied it, within the bounds.
