@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::node::{Kind, Node, Segment, join_key, segments};
+use crate::node::{Node, join_key};
 use crate::parse::{self, Limits, Unreadable};
 use crate::{Fault, Finding, Report};
 
@@ -47,28 +47,6 @@ impl Document {
         self.root.to_json()
     }
 
-    /// The keys of the mapping at a path in the order in which they are written, which the plain meaning does not have; none
-    /// where no mapping is there.
-    #[must_use]
-    pub fn keys(&self, path: &str) -> Vec<&str> {
-        let mut node = &self.root;
-        for segment in segments(path) {
-            let part = match (segment, &node.kind) {
-                (Segment::Key(key), _) => node.get(key),
-                (Segment::Index(index), Kind::List(items)) => items.get(index),
-                (Segment::Index(_), _) => None,
-            };
-            match part {
-                Some(part) => node = part,
-                None => return Vec::new(),
-            }
-        }
-        match &node.kind {
-            Kind::Map(entries) => entries.iter().map(|entry| entry.key.as_str()).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// A report of faults, each at the line of its path.
     #[must_use]
     pub fn report(&self, faults: Vec<Fault>) -> Report {
@@ -103,7 +81,6 @@ mod tests {
             expected: "`set`".to_owned(),
         }]);
         assert_eq!(report.findings()[0].place.line, 4);
-        assert_eq!(document.keys("blocks[0]"), ["if", "then"]);
         let twice = Document::parse("a: 1\na: 2\n", "p.yaml", Limits::default()).unwrap_err();
         assert_eq!(twice.findings()[0].place.line, 2);
     }

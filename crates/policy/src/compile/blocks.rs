@@ -230,15 +230,13 @@ impl Compiler<'_> {
         compiled
     }
 
-    /// `name: expression` lines in the order in which they are written: a later one may read a variable that an earlier one
-    /// sets.
+    /// `name: expression` lines.
     fn named_values(&mut self, json: &Json, path: &str) -> Vec<(String, Expr)> {
         let Some(map) = json.as_object() else {
             self.fault(path, "it is not a mapping", "`name: expression` lines");
             return Vec::new();
         };
-        self.written(map, path)
-            .into_iter()
+        map.iter()
             .map(|(name, value)| (name.clone(), self.expression(value, &path_key(path, name), 0)))
             .collect()
     }

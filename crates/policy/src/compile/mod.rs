@@ -8,7 +8,6 @@ mod parts;
 mod paths;
 mod routines;
 
-use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::{Map, Value as Json};
@@ -251,15 +250,6 @@ impl Compiler<'_> {
             Some(manifest) if reports.is_empty() => Ok((manifest, self.program)),
             _ => Err(ProjectError { reports }),
         }
-    }
-
-    /// Members of a mapping of this file, in the order in which they are written.
-    fn written<'j>(&self, map: &'j Map<String, Json>, path: &str) -> Vec<(&'j String, &'j Json)> {
-        let keys = self.units[self.file].document.keys(path);
-        let places: HashMap<&str, usize> = keys.into_iter().zip(0..).collect();
-        let mut members: Vec<(&String, &Json)> = map.iter().collect();
-        members.sort_by_key(|(key, _)| places.get(key.as_str()));
-        members
     }
 
     fn fault(&mut self, path: impl Into<String>, what: impl Into<String>, expected: impl Into<String>) {

@@ -238,9 +238,6 @@ impl Compiler<'_> {
             );
             return self.fault(path, "the tables have too many rows", most);
         }
-        // Cells have the places of the keys as written.
-        let keys = self.written(keys, &path_key(path, "keys"));
-        let keys: Vec<String> = keys.into_iter().map(|(key, _)| key.clone()).collect();
         let width = keys.len() + columns.len();
         if keys.is_empty() || width > COLUMNS {
             let expected = format!("at least one key and at most {COLUMNS} columns");
@@ -255,7 +252,7 @@ impl Compiler<'_> {
             let path = format!("{path}.rows[{position}]");
             let Some(cells) = row.as_array().filter(|cells| cells.len() == width) else {
                 let names: Vec<&str> = keys
-                    .iter()
+                    .keys()
                     .map(String::as_str)
                     .chain(columns.iter().copied())
                     .collect();
@@ -291,7 +288,7 @@ impl Compiler<'_> {
                 result: Json::Object(result.collect()),
             });
         }
-        let table = Table::new(name, keys, compiled);
+        let table = Table::new(name, keys.keys().cloned().collect(), compiled);
         for (row, covering) in table.unreachable() {
             let what = format!("no value reaches row {}", row + 1);
             let expected = format!(

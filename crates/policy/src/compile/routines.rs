@@ -49,9 +49,8 @@ impl Compiler<'_> {
             return;
         };
         let path = path_key(path, "keys");
-        let sources: Vec<Expr> = self
-            .written(keys, &path)
-            .into_iter()
+        let sources: Vec<Expr> = keys
+            .iter()
             .map(|(column, source)| self.expression(source, &path_key(&path, column), 0))
             .collect();
         self.program.tables[position].sources = sources;
