@@ -10,7 +10,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use diameter_proto::frame::{next_frame, wanted};
@@ -18,6 +18,7 @@ use diameter_proto::{CommandFlags, MessageBuilder, MessageMut};
 
 use super::backlog::Backlog;
 use super::{Application, Node, Verdict};
+use crate::config::Limits;
 use crate::connection::{Connection, Ending, count};
 use crate::directory::Handover;
 use crate::transport::Stream;
@@ -67,23 +68,33 @@ pub(crate) struct Io<A: Application> {
 /// What is left of a turn.
 struct Turn {
     messages: usize,
-    ends: Instant,
+    time: Duration,
+    /// None before bytes are delivered: a turn that reads nothing needs no clock.
+    ends: Option<Instant>,
 }
 
 impl Turn {
-    /// One that begins now.
-    fn new<A: Application>(node: &Node<A>) -> Self {
-        let limits = node.limits();
+    fn new(limits: &Limits) -> Self {
         Self {
             messages: limits.turn,
-            ends: node.refresh() + limits.turn_time,
+            time: limits.turn_time,
+            ends: None,
         }
+    }
+
+    /// It begins at the latest now.
+    fn begin(&mut self, now: Instant) {
+        self.ends.get_or_insert(now + self.time);
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.ends.is_some_and(|ends| now >= ends)
     }
 
     /// Takes a message of it; false: it is over.
     fn take<A: Application>(&mut self, node: &Node<A>, delivered: u64) -> bool {
         let is_over = self.messages == 0
-            || delivered > 0 && delivered.is_multiple_of(CLOCK) && node.refresh() >= self.ends;
+            || delivered > 0 && delivered.is_multiple_of(CLOCK) && self.is_over(node.refresh());
         if !is_over {
             self.messages -= 1;
         }
@@ -112,7 +123,7 @@ impl<A: Application> Io<A> {
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
         // Bytes that another worker had read before it transferred the connection.
-        let mut turn = Turn::new(&self.node);
+        let mut turn = Turn::new(self.node.limits());
         if let Err(end) = self.contained(|io| io.deliver(&mut turn)).unwrap_or_else(Err) {
             return self.finish(end);
         }
@@ -198,7 +209,7 @@ impl<A: Application> Io<A> {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut turn = Turn::new(&self.node);
+        let mut turn = Turn::new(self.node.limits());
         if self.more {
             self.deliver(&mut turn)?;
         }
@@ -227,7 +238,7 @@ impl<A: Application> Io<A> {
                     self.deliver(&mut turn)?;
                 }
             }
-            if self.node.now() >= turn.ends {
+            if turn.is_over(self.node.now()) {
                 break;
             }
         }
@@ -250,6 +261,7 @@ impl<A: Application> Io<A> {
     fn deliver(&mut self, turn: &mut Turn) -> Result<(), End> {
         self.more = false;
         let now = self.node.refresh();
+        turn.begin(now);
         let max = self.node.limits().message;
         let mut messages = 0;
         let before = self.buffer.len();
