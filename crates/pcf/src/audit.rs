@@ -2,7 +2,7 @@
 //!
 //! What nothing has written for `audit.walk.olderThan` is checked, at `audit.walk.rate`: its consumer gets a notification without
 //! a change (a PCEF a RAR), so that it can cross no other.
-//! * The consumer **answers that there is no such association** (404, DIAMETER_UNKNOWN_SESSION_ID): it is removed at once.
+//! * The consumer **does not know the association** (404, DIAMETER_UNKNOWN_SESSION_ID): it is removed at once.
 //! * It **answers** otherwise: the association is written again, and so checked when it has become old again.
 //! * It **does not answer**: that is noted with the association. It is removed after `audit.attempts` walks in a row in which
 //!   the NRF did not know the consumer either, or when `audit.lifetime` is over.

@@ -163,7 +163,8 @@ fn re_auth_head(settings: &Diameter, session: &PcefSession) -> MessageBuilder {
     message
 }
 
-/// Sends a PCEF a Re-Auth-Request without a change, which shows whether it has the session; none: there is no answer in time.
+/// Sends a PCEF a Re-Auth-Request without a change, which shows whether it has the session; none: no answer
+/// has come in time.
 pub(crate) async fn gx_question(worker: &Worker, session: PcefSession, timeout: Duration) -> Option<Message> {
     let message = re_auth_head(&worker.config().diameter, &session).finish().ok()?;
     let (sender, answer) = oneshot::channel();

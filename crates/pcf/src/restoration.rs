@@ -18,7 +18,7 @@ pub(crate) const FEATURE: usize = 9;
 /// not have the feature gets nothing, which the P-CSCF does not learn: its request is acknowledged for each session there is.
 ///
 /// # Errors
-/// There is no such session, or the store failed.
+/// The session is unknown, or the store failed.
 pub(crate) async fn restore(worker: &Worker, request: &Value) -> Result<(), Unbound> {
     let association = binding::find(worker, request).await?;
     if !is_supported(&association) {

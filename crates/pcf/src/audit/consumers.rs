@@ -23,7 +23,7 @@ pub(super) enum Answer {
     Known,
     /// It has it no more.
     Unknown,
-    /// There is no answer in time.
+    /// No answer has come in time.
     None,
 }
 
