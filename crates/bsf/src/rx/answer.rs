@@ -75,8 +75,13 @@ enum Outcome {
     Unknown,
 }
 
+/// NO_STATE_MAINTAINED (RFC 6733 §8.11).
+const NO_STATE: i32 = 1;
+
 fn outcome(message: &MessageMut) -> Outcome {
     match message.get(known::RESULT_CODE).ok().flatten() {
+        // A request that makes no session, as that for P-CSCF restoration (TS 29.214 §4.4.7).
+        Some(2000..3000) if message.get(known::AUTH_SESSION_STATE) == Ok(Some(NO_STATE)) => Outcome::None,
         Some(2000..3000) => Outcome::Good,
         Some(5000..6000) => Outcome::None,
         Some(_) => Outcome::Unknown,

@@ -37,7 +37,12 @@ impl Service for Peer {
         let host = request.message.get(known::DESTINATION_HOST).ok().flatten();
         let seen = (request.message.command(), host.map(str::to_owned));
         self.seen.borrow_mut().push(seen);
-        request.answer(ResultCode::SUCCESS).finish().unwrap()
+        let mut answer = request.answer(ResultCode::SUCCESS);
+        // As the request: whether its session has a state (RFC 6733 §8.11).
+        if let Ok(Some(state)) = request.message.get(known::AUTH_SESSION_STATE) {
+            answer.put(known::AUTH_SESSION_STATE, state);
+        }
+        answer.finish().unwrap()
     }
 }
 

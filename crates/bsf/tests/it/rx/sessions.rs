@@ -183,6 +183,24 @@ fn a_path_outlives_the_bsf() {
 }
 
 /// RFC 6733 §6.1.4 and §6.5: who names the agent does not name the PCF.
+/// P-CSCF restoration (TS 29.214 §4.4.7): an AAR without a session, for which no STR comes.
+#[test]
+fn a_request_without_a_session_leaves_no_path() {
+    const NO_STATE_MAINTAINED: i32 = 1;
+    local(async {
+        let (bsf, pcf, af) = connected().await;
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let mut restoration = aar("af;1;1", [10, 0, 0, 1]);
+        restoration.put(known::AUTH_SESSION_STATE, NO_STATE_MAINTAINED);
+        assert_eq!(result(&ask(&af, BSF, restoration).await), 2001);
+        assert_eq!(pcf.service().seen.borrow().len(), 1);
+        let held = bsf.running.as_ref().unwrap().repository().paths_held.get();
+        assert_eq!(held, 0, "paths in the store");
+        let end = begun(command::SESSION_TERMINATION, "af;1;1", AF);
+        assert_eq!(result(&ask(&af, BSF, end).await), 5002);
+    });
+}
+
 #[test]
 fn a_request_that_names_the_bsf_reaches_the_pcf_by_its_own_name() {
     local(async {
