@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::client::Client;
+use super::client::{Client, Failure};
 use super::core::Core;
 use super::image::{HeldKey, Image, Kind, keys_of};
 use super::plan::{Fault, Participant, Plan};
@@ -25,9 +25,28 @@ const LOCK: i32 = 2;
 /// Seconds after which the lock of a process that has crashed is free.
 const LOCK_TTL: i32 = 60;
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
 
-fn at(what: &str) -> impl Fn(super::client::Failure) -> Error + '_ {
+fn at(what: &str) -> impl Fn(Failure) -> Error + '_ {
     move |failure| Error::Open(format!("{what}: {}", failure.reason()))
+}
+
+/// Repeats a statement on `signalbox_schema` until it succeeds, for at most `retryFor`: a node of a busy cluster may not know
+/// the table yet when another one has created it.
+async fn repeat<T>(
+    config: &CassandraConfig,
+    schema: &str,
+    mut statement: impl AsyncFnMut() -> Result<T, Failure>,
+) -> Result<T, Error> {
+    let begun = Instant::now();
+    loop {
+        match statement().await {
+            Ok(done) => return Ok(done),
+            Err(failure) if begun.elapsed() > config.retry_for.duration() => return Err(at(schema)(failure)),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
 }
 
 /// Creates what is absent; the tables, and the number of shards of ordered indexes.
@@ -65,18 +84,13 @@ pub(super) async fn migrate(
         ))
         .await?;
     let begun = Instant::now();
-    loop {
-        match client.applied(&insert, (LOCK, LAYOUT, 0i32, LOCK_TTL)).await {
-            Ok(true) => break,
-            Ok(false) if begun.elapsed() > PATIENCE => {
-                let fault = "another process defines tables and does not come to an end";
-                return Err(Error::Open(format!("{schema}: {fault}")));
-            }
-            Err(failure) if begun.elapsed() > config.retry_for.duration() => {
-                return Err(at(&schema)(failure));
-            }
-            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+    let lock = async || client.applied(&insert, (LOCK, LAYOUT, 0i32, LOCK_TTL)).await;
+    while !repeat(config, &schema, lock).await? {
+        if begun.elapsed() > PATIENCE {
+            let fault = "another process defines tables and does not come to an end";
+            return Err(Error::Open(format!("{schema}: {fault}")));
         }
+        tokio::time::sleep(PAUSE).await;
     }
     let opened = define(client, config, defs, &schema, &insert).await;
     let unlock = client
@@ -95,11 +109,12 @@ async fn define(
     insert: &scylla::statement::prepared::PreparedStatement,
 ) -> Result<(Tables, u16), Error> {
     let values = (SCHEMA, LAYOUT, i32::from(config.shards), 0i32);
-    client.applied(insert, values).await.map_err(at(schema))?;
+    repeat(config, schema, async || client.applied(insert, values).await).await?;
     let select = client
         .prepare_serial(format!("SELECT version, shards FROM {schema} WHERE id = ?"))
         .await?;
-    let found: Vec<(i32, i32)> = client.rows(&select, (SCHEMA,)).await.map_err(at(schema))?;
+    let read = async || client.rows(&select, (SCHEMA,)).await;
+    let found: Vec<(i32, i32)> = repeat(config, schema, read).await?;
     let (version, shards) = found
         .first()
         .copied()
