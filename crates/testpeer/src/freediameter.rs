@@ -37,19 +37,6 @@ pub struct Setup<'a> {
     pub peers: &'a [(&'a str, SocketAddr)],
 }
 
-/// A port that no program uses at this moment.
-///
-/// # Panics
-/// When the machine has none left.
-#[must_use]
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .expect("there is a free port")
-        .local_addr()
-        .expect("it has an address")
-        .port()
-}
-
 impl FreeDiameter {
     /// Starts one that lets every `*.example` in without TLS. None when it is not installed.
     ///
@@ -88,7 +75,11 @@ impl FreeDiameter {
             crate::skip::missing("freeDiameterd");
             return None;
         }
-        let port = if setup.port == 0 { free_port() } else { setup.port };
+        let port = if setup.port == 0 {
+            free_ports::port()
+        } else {
+            setup.port
+        };
         let folder = tempfile::tempdir().expect("a folder can be made");
         write_files(folder.path(), &setup, port, sctp).expect("its files can be written");
         if let Some((name, argument)) = extension {
@@ -310,7 +301,7 @@ fn write_files(folder: &Path, setup: &Setup<'_>, port: u16, sctp: Option<IpAddr>
          LoadExtension = \"dict_dcca.fdx\";\nLoadExtension = \"dict_dcca_3gpp.fdx\";\n",
         setup.identity,
         setup.realm,
-        free_port(),
+        free_ports::port(),
         WATCHDOG.as_secs(),
         file("cert.pem").display(),
         file("key.pem").display(),

@@ -9,7 +9,7 @@ use diameter::proto::known::{self, application, disconnect_cause};
 use diameter::proto::peer::{ApplicationId, DownReason, Health, State};
 use diameter::proto::{MessageBuilder, MessageMut};
 use diameter::{Node, NodeConfig, PeerConfig, Security};
-use testpeer::freediameter::{FreeDiameter, Setup, WATCHDOG, free_port};
+use testpeer::freediameter::{FreeDiameter, Setup, WATCHDOG};
 
 use crate::support::{Hss, REALM, Relay, config, listen, run, ulr, until};
 
@@ -151,7 +151,7 @@ fn capabilities_watchdog_and_disconnect_as_server() {
 fn both_connect_to_one_another() {
     run(async {
         let (server, address) = server();
-        let port = free_port();
+        let port = free_ports::port();
         let fd_address = SocketAddr::from(([127, 0, 0, 1], port));
         server
             .node()

@@ -150,12 +150,6 @@ pub fn profile(id: &str, nf_type: &str, service: &str, more: &Value) -> Value {
     profile
 }
 
-/// An address on which no server listens.
-pub fn unused_address() -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
-
 /// Waits until a condition holds; the NRF uses its real clocks here.
 pub async fn until(so: impl AsyncFn() -> bool) {
     for _ in 0..400 {

@@ -1,12 +1,11 @@
 //! RARs to PCEFs: sent again when they are not answered, through whatever connection there is, and to end sessions.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use diameter::PeerConfig;
 use diameter::proto::known::application;
 use serde_json::{Value, json};
-use testpeer::freediameter::{FreeDiameter, Setup, free_port};
+use testpeer::freediameter::{FreeDiameter, Setup};
 use testpeer::page;
 
 use crate::databases::Servers;
@@ -120,7 +119,7 @@ fn a_rar_that_was_in_flight_when_its_process_was_killed_is_sent_again_by_the_nex
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = config(folder.path());
-        let address: SocketAddr = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+        let address = free_ports::address();
         settings.diameter.listen = settings::Listen(vec![address]);
         // Attempts of the first process last longer than it lives.
         settings.diameter.attempts = 2;
@@ -178,7 +177,7 @@ fn a_rar_of_another_pcf_of_the_database_goes_through_a_relay() {
         let setup = Setup {
             identity: "relay.example",
             realm: "relay.example",
-            port: free_port(),
+            port: free_ports::port(),
             peers: &[],
         };
         let Some(relay) = FreeDiameter::start(setup).await else {

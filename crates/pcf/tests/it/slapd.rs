@@ -77,7 +77,7 @@ impl Slapd {
             "{}",
             String::from_utf8_lossy(&added.stderr)
         );
-        let port = free_port();
+        let port = free_ports::port();
         let url = match certificates {
             Some(_) => format!("ldaps://localhost:{port}"),
             None => format!("ldap://127.0.0.1:{port}"),
@@ -117,11 +117,6 @@ impl Drop for Slapd {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Starts slapd in the foreground, and waits until it listens.

@@ -16,7 +16,7 @@ use http::StatusCode;
 use pcf::config::{ChfFallback, SySessions};
 use pcf::{Config, Event};
 use serde_json::json;
-use testpeer::freediameter::{FreeDiameter, Setup, free_port};
+use testpeer::freediameter::{FreeDiameter, Setup};
 
 use crate::diameter::{CCR_I, CCR_T, ask, peer, received};
 use crate::support::{Pcf, SM_POLICIES, context, local, path_of, start};
@@ -421,7 +421,7 @@ fn free_diameter_relays_sy_between_the_pcf_and_an_ocs() {
         let setup = Setup {
             identity: "relay.example",
             realm: "relay.example",
-            port: free_port(),
+            port: free_ports::port(),
             peers: &[],
         };
         let Some(relay) = FreeDiameter::start(setup).await else {

@@ -13,11 +13,7 @@ use crate::support::{Producer, Scp, knowing, local, until};
 
 /// SCPs on ports that are known before they start, which name each other.
 fn federated(producer: &Producer, count: usize, when_silent: WhenSilent) -> Vec<Scp> {
-    let free = || {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap()
-    };
-    let addresses: Vec<_> = (0..count).map(|_| free()).collect();
+    let addresses: Vec<_> = (0..count).map(|_| free_ports::address()).collect();
     let start = |own: usize| {
         let addresses = addresses.clone();
         knowing(&[producer], move |config| {

@@ -50,7 +50,7 @@ impl Broker {
         let mut broker = Self {
             child: None,
             directory,
-            port: three_ports(),
+            port: free_ports::row(3, 1),
             first: None,
         };
         broker.run();
@@ -62,7 +62,7 @@ impl Broker {
         let mut broker = Self {
             child: None,
             directory: tempfile::tempdir().unwrap(),
-            port: three_ports(),
+            port: free_ports::row(3, 1),
             first: Some(self.port),
         };
         broker.run();
@@ -152,24 +152,6 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// The first of three free ports in a row: for clients, for clients with TLS, for the controller.
-fn three_ports() -> u16 {
-    loop {
-        let free = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let rest = [free.checked_add(1), free.checked_add(2)];
-        if rest
-            .iter()
-            .all(|port| port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
-        {
-            return free;
-        }
     }
 }
 

@@ -38,7 +38,7 @@ impl Cluster {
         let cluster = Cluster {
             script: deploy.join("cassandra/cassandra.sh"),
             directory: tempfile::tempdir().ok()?,
-            port: free_port(nodes),
+            port: free_ports::row(3, nodes as u8),
             nodes,
             datacentres,
             password,
@@ -112,16 +112,5 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.run("remove", None);
-    }
-}
-
-/// A port that is free, with the two behind it, at the address of each node.
-fn free_port(nodes: u16) -> u16 {
-    let free = |node: u16, port: u16| std::net::TcpListener::bind((format!("127.0.0.{node}"), port)).is_ok();
-    loop {
-        let first = rand::random_range(20_000..30_000);
-        if (1..=nodes).all(|node| (0..3).all(|port| free(node, first + port))) {
-            return first;
-        }
     }
 }

@@ -45,7 +45,7 @@ impl Servers {
         let servers = Servers {
             script: deploy.join(script),
             directory,
-            port: free_ports(count.1),
+            port: free_ports::row(10 * count.1, 1),
             count,
             tls,
         };
@@ -158,15 +158,4 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&path)
         .chain(sbin)
         .any(|directory| directory.join(program).exists())
-}
-
-/// The first of a range of ports that are free: ten for each server, of which scripts use four.
-fn free_ports(servers: u16) -> u16 {
-    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    loop {
-        let first = rand::random_range(20_000..30_000);
-        if (0..servers).all(|server| (0..4).all(|port| free(first + 10 * server + port))) {
-            return first;
-        }
-    }
 }
