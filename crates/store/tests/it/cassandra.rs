@@ -146,63 +146,85 @@ async fn unique_keys_hold_among_processes(one: &Store, config: &Config) {
 /// What a process leaves that dies between two steps of a transaction: before it is committed nothing of it is seen, and
 /// after it everything.
 async fn crashed_transactions_are_settled(sessions: &Table<Session>, config: &Config) {
-    let store = sessions.store();
     let cql = cql(config).await;
-    for (number, committed) in [(5_000u64, false), (5_010, true)] {
-        let mut batch = Batch::default();
-        for number in [number, number + 1] {
-            batch.insert(sessions, &Session::new(number, "before"));
+    // Long over: the next process that meets it gives it up.
+    leave_intents(sessions, &cql, 5_000, 1_000_000).await;
+    finds_no_trace(sessions, 5_000, "before").await;
+
+    // One that runs: nothing gives it up before its owner has had its time, unless the machine pauses for longer.
+    let decide = "INSERT INTO signalbox.signalbox_transactions (id, state, participants) VALUES (?, 1, ?) IF NOT EXISTS";
+    let mut number = 5_010;
+    let transaction = loop {
+        let begun = Instant::now();
+        let now = store::Clock::default().micros();
+        let transaction = leave_intents(sessions, &cql, number, now).await;
+        cql.query_unpaged(decide, (&transaction, &participants(number)))
+            .await
+            .unwrap();
+        if begun.elapsed() < config.cassandra.transaction_lifetime.duration() {
+            break transaction;
         }
-        store.commit(batch).await.unwrap();
-        // Its time, which is long over, its number, its datacentre.
-        let transaction = [&id(1_000_000)[..], &id(number), b"dc1"].concat();
-        let version = store::Version::at(store::Clock::default().micros())
-            .0
-            .cast_signed();
-        let mut participants = Vec::new();
-        for number in [number, number + 1] {
-            let set = "UPDATE signalbox.session SET tx = ?, n_kind = 1, n_version = ?, n_created = 1, n_site = 'dead', \
-                 n_value = ?, n_keys = ? WHERE id = ? IF tx = null";
-            let values = (
-                &transaction,
-                version,
-                &b"after|-||note"[..],
-                &b""[..],
-                &id(number)[..],
-            );
-            cql.query_unpaged(set, values).await.unwrap();
-            for part in [b"signalbox.session".as_slice(), &id(number)] {
-                participants.extend_from_slice(&(part.len() as u16).to_be_bytes());
-                participants.extend_from_slice(part);
-            }
-        }
-        if committed {
-            let decide = "INSERT INTO signalbox.signalbox_transactions (id, state, participants) VALUES (?, 1, ?) IF NOT EXISTS";
-            cql.query_unpaged(decide, (&transaction, &participants))
-                .await
-                .unwrap();
-        }
-        let expected = if committed { "after" } else { "before" };
-        for number in [number, number + 1] {
-            let record = sessions.get(&id(number)).await.unwrap().unwrap();
-            assert_eq!(record.subscriber, expected, "record {number}");
-        }
-        // The next writer meets no trace of it.
-        let mut batch = Batch::default();
-        batch.put(sessions, &Session::new(number + 1, "next"), Condition::Present);
-        store.commit(batch).await.unwrap();
-        let record = sessions.get(&id(number + 1)).await.unwrap().unwrap();
-        assert_eq!(record.subscriber, "next");
-        if committed {
-            let rest = "SELECT id FROM signalbox.signalbox_transactions WHERE id = ?";
-            let rest = cql.query_unpaged(rest, (&transaction,)).await.unwrap();
-            assert_eq!(
-                rest.into_rows_result().unwrap().rows_num(),
-                0,
-                "finished and removed"
-            );
+        number += 2;
+    };
+    finds_no_trace(sessions, number, "after").await;
+    until("a reader finishes and removes it once it is old", async || {
+        sessions.get(&id(number)).await.unwrap();
+        decisions(&cql, &transaction).await == 0
+    })
+    .await;
+}
+
+/// Writes two records, and on them what a transaction of that time, in µs, intends for them; its number.
+async fn leave_intents(sessions: &Table<Session>, cql: &Cql, number: u64, time: u64) -> Vec<u8> {
+    let mut batch = Batch::default();
+    for number in [number, number + 1] {
+        batch.insert(sessions, &Session::new(number, "before"));
+    }
+    sessions.store().commit(batch).await.unwrap();
+    // Its time, its number, its datacentre.
+    let transaction = [&id(time)[..], &id(number), b"dc1"].concat();
+    let version = store::Version::at(store::Clock::default().micros())
+        .0
+        .cast_signed();
+    for number in [number, number + 1] {
+        let set = "UPDATE signalbox.session SET tx = ?, n_kind = 1, n_version = ?, n_created = 1, n_site = 'dead', \
+             n_value = ?, n_keys = ? WHERE id = ? IF tx = null";
+        let (value, keys) = (&b"after|-||note"[..], &b""[..]);
+        let values = (&transaction, version, value, keys, &id(number)[..]);
+        cql.query_unpaged(set, values).await.unwrap();
+    }
+    transaction
+}
+
+/// The rows of [`leave_intents`], as its decision names them.
+fn participants(number: u64) -> Vec<u8> {
+    let mut participants = Vec::new();
+    for number in [number, number + 1] {
+        for part in [b"signalbox.session".as_slice(), &id(number)] {
+            participants.extend_from_slice(&(part.len() as u16).to_be_bytes());
+            participants.extend_from_slice(part);
         }
     }
+    participants
+}
+
+/// Readers have these values, and the next writer meets no trace of the transaction.
+async fn finds_no_trace(sessions: &Table<Session>, number: u64, expected: &str) {
+    for number in [number, number + 1] {
+        let record = sessions.get(&id(number)).await.unwrap().unwrap();
+        assert_eq!(record.subscriber, expected, "record {number}");
+    }
+    let mut batch = Batch::default();
+    batch.put(sessions, &Session::new(number + 1, "next"), Condition::Present);
+    sessions.store().commit(batch).await.unwrap();
+    let record = sessions.get(&id(number + 1)).await.unwrap().unwrap();
+    assert_eq!(record.subscriber, "next");
+}
+
+async fn decisions(cql: &Cql, transaction: &[u8]) -> usize {
+    let select = "SELECT id FROM signalbox.signalbox_transactions WHERE id = ?";
+    let rest = cql.query_unpaged(select, (transaction,)).await.unwrap();
+    rest.into_rows_result().unwrap().rows_num()
 }
 
 /// A later release looks up by note as well, and an earlier one comes back.
