@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake};
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::dictionary::Dictionaries;
 use crate::error::Error;
@@ -77,7 +78,7 @@ impl<T> Future for Reply<T> {
         match &mut self.0 {
             // Polling a finished future again is the caller's bug; `Closed` is kinder than a panic.
             State::Now(answer) => Poll::Ready(answer.take().unwrap_or(Err(Error::Closed))),
-            State::Later(answer) => answer.as_mut().poll(context),
+            State::Later(answer) => worker::outside::poll(context, |context| answer.as_mut().poll(context)),
         }
     }
 }
@@ -165,10 +166,17 @@ impl Future for Receipt {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             ReceiptState::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(Error::Closed))),
-            ReceiptState::Waiting(receiver) => Pin::new(receiver)
-                .poll(context)
-                .map(|answer| answer.unwrap_or_else(|_| Err(lost()))),
-            ReceiptState::Later(answer) => answer.as_mut().poll(context),
+            ReceiptState::Waiting(receiver) => match receiver.try_recv() {
+                Ok(answer) => Poll::Ready(answer),
+                Err(TryRecvError::Closed) => Poll::Ready(Err(lost())),
+                Err(TryRecvError::Empty) => {
+                    worker::outside::poll(context, |context| Pin::new(receiver).poll(context))
+                        .map(|answer| answer.unwrap_or_else(|_| Err(lost())))
+                }
+            },
+            ReceiptState::Later(answer) => {
+                worker::outside::poll(context, |context| answer.as_mut().poll(context))
+            }
         }
     }
 }

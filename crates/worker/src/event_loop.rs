@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::sockets::{Readiness, Sockets};
-use crate::wake;
+use crate::{outside, wake};
 
 thread_local! {
     static OF_WORKER: RefCell<Option<Rc<EventLoop>>> = const { RefCell::new(None) };
@@ -156,6 +156,7 @@ pub fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
 /// As [`block_on`], with a runtime that drives what the tasks await.
 pub(crate) fn run<T: 'static>(handle: &Handle, body: impl Future<Output = T> + 'static) -> io::Result<T> {
     let local = LocalSet::new();
+    local.spawn_local(outside::take());
     // The root future is polled whenever any task is woken, so it only holds the handle of a task.
     let body = local.spawn_local(body);
     match drive(handle, &local, body)? {

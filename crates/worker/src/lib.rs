@@ -10,6 +10,7 @@
 
 mod event_loop;
 mod listen;
+pub mod outside;
 mod post;
 mod random;
 mod shutdown;
@@ -165,6 +166,7 @@ pub(crate) fn run<T: 'static>(
     body: impl Future<Output = T> + 'static,
 ) -> T {
     let local = tokio::task::LocalSet::new();
+    local.spawn_local(outside::take());
     let task = local.spawn_local(body);
     match local.block_on(runtime, task) {
         Ok(ended) => ended,
