@@ -11,6 +11,12 @@ use worker::Driven as _;
 
 use super::Reactor;
 
+/// What each connection has of the time of the worker: as much as a connection that is a task of its own, such as one of
+/// Diameter.
+const SHARE: Duration = Duration::from_micros(500);
+/// What all of them have at most before others have their turn.
+const MOST: Duration = Duration::from_millis(10);
+
 /// Ends with the `LocalSet`.
 struct Ends(Rc<Reactor>);
 
@@ -27,15 +33,27 @@ pub(super) async fn run(reactor: Rc<Reactor>) {
     let mut sleep = pin!(tokio::time::sleep_until(far_away()));
     let mut until = None;
     poll_fn(|cx| -> Poll<()> {
-        if reactor.turn(Instant::now(), cx.waker()) {
-            // The runtime wakes what yields after it has asked the sockets.
-            let _ = pin!(tokio::task::yield_now()).poll(cx);
-            return Poll::Pending;
+        let began = Instant::now();
+        let share = share(reactor);
+        let mut now = began;
+        while reactor.turn(now, cx.waker()) {
+            now = Instant::now();
+            if now.saturating_duration_since(began) >= share {
+                // The runtime wakes what yields after it has asked the sockets.
+                let _ = pin!(tokio::task::yield_now()).poll(cx);
+                return Poll::Pending;
+            }
         }
         rest(reactor, sleep.as_mut(), &mut until, cx);
         Poll::Pending
     })
     .await;
+}
+
+/// How long it goes on while it has more to do, before the other tasks have their turn.
+fn share(reactor: &Reactor) -> Duration {
+    let connections = u32::try_from(reactor.members.borrow().len()).unwrap_or(u32::MAX);
+    SHARE.saturating_mul(connections.max(1)).min(MOST)
 }
 
 /// Sees to it that the next timer wakes the reactor.

@@ -132,7 +132,7 @@ impl Reactor {
             return running;
         }
         let now = Instant::now();
-        let ready = Arc::new(Ready::default());
+        let ready = Arc::new(Ready::new(now));
         let event_loop = EventLoop::of_worker();
         let reactor = Rc::new(Self {
             sockets: event_loop.as_ref().map(|event_loop| event_loop.sockets().clone()),
@@ -168,7 +168,7 @@ impl Reactor {
         self.date.stamp(fields, self.now.get());
     }
 
-    /// Upper bound of the time that bytes were pending for this turn.
+    /// Upper bound of the time that bytes were pending for what is handled now.
     pub(crate) fn waited(&self) -> &Waited {
         &self.waited
     }
@@ -284,7 +284,7 @@ impl Reactor {
 
     /// One turn, which begins at `now`; whether there is more to do at once.
     fn turn(&self, now: Instant, waker: &Waker) -> bool {
-        self.ready.begin(waker);
+        self.ready.begin(waker, now);
         self.now.set(now);
         self.waited.begin(now);
         self.expire();
@@ -297,7 +297,10 @@ impl Reactor {
                 continue;
             };
             match one.target {
-                Target::Member(index) => self.with(index, |member, cx| member.turn(cx)),
+                Target::Member(index) => {
+                    let turn = || self.with(index, |member, cx| member.turn(cx));
+                    self.waited.woken(one.since, turn);
+                }
                 Target::Task(index) => self.tasks.resume(index),
             }
             steps += 1;

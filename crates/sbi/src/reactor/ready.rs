@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
+use std::time::Instant;
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -22,7 +23,7 @@ pub(super) enum Target {
 
 /// What was woken, in the order it was. Wakers are shared between threads by their contract, so this is, too; the lock
 /// is taken by other threads only where a function waits for one (a store, a resolver).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ready {
     woken: Mutex<Queues>,
     /// The task that runs the reactor.
@@ -32,16 +33,27 @@ pub(super) struct Ready {
 }
 
 /// What was woken, by whether it finishes work.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queues {
-    finishing: VecDeque<Arc<Wakeable>>,
-    beginning: VecDeque<Arc<Wakeable>>,
+    finishing: VecDeque<Woken>,
+    beginning: VecDeque<Woken>,
+    /// When the present turn began, or the last one.
+    turn: Instant,
+}
+
+/// A target that was woken.
+#[derive(Debug)]
+pub(super) struct Woken {
+    pub(super) target: Target,
+    /// When the last turn before it was woken had begun, or the one in which it was: what its socket has came later.
+    pub(super) since: Instant,
+    wakeable: Arc<Wakeable>,
 }
 
 /// Wakes one target.
 #[derive(Debug)]
 pub(super) struct Wakeable {
-    pub(super) target: Target,
+    target: Target,
     /// Whether it finishes work that was begun.
     finishes: bool,
     ready: Arc<Ready>,
@@ -50,6 +62,18 @@ pub(super) struct Wakeable {
 }
 
 impl Ready {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            woken: Mutex::new(Queues {
+                finishing: VecDeque::new(),
+                beginning: VecDeque::new(),
+                turn: now,
+            }),
+            runner: AtomicWaker::new(),
+            running: AtomicBool::new(false),
+        }
+    }
+
     /// A target; `finishes`: it goes before those that begin work.
     pub(super) fn wakeable(self: &Arc<Self>, target: Target, finishes: bool) -> Arc<Wakeable> {
         Arc::new(Wakeable {
@@ -61,7 +85,8 @@ impl Ready {
     }
 
     /// The reactor begins a turn.
-    pub(super) fn begin(&self, runner: &Waker) {
+    pub(super) fn begin(&self, runner: &Waker, now: Instant) {
+        self.woken.lock().turn = now;
         self.runner.register(runner);
         self.running.store(true, Ordering::SeqCst);
     }
@@ -73,16 +98,22 @@ impl Ready {
         }
     }
 
-    fn push(&self, target: Arc<Wakeable>) {
+    fn push(&self, wakeable: Arc<Wakeable>) {
         let mut woken = self.woken.lock();
-        match target.finishes {
-            true => woken.finishing.push_back(target),
-            false => woken.beginning.push_back(target),
+        let finishes = wakeable.finishes;
+        let one = Woken {
+            target: wakeable.target,
+            since: woken.turn,
+            wakeable,
+        };
+        match finishes {
+            true => woken.finishing.push_back(one),
+            false => woken.beginning.push_back(one),
         }
     }
 
     /// The next target that was woken.
-    pub(super) fn next(&self) -> Option<Arc<Wakeable>> {
+    pub(super) fn next(&self) -> Option<Woken> {
         let next = {
             let mut woken = self.woken.lock();
             woken
@@ -91,7 +122,7 @@ impl Ready {
                 .or_else(|| woken.beginning.pop_front())
         }?;
         // Before its turn, so that what happens meanwhile wakes it once more.
-        next.queued.store(false, Ordering::SeqCst);
+        next.wakeable.queued.store(false, Ordering::SeqCst);
         Some(next)
     }
 

@@ -1,5 +1,7 @@
 //! Work that a turn must not leave behind.
 
+use std::time::Duration;
+
 use super::*;
 
 /// A member whose output makes another one have output.
@@ -54,5 +56,71 @@ fn output_of_the_last_write_of_a_turn_leaves_without_another_event() {
         last.then.set(Some(members[0].key));
         members[0].then.set(Some(members[1].key));
         testpeer::until("all three are written", async || flushed.get() == 3).await;
+    });
+}
+
+/// Notes what its bytes may have waited when it has its turn.
+struct Waits {
+    reactor: Rc<Reactor>,
+    waited: Rc<RefCell<Vec<Duration>>>,
+}
+
+impl Member for Waits {
+    fn turn(self: Rc<Self>, _cx: &mut Context<'_>) {
+        let waited = self.reactor.waited().at(Instant::now(), None);
+        self.waited.borrow_mut().push(waited);
+    }
+
+    fn flush(self: Rc<Self>, _cx: &mut Context<'_>) {}
+
+    fn timer(self: Rc<Self>, _tag: u64, _cx: &mut Context<'_>) {}
+
+    fn panicked(self: Rc<Self>) {}
+}
+
+fn waiting(reactor: &Rc<Reactor>, count: usize) -> Rc<RefCell<Vec<Duration>>> {
+    let waited = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..count {
+        let member = Waits {
+            reactor: reactor.clone(),
+            waited: waited.clone(),
+        };
+        reactor.join(false, |_| Rc::new(member));
+    }
+    waited
+}
+
+/// More connections are ready than one turn has steps: those that have to wait for later turns have waited.
+#[test]
+fn the_time_in_which_others_had_their_turns_counts() {
+    const PAUSE: Duration = Duration::from_millis(2);
+    testpeer::local(async {
+        let reactor = Reactor::of_worker();
+        let waited = waiting(&reactor, 4 * STEPS);
+        for turn in 1..=4 {
+            reactor.turn(Instant::now(), Waker::noop());
+            assert_eq!(waited.borrow().len(), turn * STEPS);
+            std::thread::sleep(PAUSE);
+        }
+        for (turn, waited) in (0..).zip(waited.borrow().chunks(STEPS)) {
+            assert!(waited[0] >= turn * PAUSE, "{:?} in turn {turn}", waited[0]);
+        }
+    });
+}
+
+/// Where a runtime waits, connections of a reactor have as much of the worker as tasks beside it.
+#[test]
+fn a_reactor_with_much_to_do_goes_on_before_other_tasks_have_their_turn() {
+    const TURNS: usize = 20;
+    testpeer::local(async {
+        let reactor = Reactor::of_worker();
+        let waited = waiting(&reactor, TURNS * STEPS);
+        let mut others = 0;
+        while waited.borrow().len() < TURNS * STEPS {
+            tokio::task::yield_now().await;
+            others += usize::from(!waited.borrow().is_empty());
+        }
+        // A machine that pauses ends its share early.
+        assert!(others < TURNS / 2, "{others}");
     });
 }
