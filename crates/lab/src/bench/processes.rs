@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::run::{Guarded, Place, RigError, RunError, write_config};
+use crate::run::{Guarded, Place, RigError, RunError, free_address, write_config};
 use loadgen::client::{Client, Request};
 
 /// How long an exchange for setting up may take.
@@ -32,7 +32,7 @@ pub(super) fn function(
     over: Option<&std::path::Path>,
     settings: impl FnOnce(SocketAddr, SocketAddr) -> Value,
 ) -> Result<(Command, SocketAddr), RigError> {
-    let (address, admin) = (free_ports::address(), free_ports::address());
+    let (address, admin) = (free_address()?, free_address()?);
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, settings(address, admin), over)?;
     let mut command = Command::new(&place.program);
@@ -72,7 +72,7 @@ pub(super) fn register(nrf: SocketAddr, profiles: &[Request]) -> Result<(), RigE
 /// The command line of HAProxy as a proxy on one thread, and where it will listen.
 pub(super) fn haproxy(place: &Place, producers: &[SocketAddr]) -> Result<(Command, SocketAddr), RigError> {
     use std::fmt::Write;
-    let address = free_ports::address();
+    let address = free_address()?;
     let file = place.folder.join("haproxy.cfg");
     let mut text = format!(
         "global\n  nbthread 1\n  maxconn 4000\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  \
@@ -91,7 +91,7 @@ pub(super) fn haproxy(place: &Place, producers: &[SocketAddr]) -> Result<(Comman
 
 /// The command line of nghttpx as a proxy on one thread, and where it will listen.
 pub(super) fn nghttpx(producers: &[SocketAddr]) -> Result<(Command, SocketAddr), RigError> {
-    let address = free_ports::address();
+    let address = free_address()?;
     let mut command = Command::new("nghttpx");
     command.arg(format!("--frontend={},{};no-tls", address.ip(), address.port()));
     for producer in producers {

@@ -33,8 +33,8 @@ pub use children::{ChildError, Guarded, Simulator};
 pub use options::{Options, Rate, cpu_list, latency};
 pub use progress::Progress;
 pub use ramp::Ramp;
-pub(crate) use rig::write_config;
 pub use rig::{Place, RigError};
+pub(crate) use rig::{free_address, write_config};
 
 /// A run could not be made.
 #[derive(Debug, thiserror::Error)]

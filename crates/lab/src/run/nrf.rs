@@ -16,7 +16,7 @@ use super::Options;
 use super::bsf::Servers;
 use super::children::{Guarded, Simulator};
 use super::drill::Drill;
-use super::rig::{Counter, Outgoing, Place, Rig, RigError, write_config};
+use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
 use ::report::measure::Metrics;
 use callmodel::nrf::{Drill as Wanted, NrfModel};
 use loadgen::{Traffic, Workload};
@@ -103,7 +103,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         heartbeat_s,
         servers: servers.as_ref(),
     };
-    let addresses = [free_ports::address(), free_ports::address()];
+    let addresses = [free_address()?, free_address()?];
     let other = growth.map(|growth| starting.other_set(addresses[0]).map(|other| (growth, other)));
     let other = other.transpose()?;
     let (mut function, mut victim) = (None, None);
@@ -120,7 +120,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         }
     };
     if servers.is_some() {
-        victim = Some(starting.nrf("nrf-2", 1, [free_ports::address(), free_ports::address()], None)?);
+        victim = Some(starting.nrf("nrf-2", 1, [free_address()?, free_address()?], None)?);
     }
 
     let plan = Arc::new(Plan::new(model, &population));
@@ -252,7 +252,7 @@ impl Starting<'_> {
 
     /// Starts the NRF of another set, on the cores of the lab. The one under test will be at `first`.
     fn other_set(&self, first: SocketAddr) -> Result<Started, RigError> {
-        let (place, addresses) = (self.place, [free_ports::address(), free_ports::address()]);
+        let (place, addresses) = (self.place, [free_address()?, free_address()?]);
         let mut made = config(self.model, place, self.remote, addresses, self.heartbeat_s)?;
         let nrf = &mut made["nrf"];
         nrf["growth"] = growth::settings("under-test", first);

@@ -182,7 +182,6 @@ fn a_path_outlives_the_bsf() {
     });
 }
 
-/// RFC 6733 §6.1.4 and §6.5: who names the agent does not name the PCF.
 /// P-CSCF restoration (TS 29.214 §4.4.7): an AAR without a session, for which no STR comes.
 #[test]
 fn a_request_without_a_session_leaves_no_path() {
@@ -201,6 +200,7 @@ fn a_request_without_a_session_leaves_no_path() {
     });
 }
 
+/// RFC 6733 §6.1.4 and §6.5: who names the agent does not name the PCF.
 #[test]
 fn a_request_that_names_the_bsf_reaches_the_pcf_by_its_own_name() {
     local(async {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use crate::run::{Guarded, Place, RigError, RunError};
+use crate::run::{Guarded, Place, RigError, RunError, free_address};
 use simulators::diameter::DiameterSettings;
 use tls::authority::Authority;
 use workload::dsr::REALM;
@@ -33,7 +33,7 @@ pub(super) fn find() -> Result<(), RunError> {
 
 /// Starts it on the cores of the function, connected to these HSSs; returns its address.
 pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, SocketAddr), RigError> {
-    let (address, secure) = (free_ports::address(), free_ports::address());
+    let (address, secure) = (free_address()?, free_address()?);
     let folder = place.folder.join("freediameter");
     let write = |name: &str, text: String| {
         let path = folder.join(name);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::BYTES;
 use crate::bench::processes;
-use crate::run::{Guarded, Place, RigError, RunError};
+use crate::run::{Guarded, Place, RigError, RunError, free_address};
 
 const PROGRAM: &str = "haproxy";
 
@@ -16,7 +16,7 @@ pub(super) fn find() -> Result<(), RunError> {
 
 /// Starts it with one thread on the cores of the function, in front of this HSS; returns its address.
 pub(super) fn start(place: &Place, hss: Option<SocketAddr>) -> Result<(Guarded, SocketAddr), RigError> {
-    let address = free_ports::address();
+    let address = free_address()?;
     let hss = hss.ok_or_else(|| RigError::Settings("no HSS listens".to_owned()))?;
     let text = format!(
         "global\n  nbthread 1\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 300s\n  \

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure};
+use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
 use callmodel::dsr::DsrModel;
 use loadgen::{Generator, Plan, TICK};
 use workload::dsr;
@@ -79,8 +79,8 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
     };
     progress.status("starting the relays and the HSSs …");
     let mut hss = rig::start_hss(&model, &place)?;
-    let address = free_ports::address();
-    let settings = rig::config(&model, &place, (address, free_ports::address()), &hss.addresses)?;
+    let address = free_address()?;
+    let settings = rig::config(&model, &place, (address, free_address()?), &hss.addresses)?;
     let ours = rig::start_router(&place, settings, None, address)?;
     rig::await_connections(&mut hss, model.hss)?;
     let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;

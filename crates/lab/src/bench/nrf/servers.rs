@@ -12,7 +12,7 @@ use super::population::{PATH, profiles, queries};
 use super::{NGINX, OURS, Settings};
 use crate::bench::contest::{Requests, Subject};
 use crate::bench::processes::{self, PATIENCE, register, start};
-use crate::run::{Guarded, Place, RigError};
+use crate::run::{Guarded, Place, RigError, free_address};
 use loadgen::client::{Client, Request};
 
 /// Everything that runs during the comparison.
@@ -114,7 +114,7 @@ pub(in crate::bench) fn nrf(place: &Place, over: Option<&Path>) -> Result<(Comma
 
 /// The command line of nginx on one thread that serves this file at the path of discoveries, and where it will listen.
 pub(in crate::bench) fn nginx(place: &Place, file: &[u8]) -> Result<(Command, SocketAddr), RigError> {
-    let address = free_ports::address();
+    let address = free_address()?;
     // A path of its own: nginx takes relative ones from its prefix.
     let folder =
         std::path::absolute(place.folder.join("nginx")).map_err(RigError::io("making nginx's folder"))?;

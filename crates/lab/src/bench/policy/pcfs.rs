@@ -13,7 +13,7 @@ use crate::bench::contest::Subject;
 use crate::bench::processes::{self, start};
 use crate::run::policy::merge;
 use crate::run::policy::network::Network;
-use crate::run::{Guarded, Place, Progress, RigError};
+use crate::run::{Guarded, Place, Progress, RigError, free_address};
 use loadgen::client::{Client, Request, Response};
 use report::measure::Process;
 use workload::policy::{Documents, Service};
@@ -191,7 +191,7 @@ pub(in crate::bench) struct Counted {
 impl Counted {
     /// Starts the peers of a PCF; an answer of the PCF may take `patience`.
     pub(in crate::bench) fn start(place: &Place, patience: Duration) -> Result<Self, RigError> {
-        let network = Network::start(&model(), place, free_ports::address())?;
+        let network = Network::start(&model(), place, free_address()?)?;
         let documents = Documents::new(&model(), &format!("http://{}", network.consumer)).of_any_policy();
         Ok(Self {
             network,

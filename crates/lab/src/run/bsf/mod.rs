@@ -22,7 +22,7 @@ use super::children::{Guarded, Simulator};
 use super::drill::Drill;
 use super::dsr::await_connections;
 use super::overload::{Overload, Refused, Subject};
-use super::rig::{Place, Rig, RigError, write_config};
+use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
 use ::report::StoreFigures;
 use callmodel::Load;
@@ -267,11 +267,7 @@ impl Starting<'_> {
         };
         // With a database as well: each process has an NF instance id of its own there.
         store["embedded"] = json!({ "directory": directory });
-        let (sbi, rx, admin) = (
-            free_ports::address(),
-            free_ports::address(),
-            free_ports::address(),
-        );
+        let (sbi, rx, admin) = (free_address()?, free_address()?, free_address()?);
         let file = place.folder.join(format!("{name}.yaml"));
         let made = self.config(&name, store, [sbi, rx, admin]);
         write_config(&file, made, self.options.function_config.as_deref())?;

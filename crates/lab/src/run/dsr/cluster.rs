@@ -9,7 +9,7 @@ use super::{Asking, MOST_MMES, await_connections, config, drills, start_function
 use crate::run::Options;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::figure;
-use crate::run::rig::{Place, Probe, Rig, RigError};
+use crate::run::rig::{Place, Probe, Rig, RigError, free_address};
 use ::report::Check;
 use callmodel::Load;
 use callmodel::dsr::{Drill as Wanted, DsrModel};
@@ -32,7 +32,7 @@ pub(super) fn start(
     for simulator in &mut hss {
         await_connections(simulator, model.hss * model.routers)?;
     }
-    let front = free_ports::address();
+    let front = free_address()?;
     let front_at = addresses(model.front_ends)?;
     let mut front_ends = start_front_ends(place, front, &front_at, &at)?;
 
@@ -126,7 +126,7 @@ fn spread(admin: SocketAddr, mmes: u32) -> Check {
 
 fn addresses(count: u16) -> Result<Vec<Addresses>, RigError> {
     (0..count)
-        .map(|_| Ok((free_ports::address(), free_ports::address())))
+        .map(|_| Ok((free_address()?, free_address()?)))
         .collect()
 }
 

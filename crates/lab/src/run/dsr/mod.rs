@@ -17,7 +17,7 @@ use diameter_proto::known::application::{S6A, S13};
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
-use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, write_config};
+use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use ::report::Check;
 use callmodel::Load;
@@ -71,7 +71,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         return cluster::start(model, load, options, place, hss);
     }
     let addresses: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
-    let (address, admin) = (free_ports::address(), free_ports::address());
+    let (address, admin) = (free_address()?, free_address()?);
     let mut made = config(model, place, (address, admin), &addresses)?;
     let full = options.tps(model.requests()).unwrap_or_else(|| model.requests());
     drills::settings(model, full, &mut made["dsr"]);

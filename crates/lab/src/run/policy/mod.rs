@@ -16,7 +16,7 @@ use self::kill::{KillPcf, Launch};
 use self::network::Network;
 use super::children::Guarded;
 use super::drill::Drill;
-use super::rig::{Outgoing, Place, Probe, Rig, RigError, write_config};
+use super::rig::{Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
 use callmodel::Load;
 use callmodel::policy::PolicyModel;
@@ -37,7 +37,7 @@ pub fn start(
     place: &Place,
     progress: &mut Progress,
 ) -> Result<Rig, RigError> {
-    let network = Network::start(model, place, free_ports::address())?;
+    let network = Network::start(model, place, free_address()?)?;
     let kinds = kinds(model);
     let documents = Arc::new(Documents::new(model, &format!("http://{}", network.consumer)));
     let mut sites = Vec::new();
@@ -163,11 +163,7 @@ impl Site {
             std::fs::remove_dir_all(&directory)
                 .map_err(RigError::io(format!("removing {}", directory.display())))?;
         }
-        let (address, admin, diameter) = (
-            free_ports::address(),
-            free_ports::address(),
-            free_ports::address(),
-        );
+        let (address, admin, diameter) = (free_address()?, free_address()?, free_address()?);
         let mut made = json!({ "pcf": {
             "listen": [address.to_string()],
             "admin": admin.to_string(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::run::children::{Guarded, Simulator};
-use crate::run::rig::{Counter, Egress, Place, Received, RigError, write_config};
+use crate::run::rig::{Counter, Egress, Place, Received, RigError, free_address, write_config};
 use callmodel::policy::{PolicyModel, Source};
 use loadgen::client::{Client, Request};
 use report::measure::Metrics;
@@ -37,7 +37,7 @@ pub(crate) struct Network {
 impl Network {
     /// Starts all of it; the NRF listens at `nrf`.
     pub(crate) fn start(model: &PolicyModel, place: &Place, nrf: SocketAddr) -> Result<Self, RigError> {
-        let admin = free_ports::address();
+        let admin = free_address()?;
         let process = start_function(place, "nrf", nrf, |address, store| {
             Ok(json!({"nrf": {
                 "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
@@ -74,8 +74,8 @@ impl Network {
             network.register(3, "CHF", "nchf-spendinglimitcontrol", address, json!({}))?;
         }
         if model.bsf {
-            let admin = free_ports::address();
-            let address = free_ports::address();
+            let admin = free_address()?;
+            let address = free_address()?;
             let process = start_function(place, "bsf", address, |address, store| {
                 Ok(json!({"bsf": {
                     "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,

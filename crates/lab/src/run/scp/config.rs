@@ -10,7 +10,7 @@ use settings::Period;
 use super::Scale;
 use super::certificates::as_settings;
 use super::next::others;
-use crate::run::rig::{Place, RigError};
+use crate::run::rig::{Place, RigError, free_address};
 use callmodel::scp::{Drill, RateLimits, ScpModel};
 use loadgen::engine::TlsFiles;
 use workload::scp::{MEDIATED, consumer_name, instance_of, locality_of, registered_as};
@@ -256,7 +256,7 @@ pub(super) fn nrf(
         .map(|(nf_type, period)| (registered_as(nf_type), seconds(period)))
         .collect();
     let mut made = json!({"nrf": {
-        "listen": [address.to_string()], "admin": free_ports::address().to_string(), "workers": 1,
+        "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
         "store": {"embedded": {"directory": store}},
         "heartBeat": {"max": "24h"},
         "discovery": {"validity": seconds(&model.validity), "validityByType": by_type},

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::Options;
 use super::children::Guarded;
-use super::rig::{Counter, Outgoing, Place, Rig, RigError, write_config};
+use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
 use callmodel::scp::ScpModel;
 use certificates::Tls;
 use loadgen::engine::client_tls;
@@ -149,8 +149,8 @@ impl Scp {
         scale: &Scale,
     ) -> Result<Self, RigError> {
         let addresses = config::Addresses {
-            scp: free_ports::address(),
-            admin: free_ports::address(),
+            scp: free_address()?,
+            admin: free_address()?,
             nrf: network.asked,
             names: network.names,
             next: network

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::run::children::Guarded;
 use crate::run::figure;
-use crate::run::rig::{Place, Probe, RigError, write_config};
+use crate::run::rig::{Place, Probe, RigError, free_address, write_config};
 use ::report::Check;
 use callmodel::scp::{InterScp, ScpModel};
 use loadgen::engine::TlsFiles;
@@ -42,7 +42,7 @@ impl NextScps {
         tls: Option<&TlsFiles>,
         scale: &Scale,
     ) -> Result<Self, RigError> {
-        let (port, admin) = (free_ports::address().port(), free_ports::address());
+        let (port, admin) = (free_address()?.port(), free_address()?);
         let listening: Vec<SocketAddr> = others(inter)
             .map(|region| (address_of(region), port).into())
             .collect();

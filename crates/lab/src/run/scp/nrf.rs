@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::certificates::Tls;
 use super::{PATIENCE, config, start_function};
 use crate::run::children::{Guarded, Simulator};
-use crate::run::rig::{Place, RigError, write_config};
+use crate::run::rig::{Place, RigError, free_address, write_config};
 use callmodel::scp::ScpModel;
 use loadgen::client::{Client, Request};
 use simulators::{RoleName, Settings};
@@ -21,7 +21,7 @@ pub(super) struct Nrf {
 
 impl Nrf {
     pub(super) fn start(model: &ScpModel, place: &Place, tls: Option<&Tls>) -> Result<Self, RigError> {
-        let address = free_ports::address();
+        let address = free_address()?;
         let store = place.folder.join("nrf-store");
         // A run begins with an empty NRF, also in a folder that was used before.
         if store.exists() {

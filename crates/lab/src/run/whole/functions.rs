@@ -10,7 +10,7 @@ use crate::call::Peers;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::policy::network::{amf_info, register};
 use crate::run::policy::projects;
-use crate::run::rig::{Place, RigError, write_config};
+use crate::run::rig::{Place, RigError, free_address, write_config};
 use callmodel::policy::{Complexity, Source};
 use callmodel::whole::CoreModel;
 use report::measure::Usage;
@@ -52,16 +52,12 @@ impl Core {
         let mut core = Self {
             functions: Vec::new(),
             simulators: Vec::new(),
-            nrf: free_ports::address(),
-            scp: free_ports::address(),
-            bsf: free_ports::address(),
-            router: free_ports::address(),
+            nrf: free_address()?,
+            scp: free_address()?,
+            bsf: free_address()?,
+            router: free_address()?,
         };
-        let (pcf, pcf_rx, bsf_rx) = (
-            free_ports::address(),
-            free_ports::address(),
-            free_ports::address(),
-        );
+        let (pcf, pcf_rx, bsf_rx) = (free_address()?, free_address()?, free_address()?);
         let nrf = format!("http://{}", core.nrf);
         let address = core.nrf;
         core.function(
@@ -155,7 +151,7 @@ impl Core {
         address: SocketAddr,
         own: Value,
     ) -> Result<(), RigError> {
-        let admin = free_ports::address();
+        let admin = free_address()?;
         let mut settings = json!({"admin": admin, "workers": 1});
         if let (Some(settings), Value::Object(own)) = (settings.as_object_mut(), own) {
             settings.extend(own);
