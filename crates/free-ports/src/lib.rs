@@ -3,6 +3,7 @@
 //! A listener at port 0 that is closed again is not enough: until the program listens, the kernel may give the same port
 //! to a connection, or to the next caller.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,29 +14,26 @@ const RANGE: std::ops::Range<u16> = 10_000..32_768;
 
 /// An address of 127.0.0.1 at which no program listens.
 ///
-/// # Panics
+/// # Errors
 /// When there is none.
-#[must_use]
-pub fn address() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port()))
+pub fn address() -> io::Result<SocketAddr> {
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port()?)))
 }
 
 /// A port of 127.0.0.1 at which no program listens.
 ///
-/// # Panics
+/// # Errors
 /// When there is none.
-#[must_use]
-pub fn port() -> u16 {
+pub fn port() -> io::Result<u16> {
     row(1, 1)
 }
 
 /// The first of `ports` ports in a row at which no program listens, at 127.0.0.1 to 127.0.0.`hosts`. A process gets a port
 /// once, until it has gone through all of them.
 ///
-/// # Panics
+/// # Errors
 /// When there are none.
-#[must_use]
-pub fn row(ports: u16, hosts: u8) -> u16 {
+pub fn row(ports: u16, hosts: u8) -> io::Result<u16> {
     static SOURCE: LazyLock<Source> = LazyLock::new(Source::default);
 
     SOURCE.row(ports, hosts)
@@ -57,7 +55,7 @@ impl Default for Source {
 }
 
 impl Source {
-    fn row(&self, ports: u16, hosts: u8) -> u16 {
+    fn row(&self, ports: u16, hosts: u8) -> io::Result<u16> {
         let is_free = |port: u16| {
             (1..=hosts).all(|host| TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), port)).is_ok())
         };
@@ -65,10 +63,13 @@ impl Source {
             let given = self.given.fetch_add(usize::from(ports), Ordering::Relaxed);
             let first = RANGE.start + ((self.begin + given) % RANGE.len()) as u16;
             if first + ports <= RANGE.end && (first..first + ports).all(is_free) {
-                return first;
+                return Ok(first);
             }
         }
-        panic!("no {ports} free ports in a row within {RANGE:?}, at 127.0.0.1 to 127.0.0.{hosts}");
+        Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            format!("no {ports} free ports in a row within {RANGE:?}, at 127.0.0.1 to 127.0.0.{hosts}"),
+        ))
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
     fn a_process_gets_each_port_once() {
         let source = Source::default();
         let rows: Vec<_> = std::thread::scope(|scope| {
-            let take = || (0..200).map(|_| source.row(3, 1)).collect::<Vec<_>>();
+            let take = || (0..200).map(|_| source.row(3, 1).unwrap()).collect::<Vec<_>>();
             let threads = [scope.spawn(take), scope.spawn(take)];
             threads.into_iter().flat_map(|it| it.join().unwrap()).collect()
         });
@@ -95,8 +96,8 @@ mod tests {
     #[test]
     fn a_port_in_use_is_left_out() {
         let source = Source::default();
-        let taken = source.row(1, 1);
+        let taken = source.row(1, 1).unwrap();
         let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, taken)).unwrap();
-        assert!((0..RANGE.len() + 10).all(|_| source.row(1, 1) != taken));
+        assert!((0..RANGE.len() + 10).all(|_| source.row(1, 1).unwrap() != taken));
     }
 }

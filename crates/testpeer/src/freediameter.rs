@@ -76,7 +76,7 @@ impl FreeDiameter {
             return None;
         }
         let port = if setup.port == 0 {
-            free_ports::port()
+            free_ports::port().expect("a free port")
         } else {
             setup.port
         };
@@ -301,7 +301,7 @@ fn write_files(folder: &Path, setup: &Setup<'_>, port: u16, sctp: Option<IpAddr>
          LoadExtension = \"dict_dcca.fdx\";\nLoadExtension = \"dict_dcca_3gpp.fdx\";\n",
         setup.identity,
         setup.realm,
-        free_ports::port(),
+        free_ports::port().expect("a free port"),
         WATCHDOG.as_secs(),
         file("cert.pem").display(),
         file("key.pem").display(),

@@ -155,7 +155,7 @@ fn where_dns_says_that_the_subscriber_is_served_too() {
         let dns = testpeer::dns::NameServer::start().await.unwrap();
         let another = Server::start(|_| no_content());
         let port = another.address.port();
-        let closed = free_ports::port();
+        let closed = free_ports::port().unwrap();
         for name in ["nef.example", "nef2.example"] {
             dns.addresses(name, 60, &["127.0.0.1".parse().unwrap()]);
         }

@@ -76,7 +76,7 @@ fn nrfs_are_found_by_the_srv_records_of_their_name() {
         let names = NameServer::start().await.unwrap();
         let is_down = Rc::new(Cell::new(false));
         let (second, third) = (Server::start(failing(is_down.clone())), Server::start(answer));
-        let closed = free_ports::port();
+        let closed = free_ports::port().unwrap();
         let places = [
             (1, 1, closed, "nrf1.test"),
             (2, 1, second.address.port(), "nrf2.test"),

@@ -185,7 +185,7 @@ fn a_pcf_is_found_by_the_srv_records_of_its_realm() {
     local(async {
         let names = NameServer::start().await.unwrap();
         let (pcf, address) = peer(PCF);
-        let closed = free_ports::port();
+        let closed = free_ports::port().unwrap();
         let places = [
             (1, 1, closed, "pcf0.epc.test"),
             (2, 1, address.port(), "pcf1.epc.test"),

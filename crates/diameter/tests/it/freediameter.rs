@@ -151,7 +151,7 @@ fn capabilities_watchdog_and_disconnect_as_server() {
 fn both_connect_to_one_another() {
     run(async {
         let (server, address) = server();
-        let port = free_ports::port();
+        let port = free_ports::port().unwrap();
         let fd_address = SocketAddr::from(([127, 0, 0, 1], port));
         server
             .node()

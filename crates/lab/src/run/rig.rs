@@ -1,6 +1,6 @@
 //! The parts of a run: the function under test, its simulated peers, and the traffic for it.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -269,9 +269,7 @@ impl Place {
 
 /// An address that no program listens on at this moment.
 pub(crate) fn free_address() -> Result<SocketAddr, RigError> {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|l| l.local_addr())
-        .map_err(RigError::io("finding a free port"))
+    free_ports::address().map_err(RigError::io("finding a free port"))
 }
 
 /// Writes the settings of a function, with the user's own merged over them.

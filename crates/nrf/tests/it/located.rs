@@ -102,7 +102,7 @@ fn long_identities_are_not_cached() {
 #[test]
 fn a_dead_location_function_is_passed_over() {
     local(async {
-        let dead = free_ports::address();
+        let dead = free_ports::address().unwrap();
         let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
@@ -119,7 +119,7 @@ fn a_dead_location_function_is_passed_over() {
 #[test]
 fn a_dead_scp_is_passed_over_also_with_one_location_function() {
     local(async {
-        let dead = free_ports::address();
+        let dead = free_ports::address().unwrap();
         let scp = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
@@ -141,7 +141,7 @@ fn a_dead_scp_is_passed_over_also_with_one_location_function() {
 #[test]
 fn every_pair_of_scp_and_location_function_is_tried() {
     local(async {
-        let dead = free_ports::address();
+        let dead = free_ports::address().unwrap();
         for good in ["http://127.0.0.1:1", "http://127.0.0.1:2"] {
             let scp = Server::start(move |seen| match seen.header("3gpp-sbi-target-apiroot") == good {
                 true => sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})),
@@ -377,7 +377,7 @@ fn an_nrf_that_grants_no_access_is_not_reached() {
 fn without_a_location_function_the_operator_has_chosen_what_is_answered() {
     use nrf::config::WhenUnavailable::{EveryGroup, NoGroup, Refuse};
     local(async {
-        let dead = free_ports::address();
+        let dead = free_ports::address().unwrap();
         for (choice, found) in [(EveryGroup, Some(2)), (NoGroup, Some(1)), (Refuse, None)] {
             let nrf = start(|config| {
                 config.slf.target_types = vec!["UDM".into()];

@@ -448,7 +448,7 @@ fn sessions_survive_a_restart() {
 #[test]
 fn free_diameter_as_af() {
     local(async {
-        let port = free_ports::port();
+        let port = free_ports::port().unwrap();
         let address: SocketAddr = ([127, 0, 0, 1], port).into();
         let pcf = start(|config| {
             config.diameter.host = "pcf.example".to_owned();

@@ -119,7 +119,7 @@ fn a_rar_that_was_in_flight_when_its_process_was_killed_is_sent_again_by_the_nex
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = config(folder.path());
-        let address = free_ports::address();
+        let address = free_ports::address().unwrap();
         settings.diameter.listen = settings::Listen(vec![address]);
         // Attempts of the first process last longer than it lives.
         settings.diameter.attempts = 2;
@@ -177,7 +177,7 @@ fn a_rar_of_another_pcf_of_the_database_goes_through_a_relay() {
         let setup = Setup {
             identity: "relay.example",
             realm: "relay.example",
-            port: free_ports::port(),
+            port: free_ports::port().unwrap(),
             peers: &[],
         };
         let Some(relay) = FreeDiameter::start(setup).await else {

@@ -77,7 +77,7 @@ impl Slapd {
             "{}",
             String::from_utf8_lossy(&added.stderr)
         );
-        let port = free_ports::port();
+        let port = free_ports::port().unwrap();
         let url = match certificates {
             Some(_) => format!("ldaps://localhost:{port}"),
             None => format!("ldap://127.0.0.1:{port}"),

@@ -421,7 +421,7 @@ fn free_diameter_relays_sy_between_the_pcf_and_an_ocs() {
         let setup = Setup {
             identity: "relay.example",
             realm: "relay.example",
-            port: free_ports::port(),
+            port: free_ports::port().unwrap(),
             peers: &[],
         };
         let Some(relay) = FreeDiameter::start(setup).await else {

@@ -13,7 +13,7 @@ use crate::support::{Producer, Scp, knowing, local, until};
 
 /// SCPs on ports that are known before they start, which name each other.
 fn federated(producer: &Producer, count: usize, when_silent: WhenSilent) -> Vec<Scp> {
-    let addresses: Vec<_> = (0..count).map(|_| free_ports::address()).collect();
+    let addresses: Vec<_> = (0..count).map(|_| free_ports::address().unwrap()).collect();
     let start = |own: usize| {
         let addresses = addresses.clone();
         knowing(&[producer], move |config| {

@@ -50,7 +50,7 @@ impl Broker {
         let mut broker = Self {
             child: None,
             directory,
-            port: free_ports::row(3, 1),
+            port: free_ports::row(3, 1).unwrap(),
             first: None,
         };
         broker.run();
@@ -62,7 +62,7 @@ impl Broker {
         let mut broker = Self {
             child: None,
             directory: tempfile::tempdir().unwrap(),
-            port: free_ports::row(3, 1),
+            port: free_ports::row(3, 1).unwrap(),
             first: Some(self.port),
         };
         broker.run();

@@ -150,7 +150,7 @@ fn our_nrf_and_nginx_answer_the_same_loads() {
 fn pcfs_create_and_delete_the_same_policies() {
     let folder = tempfile::tempdir().unwrap();
     // A program that ends with its first connection stays out, and the result says why.
-    let stranger = free_ports::address();
+    let stranger = free_ports::address().unwrap();
     let command = format!(
         "python3 -c 'import socket; socket.create_server((\"127.0.0.1\", {})).accept()'",
         stranger.port()
@@ -164,7 +164,7 @@ fn pcfs_create_and_delete_the_same_policies() {
     let settings = lab::bench::policy::Settings {
         loads: loads(),
         others: if has_python { vec![other] } else { Vec::new() },
-        nrf: free_ports::address(),
+        nrf: free_ports::address().unwrap(),
         pin: Vec::new(),
         function_config: None,
         out: folder.path().to_owned(),

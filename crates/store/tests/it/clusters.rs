@@ -38,7 +38,7 @@ impl Cluster {
         let cluster = Cluster {
             script: deploy.join("cassandra/cassandra.sh"),
             directory: tempfile::tempdir().ok()?,
-            port: free_ports::row(3, nodes as u8),
+            port: free_ports::row(3, nodes as u8).unwrap(),
             nodes,
             datacentres,
             password,

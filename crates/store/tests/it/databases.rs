@@ -45,7 +45,7 @@ impl Servers {
         let servers = Servers {
             script: deploy.join(script),
             directory,
-            port: free_ports::row(10 * count.1, 1),
+            port: free_ports::row(10 * count.1, 1).unwrap(),
             count,
             tls,
         };

@@ -85,7 +85,7 @@ fn a_free_diameter_relay_on_each_side() {
 #[test]
 fn between_a_free_diameter_as_af_and_one_as_pcf() {
     local(async {
-        let own = free_ports::port();
+        let own = free_ports::port().unwrap();
         let bsf_address: SocketAddr = ([127, 0, 0, 1], own).into();
         // freeDiameter sends by realm to peers of that realm.
         let setup = |identity| Setup {

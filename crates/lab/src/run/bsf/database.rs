@@ -1,7 +1,6 @@
 //! Database servers for BSFs that do not use the embedded store: the set-ups of `deploy/`, on ports and in a folder of
 //! this run.
 
-use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
@@ -50,11 +49,8 @@ impl Database {
 
 /// Nodes of a Galera cluster.
 const NODES: u16 = 3;
-/// Ports that a script uses for each server, and the distance from one server's to the next one's.
-const PORTS: u16 = 4;
+/// Distance of the ports of one server, of which a script uses four, from those of the next one.
 const APART: u16 = 10;
-/// Where servers of this run may listen.
-const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
 /// The set-up of sites that replicate to one another; one of them is a server by itself.
 const SITES: &str = include_str!("../../../../../deploy/two-sites/two-sites.sh");
@@ -100,7 +96,8 @@ impl Servers {
     fn start_with(database: Database, count: u16, script: &str) -> Result<Self, RigError> {
         // A directory that the user of the database server may enter; folders of runs are often readable by their owner
         // only.
-        let port = free_ports(count)?;
+        let port =
+            free_ports::row(APART * count, 1).map_err(RigError::io("finding free ports for the database"))?;
         // Several runs of one process have servers at the same time.
         let own = format!("signalbox-lab-{}-{port}", std::process::id());
         let folder = std::env::temp_dir().join(own);
@@ -181,16 +178,4 @@ impl Drop for Servers {
         let _ = self.run("remove");
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// The first of a range of ports that are free.
-fn free_ports(servers: u16) -> Result<u16, RigError> {
-    let free = |port: u16| TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port))).is_ok();
-    for _ in 0..100 {
-        let first = rand::random_range(RANGE);
-        if (0..servers).all(|server| (0..PORTS).all(|port| free(first + APART * server + port))) {
-            return Ok(first);
-        }
-    }
-    Err(RigError::Settings("no free ports for the database".to_owned()))
 }

@@ -2,7 +2,7 @@
 //! installed.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Broker {
                 .map_err(RigError::io(format!("removing {}", folder.display())))?;
         }
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
-        let port = three_ports()?;
+        let port = free_ports::row(3, 1).map_err(RigError::io("finding free ports for a Kafka broker"))?;
         let file = folder.join("server.properties");
         write(&file, &properties(&folder, port, tls.is_some()))?;
         if let Some(files) = tls {
@@ -214,20 +214,6 @@ fn write(path: &Path, text: &str) -> Result<(), RigError> {
 /// The address for TLS of a broker of this run.
 fn secure(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port() + 1)
-}
-
-/// The first of three free ports: for clients, for clients with TLS, for the controller.
-fn three_ports() -> Result<u16, RigError> {
-    for _ in 0..100 {
-        let first = crate::run::free_address()?.port();
-        let rest = [first.checked_add(1), first.checked_add(2)];
-        let free =
-            |port: &Option<u16>| port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
-        if rest.iter().all(free) {
-            return Ok(first);
-        }
-    }
-    Err(RigError::Settings("no free ports for a Kafka broker".to_owned()))
 }
 
 /// Asks for the topic (CreateTopics, version 2); the error code of the answer, 0 when there is none.
