@@ -1,7 +1,5 @@
 //! What AFs hear of the sessions that theirs are bound to: events (TS 29.514 §4.2.8, TS 29.214 §4.4.6) and their end.
 
-use std::time::Instant;
-
 use pcc::event;
 use serde_json::{Value, json};
 
@@ -31,11 +29,6 @@ pub(crate) fn reported(worker: &Worker, before: &Association, after: &Associatio
 /// The association has ended, and its AF sessions with it.
 pub(crate) fn ended(worker: &Worker, association: &Association) {
     for session in af::sessions(association) {
-        let name = match &session.rx {
-            Some(rx) => rx.session.clone(),
-            None => app_session_id(association, &session),
-        };
-        worker.ended().note(&name, Instant::now());
         terminate(worker, association, &session, "PDU_SESSION_TERMINATION");
     }
 }
@@ -74,12 +67,8 @@ fn terminate(worker: &Worker, association: &Association, session: &AfSession, ca
 }
 
 fn uri(worker: &Worker, association: &Association, session: &AfSession) -> String {
-    let id = app_session_id(association, session);
+    let id = af::name(association, session);
     format!("{}{APP_SESSIONS}/{id}", worker.root())
-}
-
-fn app_session_id(association: &Association, session: &AfSession) -> String {
-    format!("{}.{}", association.id, session.id)
 }
 
 fn post(worker: &Worker, session: &AfSession, base: Option<&Value>, what: &str, body: &Value) {

@@ -208,11 +208,7 @@ async fn remove_if(
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
         let left = sd::successor(&stored.record, tdf::overdue(worker));
-        if worker
-            .repository()
-            .remove(id, stored.version, &draft, left.as_ref())
-            .await?
-        {
+        if worker.repository().remove(&stored, &draft, left.as_ref()).await? {
             let (before, name) = (&stored.record, stored.record.kind.name());
             worker.policy_events().written(Some(before), None);
             exhausted(worker, before, &draft);

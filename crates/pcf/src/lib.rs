@@ -47,7 +47,6 @@ mod change;
 mod creation;
 mod delivery;
 mod dispatch;
-mod ended;
 mod explain;
 mod gx;
 mod listeners;

@@ -5,9 +5,10 @@
 
 use std::cmp::Reverse;
 
-use store::{Batch, Condition, Conflict, Error, Index, Scan, Store, Stored, Table, TableDef, Version};
+use store::{Batch, Clock, Condition, Conflict, Error, Index, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::association::address::{UeAddress, text_key};
+use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
@@ -35,6 +36,9 @@ pub struct Repository {
     ledgers: Table<Ledger>,
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
+    ended: Table<EndedSession>,
+    /// The time of what expires.
+    clock: Clock,
     most: usize,
 }
 
@@ -51,6 +55,7 @@ impl Repository {
             TableDef::of::<SyShare>(),
             TableDef::of::<TracedSubscribers>(),
             TableDef::of::<Unconfirmed>(),
+            TableDef::of::<EndedSession>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -60,6 +65,8 @@ impl Repository {
             ledgers: store.table()?,
             sy: store.table()?,
             unconfirmed: store.table()?,
+            ended: store.table()?,
+            clock: Clock::default(),
             most: most.max(2),
             store,
         })
@@ -80,6 +87,23 @@ impl Repository {
     /// The table of ledgers, for the sweep.
     pub(crate) fn ledgers(&self) -> &Table<Ledger> {
         &self.ledgers
+    }
+
+    /// The table of AF sessions that ended with the session of their UE, for the sweep.
+    pub(crate) fn ended_sessions(&self) -> &Table<EndedSession> {
+        &self.ended
+    }
+
+    /// Whether an AF session ended lately with the session of its UE and its AF has not terminated it yet, as it does now.
+    pub(crate) async fn confirm_end(&self, name: &str) -> Result<bool, Error> {
+        let key = EndedSession::key_of(name);
+        let stored = self.ended.get(&key).await?;
+        let Some(stored) = stored.filter(|stored| stored.record.name == name) else {
+            return Ok(false);
+        };
+        let mut batch = Batch::default();
+        batch.delete(&self.ended, &key, Condition::Version(stored.version));
+        written(self.store.commit(batch).await)
     }
 
     /// The ledger of a subscriber.
@@ -197,7 +221,7 @@ impl Repository {
         self.associations.get(&id.0).await
     }
 
-    /// Writes a new association in the place of others, with what is left of these for their TDFs and what it changes of its
+    /// Writes a new association in the place of others, whose AF sessions end, with what is left of these for their TDFs and what it changes of its
     /// subscriber's ledger, durably and together.
     ///
     /// # Errors
@@ -211,11 +235,7 @@ impl Repository {
     ) -> Result<Added, Error> {
         let mut batch = Batch::default();
         for old in replaced {
-            batch.delete(
-                &self.associations,
-                &old.record.id.0,
-                Condition::Version(old.version),
-            );
+            self.delete(&mut batch, old);
         }
         for new in left.iter().chain([association]) {
             batch.insert(&self.associations, new);
@@ -275,25 +295,35 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
-    /// Deletes an association of this version, and writes what it changes of its subscriber's ledger and what is left of it for
-    /// its TDF, durably and together; false when another writer was faster.
+    /// Deletes an association as it was read, and writes that its AF sessions have ended, what it changes of its subscriber's
+    /// ledger and what is left of it for its TDF, durably and together; false when another writer was faster.
     ///
     /// # Errors
     /// When it was not deleted for another reason.
     pub async fn remove(
         &self,
-        id: AssociationId,
-        version: Version,
+        stored: &Stored<Association>,
         draft: &Draft,
         left: Option<&Association>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        batch.delete(&self.associations, &id.0, Condition::Version(version));
+        self.delete(&mut batch, stored);
         if let Some(left) = left {
             batch.insert(&self.associations, left);
         }
         self.put_ledger(&mut batch, draft);
         written(self.store.commit(batch).await)
+    }
+
+    fn delete(&self, batch: &mut Batch, stored: &Stored<Association>) {
+        batch.delete(
+            &self.associations,
+            &stored.record.id.0,
+            Condition::Version(stored.version),
+        );
+        for ended in EndedSession::of(&stored.record, self.clock.micros()) {
+            batch.put(&self.ended, &ended, Condition::Always);
+        }
     }
 
     fn put_ledger(&self, batch: &mut Batch, draft: &Draft) {

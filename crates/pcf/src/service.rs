@@ -13,7 +13,7 @@ use function::{
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
-use store::{Sweep, SweepConfig};
+use store::{Record, Sweep, SweepConfig, Table};
 use telemetry::{Alarms, Declaration};
 
 use crate::activity::{Activity, PolicyEvents};
@@ -21,7 +21,6 @@ use crate::api::sm;
 use crate::audit;
 use crate::config::Config;
 use crate::delivery;
-use crate::ended::EndedSessions;
 use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
@@ -89,11 +88,11 @@ fn registration(
     })
 }
 
-/// Removes quotas whose time is over, as long as the control thread runs.
-fn sweep(repository: &Repository) {
-    match Sweep::new(repository.ledgers().clone(), SweepConfig::default()) {
+/// Removes records whose time is over, as long as the control thread runs.
+fn sweep<T: Record>(table: &Table<T>) {
+    match Sweep::new(table.clone(), SweepConfig::default()) {
         Ok(sweep) => drop(tokio::task::spawn_local(async move { sweep.run().await })),
-        Err(error) => tracing::error!(%error, "quotas whose time is over are not removed"),
+        Err(error) => tracing::error!(%error, table = T::TABLE.name, "expired records are not removed"),
     }
 }
 
@@ -168,7 +167,6 @@ impl NetworkFunction for Pcf {
             operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
-            ended: EndedSessions::new(config.notifications.ended_sessions),
             activity: activity.clone(),
             tracing: tokio::sync::Mutex::default(),
             policy_events,
@@ -203,7 +201,8 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
-        sweep(&repository);
+        sweep(repository.ledgers());
+        sweep(repository.ended_sessions());
         let registration = registration(&config, &opening, operational).filter(|_| !nrfs.is_empty());
         let store = repository.store().clone();
         let control = async move {

@@ -10,7 +10,6 @@ use sbi::dns::Dns;
 use telemetry::Alarms;
 
 use crate::activity::{Activity, PolicyEvents};
-use crate::ended::EndedSessions;
 use crate::events::Event;
 use crate::live::Live;
 use crate::notices::Notices;
@@ -26,8 +25,6 @@ pub struct Pcf {
     pub(crate) live: Arc<Live>,
     pub(crate) repository: Repository,
     pub(crate) notices: Notices,
-    /// AF sessions that have ended, and whose AFs have not confirmed it.
-    pub(crate) ended: EndedSessions,
     /// Its operational state, and its load.
     pub(crate) operational: Arc<Operational>,
     /// What an operator has set, as it is stored.

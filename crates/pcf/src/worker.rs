@@ -19,7 +19,6 @@ use crate::activity::{Activity, PolicyEvents};
 use crate::association::AssociationId;
 use crate::bindings::Bindings;
 use crate::config::Config;
-use crate::ended::EndedSessions;
 use crate::events::{ADMISSION, Counters, Event};
 use crate::live::Effective;
 use crate::notices::Notices;
@@ -168,11 +167,6 @@ impl Worker {
 
     pub(crate) fn notices(&self) -> &Notices {
         &self.shared.notices
-    }
-
-    /// AF sessions that have ended, and whose AFs have not confirmed it.
-    pub(crate) fn ended(&self) -> &EndedSessions {
-        &self.shared.ended
     }
 
     /// What is kept of traced subscribers.

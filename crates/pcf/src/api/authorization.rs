@@ -1,7 +1,5 @@
 //! Npcf_PolicyAuthorization: `/app-sessions` (TS 29.514 §5.3).
 
-use std::time::Instant;
-
 use http::{Method, StatusCode};
 use pcc::{Refusal, media};
 use sbi::name::LOCATION;
@@ -146,7 +144,7 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
     });
     match removed.await? {
         Some(_) => worker.count(Event::AfDeleted),
-        None if worker.ended().confirm(id, Instant::now()) => {}
+        None if worker.repository().confirm_end(id).await? => {}
         None => return Err(not_found(id)),
     }
     Ok(no_content())

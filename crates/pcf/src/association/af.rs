@@ -56,6 +56,15 @@ impl AfSession {
     }
 }
 
+/// What the AF calls its session: the Session-Id of Rx, or the `appSessionId` of N5.
+#[must_use]
+pub fn name(association: &Association, session: &AfSession) -> String {
+    match &session.rx {
+        Some(rx) => rx.session.clone(),
+        None => format!("{}.{}", association.id, session.id),
+    }
+}
+
 /// The AF sessions of an association.
 pub fn sessions(association: &Association) -> impl Iterator<Item = AfSession> + '_ {
     let room = association.rooms.get(ROOM).and_then(Value::as_object);

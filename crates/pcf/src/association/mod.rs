@@ -6,6 +6,7 @@
 //! * [`applications`]: applications that were detected.
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
+//! * [`ended`]: AF sessions that ended with it.
 //! * [`gx`]: how the PCEF of a Gx session is reached.
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
@@ -22,6 +23,7 @@ pub mod applications;
 pub(crate) mod claims;
 pub mod context;
 pub mod decision;
+pub mod ended;
 pub mod gx;
 pub mod ledger;
 mod record;

@@ -43,8 +43,6 @@ pub struct Notifications {
     /// Redirections (307, 308) followed per attempt.
     #[schemars(extend("x-reload" = true))]
     pub redirects: u32,
-    /// AF sessions that have ended with the session of their UE and that their AFs have not terminated yet; for two minutes.
-    pub ended_sessions: usize,
 }
 
 impl Default for Notifications {
@@ -61,7 +59,6 @@ impl Default for Notifications {
             timeout: Period::from_secs(2),
             rate: 0,
             redirects: 3,
-            ended_sessions: 10_000,
         }
     }
 }
@@ -72,7 +69,6 @@ impl Validate for Notifications {
             ("queue", self.queue),
             ("queuePerAssociation", self.queue_per_association),
             ("parallel", self.parallel),
-            ("endedSessions", self.ended_sessions),
         ] {
             if value == 0 {
                 faults.at(name).say("is 0", "at least 1");

@@ -37,7 +37,6 @@ telemetry::declare! {
     gauge BRAKED = "signalbox_pcf_audit_brake" []: "Whether the brake of the audit holds: 1, and associations stay that the audit would remove.";
     gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
     gauge NOTIFICATIONS = "signalbox_pcf_notifications_pending" []: "Notifications that are pending.";
-    gauge ENDED = "signalbox_pcf_ended_af_sessions" []: "AF sessions that ended with the session of their UE and that their AFs have not terminated yet.";
     gauge ACTIVITY = "signalbox_pcf_activity_entries" []: "Entries about traced subscribers in memory.";
     gauge ACTIVITY_BYTES = "signalbox_pcf_activity_bytes" []: "Bytes of the entries about traced subscribers in memory.";
     counter ACTIVITY_WRITTEN = "signalbox_pcf_activity_written_total" []: "Entries about traced subscribers that were written to files.";
@@ -183,9 +182,8 @@ pub(crate) fn hints(uri: &str) -> Vec<String> {
 /// Shows the gauges.
 pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
     type Read = fn(&Pcf) -> f64;
-    let gauges: [(&'static Declaration, Read); 14] = [
+    let gauges: [(&'static Declaration, Read); 13] = [
         (&BRAKED, |pcf| f64::from(u8::from(pcf.brake.holds()))),
-        (&ENDED, |pcf| pcf.ended.count() as f64),
         (&ACTIVITY, |pcf| pcf.activity.size().0 as f64),
         (&ACTIVITY_BYTES, |pcf| pcf.activity.size().1 as f64),
         (&ACTIVITY_WRITTEN, |pcf| count(&pcf.activity.counts().written)),

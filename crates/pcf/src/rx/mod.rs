@@ -1,7 +1,5 @@
 //! Rx (TS 29.214): AF sessions over Diameter, bound to sessions of SMFs and PCEFs as those of N5 are.
 
-use std::time::Instant;
-
 use diameter::endpoint::Request;
 use diameter::proto::known::{self, VENDOR_3GPP, application, command};
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode};
@@ -138,7 +136,8 @@ async fn find(worker: &Worker, session_id: &str) -> Result<Option<(AssociationId
 pub(crate) async fn termination(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
     let session_id = request.message.require(known::SESSION_ID)?;
     let Some((id, session)) = find(worker, session_id).await? else {
-        return match worker.ended().confirm(session_id, Instant::now()) {
+        let confirmed = worker.repository().confirm_end(session_id).await;
+        return match confirmed.map_err(|error| crate::gx::failed(&error))? {
             true => finish(request.answer(ResultCode::SUCCESS)),
             false => Err(unknown()),
         };

@@ -446,6 +446,30 @@ fn sessions_survive_a_restart() {
 }
 
 #[test]
+fn an_af_that_terminates_its_session_after_a_restart_is_answered_with_success() {
+    local(async {
+        let mut pcf = start(|_| {});
+        {
+            let (pgw, cscf) = (
+                peer("pgw.example.org", &pcf).await,
+                peer("cscf.example.org", &pcf).await,
+            );
+            ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
+            ask(&cscf, "cscf.example.org", "cscf;1;1", AAR).await;
+            ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_T).await;
+            assert!(received(&cscf, 1).await.starts_with("Abort-Session-Request"));
+        }
+        pcf.stop();
+        pcf.running = Some(pcf::start(crate::support::config(pcf.directory.path())).unwrap());
+        let cscf = peer("cscf.example.org", &pcf).await;
+        for code in ["DIAMETER_SUCCESS", "DIAMETER_UNKNOWN_SESSION_ID"] {
+            let answer = ask(&cscf, "cscf.example.org", "cscf;1;1", STR).await;
+            assert!(answer.contains(code), "{answer}");
+        }
+    });
+}
+
+#[test]
 fn free_diameter_as_af() {
     local(async {
         let port = free_ports::port().unwrap();
