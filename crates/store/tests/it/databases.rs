@@ -114,6 +114,37 @@ impl Servers {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// What each server says of its replication, and the end of its log.
+    fn troubles(&self) -> String {
+        const LINES: usize = 20;
+        let mut troubles = String::new();
+        for server in 1..=self.count.1 {
+            let home = ["node", "site"].map(|kind| self.directory.path().join(format!("{kind}{server}")));
+            let Some(home) = home.into_iter().find(|home| home.exists()) else {
+                continue;
+            };
+            let status = Command::new("mariadb")
+                .arg(format!("--socket={}", home.join("mariadbd.sock").display()))
+                .args(["--user=root", "--connect-timeout=3", "-e"])
+                .arg("SHOW ALL SLAVES STATUS\\G SHOW FULL PROCESSLIST; SELECT * FROM information_schema.innodb_trx\\G")
+                .stdin(Stdio::null())
+                .output();
+            let status = status.map_or_else(
+                |error| error.to_string(),
+                |output| {
+                    [output.stdout, output.stderr]
+                        .map(|text| String::from_utf8_lossy(&text).into_owned())
+                        .concat()
+                },
+            );
+            let log = std::fs::read_to_string(home.join("error.log")).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let end = lines[lines.len().saturating_sub(LINES)..].join("\n");
+            troubles += &format!("server {server}:\n{status}{end}\n");
+        }
+        troubles
+    }
+
     /// Address of a server, from 1.
     pub(crate) fn address(&self, number: u16) -> HostPort {
         HostPort {
@@ -148,6 +179,10 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
+        // Afterwards it cannot be found out any more why a site or node has not followed.
+        if std::thread::panicking() {
+            eprintln!("{}", self.troubles());
+        }
         self.run("remove", None);
     }
 }
