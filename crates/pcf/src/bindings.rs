@@ -48,6 +48,8 @@ pub(crate) struct Bindings {
     in_flight: Cell<usize>,
     /// Sessions with a registration that is pending or in flight; bounded as those are.
     sessions: RefCell<AHashMap<AssociationId, Stage>>,
+    /// One more than the answers that are late and awaited.
+    late: Rc<()>,
     discovered: RefCell<Option<(Instant, Rc<[String]>)>>,
 }
 
@@ -80,6 +82,11 @@ impl Bindings {
         if let Some(stage) = sessions.get_mut(&id).filter(|stage| **stage == Stage::InFlight) {
             *stage = Stage::Overtaken;
         }
+    }
+
+    /// A place among the answers that are late and awaited, of which there may be `most`, as long as it is held.
+    pub(crate) fn late(&self, most: usize) -> Option<Rc<()>> {
+        (Rc::strong_count(&self.late) <= most).then(|| self.late.clone())
     }
 
     fn enters(&self, job: &Job, stage: Stage) {
@@ -134,6 +141,15 @@ mod tests {
         assert_eq!(bindings.done(job(2)), Some(job(4)));
         assert_eq!(bindings.done(job(4)), None);
         assert_eq!(bindings.push(job(5), 1, 1), Turn::Now(job(5)));
+    }
+
+    #[test]
+    fn late_answers_are_bounded() {
+        let bindings = Bindings::default();
+        let held = [bindings.late(2), bindings.late(2)];
+        assert!(held.iter().all(Option::is_some) && bindings.late(2).is_none());
+        drop(held);
+        assert!(bindings.late(2).is_some());
     }
 
     #[test]

@@ -35,6 +35,8 @@ telemetry::events! {
     BindingRemoved = "bindings_removed";
     /// A request about a binding was sent again, after the BSF did not answer or failed.
     BindingRetried = "bindings_retried";
+    /// The BSF has made a binding and answered after `bsf.timeout`.
+    BindingLate = "bindings_late";
     /// The BSF refused a binding.
     BindingRefused = "bindings_refused";
     /// A binding was given up after all attempts.

@@ -19,6 +19,10 @@ pub struct Bsf {
     pub discovery_time: Period,
     /// How long the BSF may take to answer.
     pub timeout: Period,
+    /// How long the answer to a registration may come after `timeout`: the binding that it names is the session's, or is removed
+    /// where the session has another by then. As many as `parallel` are awaited. 0: such an answer is ignored, and the binding
+    /// stays at the BSF.
+    pub late_timeout: Period,
     /// Attempts of one registration or removal.
     pub attempts: u32,
     /// Pause before the second attempt; doubles before each further one.
@@ -38,6 +42,7 @@ impl Default for Bsf {
             discover: false,
             discovery_time: Period::from_secs(30),
             timeout: Period::from_secs(2),
+            late_timeout: Period::from_secs(20),
             attempts: 5,
             retry_pause: Period::from_millis(500),
             parallel: 128,

@@ -2,8 +2,8 @@
 //! changed with its addresses, removed after it has ended.
 //!
 //! Each worker registers the sessions that it creates. What is in flight and what is pending is bounded; a session never
-//! waits for its binding. It has one binding: registrations of one session follow one another at a worker, and of two
-//! that two workers have made the one stays that is kept first.
+//! waits for its binding. It has one binding: registrations of one session follow one another at a worker, and of two that two
+//! workers have made, or that the BSF has made because it answered the first too late, the one stays that is kept first.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -153,16 +153,17 @@ async fn read_and_register(worker: &Rc<Worker>, id: AssociationId) -> bool {
 
 /// Whether the binding of a session is as it shall be. One that the BSF refuses is not tried again.
 async fn register(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted) -> bool {
+    let wanted = Rc::new(wanted);
     let uri = match &wanted.uri {
         // A session without an address (TS 29.521 §4.2.3.2).
         Some(uri) if wanted.addresses.is_empty() => match remove(worker, uri).await {
-            true => return keep(worker, id, wanted, None).await,
+            true => return keep(worker, id, &wanted, None).await,
             false => return false,
         },
         None if wanted.addresses.is_empty() => return true,
-        Some(uri) => match send(worker, Method::PATCH, Some(uri), &wanted.change).await {
+        Some(uri) => match send(worker, Method::PATCH, uri, &wanted.change).await {
             Some((status, _)) if status.is_success() => uri.clone(),
-            Some((StatusCode::NOT_FOUND, _)) => match create(worker, &wanted.binding).await {
+            Some((StatusCode::NOT_FOUND, _)) => match create(worker, id, &wanted).await {
                 Created::At(uri) => uri,
                 Created::Refused => return true,
                 Created::Unanswered => return false,
@@ -170,20 +171,20 @@ async fn register(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted) -> boo
             Some((status, _)) => return refused(worker, status),
             None => return false,
         },
-        None => match create(worker, &wanted.binding).await {
+        None => match create(worker, id, &wanted).await {
             Created::At(uri) => uri,
             Created::Refused => return true,
             Created::Unanswered => return false,
         },
     };
     worker.count(Event::BindingRegistered);
-    keep(worker, id, wanted, Some(uri)).await
+    keep(worker, id, &wanted, Some(uri)).await
 }
 
 /// Keeps where the binding is with its association; none: it has no more. A binding whose session has ended meanwhile, or
 /// has got another binding, is removed; what has changed of the session since is registered next.
-async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted, uri: Option<String>) -> bool {
-    let (from, addresses_kept) = (wanted.uri, wanted.addresses);
+async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: &Wanted, uri: Option<String>) -> bool {
+    let (from, addresses_kept) = (&wanted.uri, &wanted.addresses);
     let room = uri
         .as_ref()
         .map(|uri| json!({BINDING: uri, ADDRESSES: addresses_kept}));
@@ -200,7 +201,7 @@ async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted, uri: Optio
     });
     let (is_kept, done) = match kept.await {
         Ok(Some(kept)) => {
-            if !kept.answer || addresses(&kept.after) != addresses_kept {
+            if !kept.answer || addresses(&kept.after) != *addresses_kept {
                 worker.bindings().again(id);
             }
             (kept.answer, true)
@@ -217,6 +218,9 @@ async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted, uri: Optio
     done
 }
 
+/// Status and `Location`.
+type Answer = (StatusCode, Option<String>);
+
 /// What came of a registration.
 enum Created {
     At(String),
@@ -224,15 +228,43 @@ enum Created {
     Unanswered,
 }
 
-async fn create(worker: &Worker, binding: &Value) -> Created {
-    match send(worker, Method::POST, None, binding).await {
-        Some((StatusCode::CREATED, Some(location))) => Created::At(location),
-        Some((status, _)) => match refused(worker, status) {
-            true => Created::Refused,
-            false => Created::Unanswered,
-        },
-        None => Created::Unanswered,
+async fn create(worker: &Rc<Worker>, id: AssociationId, wanted: &Rc<Wanted>) -> Created {
+    for target in collections(worker).await {
+        match post(worker, id, wanted, target).await {
+            Some((StatusCode::CREATED, Some(location))) => return Created::At(location),
+            Some((status, _)) if status.is_server_error() => {}
+            Some((status, _)) if refused(worker, status) => return Created::Refused,
+            Some(_) => return Created::Unanswered,
+            None => {}
+        }
     }
+    Created::Unanswered
+}
+
+/// Asks a BSF for a binding; without an answer in `bsf.timeout` it is asked again elsewhere, and its answer awaited beside
+/// that, because it may have made the binding.
+async fn post(worker: &Rc<Worker>, id: AssociationId, wanted: &Rc<Wanted>, target: String) -> Option<Answer> {
+    let settings = &worker.config().bsf;
+    let timeout = settings.timeout.duration();
+    let deadline = timeout.saturating_add(settings.late_timeout.duration());
+    let (by, what) = (worker.clone(), wanted.clone());
+    let mut sent =
+        Box::pin(async move { exchange(by.peers(), &Method::POST, &target, &what.binding, deadline).await });
+    if let Ok(answer) = tokio::time::timeout(timeout, &mut sent).await {
+        return answer;
+    }
+    if let Some(place) = worker.bindings().late(settings.parallel) {
+        let (worker, wanted, mark) = (worker.clone(), wanted.clone(), trail::mark());
+        let late = async move {
+            if let Some((StatusCode::CREATED, Some(location))) = sent.await {
+                worker.count(Event::BindingLate);
+                keep(&worker, id, &wanted, Some(location)).await;
+            }
+            drop(place);
+        };
+        drop(tokio::task::spawn_local(trail::resume(mark, late)));
+    }
+    None
 }
 
 /// Whether an answer other than a success is final: the BSF will not answer otherwise another time.
@@ -248,7 +280,7 @@ fn refused(worker: &Worker, status: StatusCode) -> bool {
 }
 
 async fn remove(worker: &Worker, uri: &str) -> bool {
-    match send(worker, Method::DELETE, Some(uri), &Value::Null).await {
+    match send(worker, Method::DELETE, uri, &Value::Null).await {
         Some((status, _)) if status.is_success() => {
             worker.count(Event::BindingRemoved);
             true
@@ -259,36 +291,21 @@ async fn remove(worker: &Worker, uri: &str) -> bool {
     }
 }
 
-/// Sends a request to the BSF that has a binding, or to the first of the settings that answers: status and `Location`.
-async fn send(
-    worker: &Worker,
-    method: Method,
-    uri: Option<&str>,
-    body: &Value,
-) -> Option<(StatusCode, Option<String>)> {
+/// Sends a request about a binding to the BSF that has it.
+async fn send(worker: &Worker, method: Method, uri: &str, body: &Value) -> Option<Answer> {
+    let deadline = worker.config().bsf.timeout.duration();
+    let answer = exchange(worker.peers(), &method, uri, body, deadline).await;
+    answer.filter(|(status, _)| !status.is_server_error())
+}
+
+/// Where the BSFs make bindings, of the settings or else of the NRF.
+async fn collections(worker: &Worker) -> Vec<String> {
     let settings = &worker.config().bsf;
     let collection = |root: &String| format!("{}/nbsf-management/v1/pcfBindings", root.trim_end_matches('/'));
-    let targets: Vec<String> = match uri {
-        Some(uri) => vec![uri.to_owned()],
-        None if !settings.api_roots.is_empty() => settings.api_roots.iter().map(collection).collect(),
-        None => discover(worker).await.iter().map(collection).collect(),
-    };
-    for target in targets {
-        let answer = exchange(
-            worker.peers(),
-            &method,
-            &target,
-            body,
-            settings.timeout.duration(),
-        )
-        .await;
-        match answer {
-            Some((status, _)) if status.is_server_error() => {}
-            Some(answer) => return Some(answer),
-            None => {}
-        }
+    match settings.api_roots.is_empty() {
+        false => settings.api_roots.iter().map(collection).collect(),
+        true => discover(worker).await.iter().map(collection).collect(),
     }
-    None
 }
 
 /// API roots of the BSFs that the NRF knows, as it orders them (TS 29.510 §5.3.2.2); none when it does not answer.
@@ -344,7 +361,7 @@ async fn exchange(
     uri: &str,
     body: &Value,
     deadline: Duration,
-) -> Option<(StatusCode, Option<String>)> {
+) -> Option<Answer> {
     let uri: http::Uri = uri.parse().ok()?;
     let origin = Origin::of_uri(&uri).ok()?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

@@ -196,3 +196,27 @@ fn a_session_without_an_address_has_no_binding_until_it_gets_one() {
         until(|| bsf.held().is_empty()).await;
     });
 }
+
+#[test]
+fn a_bsf_that_answers_too_late_has_one_binding_of_a_session() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let root = server.root();
+        let pcf = start(|config| {
+            config.bsf.api_roots = vec![root];
+            config.bsf.timeout = settings::Period::from_millis(50);
+            config.bsf.late_timeout = settings::Period::from_secs(60);
+            config.bsf.retry_pause = settings::Period::from_millis(5);
+            config.bsf.attempts = 2;
+        });
+        server.holds();
+        let path = pcf.session(&json!({})).await;
+        until(|| server.count() == 2).await;
+        // Long enough for the second attempt to be over as well; where it is not, its answer is in time.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.releases();
+        until(|| bsf.created.get() == 2 && bsf.held().len() == 1).await;
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| bsf.held().is_empty()).await;
+    });
+}
