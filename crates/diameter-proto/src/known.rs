@@ -307,6 +307,7 @@ tags! {
     RULE_ACTIVATION_TIME = "Rule-Activation-Time" Time 10415:1043 M;
     RULE_DEACTIVATION_TIME = "Rule-Deactivation-Time" Time 10415:1044 M;
     SESSION_RELEASE_CAUSE = "Session-Release-Cause" Enumerated 10415:1045 M;
+    ORIGINATION_TIME_STAMP = "Origination-Time-Stamp" Unsigned64 10415:1536 o;
     PCSCF_RESTORATION_INDICATION = "PCSCF-Restoration-Indication" Unsigned32 10415:2826 o;
     PRIORITY_LEVEL = "Priority-Level" Unsigned32 10415:1046 M;
     PRE_EMPTION_CAPABILITY = "Pre-emption-Capability" Enumerated 10415:1047 M;

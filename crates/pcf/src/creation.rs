@@ -8,7 +8,7 @@ use store::Stored;
 use crate::activity::{Entry, trail};
 use crate::af_notices;
 use crate::association::ledger::Draft;
-use crate::association::{Association, claims, sd};
+use crate::association::{Association, claims, origination, sd};
 use crate::change::{ChangeFault, TRIES, pause};
 use crate::delivery;
 use crate::events::Event;
@@ -30,7 +30,8 @@ pub(crate) enum Created {
 }
 
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in its ledger, it
-/// decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write.
+/// decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write, but for those
+/// of its subscriber whose establishment was begun later.
 ///
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.
@@ -114,11 +115,14 @@ async fn write(
             }
         }
         replaced = repository.holders(association).await?;
-        let known = replaced
-            .iter()
-            .find(|old| claims::is_repeated(&old.record, association));
-        if let Some(known) = known {
-            return Ok(Written::Known(Box::new(known.record.clone())));
+        let mut held = replaced.iter().map(|old| &old.record);
+        if let Some(known) = held.clone().find(|old| claims::is_repeated(old, association)) {
+            return Ok(Written::Known(Box::new(known.clone())));
+        }
+        if held.any(|old| origination::is_overtaken(association, old)) {
+            worker.count(Event::Late);
+            pre::refused(worker, "create", association, &Refusal::Late);
+            return Err(ChangeFault::Refused(Refusal::Late));
         }
     }
     worker.count(Event::Overtaken);

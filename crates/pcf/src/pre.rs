@@ -26,6 +26,9 @@ pub(crate) struct Decision {
     pub(crate) limits: Vec<String>,
 }
 
+/// The cause of [`Refusal::Late`] (TS 29.512 §5.7.3).
+pub(crate) const LATE: &str = "LATE_OVERLAPPING_REQUEST";
+
 /// Why there is no decision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
@@ -39,6 +42,8 @@ pub(crate) enum Refusal {
     Fault(Fault),
     /// Data of the subscriber are missing, and the settings refuse a request without them.
     Missing(Missing),
+    /// The request collides with a session whose establishment was begun later.
+    Late,
 }
 
 /// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
@@ -97,12 +102,13 @@ pub(crate) async fn decide_new(
 }
 
 /// A request is refused: for the record of policy events.
-fn refused(worker: &Worker, event: &str, association: &Association, refusal: &Refusal) {
+pub(crate) fn refused(worker: &Worker, event: &str, association: &Association, refusal: &Refusal) {
     let cause = match refusal {
         Refusal::Policy { cause, .. } => cause.as_str(),
         Refusal::Fault(_) => "policy fault",
         Refusal::Missing(Missing::User) => "USER_UNKNOWN",
         Refusal::Missing(_) => "data missing",
+        Refusal::Late => LATE,
     };
     worker.policy_events().refused(association, event, cause);
     trail::note(|| Entry::new("decision", format!("{event}: refused, {cause}")));

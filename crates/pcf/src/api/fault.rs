@@ -9,7 +9,7 @@ use sbi::problem::{Cause, Problem};
 use crate::association::context::Incoherent;
 use crate::change::ChangeFault;
 use crate::pds::Missing;
-use crate::pre::Refusal;
+use crate::pre::{LATE, Refusal};
 
 /// Why a request is not carried out.
 #[derive(Debug)]
@@ -140,6 +140,9 @@ fn of_refusal(refusal: Refusal) -> Problem {
             Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
                 .detail(format!("{what}; nothing was done, try later"))
         }
+        Refusal::Late => Problem::with_cause(StatusCode::FORBIDDEN, LATE).detail(
+            "the subscriber has this session by a request with a more recent 3gpp-Sbi-Origination-Timestamp",
+        ),
         // The log has the block; a consumer learns nothing of the project.
         Refusal::Fault(_) => {
             Problem::new(Cause::UnspecifiedNfFailure).detail("the policy cannot be evaluated")

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use http::{Method, StatusCode};
-use sbi::headers::{RequestInfo, SbiHeader as _, SenderTimestamp};
+use sbi::headers::{OriginationTimestamp, RequestInfo, SbiHeader as _, SenderTimestamp};
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
 use crate::association::{
-    Association, AssociationId, Kind, af, applications, context, decision, repetition, usage,
+    Association, AssociationId, Kind, af, applications, context, decision, origination, repetition, usage,
 };
 use crate::change::{self, Rewritten};
 use crate::creation::{self, Created};
@@ -45,6 +45,13 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
         members.insert("suppFeat".to_owned(), json!(features));
     }
     let mut association = Association::new(Kind::Sm, Value::Object(members));
+    // A value that cannot be read counts as none.
+    if let Some(OriginationTimestamp(begun)) = OriginationTimestamp::of(request.headers()).ok().flatten()
+        && worker.config().collision_detection
+        && let Ok(begun) = i64::try_from(begun.unix_timestamp_nanos() / 1_000_000)
+    {
+        origination::note(&mut association, begun);
+    }
     let version = pds::version(worker, &association);
     if let Created::New(replaced) = creation::create(worker, &mut association).await? {
         creation::close(worker, &replaced).await;

@@ -13,6 +13,8 @@ use crate::pre::Refusal;
 
 /// DIAMETER_USER_UNKNOWN (RFC 8506 §9.2).
 const USER_UNKNOWN: ResultCode = ResultCode(5030);
+/// DIAMETER_ERROR_LATE_OVERLAPPING_REQUEST (TS 29.273 §10.3.9).
+const LATE_OVERLAPPING_REQUEST: ResultCode = ResultCode(5453);
 /// DIAMETER_ERROR_INITIAL_PARAMETERS, DIAMETER_ERROR_TRIGGER_EVENT (TS 29.212 §5.5.3).
 const INITIAL_PARAMETERS: ResultCode = ResultCode(5140);
 const TRIGGER_EVENT: ResultCode = ResultCode(5141);
@@ -67,6 +69,11 @@ pub(super) fn refused(refusal: &Refusal) -> Fault {
         }
         Refusal::Missing(Missing::User) => Fault::new(USER_UNKNOWN, "the UDR does not know the subscriber"),
         Refusal::Missing(_) => Fault::new(ResultCode::UNABLE_TO_COMPLY, "data of the subscriber are missing"),
+        Refusal::Late => Fault::new(
+            LATE_OVERLAPPING_REQUEST,
+            "the subscriber has this session by a request with a more recent Origination-Time-Stamp",
+        )
+        .of_vendor(VENDOR_3GPP),
         Refusal::Fault(_) => Fault::new(ResultCode::UNABLE_TO_COMPLY, "the policy cannot be evaluated"),
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind, af, applications, context, usage};
+use crate::association::{Association, AssociationId, Kind, af, applications, context, origination, usage};
 use crate::change::{self, ChangeFault};
 use crate::creation::{self, Created};
 use crate::events::Event;
@@ -54,6 +54,12 @@ async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) 
     }
     let mut association = Association::new(Kind::Gx, ccr.document.clone());
     session.put(&mut association);
+    let begun = request.message.get(known::ORIGINATION_TIME_STAMP)?;
+    if let Some(begun) = begun.and_then(origination::of_diameter)
+        && worker.config().collision_detection
+    {
+        origination::note(&mut association, begun);
+    }
     let created = creation::create(worker, &mut association).await;
     if let Created::New(replaced) = created.map_err(answer::fault)? {
         creation::close(worker, &replaced).await;

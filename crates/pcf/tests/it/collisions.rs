@@ -5,6 +5,7 @@ use pcf::Event;
 use sbi::client::Origin;
 use serde_json::{Value, json};
 use testpeer::page;
+use testpeer::sbi::Got;
 
 use crate::authorization::{APP_SESSIONS, call, listener, notification};
 use crate::databases::Servers;
@@ -101,6 +102,60 @@ fn a_gx_session_is_replaced_by_a_new_one_and_not_by_the_same_request() {
         let other = CCR_I.replace("0x0a000001", "0x0a000002");
         ask(&pcef, "pcef.example", "pcef;2", &other).await;
         assert_eq!((found(&pcf).await, pcf.running().count(Event::Collided)), (1, 2));
+    });
+}
+
+/// The answer to a request for the session of the test, begun at this second.
+async fn begun_at(pcf: &Pcf, second: u8) -> Got {
+    let mut post = request(
+        Method::POST,
+        SM_POLICIES,
+        "application/json",
+        context(&json!({})).to_string(),
+    );
+    let begun = format!("Thu, 26 Nov 2026 08:00:{second:02}.000 GMT");
+    post.headers_mut()
+        .insert("3gpp-sbi-origination-timestamp", begun.parse().unwrap());
+    judged(&client(), &pcf.origin, post).await
+}
+
+#[test]
+fn of_two_requests_for_a_session_the_one_counts_that_was_begun_later() {
+    local(async {
+        let pcf = detecting();
+        let held = path_of(&begun_at(&pcf, 5).await);
+        // Late, and the same time: it is not more recent (TS 29.512 §4.2.7).
+        for second in [4, 5] {
+            let refused = begun_at(&pcf, second).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.json);
+            assert_eq!(refused.json["cause"], "LATE_OVERLAPPING_REQUEST");
+        }
+        assert_eq!(pcf.get(&held).await.status, StatusCode::OK);
+        assert_eq!((found(&pcf).await, pcf.running().count(Event::Late)), (1, 2));
+        let next = path_of(&begun_at(&pcf, 6).await);
+        assert_eq!(pcf.get(&held).await.status, StatusCode::NOT_FOUND);
+        // A request that names no time, or none that can be read, is the latest.
+        pcf.session(&json!({})).await;
+        assert_eq!(pcf.get(&next).await.status, StatusCode::NOT_FOUND);
+        assert_eq!((found(&pcf).await, pcf.running().count(Event::Collided)), (1, 2));
+    });
+}
+
+#[test]
+fn of_two_requests_of_pcefs_the_one_counts_that_was_begun_later() {
+    local(async {
+        let pcf = detecting();
+        let pcef = peer("pcef.example", &pcf).await;
+        for (session, stamp, result) in [
+            ("pcef;1", 3_900_000_000_000_u64, "Result-Code = DIAMETER_SUCCESS"),
+            ("pcef;2", 3_899_999_999_999, "Experimental-Result-Code = 5453"),
+            ("pcef;3", 3_900_000_000_001, "Result-Code = DIAMETER_SUCCESS"),
+        ] {
+            let ccr = format!("{CCR_I}\nOrigination-Time-Stamp = {stamp}");
+            let answer = ask(&pcef, "pcef.example", session, &ccr).await;
+            assert!(answer.contains(result), "{answer}");
+        }
+        assert_eq!((found(&pcf).await, pcf.running().count(Event::Late)), (1, 1));
     });
 }
 

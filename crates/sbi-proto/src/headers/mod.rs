@@ -26,7 +26,7 @@ pub use load::{Lci, LciElement, Oci, OciElement, Scope, SliceScope};
 pub use nrf::NrfUri;
 pub use simple::{
     AccessScope, ClientCredentials, MaxForwardHops, MaxRspTime, MessagePriority, OriginatingNetworkId,
-    SenderTimestamp, SourceNfClientCredentials,
+    OriginationTimestamp, SenderTimestamp, SourceNfClientCredentials,
 };
 pub use target::{Callback, ProducerId, TargetApiRoot, TargetNfId};
 

@@ -59,6 +59,8 @@ names! {
     NF_PEER_INFO = SBI_NF_PEER_INFO;
     /// When the sender sent the message.
     SENDER_TIMESTAMP = SBI_SENDER_TIMESTAMP;
+    /// When the procedure that a request belongs to was begun.
+    ORIGINATION_TIMESTAMP = SBI_ORIGINATION_TIMESTAMP;
     /// How long the sender waits for the response.
     MAX_RSP_TIME = SBI_MAX_RSP_TIME;
     /// Which subscriber the message is about.

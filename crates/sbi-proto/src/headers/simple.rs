@@ -27,6 +27,11 @@ pub struct MaxForwardHops(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderTimestamp(pub OffsetDateTime);
 
+/// `3gpp-Sbi-Origination-Timestamp`: when the procedure that a request belongs to was begun, to the millisecond (TS 29.502
+/// §6.1.2.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginationTimestamp(pub OffsetDateTime);
+
 /// `3gpp-Sbi-Originating-Network-Id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginatingNetworkId {
@@ -133,24 +138,42 @@ const TIMESTAMP: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second].[subsecond digits:3] GMT"
 );
 
+fn read_timestamp<H: SbiHeader>(text: &str) -> Result<OffsetDateTime, HeaderError> {
+    let fault = |_| HeaderError::of::<H>("expected a date like `Sun, 04 Aug 2019 08:49:37.845 GMT`");
+    let parsed = time::PrimitiveDateTime::parse(trim(text), TIMESTAMP).map_err(fault)?;
+    Ok(parsed.assume_utc())
+}
+
+fn write_timestamp(time: OffsetDateTime, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let text = time.to_offset(time::UtcOffset::UTC).format(TIMESTAMP);
+    f.write_str(&text.map_err(|_| fmt::Error)?)
+}
+
 impl SbiHeader for SenderTimestamp {
     const NAME: Name<'static> = names::SENDER_TIMESTAMP;
 
     fn parse(text: &str) -> Result<Self, HeaderError> {
-        let fault = || HeaderError::of::<Self>("expected a date like `Sun, 04 Aug 2019 08:49:37.845 GMT`");
-        let parsed = time::PrimitiveDateTime::parse(trim(text), TIMESTAMP).map_err(|_| fault())?;
-        Ok(Self(parsed.assume_utc()))
+        read_timestamp::<Self>(text).map(Self)
     }
 }
 
 impl fmt::Display for SenderTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self
-            .0
-            .to_offset(time::UtcOffset::UTC)
-            .format(TIMESTAMP)
-            .map_err(|_| fmt::Error)?;
-        f.write_str(&text)
+        write_timestamp(self.0, f)
+    }
+}
+
+impl SbiHeader for OriginationTimestamp {
+    const NAME: Name<'static> = names::ORIGINATION_TIMESTAMP;
+
+    fn parse(text: &str) -> Result<Self, HeaderError> {
+        read_timestamp::<Self>(text).map(Self)
+    }
+}
+
+impl fmt::Display for OriginationTimestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_timestamp(self.0, f)
     }
 }
 
