@@ -207,6 +207,7 @@ impl Writer {
         let mut pause = PAUSE;
         // What the members are told if a `COMMIT` without an answer was carried out.
         let mut open: Option<Vec<Verdict>> = None;
+        let mut is_judged_again = false;
         loop {
             let failure = match self.attempt(connection, members, &stamp, &mut open).await {
                 Ok(verdicts) => return Ok(verdicts),
@@ -223,9 +224,13 @@ impl Writer {
                     return Ok(members.iter().map(|_| Err(error.clone())).collect());
                 }
                 Failure::Duplicate(message) if members.len() == 1 => {
-                    // Without a unique index to blame, another writer was faster: judge again.
-                    if let Some(conflict) = self.context.duplicate(&members[0], &message) {
-                        return Err(conflict);
+                    // Without a unique index to blame, another writer was faster: judge again. A primary key is that of a record
+                    // or of an index table, which the message does not say: a record exists when it is judged again.
+                    let is_primary = message.ends_with("PRIMARY'") && !is_judged_again;
+                    let conflict = self.context.duplicate(&members[0], &message);
+                    match conflict.filter(|_| !is_primary) {
+                        Some(conflict) => return Err(conflict),
+                        None => is_judged_again = true,
                     }
                     message
                 }

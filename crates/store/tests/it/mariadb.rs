@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
-use store::{Batch, Condition, Conflict, Error, Scan, Store, Table, TableDef};
+use store::{
+    Batch, Condition, Conflict, DecodeError, Error, Index, IndexKeys, IndexSchema, Key, Page, Record, Scan,
+    Store, Table, TableDef, TableSchema,
+};
 
 use crate::databases::Servers;
 use crate::mapped;
@@ -84,6 +87,87 @@ async fn two_processes_share(one: &Store, config: &store::Config) {
         winners
     );
     other.close().await;
+}
+
+/// A record whose unique keys are in a table of their own.
+#[derive(Debug)]
+struct Booking(u64);
+
+impl Record for Booking {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "booking",
+        indexes: &[IndexSchema::unique("seat").multi()],
+        by_modified: false,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        Key::from_slice(&id(self.0))
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Index(0), &id(self.0 % 1_000));
+    }
+
+    fn encode(&self, _: &mut Vec<u8>) {}
+
+    fn decode(key: &[u8], _: &[u8]) -> Result<Self, DecodeError> {
+        let number = key
+            .try_into()
+            .map_err(|_| DecodeError("a short key".to_owned()))?;
+        Ok(Self(u64::from_be_bytes(number)))
+    }
+}
+
+/// Two batches insert one record at once, each beside a record with unique keys of its own: what the loser learns is that the
+/// record exists. Where the unique key is taken, it learns that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_insertion_is_not_taken_for_a_unique_key_of_another_table() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let config = servers.config("site-1", &[1]);
+    let tables = [TableDef::of::<Booking>(), TableDef::of::<Session>()];
+    let mut stores = Vec::new();
+    for _ in 0..4 {
+        stores.push(Store::open(&config, &tables).await.unwrap());
+    }
+    let insert = |store: &Store, booking: u64, session: u64| {
+        let mut batch = Batch::default();
+        batch.insert(&store.table().unwrap(), &Booking(booking));
+        batch.insert(&store.table().unwrap(), &Session::new(session, "race"));
+        store.commit(batch)
+    };
+    for round in 0..40 {
+        let receipts = stores.iter().zip(round * 4..);
+        let receipts: Vec<_> = receipts
+            .map(|(store, booking)| insert(store, booking, round))
+            .collect();
+        let mut written = 0;
+        for receipt in receipts {
+            match receipt.await {
+                Ok(_) => written += 1,
+                Err(Error::Conflict {
+                    table: "session",
+                    conflict: Conflict::Exists(_),
+                    ..
+                }) => {}
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+        assert_eq!(written, 1, "round {round}");
+    }
+    let first: Page<Booking> = stores[0].table().unwrap().scan(&Scan::all(1)).await.unwrap();
+    let taken = insert(&stores[0], first.records[0].record.0 + 1_000, 1_000).await;
+    assert!(
+        matches!(
+            &taken,
+            Err(Error::Conflict {
+                table: "booking",
+                conflict: Conflict::Unique { index: "seat", .. },
+                ..
+            })
+        ),
+        "{taken:?}"
+    );
 }
 
 /// Somebody else holds a record that a batch needs, and then wants one that the batch has: the server ends the one
