@@ -277,6 +277,34 @@ pub(crate) fn keep(association: &mut Association, decision: Decision) {
     let mut policy = decision.policy;
     sd::keep_part(association, pcc::sd::split(&mut policy));
     association.policy = policy;
-    association.state.extend(decision.state);
+    for (name, value) in decision.state {
+        match value {
+            Value::Null => drop(association.state.shift_remove(&name)),
+            value => drop(association.state.insert(name, value)),
+        }
+    }
     ledger::keep_limits(association, decision.limits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::association::Kind;
+
+    #[test]
+    fn a_state_variable_that_is_set_to_null_is_removed() {
+        let mut association = Association::new(Kind::Am, json!({}));
+        for (set, kept) in [
+            (json!({"a": 1, "b": 2}), json!({"a": 1, "b": 2})),
+            (json!({"a": null, "c": null}), json!({"b": 2})),
+        ] {
+            let decision = Decision {
+                policy: Map::new(),
+                state: set.as_object().unwrap().clone(),
+                limits: Vec::new(),
+            };
+            keep(&mut association, decision);
+            assert_eq!(Value::Object(association.state.clone()), kept);
+        }
+    }
 }
