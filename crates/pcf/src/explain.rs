@@ -31,6 +31,7 @@ pub(crate) fn lines(
         counters: &data.counters,
         session: &session,
         state: &state,
+        ..Input::new("update", &association.context)
     };
     let (mut scratch, mut trace) = (Scratch::default(), Trace::new());
     let now = OffsetDateTime::now_utc();

@@ -189,6 +189,7 @@ fn evaluated(
         counters: &data.counters,
         session: &session,
         state: &state,
+        ..Input::new(event, request)
     };
     let mut trace = trail::is_traced().then(Trace::new);
     let ran = run(&pair.project, &mut scratch.borrow_mut(), &input, trace.as_mut());

@@ -6,6 +6,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
+use crate::program::Owner;
 use crate::shape::{Section, Service};
 use crate::value::{Member, Value};
 
@@ -20,6 +21,7 @@ pub struct Decision<'a> {
     members: Vec<'a, Member<'a>>,
     triggers: Vec<'a, &'a str>,
     state: Vec<'a, Member<'a>>,
+    subscriber_state: Vec<'a, Member<'a>>,
     rejection: Option<Rejection<'a>>,
 }
 
@@ -53,6 +55,7 @@ impl<'a> Decision<'a> {
             members: Vec::with_capacity_in(4, arena),
             triggers: Vec::with_capacity_in(8, arena),
             state: Vec::with_capacity_in(4, arena),
+            subscriber_state: Vec::new_in(arena),
             rejection: None,
         }
     }
@@ -79,10 +82,16 @@ impl<'a> Decision<'a> {
         self.triggers.iter().copied()
     }
 
-    /// Subscriber state variables to store.
+    /// State variables to store with the association; null removes one.
     #[must_use]
     pub fn state(&self) -> &[Member<'a>] {
         &self.state
+    }
+
+    /// State variables to store with the subscriber, for all its associations; null removes one.
+    #[must_use]
+    pub fn subscriber_state(&self) -> &[Member<'a>] {
+        &self.subscriber_state
     }
 
     /// The refusal, where a block refused the request.
@@ -99,7 +108,8 @@ impl<'a> Decision<'a> {
 
     /// Number of entries, members and triggers.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() + self.members.len() + self.triggers.len() + self.state.len()
+        let variables = self.state.len() + self.subscriber_state.len();
+        self.entries.len() + self.members.len() + self.triggers.len() + variables
     }
 
     /// The last of several entries with one identifier counts.
@@ -115,8 +125,12 @@ impl<'a> Decision<'a> {
         set(&mut self.members, name, value);
     }
 
-    pub(crate) fn remember(&mut self, name: &'a str, value: Value<'a>) {
-        set(&mut self.state, name, value);
+    pub(crate) fn remember(&mut self, owner: Owner, name: &'a str, value: Value<'a>) {
+        let variables = match owner {
+            Owner::Association => &mut self.state,
+            Owner::Subscriber => &mut self.subscriber_state,
+        };
+        set(variables, name, value);
     }
 
     pub(crate) fn trigger(&mut self, trigger: &'a str) {

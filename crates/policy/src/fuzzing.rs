@@ -72,6 +72,7 @@ pub fn input(bytes: &[u8]) {
             counters: &json["counters"],
             session: &json["session"],
             state: &json["state"],
+            subscriber_state: &json["subscriberState"],
             ..Input::new("update", &json["request"])
         };
         if let Ok(decision) = project.decide(scratch, &input, OffsetDateTime::UNIX_EPOCH, None) {

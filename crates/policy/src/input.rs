@@ -20,8 +20,11 @@ pub struct Input<'a> {
     pub counters: &'a Json,
     /// What the function keeps of the association: earlier requests merged, usage (`$session`).
     pub session: &'a Json,
-    /// Subscriber state variables, as earlier decisions have set them (`$state`).
+    /// State variables of the association, as earlier decisions have set them (`$state`).
     pub state: &'a Json,
+    /// State variables that all associations of the subscriber share (`$subscriberState`). A function has them only where the
+    /// project reads them ([`Project::reads_subscriber_state`](crate::Project::reads_subscriber_state)).
+    pub subscriber_state: &'a Json,
 }
 
 impl<'a> Input<'a> {
@@ -35,6 +38,7 @@ impl<'a> Input<'a> {
             counters: &NULL,
             session: &NULL,
             state: &NULL,
+            subscriber_state: &NULL,
         }
     }
 }

@@ -22,6 +22,10 @@ pub(crate) struct Program {
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) scripts: Vec<Script>,
     pub(crate) utc_offset_seconds: i32,
+    /// Whether a block or an expression reads `$subscriberState`.
+    pub(crate) reads_subscriber_state: bool,
+    /// Whether a block writes variables of the subscriber.
+    pub(crate) writes_subscriber_state: bool,
 }
 
 /// Blocks that others call.
@@ -55,6 +59,14 @@ pub(crate) enum Root {
     Counters,
     Session,
     State,
+    SubscriberState,
+}
+
+/// What has state variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Association,
+    Subscriber,
 }
 
 /// A datum of the input; an evaluation resolves each once.
@@ -113,7 +125,7 @@ pub(crate) enum Step {
         otherwise: Vec<Block>,
     },
     Call(usize),
-    Remember(Vec<(String, Expr)>),
+    Remember(Owner, Vec<(String, Expr)>),
     Entry(Entry),
     Members(Vec<Member>),
     Triggers(Vec<Expr>),

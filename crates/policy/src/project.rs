@@ -90,6 +90,18 @@ impl Project {
         self.manifest.service
     }
 
+    /// Whether it reads state variables of the subscriber (`$subscriberState`).
+    #[must_use]
+    pub fn reads_subscriber_state(&self) -> bool {
+        self.program.reads_subscriber_state
+    }
+
+    /// Whether it writes state variables of the subscriber (`rememberSubscriber`).
+    #[must_use]
+    pub fn writes_subscriber_state(&self) -> bool {
+        self.program.writes_subscriber_state
+    }
+
     /// Number of blocks, those of routines included.
     #[must_use]
     pub fn blocks(&self) -> usize {

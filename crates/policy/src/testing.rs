@@ -12,8 +12,9 @@
 //!     sessRules: {default: {sessRuleId: default, authSessAmbr: {uplink: 1 Gbps, downlink: 2 Gbps}}}
 //! ```
 //!
-//! `expect` is the whole decision. In its place or beside it: `expectState` (subscriber state variables), `expectRejection`
-//! (`status`, `cause`), `expectFault` (a class of [`FaultKind`](crate::FaultKind)).
+//! `expect` is the whole decision. In its place or beside it: `expectState` (state variables of the association),
+//! `expectSubscriberState` (those of the subscriber), `expectRejection` (`status`, `cause`), `expectFault` (a class of
+//! [`FaultKind`](crate::FaultKind)).
 
 use std::fmt;
 
@@ -55,8 +56,21 @@ pub struct Difference {
     pub found: Option<Json>,
 }
 
-const DOCUMENTS: &[&str] = &["request", "subscriber", "counters", "session", "state"];
-const EXPECTED: &[&str] = &["expect", "expectState", "expectRejection", "expectFault"];
+const DOCUMENTS: &[&str] = &[
+    "request",
+    "subscriber",
+    "counters",
+    "session",
+    "state",
+    "subscriberState",
+];
+const EXPECTED: &[&str] = &[
+    "expect",
+    "expectState",
+    "expectSubscriberState",
+    "expectRejection",
+    "expectFault",
+];
 /// Differences of one case that are listed.
 const LISTED: usize = 50;
 
@@ -152,12 +166,15 @@ impl Case {
                 } else {
                     outcome.insert("expect".to_owned(), decision.to_json());
                 }
-                if !decision.state().is_empty() {
-                    let state = decision
-                        .state()
-                        .iter()
-                        .map(|(name, value)| ((*name).to_owned(), value.to_json()));
-                    outcome.insert("expectState".to_owned(), Json::Object(state.collect()));
+                for (key, variables) in [
+                    ("expectState", decision.state()),
+                    ("expectSubscriberState", decision.subscriber_state()),
+                ] {
+                    if !variables.is_empty() {
+                        let variables = variables.iter();
+                        let variables = variables.map(|(name, value)| ((*name).to_owned(), value.to_json()));
+                        outcome.insert(key.to_owned(), Json::Object(variables.collect()));
+                    }
                 }
                 Json::Object(outcome)
             }
@@ -176,6 +193,7 @@ impl Case {
             counters: document("counters"),
             session: document("session"),
             state: document("state"),
+            subscriber_state: document("subscriberState"),
         })
     }
 

@@ -17,8 +17,8 @@ pub(crate) enum PolicyCommand {
     Check(CheckArgs),
     /// Decide for an input and show which block decided what, from which data
     ///
-    /// The input is a test case (`request`, `subscriber`, `counters`, `session`, `state`, `event`, `now`), alone or as a
-    /// list. The decision follows as JSON.
+    /// The input is a test case (`request`, `subscriber`, `counters`, `session`, `state`, `subscriberState`,
+    /// `event`, `now`), alone or as a list. The decision follows as JSON.
     Explain(ExplainArgs),
     /// Run the test cases of projects (DIR/cases) and show each difference
     ///

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 use settings::path_key;
 
 use crate::expression::Expr;
-use crate::program::{Block, Case, Step};
+use crate::program::{Block, Case, Owner, Step};
 use crate::shape::{Kind, Section};
 
 use super::{Compiler, suggest};
@@ -20,6 +20,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("lookup", &["as", "with", "otherwise"]),
     ("call", &[]),
     ("remember", &[]),
+    ("rememberSubscriber", &[]),
     ("triggers", &[]),
     ("remove", &[]),
     ("reject", &[]),
@@ -160,7 +161,11 @@ impl Compiler<'_> {
             "set" => Step::Set(self.assignments(argument, &own)),
             "lookup" => self.lookup(argument, map, path, depth)?,
             "call" => self.call(argument, &own)?,
-            "remember" => Step::Remember(self.named_values(argument, &own)),
+            "remember" => Step::Remember(Owner::Association, self.named_values(argument, &own)),
+            "rememberSubscriber" => {
+                self.program.writes_subscriber_state = true;
+                Step::Remember(Owner::Subscriber, self.named_values(argument, &own))
+            }
             "triggers" => Step::Triggers(self.triggers(argument, &own)),
             "remove" => self.remove(argument, &own)?,
             "reject" => self.reject(argument, &own)?,

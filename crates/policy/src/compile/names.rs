@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::program::{Base, Label, Path};
+use crate::program::{Base, Label, Path, Root};
 use crate::shape::Section;
 
 use super::{Compiler, suggest};
@@ -75,6 +75,7 @@ impl Compiler<'_> {
 
     /// The slot of a datum of the input.
     pub(super) fn path_slot(&mut self, text: &str, base: Base) -> usize {
+        self.program.reads_subscriber_state |= base == Base::Root(Root::SubscriberState);
         let key = match &base {
             Base::Root(root) => (usize::MAX, format!("{root:?}")),
             Base::Member(parent, name) => (*parent, format!(".{name}")),

@@ -12,6 +12,7 @@ pub(super) const RESERVED: &[&str] = &[
     "counters",
     "session",
     "state",
+    "subscriberState",
     "now",
     "event",
 ];
@@ -22,6 +23,7 @@ const ROOTS: &[(&str, Root)] = &[
     ("counters", Root::Counters),
     ("session", Root::Session),
     ("state", Root::State),
+    ("subscriberState", Root::SubscriberState),
 ];
 
 const CLOCKS: &[(&str, Clock)] = &[

@@ -113,6 +113,7 @@ impl<'a> Run<'a, '_> {
                 Root::Counters => self.input.counters,
                 Root::Session => self.input.session,
                 Root::State => self.input.state,
+                Root::SubscriberState => self.input.subscriber_state,
             }),
             Base::Member(parent, name) => self.resolve(*parent).member(name),
             Base::Item(parent, index) => self.resolve(*parent).item(*index),

@@ -14,7 +14,7 @@ use crate::decision::{Decision, Rejection};
 use crate::fault::{Fault, FaultKind};
 use crate::input::Input;
 use crate::limits::Limits;
-use crate::program::{Block, Case, Program, Step};
+use crate::program::{Block, Case, Owner, Program, Step};
 use crate::scratch::{self, Scratch};
 use crate::script::Engine;
 use crate::shape::Service;
@@ -254,12 +254,18 @@ impl<'a> Run<'a, '_> {
                 }
                 self.note(|| format!("{} set", assignments.len()));
             }
-            Step::Remember(values) => {
+            Step::Remember(owner, values) => {
                 for (name, expr) in values {
                     let value = self.value(expr)?;
                     self.put(value.weight(self.output) + name.len())?;
-                    self.note_decided(|| (crate::trace::shown(&value), format!("state.{name}")));
-                    self.decision.remember(name, value);
+                    self.note_decided(|| {
+                        let variables = match owner {
+                            Owner::Association => "state",
+                            Owner::Subscriber => "subscriberState",
+                        };
+                        (crate::trace::shown(&value), format!("{variables}.{name}"))
+                    });
+                    self.decision.remember(*owner, name, value);
                 }
             }
             Step::Entry(entry) => self.entry(entry)?,

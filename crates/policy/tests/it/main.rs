@@ -6,6 +6,7 @@ mod fuzz;
 mod hostile;
 mod mistakes;
 mod operations;
+mod subscriber_state;
 mod trace;
 
 use std::path::{Path, PathBuf};
