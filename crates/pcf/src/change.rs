@@ -14,6 +14,7 @@ use crate::association::{Association, AssociationId, Kind, claims, decision, gx,
 use crate::events::Event;
 use crate::pushes;
 use crate::quotas;
+use crate::subscriber_state;
 use crate::tdf;
 use crate::worker::Worker;
 
@@ -50,7 +51,7 @@ pub(crate) async fn rewrite<T, F>(
     id: AssociationId,
     mut change: impl AsyncFnMut(&mut Association) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
-    rewrite_with_ledger(
+    rewrite_with_draft(
         worker,
         id,
         async |association: &mut Association, _: &mut Draft| change(association).await,
@@ -58,11 +59,11 @@ pub(crate) async fn rewrite<T, F>(
     .await
 }
 
-/// As [`rewrite`], with a draft of the subscriber's ledger, which is written together with the association.
+/// As [`rewrite`], with a draft of the records of its subscriber, which is written together with the association.
 ///
 /// # Errors
 /// As [`rewrite`].
-pub(crate) async fn rewrite_with_ledger<T, F>(
+pub(crate) async fn rewrite_with_draft<T, F>(
     worker: &Worker,
     id: AssociationId,
     change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
@@ -70,7 +71,7 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
     write(worker, id, false, change).await
 }
 
-/// As [`rewrite_with_ledger`], for a change that is not answered to the consumer of the association: the RAR that a PCEF gets of
+/// As [`rewrite_with_draft`], for a change that is not answered to the consumer of the association: the RAR that a PCEF gets of
 /// it is written with it. The caller sends it ([`announce`]).
 ///
 /// # Errors
@@ -95,13 +96,14 @@ pub(crate) async fn write<T, F>(
         claims::retain(&mut after);
         Unanswered::forget(&mut after);
         tdf::plan(worker, &mut after);
-        let is_same = after == before && draft.to_write().is_none();
+        let is_same = after == before && !draft.is_to_write();
         let rar = announces.then(|| unconfirmed(worker, &before, &after)).flatten();
         let repository = worker.repository();
         if is_same || repository.update(&after, version, &draft, rar.as_ref()).await? {
             if !is_same {
                 noted(worker, &before, &after, &draft);
             }
+            subscriber_state::count(worker, &draft);
             tdf::begin(worker, Some(&before), &after);
             return Ok(Some(Rewritten {
                 answer,
@@ -127,7 +129,7 @@ fn noted(worker: &Worker, before: &Association, after: &Association, draft: &Dra
         let rooms = rooms.filter(|(name, room)| before.rooms.get(*name) != Some(*room));
         let rooms: Vec<&String> = rooms.map(|(name, _)| name).collect();
         let body = json!({"decision": changes, "rooms": rooms, "contextChanged": before.context != after.context,
-            "quotasWritten": draft.to_write().is_some()});
+            "quotasWritten": draft.to_write().is_some(), "subscriberStateWritten": draft.state.to_write().is_some()});
         Entry::new("write", format!("{} association updated", after.kind.name())).body(body)
     });
 }
@@ -148,7 +150,7 @@ pub(crate) struct Rewritten<T> {
     pub(crate) before: Association,
     /// The association after.
     pub(crate) after: Association,
-    /// What was written of the ledger of its subscriber.
+    /// What was written of the records of its subscriber.
     pub(crate) draft: Draft,
     /// The number of the RAR that was written with it.
     pub(crate) record: Option<u64>,

@@ -1,5 +1,5 @@
-//! New associations: decided, then written with what they open in the ledger of their subscriber, and in the place of those that
-//! they collide with.
+//! New associations: decided, then written with what they change of the records of their subscriber, and in the place of those
+//! that they collide with.
 
 use std::rc::Rc;
 
@@ -17,6 +17,7 @@ use crate::peers::bsf;
 use crate::pre::{self, Decision, Refusal};
 use crate::reassessment;
 use crate::repository::Added;
+use crate::subscriber_state;
 use crate::tdf;
 use crate::worker::Worker;
 
@@ -29,9 +30,9 @@ pub(crate) enum Created {
     Known,
 }
 
-/// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in its ledger, it
-/// decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write, but for those
-/// of its subscriber whose establishment was begun later.
+/// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in the records that
+/// they share, it decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write,
+/// but for those of its subscriber whose establishment was begun later.
 ///
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.
@@ -101,6 +102,7 @@ async fn write(
                 for new in left.iter().chain([&*association]) {
                     tdf::begin(worker, None, new);
                 }
+                subscriber_state::count(worker, &draft);
                 let replaced: Vec<Association> = replaced.into_iter().map(|old| old.record).collect();
                 noted(worker, association, &replaced);
                 return Ok(Written::New(replaced));
@@ -110,7 +112,7 @@ async fn write(
                 worker.count(Event::Retried);
                 draft = Draft::default();
                 let request = association.context.clone();
-                let again = pre::decide_in(worker, "create", association, &request, &mut draft).await;
+                let again = pre::decide(worker, "create", association, &request, &mut draft).await;
                 plan(worker, association, again.map_err(ChangeFault::Refused)?);
             }
         }

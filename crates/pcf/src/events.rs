@@ -209,6 +209,12 @@ telemetry::events! {
     UsageUnwritten = "usage_udr_failures";
     /// What is left of a subscriber's quotas was not sent to the UDR because too many were pending.
     UsageDropped = "usage_udr_dropped";
+    /// State variables of a subscriber were read from the store.
+    SubscriberStateRead = "subscriber_state_reads";
+    /// State variables of a subscriber were written.
+    SubscriberStateWritten = "subscriber_state_writes";
+    /// A state variable of a subscriber was not kept: it exceeds `subscriberState`, or the association names no subscriber.
+    SubscriberStateRefused = "subscriber_state_refused";
     /// New data of a subscriber made a policy refuse an association, whose consumer was asked to end it.
     Terminated = "terminations";
     /// A part of a decision was changed for an application session or by new data of the subscriber.

@@ -20,6 +20,7 @@ pub(crate) fn lines(
     association: &Association,
     data: &Data,
     quotas: &Quotas,
+    subscriber_state: &Value,
 ) -> Vec<Value> {
     let project = &projects.of(association.kind.service()).project;
     let session = quotas.session(association);
@@ -31,7 +32,7 @@ pub(crate) fn lines(
         counters: &data.counters,
         session: &session,
         state: &state,
-        ..Input::new("update", &association.context)
+        subscriber_state,
     };
     let (mut scratch, mut trace) = (Scratch::default(), Trace::new());
     let now = OffsetDateTime::now_utc();

@@ -1,6 +1,6 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
-use ::policy::{Fault, Input, Project, Rejection, Scratch, Service, Trace};
+use ::policy::{Fault, Input, Member, Project, Rejection, Scratch, Service, Trace};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
@@ -13,6 +13,7 @@ use crate::events::Event;
 use crate::explain;
 use crate::pds::{self, Data, Missing};
 use crate::quotas::{self, Quotas};
+use crate::subscriber_state;
 use crate::worker::Worker;
 
 /// What was decided.
@@ -22,6 +23,8 @@ pub(crate) struct Decision {
     pub(crate) policy: Map<String, Value>,
     /// State variables to keep with the association.
     pub(crate) state: Map<String, Value>,
+    /// State variables to keep with its subscriber.
+    subscriber_state: Map<String, Value>,
     /// Limits whose quotas apply.
     pub(crate) limits: Vec<String>,
 }
@@ -47,18 +50,9 @@ pub(crate) enum Refusal {
 }
 
 /// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
-/// read as `$request`. The data of the subscriber come from [`pds`], its quotas from the store.
+/// read as `$request`. The data of the subscriber come from [`pds`], its quotas and state variables from the store: the draft has
+/// what the event reports, and gets what the decision changes of them.
 pub(crate) async fn decide(
-    worker: &Worker,
-    event: &str,
-    association: &Association,
-    request: &Value,
-) -> Result<Decision, Refusal> {
-    decide_in(worker, event, association, request, &mut Draft::default()).await
-}
-
-/// As [`decide`], with the subscriber's ledger in a draft, which has what the event reports.
-pub(crate) async fn decide_in(
     worker: &Worker,
     event: &str,
     association: &Association,
@@ -67,8 +61,7 @@ pub(crate) async fn decide_in(
 ) -> Result<Decision, Refusal> {
     let decided = async {
         let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
-        let quotas = quotas_of(worker, association, &data, draft).await?;
-        with_data(worker, event, association, request, &data, &quotas)
+        with_data(worker, event, association, request, &data, draft).await
     };
     let decided = decided.await;
     decided.inspect_err(|refusal| refused(worker, event, association, refusal))
@@ -83,17 +76,8 @@ pub(crate) async fn decide_new(
 ) -> Result<Decision, Refusal> {
     let data = pds::open(worker, association).await.map_err(Refusal::Missing);
     let data = data.inspect_err(|refusal| refused(worker, "create", association, refusal))?;
-    let decided = match quotas_of(worker, association, &data, draft).await {
-        Ok(quotas) => with_data(
-            worker,
-            "create",
-            association,
-            &association.context,
-            &data,
-            &quotas,
-        ),
-        Err(refusal) => Err(refusal),
-    };
+    let request = &association.context;
+    let decided = with_data(worker, "create", association, request, &data, draft).await;
     if let Err(refusal) = &decided {
         refused(worker, "create", association, refusal);
         pds::close(worker, association).await;
@@ -125,31 +109,60 @@ pub(crate) async fn report(
     reported.map_err(|error| unreadable(&error))
 }
 
-async fn quotas_of(
-    worker: &Worker,
-    association: &Association,
-    data: &Data,
-    draft: &mut Draft,
-) -> Result<Quotas, Refusal> {
-    let opened = quotas::open(worker, association, &data.subscriber, draft).await;
-    opened.map_err(|error| unreadable(&error))
-}
-
 fn unreadable(error: &store::Error) -> Refusal {
     tracing::debug!(%error, "the quotas of a subscriber cannot be read");
     Refusal::Missing(Missing::Quotas)
 }
 
-/// Decides with data that are known.
-fn with_data(
+fn without_state(error: &store::Error) -> Refusal {
+    tracing::debug!(%error, "the state variables of a subscriber cannot be read");
+    Refusal::Missing(Missing::State)
+}
+
+/// Decides with data that are known: opens the quotas and the state variables of the subscriber, evaluates, and puts into the
+/// draft what the decision sets.
+async fn with_data(
+    worker: &Worker,
+    event: &str,
+    association: &Association,
+    request: &Value,
+    data: &Data,
+    draft: &mut Draft,
+) -> Result<Decision, Refusal> {
+    let opened = quotas::open(worker, association, &data.subscriber, draft).await;
+    let quotas = opened.map_err(|error| unreadable(&error))?;
+    let opened = subscriber_state::open(worker, association, draft).await;
+    opened.map_err(|error| without_state(&error))?;
+    let shared = draft.state.variables();
+    let mut decided = decided(worker, event, association, request, data, &quotas, &shared)?;
+    let variables = std::mem::take(&mut decided.subscriber_state);
+    let set = subscriber_state::set(worker, association, variables, draft).await;
+    set.map_err(|error| without_state(&error))?;
+    Ok(decided)
+}
+
+/// The decision of the project, with thresholds of quotas and the time at which it is made again.
+fn decided(
     worker: &Worker,
     event: &str,
     association: &Association,
     request: &Value,
     data: &Data,
     quotas: &Quotas,
+    subscriber_state: &Value,
 ) -> Result<Decision, Refusal> {
-    let decided = evaluated(worker, event, association, request, data, quotas)?;
+    let session = quotas.session(association);
+    let state = Value::Object(association.state.clone());
+    let input = Input {
+        event,
+        request,
+        subscriber: &data.subscriber,
+        counters: &data.counters,
+        session: &session,
+        state: &state,
+        subscriber_state,
+    };
+    let decided = evaluated(worker, association, &input)?;
     let mut policy = quotas.attach(decided.policy);
     if let Some(at) = data
         .next_change
@@ -169,32 +182,14 @@ fn with_data(
     })
 }
 
-fn evaluated(
-    worker: &Worker,
-    event: &str,
-    association: &Association,
-    request: &Value,
-    data: &Data,
-    quotas: &Quotas,
-) -> Result<Decision, Refusal> {
+fn evaluated(worker: &Worker, association: &Association, input: &Input<'_>) -> Result<Decision, Refusal> {
     let service = association.kind.service();
     let pair = worker.projects(service);
     let (scratch, built_in) = worker.scratches(service);
-    let session = quotas.session(association);
-    let state = Value::Object(association.state.clone());
-    let input = Input {
-        event,
-        request,
-        subscriber: &data.subscriber,
-        counters: &data.counters,
-        session: &session,
-        state: &state,
-        ..Input::new(event, request)
-    };
     let mut trace = trail::is_traced().then(Trace::new);
-    let ran = run(&pair.project, &mut scratch.borrow_mut(), &input, trace.as_mut());
+    let ran = run(&pair.project, &mut scratch.borrow_mut(), input, trace.as_mut());
     if let Some(trace) = &trace {
-        note(event, pair.project.name(), trace, &ran);
+        note(input.event, pair.project.name(), trace, &ran);
     }
     let fault = match ran {
         Ok(decided) => return decided.inspect_err(|_| worker.count(Event::Refused)),
@@ -211,7 +206,7 @@ fn evaluated(
     match worker.config().policy.fallback {
         Fallback::Refuse => Err(Refusal::Fault(fault)),
         Fallback::BuiltIn => {
-            let ran = run(&pair.built_in, &mut built_in.borrow_mut(), &input, None);
+            let ran = run(&pair.built_in, &mut built_in.borrow_mut(), input, None);
             ran.map_err(Refusal::Fault)?
         }
     }
@@ -231,14 +226,19 @@ fn run(
         return Ok(Ok(Decision {
             policy: Map::new(),
             state: Map::new(),
+            subscriber_state: Map::new(),
             limits: Vec::new(),
         }));
     };
-    let set = decision.state().iter();
-    let set = set.filter_map(|(name, value)| Some(((*name).to_owned(), serde_json::to_value(value).ok()?)));
+    let variables = |set: &[Member<'_>]| {
+        let set = set.iter();
+        set.filter_map(|(name, value)| Some(((*name).to_owned(), serde_json::to_value(value).ok()?)))
+            .collect()
+    };
     Ok(Ok(Decision {
         policy,
-        state: set.collect(),
+        state: variables(decision.state()),
+        subscriber_state: variables(decision.subscriber_state()),
         limits: Vec::new(),
     }))
 }
@@ -302,6 +302,7 @@ mod tests {
             let decision = Decision {
                 policy: Map::new(),
                 state: set.as_object().unwrap().clone(),
+                subscriber_state: Map::new(),
                 limits: Vec::new(),
             };
             keep(&mut association, decision);

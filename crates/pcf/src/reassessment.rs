@@ -26,22 +26,26 @@ pub(crate) async fn reassess(
     event: &str,
     step: impl Fn(&mut Association),
 ) -> Result<bool, ChangeFault<Refusal>> {
-    let change = async |association: &mut Association| {
+    let change = async |association: &mut Association, draft: &mut Draft| {
         step(association);
         let request = association.context.clone();
-        match pre::decide(worker, event, association, &request).await {
+        // A quota that is opened here is written at the next event of the session.
+        let mut opened = Draft::default();
+        match pre::decide(worker, event, association, &request, &mut opened).await {
             Ok(decided) => {
                 pre::keep(association, decided);
                 delivery::plan(worker, association, false);
+                draft.state = opened.state;
                 Ok(false)
             }
             Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => Ok(true),
             Err(refusal) => Err(refusal),
         }
     };
-    let Some(changed) = change::parts(worker, id, change).await? else {
+    let Some(changed) = change::write(worker, id, true, change).await? else {
         return Ok(false);
     };
+    change::announce(worker, &changed);
     delivery::begin(worker, &changed.after);
     if changed.answer {
         worker.count(Event::Terminated);

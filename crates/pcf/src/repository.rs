@@ -10,6 +10,7 @@ use store::{Batch, Clock, Condition, Conflict, Error, Index, Scan, Store, Stored
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
+use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, claims};
@@ -34,6 +35,7 @@ pub struct Repository {
     operator: Table<OperatorSettings>,
     traced: Table<TracedSubscribers>,
     ledgers: Table<Ledger>,
+    states: Table<SubscriberState>,
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
     ended: Table<EndedSession>,
@@ -56,6 +58,7 @@ impl Repository {
             TableDef::of::<TracedSubscribers>(),
             TableDef::of::<Unconfirmed>(),
             TableDef::of::<EndedSession>(),
+            TableDef::of::<SubscriberState>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -63,6 +66,7 @@ impl Repository {
             operator: store.table()?,
             traced: store.table()?,
             ledgers: store.table()?,
+            states: store.table()?,
             sy: store.table()?,
             unconfirmed: store.table()?,
             ended: store.table()?,
@@ -116,6 +120,25 @@ impl Repository {
     pub(crate) async fn remove_ledger(&self, subscriber: &str) -> Result<(), Error> {
         let mut batch = Batch::default();
         batch.delete(&self.ledgers, &Ledger::key_of(subscriber), Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
+    /// The table of state variables, for the sweep.
+    pub(crate) fn states(&self) -> &Table<SubscriberState> {
+        &self.states
+    }
+
+    /// The state variables of a subscriber.
+    pub(crate) async fn state(&self, subscriber: &str) -> Result<Option<Stored<SubscriberState>>, Error> {
+        let stored = self.states.get(&SubscriberState::key_of(subscriber)).await?;
+        Ok(stored.filter(|stored| stored.record.subscriber == subscriber))
+    }
+
+    /// Deletes the state variables of a subscriber.
+    pub(crate) async fn remove_state(&self, subscriber: &str) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        let key = SubscriberState::key_of(subscriber);
+        batch.delete(&self.states, &key, Condition::Always);
         self.store.commit(batch).await.map(drop)
     }
 
@@ -221,8 +244,8 @@ impl Repository {
         self.associations.get(&id.0).await
     }
 
-    /// Writes a new association in the place of others, whose AF sessions end, with what is left of these for their TDFs and what it changes of its
-    /// subscriber's ledger, durably and together.
+    /// Writes a new association in the place of others, whose AF sessions end, with what is left of these for their TDFs and what
+    /// it changes of the records of its subscriber, durably and together.
     ///
     /// # Errors
     /// When it was not written for another reason than another writer.
@@ -240,7 +263,7 @@ impl Repository {
         for new in left.iter().chain([association]) {
             batch.insert(&self.associations, new);
         }
-        self.put_ledger(&mut batch, draft);
+        self.put_draft(&mut batch, draft);
         match self.store.commit(batch).await {
             Err(Error::Conflict {
                 conflict: Conflict::Unique { .. },
@@ -274,8 +297,8 @@ impl Repository {
         Ok(holders)
     }
 
-    /// Writes an association over the version that it was made of, what it changes of its subscriber's ledger and the RAR that it
-    /// causes, durably and together; false when another writer was faster.
+    /// Writes an association over the version that it was made of, what it changes of the records of its subscriber and the RAR that
+    /// it causes, durably and together; false when another writer was faster.
     ///
     /// # Errors
     /// When it was not written for another reason.
@@ -291,12 +314,12 @@ impl Repository {
         if let Some(one) = unconfirmed {
             batch.insert(&self.unconfirmed, one);
         }
-        self.put_ledger(&mut batch, draft);
+        self.put_draft(&mut batch, draft);
         written(self.store.commit(batch).await)
     }
 
-    /// Deletes an association as it was read, and writes that its AF sessions have ended, what it changes of its subscriber's
-    /// ledger and what is left of it for its TDF, durably and together; false when another writer was faster.
+    /// Deletes an association as it was read, and writes that its AF sessions have ended, what it changes of the records of its
+    /// subscriber and what is left of it for its TDF, durably and together; false when another writer was faster.
     ///
     /// # Errors
     /// When it was not deleted for another reason.
@@ -311,7 +334,7 @@ impl Repository {
         if let Some(left) = left {
             batch.insert(&self.associations, left);
         }
-        self.put_ledger(&mut batch, draft);
+        self.put_draft(&mut batch, draft);
         written(self.store.commit(batch).await)
     }
 
@@ -326,10 +349,21 @@ impl Repository {
         }
     }
 
-    fn put_ledger(&self, batch: &mut Batch, draft: &Draft) {
+    /// Adds what a request changes of the records of its subscriber, each on condition that it is as it was read.
+    fn put_draft(&self, batch: &mut Batch, draft: &Draft) {
+        let condition = |version: Option<Version>| version.map_or(Condition::Absent, Condition::Version);
         if let Some(ledger) = draft.to_write() {
-            let condition = draft.version.map_or(Condition::Absent, Condition::Version);
-            batch.put(&self.ledgers, ledger, condition);
+            batch.put(&self.ledgers, ledger, condition(draft.version));
+        }
+        match (draft.state.to_write(), draft.state.version()) {
+            (Some(state), Some(version)) if state.variables.is_empty() => {
+                let key = SubscriberState::key_of(&state.subscriber);
+                batch.delete(&self.states, &key, Condition::Version(version));
+            }
+            (Some(state), version) if !state.variables.is_empty() => {
+                batch.put(&self.states, state, condition(version));
+            }
+            _ => {}
         }
     }
 

@@ -202,6 +202,7 @@ impl NetworkFunction for Pcf {
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
         sweep(repository.ledgers());
+        sweep(repository.states());
         sweep(repository.ended_sessions());
         let registration = registration(&config, &opening, operational).filter(|_| !nrfs.is_empty());
         let store = repository.store().clone();

@@ -136,6 +136,7 @@ fn of_refusal(refusal: Refusal) -> Problem {
                 Missing::User | Missing::PolicyData => "no UDR answers in time",
                 Missing::Counters => "no CHF or OCS answers in time",
                 Missing::Quotas => "the quotas of the subscriber cannot be read",
+                Missing::State => "the state variables of the subscriber cannot be read",
             };
             Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
                 .detail(format!("{what}; nothing was done, try later"))

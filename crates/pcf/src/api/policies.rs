@@ -10,6 +10,7 @@ use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::activity::trail;
+use crate::association::ledger::Draft;
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
 use crate::creation;
@@ -102,20 +103,20 @@ pub(crate) async fn update(
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     let update = body_of(worker, request, service.update)?;
-    let step = async |association: &mut Association| {
+    let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != service.kind {
             return Err(not_found(id));
         }
         context::merge(association, &update, service.reports);
         check_size(worker, &association.context)?;
         let asked = context::with_reports(association, &update, service.reports);
-        let decided = pre::decide(worker, "update", association, &asked).await?;
+        let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
         // The AMF has news of the UE, which may be reachable by now.
         delivery::plan(worker, association, true);
         Ok::<_, Fault>(())
     };
-    let rewritten = change::rewrite(worker, id_of(id)?, step)
+    let rewritten = change::rewrite_with_draft(worker, id_of(id)?, step)
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(service.events[1]);

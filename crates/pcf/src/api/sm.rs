@@ -159,14 +159,14 @@ async fn reported(
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
         let asked = context::request(association, update);
-        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
+        let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
         if let Some(mark) = mark.filter(|_| earlier.is_none()) {
             repetition::note(association, mark, &before);
         }
         Ok::<_, Fault>(earlier)
     };
-    let rewritten = change::rewrite_with_ledger(worker, id, step).await?;
+    let rewritten = change::rewrite_with_draft(worker, id, step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema, Version};
 
+use super::subscriber_state::StateDraft;
 use super::{Association, address};
 
 /// The room of an association that has the identifiers of its limits.
@@ -105,7 +106,7 @@ impl Record for Ledger {
     }
 }
 
-/// A ledger that a request has read, and what it changes of it; written together with the association.
+/// The records of a subscriber that a request has read, and what it changes of them; written together with the association.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
     /// The ledger; `None`: the request has not read it.
@@ -118,6 +119,8 @@ pub struct Draft {
     pub is_changed: bool,
     /// Whether usage was reported.
     pub is_reported: bool,
+    /// The state variables of the subscriber.
+    pub state: StateDraft,
 }
 
 impl Draft {
@@ -147,6 +150,12 @@ impl Draft {
     #[must_use]
     pub fn to_write(&self) -> Option<&Ledger> {
         self.ledger.as_ref().filter(|_| self.is_changed)
+    }
+
+    /// Whether there is anything to write.
+    #[must_use]
+    pub fn is_to_write(&self) -> bool {
+        self.to_write().is_some() || self.state.to_write().is_some()
     }
 
     /// Limits that the request has used up.

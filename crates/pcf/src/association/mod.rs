@@ -12,6 +12,7 @@
 //! * `origination`: when the establishment of a session was begun.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * [`sd`]: the session of a TDF.
+//! * [`subscriber_state`]: state variables that all associations of a subscriber share.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
 //! * [`unanswered`]: consumers that did not answer the audit.
@@ -31,6 +32,7 @@ pub(crate) mod origination;
 mod record;
 pub mod repetition;
 pub mod sd;
+pub mod subscriber_state;
 pub mod sy;
 pub(crate) mod ue_policy;
 pub mod unanswered;

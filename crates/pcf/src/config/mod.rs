@@ -10,6 +10,7 @@ mod pds;
 mod peer_tokens;
 mod policy;
 mod sd;
+mod state;
 mod sy;
 mod ue_policy;
 mod usage;
@@ -27,6 +28,7 @@ pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, Toke
 pub use notifications::Notifications;
 pub use peer_tokens::PeerTokens;
 pub use sd::{Sd, SdSessions, Tdf};
+pub use state::StateVariables;
 pub use sy::{Sy, SySessions};
 pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
@@ -97,6 +99,9 @@ pub struct Config {
     /// Quotas of subscribers.
     #[schemars(extend("x-reload" = true))]
     pub usage: Usage,
+    /// State variables that all associations of a subscriber share.
+    #[schemars(extend("x-reload" = true))]
+    pub subscriber_state: StateVariables,
     /// Delivery of UE policies to UEs.
     #[schemars(extend("x-reload" = true))]
     pub ue_policy: UePolicy,
@@ -158,6 +163,7 @@ impl Default for Config {
             pds: Pds::default(),
             sd: Sd::default(),
             usage: Usage::default(),
+            subscriber_state: StateVariables::default(),
             ue_policy: UePolicy::default(),
             notifications: Notifications::default(),
             collision_detection: false,
@@ -205,6 +211,7 @@ impl Validate for Config {
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);
+        faults.within("subscriberState", &self.subscriber_state);
         faults.within("sd", &self.sd);
         if self.sd.enabled && !self.diameter.enabled {
             faults

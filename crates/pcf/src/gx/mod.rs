@@ -144,7 +144,7 @@ async fn reported(
         session::settle(association);
         pds::refresh(worker, association).await;
         let asked = context::request(association, &report);
-        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
+        let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
         Ok::<_, pre::Refusal>(!is_new)
     };

@@ -2,6 +2,7 @@
 
 mod audit;
 mod traced;
+mod variables;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -107,6 +108,7 @@ pub(crate) const PAGES: &[Page] = &[
         argument: Some("SUPI"),
         columns: &[],
     },
+    variables::PAGE,
     Page {
         name: "activity",
         about: "What a traced subscriber has sent and got, what was decided and written: by SUPI, GPSI or association",
@@ -224,6 +226,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     Router::new()
         .merge(traced::routes(pcf))
         .merge(audit::routes(pcf))
+        .merge(variables::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(
             "/pcf/sessions/{id}",
@@ -378,12 +381,9 @@ async fn explain(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
             None => None,
         };
         let quotas = quotas::stored(record, ledger.as_ref().map(|stored| &stored.record));
-        lines.extend(explain::lines(
-            &live.projects,
-            record,
-            &pds::stored(record),
-            &quotas,
-        ));
+        let shared = variables::of(&pcf.repository, &live.projects, record).await;
+        let data = pds::stored(record);
+        lines.extend(explain::lines(&live.projects, record, &data, &quotas, &shared));
     }
     axum::Json(lines).into_response()
 }

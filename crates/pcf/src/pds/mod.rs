@@ -74,6 +74,8 @@ pub(crate) enum Missing {
     Counters,
     /// The store does not answer with the quotas.
     Quotas,
+    /// The store does not answer with the state variables.
+    State,
 }
 
 /// The data for a new association. Subscriptions are made first, so that no change falls between them and the query; they

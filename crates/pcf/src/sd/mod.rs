@@ -133,7 +133,7 @@ async fn reported(
         if let Some(reports) = report.get("adcRuleReports") {
             asked["adcRuleReports"] = reports.clone();
         }
-        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
+        let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
         if let Some(mut session) = TdfSession::get(association).filter(|_| ccr.is_some()) {
             // The answer has what changes.

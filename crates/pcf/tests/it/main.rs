@@ -30,6 +30,7 @@ mod sd;
 mod slapd;
 mod sm;
 mod sm_errors;
+mod subscriber_state;
 mod support;
 mod sy;
 mod tokens;
