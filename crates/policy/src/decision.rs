@@ -6,6 +6,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
+use crate::notification::Notification;
 use crate::program::Owner;
 use crate::shape::{Section, Service};
 use crate::value::{Member, Value};
@@ -22,6 +23,7 @@ pub struct Decision<'a> {
     triggers: Vec<'a, &'a str>,
     state: Vec<'a, Member<'a>>,
     subscriber_state: Vec<'a, Member<'a>>,
+    notifications: Vec<'a, Notification<'a>>,
     rejection: Option<Rejection<'a>>,
 }
 
@@ -56,6 +58,7 @@ impl<'a> Decision<'a> {
             triggers: Vec::with_capacity_in(8, arena),
             state: Vec::with_capacity_in(4, arena),
             subscriber_state: Vec::new_in(arena),
+            notifications: Vec::new_in(arena),
             rejection: None,
         }
     }
@@ -94,6 +97,12 @@ impl<'a> Decision<'a> {
         &self.subscriber_state
     }
 
+    /// Messages to servers of the operator, in the order in which blocks made them; none with a refusal.
+    #[must_use]
+    pub fn notifications(&self) -> &[Notification<'a>] {
+        &self.notifications
+    }
+
     /// The refusal, where a block refused the request.
     #[must_use]
     pub fn rejection(&self) -> Option<&Rejection<'a>> {
@@ -106,10 +115,11 @@ impl<'a> Decision<'a> {
         serde_json::to_value(self).unwrap_or(Json::Null)
     }
 
-    /// Number of entries, members and triggers.
+    /// Number of entries, members, triggers and the like.
     pub(crate) fn len(&self) -> usize {
         let variables = self.state.len() + self.subscriber_state.len();
-        self.entries.len() + self.members.len() + self.triggers.len() + variables
+        let rest = variables + self.notifications.len();
+        self.entries.len() + self.members.len() + self.triggers.len() + rest
     }
 
     /// The last of several entries with one identifier counts.
@@ -139,7 +149,13 @@ impl<'a> Decision<'a> {
         }
     }
 
+    pub(crate) fn notify(&mut self, notification: Notification<'a>) {
+        self.notifications.push(notification);
+    }
+
     pub(crate) fn reject(&mut self, rejection: Rejection<'a>) {
+        // What is refused does not come to be, and nothing is sent of it.
+        self.notifications.clear();
         self.rejection = Some(rejection);
     }
 }

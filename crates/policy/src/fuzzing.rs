@@ -17,6 +17,7 @@ fn limits() -> Limits {
         script_memory_bytes: 64 << 10,
         output_entries: 32,
         output_bytes: 8 << 10,
+        notifications: 4,
         trace_events: 50,
         ..Limits::default()
     }

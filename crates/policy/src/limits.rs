@@ -42,6 +42,8 @@ pub struct Limits {
     pub output_entries: usize,
     /// Size of one decision as JSON, in bytes.
     pub output_bytes: usize,
+    /// Messages to servers of the operator (`notify`) of one decision; they count as entries, and with their size.
+    pub notifications: usize,
     /// Events of one trace; the trace counts further ones as dropped.
     pub trace_events: usize,
 }
@@ -66,6 +68,7 @@ impl Default for Limits {
             script_memory_bytes: 512 << 10,
             output_entries: 256,
             output_bytes: 128 << 10,
+            notifications: 16,
             trace_events: 2_000,
         }
     }

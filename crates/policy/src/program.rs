@@ -8,6 +8,7 @@ use crate::list::MatchList;
 use crate::script::Script;
 use crate::shape::{Kind, Section};
 use crate::table::Table;
+use crate::template::Template;
 
 /// Everything that an evaluation needs.
 #[derive(Debug, Default)]
@@ -130,6 +131,7 @@ pub(crate) enum Step {
     Members(Vec<Member>),
     Triggers(Vec<Expr>),
     Remove(Section, Expr),
+    Notify(Box<Notify>),
     Reject {
         status: u16,
         cause: Expr,
@@ -138,6 +140,27 @@ pub(crate) enum Step {
     Stop,
     Break,
     Continue,
+}
+
+/// A message to a server of the operator.
+#[derive(Debug)]
+pub(crate) struct Notify {
+    /// Name of the server.
+    pub(crate) server: String,
+    /// What follows its URL.
+    pub(crate) path: Option<Template>,
+    /// The SOAP action.
+    pub(crate) action: Option<String>,
+    pub(crate) body: Body,
+}
+
+/// What makes the content of a message.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Empty,
+    Json(Expr),
+    Xml(Template),
+    Text(Template),
 }
 
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use crate::evaluate;
 use crate::fault::Fault;
 use crate::input::Input;
 use crate::limits::Limits;
+use crate::notification::Servers;
 use crate::program::Program;
 use crate::scratch::Scratch;
 use crate::shape::Service;
@@ -32,8 +33,29 @@ impl Project {
     /// # Errors
     /// Every mistake, with file, line, block and what would be right.
     pub fn compile(files: &[(&str, &str)], limits: &Limits) -> Result<Self, ProjectError> {
+        Self::compile_within(files, limits, None)
+    }
+
+    /// As [`Project::compile`], for a function whose settings name the servers that projects may notify: another one is a
+    /// mistake, and a content that its server does not take.
+    ///
+    /// # Errors
+    /// As [`Project::compile`].
+    pub fn compile_for(
+        files: &[(&str, &str)],
+        limits: &Limits,
+        servers: &Servers,
+    ) -> Result<Self, ProjectError> {
+        Self::compile_within(files, limits, Some(servers))
+    }
+
+    fn compile_within(
+        files: &[(&str, &str)],
+        limits: &Limits,
+        servers: Option<&Servers>,
+    ) -> Result<Self, ProjectError> {
         static IDENTITY: AtomicU64 = AtomicU64::new(1);
-        let (manifest, program) = compile::compile(files, limits)?;
+        let (manifest, program) = compile::compile(files, limits, servers)?;
         Ok(Self {
             manifest,
             program,

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! `expect` is the whole decision. In its place or beside it: `expectState` (state variables of the association),
-//! `expectSubscriberState` (those of the subscriber), `expectRejection` (`status`, `cause`), `expectFault` (a class of
-//! [`FaultKind`](crate::FaultKind)).
+//! `expectSubscriberState` (those of the subscriber), `expectNotifications` (messages to servers of the operator, none of which is
+//! sent), `expectRejection` (`status`, `cause`), `expectFault` (a class of [`FaultKind`](crate::FaultKind)).
 
 use std::fmt;
 
@@ -68,6 +68,7 @@ const EXPECTED: &[&str] = &[
     "expect",
     "expectState",
     "expectSubscriberState",
+    "expectNotifications",
     "expectRejection",
     "expectFault",
 ];
@@ -175,6 +176,9 @@ impl Case {
                         let variables = variables.map(|(name, value)| ((*name).to_owned(), value.to_json()));
                         outcome.insert(key.to_owned(), Json::Object(variables.collect()));
                     }
+                }
+                if !decision.notifications().is_empty() {
+                    outcome.insert("expectNotifications".to_owned(), json!(decision.notifications()));
                 }
                 Json::Object(outcome)
             }

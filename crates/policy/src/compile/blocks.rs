@@ -21,6 +21,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("call", &[]),
     ("remember", &[]),
     ("rememberSubscriber", &[]),
+    ("notify", &[]),
     ("triggers", &[]),
     ("remove", &[]),
     ("reject", &[]),
@@ -166,6 +167,7 @@ impl Compiler<'_> {
                 self.program.writes_subscriber_state = true;
                 Step::Remember(Owner::Subscriber, self.named_values(argument, &own))
             }
+            "notify" => self.notify(argument, &own)?,
             "triggers" => Step::Triggers(self.triggers(argument, &own)),
             "remove" => self.remove(argument, &own)?,
             "reject" => self.reject(argument, &own)?,

@@ -4,6 +4,7 @@ mod blocks;
 mod entries;
 mod expressions;
 mod names;
+mod notify;
 mod parts;
 mod paths;
 mod routines;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value as Json};
 use settings::{Document, Fault, Report, nearest, path_key};
 
 use crate::limits::Limits;
+use crate::notification::Servers;
 use crate::program::Program;
 use crate::shape::Service;
 
@@ -92,6 +94,8 @@ struct Unit {
 /// The compiler's state.
 pub(crate) struct Compiler<'l> {
     limits: &'l Limits,
+    /// The servers that the project may notify; none: they are not known.
+    servers: Option<&'l Servers>,
     program: Program,
     /// Memory of the patterns that were compiled so far, in bytes.
     pattern_bytes: usize,
@@ -103,8 +107,12 @@ pub(crate) struct Compiler<'l> {
     faults: usize,
 }
 
-/// Compiles the files of a project: name and text of each.
-pub(crate) fn compile(files: &[(&str, &str)], limits: &Limits) -> Result<(Manifest, Program), ProjectError> {
+/// Compiles the files of a project: name and text of each. Without servers any name of one is right.
+pub(crate) fn compile(
+    files: &[(&str, &str)],
+    limits: &Limits,
+    servers: Option<&Servers>,
+) -> Result<(Manifest, Program), ProjectError> {
     let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
     if bytes > limits.project_bytes {
         let what = format!("the files of the project have {bytes} bytes");
@@ -150,6 +158,7 @@ pub(crate) fn compile(files: &[(&str, &str)], limits: &Limits) -> Result<(Manife
     }
     let mut compiler = Compiler {
         limits,
+        servers,
         program: Program::default(),
         pattern_bytes: 0,
         names: Names::default(),

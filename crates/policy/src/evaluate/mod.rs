@@ -3,6 +3,7 @@
 mod entries;
 mod expressions;
 mod json;
+mod notify;
 mod operations;
 
 use bumpalo::Bump;
@@ -271,6 +272,7 @@ impl<'a> Run<'a, '_> {
             Step::Entry(entry) => self.entry(entry)?,
             Step::Members(members) => self.members(members)?,
             Step::Triggers(triggers) => self.triggers(triggers)?,
+            Step::Notify(notify) => self.notify(notify)?,
             Step::Remove(section, id) => {
                 let id = self.value(id)?;
                 let id = self.identifier(id, section.member())?;

@@ -5,6 +5,7 @@ mod examples;
 mod fuzz;
 mod hostile;
 mod mistakes;
+mod notify;
 mod operations;
 mod subscriber_state;
 mod trace;
