@@ -1,7 +1,6 @@
 //! Bindings that a worker has in flight and pending at the BSF.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use ahash::AHashMap;
 
 use crate::activity::trail::Mark;
 use crate::association::AssociationId;
+use crate::backlog::{Backlog, Bounds, Place};
 
 /// What is to be done at the BSF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,16 @@ pub(crate) enum Job {
     Bind(AssociationId),
     /// The binding at this URI shall be removed; with the trail of its session.
     Unbind(String, Option<Mark>),
+}
+
+impl Job {
+    /// The session that it registers.
+    fn session(&self) -> Option<AssociationId> {
+        match self {
+            Self::Bind(id) => Some(*id),
+            Self::Unbind(..) => None,
+        }
+    }
 }
 
 /// What happens to a job.
@@ -44,8 +54,7 @@ enum Stage {
 /// The jobs of a worker. Registrations of one session follow one another: two at a time would create two bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    pending: RefCell<VecDeque<Job>>,
-    in_flight: Cell<usize>,
+    jobs: Backlog<Job>,
     /// Sessions with a registration that is pending or in flight; bounded as those are.
     sessions: RefCell<AHashMap<AssociationId, Stage>>,
     /// One more than the answers that are late and awaited.
@@ -56,24 +65,28 @@ pub(crate) struct Bindings {
 impl Bindings {
     /// Takes a job.
     pub(crate) fn push(&self, job: Job, parallel: usize, queue: usize) -> Turn {
-        if let Job::Bind(id) = job
-            && self.sessions.borrow().contains_key(&id)
-        {
+        let session = job.session();
+        if let Some(id) = session.filter(|id| self.sessions.borrow().contains_key(id)) {
             self.again(id);
             return Turn::Joined;
         }
-        if self.in_flight.get() < parallel {
-            self.in_flight.set(self.in_flight.get() + 1);
-            self.enters(&job, Stage::InFlight);
-            return Turn::Now(job);
+        // A job has the size of its URI, which `queue` bounds well enough.
+        let bounds = Bounds {
+            parallel,
+            queue,
+            bytes: usize::MAX,
+        };
+        match self.jobs.push(job, 0, bounds) {
+            Place::InFlight(job) => {
+                self.enters(session, Stage::InFlight);
+                Turn::Now(job)
+            }
+            Place::Pending => {
+                self.enters(session, Stage::Pending);
+                Turn::Later
+            }
+            Place::None => Turn::Dropped,
         }
-        let mut pending = self.pending.borrow_mut();
-        if pending.len() >= queue {
-            return Turn::Dropped;
-        }
-        self.enters(&job, Stage::Pending);
-        pending.push_back(job);
-        Turn::Later
     }
 
     /// The registration of a session that is in flight shall be followed by another.
@@ -89,9 +102,9 @@ impl Bindings {
         (Rc::strong_count(&self.late) <= most).then(|| self.late.clone())
     }
 
-    fn enters(&self, job: &Job, stage: Stage) {
-        if let Job::Bind(id) = job {
-            self.sessions.borrow_mut().insert(*id, stage);
+    fn enters(&self, session: Option<AssociationId>, stage: Stage) {
+        if let Some(id) = session {
+            self.sessions.borrow_mut().insert(id, stage);
         }
     }
 
@@ -109,18 +122,13 @@ impl Bindings {
 
     /// A job is done: the next one that takes its place.
     pub(crate) fn done(&self, job: Job) -> Option<Job> {
-        let stage = match &job {
-            Job::Bind(id) => self.sessions.borrow_mut().remove(id),
-            Job::Unbind(..) => None,
-        };
+        let session = job.session();
+        let stage = session.and_then(|id| self.sessions.borrow_mut().remove(&id));
         let next = match stage {
             Some(Stage::Overtaken) => Some(job),
-            _ => self.pending.borrow_mut().pop_front(),
+            _ => self.jobs.done(),
         };
-        match &next {
-            Some(next) => self.enters(next, Stage::InFlight),
-            None => self.in_flight.set(self.in_flight.get().saturating_sub(1)),
-        }
+        self.enters(next.as_ref().and_then(Job::session), Stage::InFlight);
         next
     }
 }
@@ -168,6 +176,6 @@ mod tests {
         assert_eq!(bindings.done(job(2)), None);
         assert_eq!(bindings.done(job(3)), None);
         assert!(bindings.sessions.borrow().is_empty());
-        assert_eq!(bindings.in_flight.get(), 0);
+        assert!(bindings.jobs.is_idle());
     }
 }

@@ -42,6 +42,7 @@ mod af_notices;
 mod agent;
 mod api;
 mod audit;
+mod backlog;
 mod binding;
 mod bindings;
 mod change;
