@@ -104,6 +104,7 @@ pub(crate) async fn write<T, F>(
                 noted(worker, &before, &after, &draft);
             }
             subscriber_state::count(worker, &draft);
+            worker.notify(after.messages.take());
             tdf::begin(worker, Some(&before), &after);
             return Ok(Some(Rewritten {
                 answer,

@@ -103,6 +103,7 @@ async fn write(
                     tdf::begin(worker, None, new);
                 }
                 subscriber_state::count(worker, &draft);
+                worker.notify(association.messages.take());
                 let replaced: Vec<Association> = replaced.into_iter().map(|old| old.record).collect();
                 noted(worker, association, &replaced);
                 return Ok(Written::New(replaced));

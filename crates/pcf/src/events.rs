@@ -43,6 +43,18 @@ telemetry::events! {
     BindingFailed = "bindings_failed";
     /// A binding was dropped because too many were pending.
     BindingDropped = "bindings_dropped";
+    /// A server of the operator took a message of a policy project.
+    MessageSent = "notifier_messages_sent";
+    /// A message of a policy project was sent again, after its server did not answer or failed.
+    MessageRetried = "notifier_messages_retried";
+    /// A server of the operator refused a message of a policy project.
+    MessageRefused = "notifier_messages_refused";
+    /// A message of a policy project was given up after all attempts.
+    MessageFailed = "notifier_messages_failed";
+    /// A message of a policy project was dropped because too many were pending at its server.
+    MessageDropped = "notifier_messages_dropped";
+    /// A message of a policy project was dropped because `notifier.enabled` is false.
+    MessageSuppressed = "notifier_messages_suppressed";
     /// An NRF granted an access token for a service of another function.
     PeerTokenGranted = "peer_tokens";
     /// No NRF granted an access token for a service of another function.

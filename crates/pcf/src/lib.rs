@@ -24,7 +24,8 @@
 //!   through its AMF.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`; `ended`: AF sessions whose end AFs have to confirm.
 //! * `outbound`: how other functions are reached, with which access tokens; `peers`: those that the PCF sends requests to;
-//!   `bindings`: what is pending at the BSF.
+//!   `bindings`: what is pending at the BSF; `backlog`: bounded work aside from answers.
+//! * `targets`: the servers of the operator that projects notify; `messenger`: sends to them.
 //! * [`import`]: associations from a file, while the PCF does not run.
 //! * [`config`]: every setting, documented where it is defined.
 //!
@@ -53,6 +54,7 @@ mod explain;
 mod gx;
 mod listeners;
 mod live;
+mod messenger;
 mod notices;
 mod operator;
 mod orders;
@@ -77,6 +79,7 @@ mod sources;
 mod subscriber_state;
 mod subscribers;
 mod sy;
+mod targets;
 mod tdf;
 mod turns;
 mod updp;

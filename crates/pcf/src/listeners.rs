@@ -6,7 +6,7 @@ use std::sync::Arc;
 use function::sbi::Sbi;
 use function::{Common, Listeners, StartError};
 use telemetry::Registry;
-use tls::Watched;
+use tls::{ClientTls, Material, Watched};
 
 use crate::agent::Seats;
 use crate::config::Config;
@@ -15,6 +15,8 @@ use crate::config::Config;
 pub struct Listening {
     pub(crate) sbi: Arc<Sbi>,
     pub(crate) diameter: Seats,
+    /// TLS of the connections to servers that projects notify.
+    pub(crate) notifier_tls: Option<ClientTls>,
     addresses: Vec<SocketAddr>,
     /// `aaas` with TLS.
     scheme: &'static str,
@@ -28,11 +30,17 @@ impl Listening {
             .diameter
             .security(sbi.watched())
             .map_err(StartError::Config)?;
+        let notifier_tls = config.notifier.tls.as_ref().map(|files| {
+            let http1 = |material: &Material| material.client(&[b"http/1.1"]);
+            sbi.watched().open("notifier.tls", files, http1)
+        });
+        let notifier_tls = notifier_tls.transpose().map_err(StartError::Config)?;
         let diameter = Seats::bind(&config.diameter, security, workers)?;
         let addresses = sbi.addresses().iter().chain(&diameter.addresses);
         Ok(Self {
             addresses: addresses.copied().collect(),
             diameter,
+            notifier_tls,
             scheme: if config.diameter.tls.is_some() {
                 "aaas"
             } else {

@@ -1,10 +1,13 @@
 //! What is derived from settings and changes with them.
 
+use std::sync::Arc;
+
 use function::sbi::Verification;
 
 use crate::config::Config;
 use crate::projects::Projects;
 use crate::sources::ldap::Access;
+use crate::targets::Targets;
 
 /// What is derived from settings.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct Derived {
     pub(crate) verification: Verification,
     /// How the directory of profiles is reached; none: there is none.
     pub(crate) directory: Option<Access>,
+    /// The servers that projects notify.
+    pub(crate) targets: Arc<Targets>,
 }
 
 /// The settings in effect, and what is derived from them.
@@ -28,15 +33,16 @@ impl Derived {
         let before = before.map(|before| &before.verification);
         let verification = Verification::new(&config.tokens, &config.identity.assertions, before)?;
         Ok(Self {
-            projects: Projects::read(&config.policy).map_err(|mistakes| mistakes.to_string())?,
+            projects: Projects::read(config).map_err(|mistakes| mistakes.to_string())?,
             verification,
             directory: Access::read(&config.pds.ldap)?,
+            targets: Arc::new(Targets::read(&config.notifier, &config.client.user_agent)?),
         })
     }
 
     /// The same with projects whose files have changed; none: they have not.
     pub(crate) fn with_changed_projects(before: &Effective) -> Result<Option<Self>, String> {
-        let projects = Projects::read(&before.config.policy).map_err(|mistakes| mistakes.to_string())?;
+        let projects = Projects::read(&before.config).map_err(|mistakes| mistakes.to_string())?;
         if projects.is_same(&before.projects) {
             return Ok(None);
         }
@@ -72,6 +78,8 @@ mod tests {
             "maxBodySize",
             "media",
             "notifications.timeout",
+            "notifier.enabled",
+            "notifier.servers",
             "overload",
             "policy",
             "tls",
@@ -81,7 +89,14 @@ mod tests {
         ] {
             assert!(marked.iter().any(|marked| marked == key), "{key}");
         }
-        for key in ["diameter", "listen", "notifications", "nfInstanceId", "store"] {
+        for key in [
+            "diameter",
+            "listen",
+            "notifications",
+            "notifier",
+            "nfInstanceId",
+            "store",
+        ] {
             assert!(!marked.iter().any(|marked| marked == key), "{key}");
         }
     }

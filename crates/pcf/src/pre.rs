@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use crate::activity::{Entry, trail};
 use crate::association::Association;
 use crate::association::ledger::{self, Draft};
+use crate::association::messages::Message;
 use crate::association::sd;
 use crate::config::Fallback;
 use crate::events::Event;
@@ -27,6 +28,8 @@ pub(crate) struct Decision {
     subscriber_state: Map<String, Value>,
     /// Limits whose quotas apply.
     pub(crate) limits: Vec<String>,
+    /// Messages to servers of the operator, for when it is written.
+    pub(crate) messages: Vec<Message>,
 }
 
 /// The cause of [`Refusal::Late`] (TS 29.512 §5.7.3).
@@ -228,6 +231,7 @@ fn run(
             state: Map::new(),
             subscriber_state: Map::new(),
             limits: Vec::new(),
+            messages: Vec::new(),
         }));
     };
     let variables = |set: &[Member<'_>]| {
@@ -240,6 +244,7 @@ fn run(
         state: variables(decision.state()),
         subscriber_state: variables(decision.subscriber_state()),
         limits: Vec::new(),
+        messages: decision.notifications().iter().map(Message::of).collect(),
     }))
 }
 
@@ -284,6 +289,7 @@ pub(crate) fn keep(association: &mut Association, decision: Decision) {
             value => drop(association.state.insert(name, value)),
         }
     }
+    association.messages = decision.messages.into();
     ledger::keep_limits(association, decision.limits);
 }
 
@@ -304,6 +310,7 @@ mod tests {
                 state: set.as_object().unwrap().clone(),
                 subscriber_state: Map::new(),
                 limits: Vec::new(),
+                messages: Vec::new(),
             };
             keep(&mut association, decision);
             assert_eq!(Value::Object(association.state.clone()), kept);

@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use ::policy::{Limits, Project, ProjectError, Service};
+use ::policy::{Limits, Project, ProjectError, Servers, Service};
 use settings::Report;
 
-use crate::config::Policies;
+use crate::config::{Config, Policies};
 
 /// A project that the PCF has without settings.
 struct BuiltIn {
@@ -50,9 +50,10 @@ impl Projects {
     ///
     /// # Errors
     /// Every mistake of the first project that has some, with file, line and block.
-    pub(crate) fn read(settings: &Policies) -> Result<Self, ProjectMistakes> {
-        let pair = |named: Named<'_>, built_in: &BuiltIn| pair(named, built_in, &settings.limits);
-        let [sm, am, ue] = named(settings);
+    pub(crate) fn read(config: &Config) -> Result<Self, ProjectMistakes> {
+        let (limits, servers) = (&config.policy.limits, config.notifier.accepted());
+        let pair = |named: Named<'_>, built_in: &BuiltIn| pair(named, built_in, limits, &servers);
+        let [sm, am, ue] = named(&config.policy);
         Ok(Self {
             sm: pair(sm, &SM)?,
             am: pair(am, &AM)?,
@@ -85,10 +86,11 @@ impl Projects {
 
 /// Compiles the projects that settings name, as a start does: the mistakes of each.
 #[must_use]
-pub fn check_projects(settings: &Policies) -> Vec<ProjectMistakes> {
-    let compiled = named(settings).into_iter().filter_map(|named| {
+pub fn check_projects(config: &Config) -> Vec<ProjectMistakes> {
+    let servers = config.notifier.accepted();
+    let compiled = named(&config.policy).into_iter().filter_map(|named| {
         let folder = named.folder?;
-        compile(folder, &named, &settings.limits).err()
+        compile(folder, &named, &config.policy.limits, &servers).err()
     });
     compiled.collect()
 }
@@ -163,7 +165,12 @@ fn named(settings: &Policies) -> [Named<'_>; 3] {
     })
 }
 
-fn pair(named: Named<'_>, built_in: &BuiltIn, limits: &Limits) -> Result<Pair, ProjectMistakes> {
+fn pair(
+    named: Named<'_>,
+    built_in: &BuiltIn,
+    limits: &Limits,
+    servers: &Servers,
+) -> Result<Pair, ProjectMistakes> {
     // What an operator limits holds for the operator's projects.
     let text = [(built_in.name, built_in.text)];
     let text = text.map(|(_, text)| ("project.yaml", text));
@@ -173,7 +180,7 @@ fn pair(named: Named<'_>, built_in: &BuiltIn, limits: &Limits) -> Result<Pair, P
     let (project, checksum) = match named.folder {
         None => (built_in.clone(), 0),
         Some(folder) => {
-            let (project, checksum) = compile(folder, &named, limits)?;
+            let (project, checksum) = compile(folder, &named, limits, servers)?;
             (Arc::new(project), checksum)
         }
     };
@@ -185,7 +192,12 @@ fn pair(named: Named<'_>, built_in: &BuiltIn, limits: &Limits) -> Result<Pair, P
 }
 
 /// The project of a folder, with a checksum of its files.
-fn compile(folder: &Path, named: &Named<'_>, limits: &Limits) -> Result<(Project, u64), ProjectMistakes> {
+fn compile(
+    folder: &Path,
+    named: &Named<'_>,
+    limits: &Limits,
+    servers: &Servers,
+) -> Result<(Project, u64), ProjectMistakes> {
     let files = files(folder, limits).map_err(|reason| named.wrong(reason))?;
     let mut checksum = DefaultHasher::new();
     files.hash(&mut checksum);
@@ -193,7 +205,7 @@ fn compile(folder: &Path, named: &Named<'_>, limits: &Limits) -> Result<(Project
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let project = Project::compile(&texts, limits).map_err(|error| ProjectMistakes {
+    let project = Project::compile_for(&texts, limits, servers).map_err(|error| ProjectMistakes {
         setting: named.setting,
         what: Mistakes::InFiles(error),
     })?;
@@ -247,11 +259,9 @@ mod tests {
     fn mistakes_are_named_with_setting_file_and_block() {
         let folder = tempfile::tempdir().unwrap();
         let read = || {
-            let settings = Policies {
-                sm: Some(folder.path().to_owned()),
-                ..Policies::default()
-            };
-            let read = Projects::read(&settings).map(drop);
+            let mut config = Config::default();
+            config.policy.sm = Some(folder.path().to_owned());
+            let read = Projects::read(&config).map(drop);
             read.map_err(|mistakes| mistakes.to_string())
         };
         assert!(read().unwrap_err().starts_with("policy.sm: "));
@@ -268,6 +278,6 @@ mod tests {
         );
         write("name: x\nservice: sm\nblocks:\n  - sessionRule: {sessRuleId: a}\n");
         assert_eq!(read(), Ok(()));
-        assert!(Projects::read(&Policies::default()).is_ok());
+        assert!(Projects::read(&Config::default()).is_ok());
     }
 }

@@ -15,6 +15,7 @@ use sbi::client::Client;
 use sbi::dns::Dns;
 use store::{Record, Sweep, SweepConfig, Table};
 use telemetry::{Alarms, Declaration};
+use tls::TlsFiles;
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
@@ -70,6 +71,17 @@ fn journals(
     both.map_err(StartError::io("starting to write journals"))
 }
 
+/// TLS of other interfaces than the service-based one, of which that counts that is checked most often.
+fn other_tls(config: &Config) -> Option<&TlsFiles> {
+    let files = [config.diameter.tls.as_ref(), config.notifier.tls.as_ref()];
+    let checked = files.into_iter().flatten();
+    checked.min_by_key(|files| {
+        let interval = files.check_interval.duration();
+        // Without an interval they are checked at a reload only.
+        (interval.is_zero(), interval)
+    })
+}
+
 /// What the PCF registers at the NRF.
 fn registration(
     config: &Config,
@@ -118,7 +130,7 @@ impl NetworkFunction for Pcf {
             cores: &config.cores,
             tls: config.tls.as_ref(),
             client_tls: config.client_tls.as_ref(),
-            other_tls: config.diameter.tls.as_ref(),
+            other_tls: other_tls(config),
         }
     }
 

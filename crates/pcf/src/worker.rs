@@ -17,10 +17,12 @@ use worker::Random;
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::association::AssociationId;
+use crate::association::messages::Message;
 use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
 use crate::live::Effective;
+use crate::messenger::Messenger;
 use crate::notices::Notices;
 use crate::orders::{Order, Orders};
 use crate::outbound::Peers;
@@ -47,6 +49,7 @@ pub struct Worker {
     now: Arc<Effective>,
     shared: Arc<Pcf>,
     peers: Rc<Peers>,
+    messenger: Rc<Messenger>,
     door: Door,
     scratches: Rc<Scratches>,
     turns: Rc<Turns>,
@@ -99,6 +102,13 @@ impl Worker {
                 ))
             }
         };
+        let messenger = match before {
+            Some(before) => before.messenger.clone(),
+            None => {
+                let (tls, names) = (seat.listeners.notifier_tls.clone(), shared.names.clone());
+                Rc::new(Messenger::new(&config.notifier, tls, names, counters.clone()))
+            }
+        };
         let (scratches, turns, bindings, schedule, random) = before.map_or_else(Default::default, |before| {
             (
                 before.scratches.clone(),
@@ -120,6 +130,7 @@ impl Worker {
         let worker = Self {
             shared: shared.clone(),
             peers,
+            messenger,
             door,
             scratches,
             turns,
@@ -182,6 +193,13 @@ impl Worker {
     /// Sends requests to other functions, over connections of this worker.
     pub(crate) fn peers(&self) -> &Rc<Peers> {
         &self.peers
+    }
+
+    /// Sends the messages of a decision that was written to servers of the operator. Nothing waits for that.
+    pub(crate) fn notify(&self, messages: Vec<Message>) {
+        if !messages.is_empty() {
+            self.messenger.send(&self.now.targets, messages);
+        }
     }
 
     /// Bindings that are pending at the BSF.

@@ -61,7 +61,7 @@ impl Kind {
         match self {
             Self::Config => {
                 let config = settings::from_str::<Config>(text, name).map_err(Mistakes::InFile)?;
-                let projects = pcf::check_projects(&config.pcf.policy);
+                let projects = pcf::check_projects(&config.pcf);
                 match projects.is_empty() {
                     true => Ok(()),
                     false => Err(Mistakes::InProjects(projects)),

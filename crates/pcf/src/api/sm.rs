@@ -161,6 +161,9 @@ async fn reported(
         let asked = context::request(association, update);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
+        if earlier.is_some() {
+            association.messages.clear();
+        }
         if let Some(mark) = mark.filter(|_| earlier.is_none()) {
             repetition::note(association, mark, &before);
         }

@@ -9,6 +9,7 @@
 //! * [`ended`]: AF sessions that ended with it.
 //! * [`gx`]: how the PCEF of a Gx session is reached.
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
+//! * `messages`: what a decision has for servers of the operator until it is written.
 //! * `origination`: when the establishment of a session was begun.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * [`sd`]: the session of a TDF.
@@ -28,6 +29,7 @@ pub mod decision;
 pub mod ended;
 pub mod gx;
 pub mod ledger;
+pub(crate) mod messages;
 pub(crate) mod origination;
 mod record;
 pub mod repetition;

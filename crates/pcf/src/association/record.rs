@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
+use super::messages::Messages;
 use super::{address, applications, claims, decision, sd, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
@@ -122,6 +123,9 @@ pub struct Association {
     /// What a room of the PCF keeps with an association, by its name: `bsf`, `gx`, `uePolicy`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub rooms: Map<String, Value>,
+    /// Messages of the last decision to servers of the operator, until it is written; not stored.
+    #[serde(skip)]
+    pub(crate) messages: Messages,
 }
 
 fn nil() -> AssociationId {
@@ -153,6 +157,7 @@ impl Association {
             state: Map::new(),
             addresses: Addresses::default(),
             rooms: Map::new(),
+            messages: Messages::default(),
         }
     }
 

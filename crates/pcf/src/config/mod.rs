@@ -6,6 +6,7 @@ mod bsf;
 mod diameter;
 mod ldap;
 mod notifications;
+mod notifier;
 mod pds;
 mod peer_tokens;
 mod policy;
@@ -26,6 +27,7 @@ pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
+pub use notifier::{Notifier, NotifierMethod, NotifierServer};
 pub use peer_tokens::PeerTokens;
 pub use sd::{Sd, SdSessions, Tdf};
 pub use state::StateVariables;
@@ -107,6 +109,8 @@ pub struct Config {
     pub ue_policy: UePolicy,
     /// Notifications of consumers.
     pub notifications: Notifications,
+    /// Servers of the operator that policy projects notify.
+    pub notifier: Notifier,
     /// Whether a session that is established again replaces the one before, which still lives: one of the same SUPI and
     /// `pduSessionId` (N7), of the same Session-Id (Gx), or of the same address, domain, DNN and slice. Its binding and its AF sessions
     /// end.
@@ -166,6 +170,7 @@ impl Default for Config {
             subscriber_state: StateVariables::default(),
             ue_policy: UePolicy::default(),
             notifications: Notifications::default(),
+            notifier: Notifier::default(),
             collision_detection: false,
             activity_log: ActivityLog::default(),
             policy_events: PolicyEvents::default(),
@@ -230,6 +235,7 @@ impl Validate for Config {
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);
         faults.within("notifications", &self.notifications);
+        faults.within("notifier", &self.notifier);
     }
 }
 

@@ -146,6 +146,9 @@ async fn reported(
         let asked = context::request(association, &report);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
+        if !is_new {
+            association.messages.clear();
+        }
         Ok::<_, pre::Refusal>(!is_new)
     };
     // The answer to a CCR has the change, that to a RAR causes another RAR.

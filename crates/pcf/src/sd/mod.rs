@@ -135,6 +135,9 @@ async fn reported(
         }
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
+        if !is_new {
+            association.messages.clear();
+        }
         if let Some(mut session) = TdfSession::get(association).filter(|_| ccr.is_some()) {
             // The answer has what changes.
             session.settle();
