@@ -8,6 +8,7 @@ use policy::testing::Case;
 use policy::{Limits, Project, ProjectError, Scratch, Trace};
 use serde_json::{Value, json};
 
+use crate::config::Config;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{complain, print};
 
@@ -32,6 +33,9 @@ pub(crate) struct CheckArgs {
     /// Folders of projects; each has a project.yaml
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
+    /// Configuration of the PCF: its limits count, and projects may notify the servers that it names and no others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print JSON: an array with an object per project
     #[arg(long)]
     json: bool,
@@ -75,8 +79,23 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode, Failure> {
 fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut results = Vec::new();
     let mut all_right = true;
+    let settings = match &args.config {
+        Some(file) => Some(Config::load(Some(file))?.pcf),
+        None => None,
+    };
     for folder in &args.folders {
-        let found = compile(folder)?;
+        let found = match &settings {
+            Some(settings) => {
+                let files = files(folder)?;
+                let servers = settings.notifier.accepted();
+                Ok(Project::compile_for(
+                    &borrowed(&files),
+                    &settings.policy.limits,
+                    &servers,
+                ))
+            }
+            None => compile(folder),
+        }?;
         all_right &= found.is_ok();
         if args.json {
             results.push(as_json(folder, &found));

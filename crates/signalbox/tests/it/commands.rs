@@ -70,6 +70,29 @@ fn check_compiles_the_policy_projects_of_a_pcf() {
     assert!(said.contains("expected `service: sm`"), "{said}");
     write("name: x\nservice: sm\nblocks:\n  - sessionRule: {sessRuleId: a}\n");
     assert!(signalbox(&["check", file]).status.success());
+    // A server that the settings do not have; without settings any is right.
+    write("name: x\nservice: sm\nblocks:\n  - notify: {server: crm, body: 1}\n");
+    let folder_of_project = project.to_str().unwrap();
+    assert!(
+        signalbox(&["policy", "check", folder_of_project])
+            .status
+            .success()
+    );
+    for args in [
+        &["check", file][..],
+        &["policy", "check", "--config", file, folder_of_project],
+    ] {
+        let output = signalbox(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = text(&output.stderr);
+        for part in [
+            "project.yaml:4",
+            "blocks[0].notify.server",
+            "no server is called `crm`",
+        ] {
+            assert!(said.contains(part), "{part} is missing:\n{said}");
+        }
+    }
     std::fs::remove_dir_all(&project).unwrap();
     let said = text(&signalbox(&["check", file]).stderr);
     assert!(
