@@ -248,7 +248,7 @@ telemetry::events! {
     /// A session was replaced because it was established again.
     Collided = "collisions";
     /// A request for a session was refused because of a session of the subscriber whose establishment was begun later.
-    Late = "late_requests";
+    Late = "late_overlapping_requests";
     /// Others changed an association at the same moment, and the change was made again on what they left.
     Retried = "conflicts_retried";
     /// Others kept changing an association, and the request failed.
