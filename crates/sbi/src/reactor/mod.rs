@@ -277,9 +277,12 @@ impl Reactor {
         self.tasks.run(owner, work);
     }
 
-    /// Drops the parked work of a member.
+    /// Gives up the parked work of a member; it is dropped before another member has its turn.
     pub(crate) fn abort(&self, owner: MemberKey) {
         self.tasks.abort(owner);
+        if !self.ready.is_running() {
+            self.ready.wake_runner();
+        }
     }
 
     /// One turn, which begins at `now`; whether there is more to do at once.
@@ -290,6 +293,7 @@ impl Reactor {
         self.expire();
         let mut steps = 0;
         loop {
+            self.tasks.drop_given_up();
             let Some(one) = self.ready.next() else {
                 if !self.write() {
                     break;
@@ -313,6 +317,7 @@ impl Reactor {
             }
         }
         self.write();
+        self.tasks.drop_given_up();
         let mut later = self.later.borrow_mut();
         let more = !later.is_empty();
         later.drain(..).for_each(std::task::Wake::wake);

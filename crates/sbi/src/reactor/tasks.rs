@@ -19,6 +19,8 @@ pub(super) struct Tasks {
     ready: Arc<Ready>,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
+    /// Work that was given up and is to be dropped.
+    given_up: RefCell<Vec<Work>>,
 }
 
 struct Slot {
@@ -33,6 +35,7 @@ impl Tasks {
             ready,
             slots: RefCell::default(),
             free: RefCell::default(),
+            given_up: RefCell::default(),
         }
     }
 
@@ -62,15 +65,26 @@ impl Tasks {
         }
     }
 
-    /// Drops the work of a member.
+    /// Gives up the work of a member, which [`Tasks::drop_given_up`] drops: dropping it calls those that it has asked something of,
+    /// and the caller may be in the middle of one of these.
     pub(super) fn abort(&self, owner: MemberKey) {
-        let mut dropped = Vec::new();
         for (index, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
-            if slot.parked.as_ref().is_some_and(|(of, _)| *of == owner) {
-                dropped.extend(slot.parked.take());
+            if let Some((_, work)) = slot.parked.take_if(|(of, _)| *of == owner) {
+                self.given_up.borrow_mut().push(work);
                 self.free.borrow_mut().push(index as u32);
             }
         }
+    }
+
+    /// Drops work that was given up, when nothing is borrowed.
+    pub(super) fn drop_given_up(&self) {
+        while let Some(work) = self.next_given_up() {
+            drop(work);
+        }
+    }
+
+    fn next_given_up(&self) -> Option<Work> {
+        self.given_up.borrow_mut().pop()
     }
 
     /// Drops all work.
@@ -78,6 +92,7 @@ impl Tasks {
         let slots = std::mem::take(&mut *self.slots.borrow_mut());
         self.free.borrow_mut().clear();
         drop(slots);
+        self.drop_given_up();
     }
 
     fn go_on(&self, index: u32, owner: MemberKey, mut work: Work, waker: &Waker) {

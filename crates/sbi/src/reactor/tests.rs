@@ -124,3 +124,44 @@ fn a_reactor_with_much_to_do_goes_on_before_other_tasks_have_their_turn() {
         assert!(others < TURNS / 2, "{others}");
     });
 }
+
+/// Work that looks at something when it is dropped, as a request does that gives up what it has asked another connection.
+struct Looks(Rc<RefCell<u32>>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        *self.0.borrow_mut() += 1;
+    }
+}
+
+/// A connection that charges memory, and so ends another one whose work is a request to it, is in the middle of its own state.
+#[test]
+fn work_that_is_given_up_is_dropped_when_nothing_is_borrowed() {
+    testpeer::local(async {
+        let reactor = Reactor::of_worker();
+        let owner = reactor.join(false, |key| {
+            Rc::new(Writes {
+                reactor: reactor.clone(),
+                key,
+                then: Cell::new(None),
+                begins: Cell::new(false),
+                flushed: Rc::default(),
+            })
+        });
+        let state = Rc::new(RefCell::new(0));
+        let looks = Looks(state.clone());
+        reactor.run(
+            owner.key,
+            Box::pin(async move {
+                let _looks = looks;
+                std::future::pending::<()>().await;
+            }),
+        );
+        {
+            let in_use = state.borrow_mut();
+            reactor.abort(owner.key);
+            assert_eq!(*in_use, 0);
+        }
+        testpeer::until("it is dropped", async || *state.borrow() == 1).await;
+    });
+}
