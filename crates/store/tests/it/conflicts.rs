@@ -85,11 +85,9 @@ async fn the_latest_of_the_versions_of_several_sites_wins_at_all() {
     assert!(all("join"));
     for (number, from) in (100..).zip(&tables) {
         put(from, &written(number, "after")).await;
-        for to in &tables {
-            until("sites follow each other", async || {
-                note(to, number).await.is_some()
-            })
-            .await;
+        for (to, site) in tables.iter().zip(NAMES) {
+            let followed = format!("site {site} has record {number} of another site");
+            until(&followed, async || note(to, number).await.is_some()).await;
         }
     }
     for table in &tables {

@@ -126,7 +126,8 @@ impl Servers {
             let status = Command::new("mariadb")
                 .arg(format!("--socket={}", home.join("mariadbd.sock").display()))
                 .args(["--user=root", "--connect-timeout=3", "-e"])
-                .arg("SHOW ALL SLAVES STATUS\\G SHOW FULL PROCESSLIST; SELECT * FROM information_schema.innodb_trx\\G")
+                .arg("SHOW ALL SLAVES STATUS\\G SHOW FULL PROCESSLIST; SELECT * FROM information_schema.innodb_trx\\G \
+                      SELECT * FROM signalbox.session ORDER BY id DESC LIMIT 8\\G")
                 .stdin(Stdio::null())
                 .output();
             let status = status.map_or_else(
