@@ -263,7 +263,10 @@ impl Nodes {
             // A program that stands still in the middle of a transaction keeps its locks no longer than that (MariaDB only):
             // others wait for them, and find it dead only when they can write its record.
             let idle = self.statement_timeout.as_secs().max(1);
-            let set = format!("SET {LOCAL} = 1 /*M! , SESSION idle_transaction_timeout = {idle} */");
+            let lock = lock_timeout(self.statement_timeout);
+            let set = format!(
+                "SET {LOCAL} = 1, SESSION innodb_lock_wait_timeout = {lock} /*M! , SESSION idle_transaction_timeout = {idle} */"
+            );
             conn.query_drop(set).await.map_err(|error| error.to_string())?;
             if show(&mut conn, "SHOW VARIABLES LIKE 'wsrep_on'")
                 .await?
@@ -309,6 +312,14 @@ impl Nodes {
             ))),
         }
     }
+}
+
+/// Seconds that a statement waits for a lock: a fraction of those it may take. The server breaks a circle of transactions
+/// that wait for each other, but does not see one which contains the order in which replication commits; there this
+/// transaction gives way and is tried again. A statement whose answer is awaited no longer would go on waiting, with its
+/// locks, for the 50 s of the server's default.
+fn lock_timeout(statement: Duration) -> u64 {
+    (statement.as_secs() / 5).max(1)
 }
 
 async fn show(conn: &mut Conn, statement: &str) -> Result<Option<String>, String> {

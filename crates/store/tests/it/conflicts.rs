@@ -117,6 +117,65 @@ async fn the_latest_of_the_versions_of_several_sites_wins_at_all() {
     }
 }
 
+/// A write locks records one after the other. Replication applies transactions at the same time and commits them in
+/// order: where it has written the last of these records and waits for the first, neither can go on, and the server does
+/// not see it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_and_replication_that_wait_for_each_other_both_succeed() {
+    let Some(servers) = Servers::sites(2) else { return };
+    let mut config = servers.config("site-1", &[1]);
+    // Replication has nothing else to apply.
+    config.mariadb.heartbeat = Period::from_secs(3_600);
+    let (_, there) = open_with(&config).await;
+    let mut config = servers.config("site-2", &[2]);
+    // Long enough for what follows to happen while the write waits for a lock.
+    config.mariadb.statement_timeout = Period::from_secs(20);
+    config.mariadb.retry_for = Period::from_secs(30);
+    let (_, here) = open_with(&config).await;
+    let arrives = async |at: &Table<Session>, number, wanted: &str| {
+        until(&format!("record {number} is that of {wanted}"), async || {
+            note(at, number).await.as_deref() == Some(wanted)
+        })
+        .await;
+    };
+    for number in 1..=3 {
+        put(&there, &written(number, "before")).await;
+        arrives(&here, number, "before").await;
+    }
+    let runs = async |what: &str| {
+        let select = format!("SELECT COUNT(*) > 0 FROM information_schema.processlist WHERE {what}");
+        until(what, async || servers.administer(2, &select).trim() == "1").await;
+    };
+
+    // The write has the first record and waits for the second; then replication waits for the first and has the third.
+    let url = format!("mysql://signalbox:signalbox@{}/signalbox", servers.address(2));
+    let mut between = mysql_async::Conn::from_url(url).await.unwrap();
+    between.query_drop("BEGIN").await.unwrap();
+    let second = "SELECT id FROM session WHERE id = x'0000000000000002' FOR UPDATE";
+    between.query_drop(second).await.unwrap();
+    let mut batch = Batch::default();
+    for number in 1..=3 {
+        batch.put(&here, &written(number, "here"), Condition::Always);
+    }
+    let store = here.store().clone();
+    let write = tokio::spawn(async move { store.commit(batch).await });
+    runs("command = 'Execute' AND info LIKE 'SELECT%FOR UPDATE'").await;
+    put(&there, &written(1, "there")).await;
+    put(&there, &written(3, "there")).await;
+    runs("state LIKE 'Update_rows_log_event::find_row%'").await;
+    runs("state LIKE 'Waiting for prior transaction to commit%'").await;
+    between.query_drop("ROLLBACK").await.unwrap();
+
+    write.await.unwrap().unwrap();
+    for number in 1..=3 {
+        arrives(&here, number, "here").await;
+        arrives(&there, number, "here").await;
+    }
+    for table in [here, there] {
+        table.store().clone().close().await;
+    }
+}
+
 /// A write has a later version than what it replaces, also when that was stamped by a clock that is ahead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sites_that_are_upgraded_while_cut_follow_each_other_afterwards() {
