@@ -1,6 +1,6 @@
 //! When the establishment of a session was begun, as its consumer says (`3gpp-Sbi-Origination-Timestamp`, Origination-Time-Stamp):
-//! of two requests that collide the later one makes the session, in whichever order they arrive (TS 29.512 §4.2.7, TS 29.212
-//! §4.5.27). No IO.
+//! of two requests that collide the later one makes the session, in whichever order they arrive (TS 29.512 §4.2.7, and
+//! TS 29.212 for Gx). No IO.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::Association;
 
 /// The room of an association that has the time, in milliseconds since 1970.
 const ROOM: &str = "origination";
-/// The milliseconds from 1900, which Origination-Time-Stamp counts from (TS 29.273 §9.2.3.6), to 1970.
+/// The milliseconds from 1900, which Origination-Time-Stamp counts from (TS 29.273), to 1970.
 const SINCE_1900: u64 = 2_208_988_800_000;
 
 /// Keeps the time with an association that begins, in milliseconds since 1970.

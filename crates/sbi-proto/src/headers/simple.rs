@@ -27,8 +27,7 @@ pub struct MaxForwardHops(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderTimestamp(pub OffsetDateTime);
 
-/// `3gpp-Sbi-Origination-Timestamp`: when the procedure that a request belongs to was begun, to the millisecond (TS 29.502
-/// §6.1.2.3.2).
+/// `3gpp-Sbi-Origination-Timestamp`: when the procedure that a request belongs to was begun, to the millisecond (TS 29.502).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OriginationTimestamp(pub OffsetDateTime);
 
