@@ -9,7 +9,8 @@ use axum::Router;
 use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration, nrfs};
 use function::{
-    Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening, settle_instance,
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -124,11 +125,6 @@ impl NetworkFunction for Bsf {
             counts: Counts::new(opening.workers, &opening.registry),
             workers: opening.workers,
             diameter: opening.listeners.diameter().to_vec(),
-            rx: config.rx.enabled.then(|| {
-                let rx = opening.health.component("rx");
-                rx.not_ready("the Diameter agents do not listen yet");
-                rx
-            }),
         });
         pages::observe(&opening.registry, &bsf);
 
@@ -204,7 +200,7 @@ impl NetworkFunction for Bsf {
         Rc::new(Worker::new(self, seat, now.clone(), before))
     }
 
-    async fn serve(front: Rc<Front>) -> io::Result<()> {
+    async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
         let (bsf, index) = (front.function().clone(), front.seat().context.index);
         let sampled = move |worker: &Worker| {
             let shedder = worker.shedder();
@@ -217,10 +213,7 @@ impl NetworkFunction for Bsf {
             Some(seat) => Some(rx::run(seat, front.clone())?),
             None => None,
         };
-        let bsf = front.function().clone();
-        if let Some(rx) = &bsf.rx {
-            rx.ready();
-        }
+        drop(beginning);
         let limits = Arc::new(front.worker().config().server.clone());
         let ended = listeners.sbi.serve(front, limits).await;
         if let Some(agent) = agent {

@@ -7,7 +7,6 @@ use function::Counts;
 use function::brake::Brake;
 use function::sbi::State;
 use sbi::dns::Dns;
-use telemetry::health::Component;
 use tokio::sync::mpsc;
 
 use crate::events::Event;
@@ -44,8 +43,6 @@ pub struct Bsf {
     pub(crate) counts: Counts<Event>,
     pub(crate) workers: usize,
     pub(crate) diameter: Vec<SocketAddr>,
-    /// Whether the Diameter agents listen.
-    pub(crate) rx: Option<Component>,
 }
 
 impl Bsf {

@@ -10,7 +10,9 @@ use arc_swap::ArcSwap;
 use axum::Router as Pages;
 use diameter::proto::known::disconnect_cause;
 use diameter::{Directory, Node};
-use function::{Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening};
+use function::{
+    Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+};
 use parking_lot::Mutex;
 use telemetry::Declaration;
 use tokio::sync::mpsc;
@@ -139,12 +141,13 @@ impl NetworkFunction for Dsr {
         )
     }
 
-    async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
+    async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let (core, seat, dsr) = (front.worker(), front.seat(), front.function());
         let index = seat.context.index;
         let place = dsr.places.lock().get_mut(index).map(std::mem::take);
         let place = place.unwrap_or_default();
         let nodes = open_nodes(&core, seat, place.seats)?;
+        drop(beginning);
         let first = seat.live.load_full();
         let share = core_share(&first.config.cores, seat.context.count);
         let tasks = [

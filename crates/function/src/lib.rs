@@ -52,8 +52,8 @@ pub mod store;
 pub mod testing;
 
 pub use contract::{
-    Common, Effective, Front, Listeners, Live, NetworkFunction, Opened, Opening, Page, Seat, Settings,
-    listening,
+    Beginning, Common, Effective, Front, Listeners, Live, NetworkFunction, Opened, Opening, Page, Seat,
+    Settings, listening,
 };
 pub use counts::Counts;
 pub use drmp::Drmp;

@@ -11,12 +11,16 @@ use telemetry::{Alarms, Health, Registry};
 use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
 use crate::certificates;
-use crate::contract::{Front, Listeners as _, Live, NetworkFunction, Opened, Opening, Seat};
+use crate::contract::{
+    Beginning, Beginnings, Front, Listeners as _, Live, NetworkFunction, Opened, Opening, Seat,
+};
 use crate::error::StartError;
 use crate::running::{Handle, Running};
 
 /// A worker that has not run for this long hangs; only a restart helps.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+/// Start does not wait longer for workers that do not begin to serve: they hang, see [`LONGEST_SILENCE`].
+const LONGEST_BEGINNING: Duration = Duration::from_secs(10);
 /// Interval at which a worker renews its sign of life.
 const BEAT: Duration = Duration::from_secs(1);
 /// Longest delay until a reload that sets `checkInterval` for the first time takes effect.
@@ -117,23 +121,34 @@ fn serve<F: NetworkFunction>(
     handle.listeners.listen()?;
     let last = Arc::new(Last(drained.clone()));
     let handle = handle.clone();
+    let (beginnings, begun) = Beginnings::new(count);
+    let beginnings = Arc::new(beginnings);
     let run = move |context: WorkerContext| {
-        let (handle, last) = (handle.clone(), last.clone());
+        let (handle, last, beginning) = (handle.clone(), last.clone(), beginnings.next());
         async move {
             let pulse = handle
                 .health
                 .pulse(&format!("worker-{}", context.index), LONGEST_SILENCE);
-            let ended = life(handle, context, pulse).await;
+            let ended = life(handle, context, beginning, pulse).await;
             drop(last);
             ended
         }
     };
     let waiting = F::Listeners::WAITING;
-    worker::spawn(count, F::NAME, pinning, waiting, shutdown, run)
-        .map_err(StartError::io("starting the workers"))
+    let workers = worker::spawn(count, F::NAME, pinning, waiting, shutdown, run)
+        .map_err(StartError::io("starting the workers"))?;
+    if !begun.wait(LONGEST_BEGINNING) {
+        tracing::warn!(function = F::NAME, "workers do not begin to serve");
+    }
+    Ok(workers)
 }
 
-async fn life<F: NetworkFunction>(handle: Handle<F>, context: WorkerContext, pulse: Pulse) -> io::Result<()> {
+async fn life<F: NetworkFunction>(
+    handle: Handle<F>,
+    context: WorkerContext,
+    beginning: Beginning,
+    pulse: Pulse,
+) -> io::Result<()> {
     let seat = Seat {
         context,
         listeners: handle.listeners,
@@ -149,7 +164,7 @@ async fn life<F: NetworkFunction>(handle: Handle<F>, context: WorkerContext, pul
         }
     };
     tokio::select! {
-        ended = F::serve(front) => ended,
+        ended = F::serve(front, beginning) => ended,
         () = beating => Ok(()),
     }
 }

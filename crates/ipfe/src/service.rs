@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use function::live::{Effective, Live};
 use function::{
-    Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
 use parking_lot::Mutex;
 use telemetry::{Alarms, Declaration};
@@ -239,7 +239,7 @@ impl NetworkFunction for Ipfe {
         Rc::default()
     }
 
-    async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
+    async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let (seat, ipfe) = (front.seat(), front.function());
         let mine = seat.listeners.take(seat.context.index);
         let desk = Rc::new(Desk {
@@ -252,6 +252,7 @@ impl NetworkFunction for Ipfe {
             .into_iter()
             .map(|(origin, set)| listen(origin, set, desk.clone()))
             .collect();
+        drop(beginning);
         seat.context.shutdown.fired().await;
         // No new connections; open ones may end by themselves for a while.
         tasks.iter().for_each(tokio::task::JoinHandle::abort);

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use function::sbi::Sbi;
 use function::{
-    Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
     settle_instance,
 };
 use registry::{ProfileRecord, Snapshot, SubscriptionRecord};
@@ -195,7 +195,7 @@ impl NetworkFunction for Nrf {
         ))
     }
 
-    async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
+    async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let index = front.seat().context.index;
         tokio::task::spawn_local(
             front
@@ -205,6 +205,7 @@ impl NetworkFunction for Nrf {
         tokio::task::spawn_local(watch_scps(front.clone()));
         let limits = Arc::new(front.seat().live.load().config.server.clone());
         let listeners = front.seat().listeners.clone();
+        drop(beginning);
         listeners.serve(front, limits).await
     }
 

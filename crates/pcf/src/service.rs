@@ -9,7 +9,8 @@ use axum::Router;
 use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration};
 use function::{
-    Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    Beginning, Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, StartError,
+    listening,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -238,7 +239,7 @@ impl NetworkFunction for Pcf {
         Rc::new(Worker::new(self, seat, now.clone(), before))
     }
 
-    async fn serve(front: Rc<Front>) -> io::Result<()> {
+    async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
         let (pcf, index) = (front.function().clone(), front.seat().context.index);
         let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
@@ -257,6 +258,7 @@ impl NetworkFunction for Pcf {
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;
+        drop(beginning);
         let ended = listeners.sbi.serve(front, limits).await;
         if let Some(node) = node {
             node.node()

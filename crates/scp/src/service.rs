@@ -12,7 +12,8 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use function::sbi::{Answer, Sbi};
 use function::{
-    Common, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening, settle_instance,
+    Beginning, Common, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance,
 };
 use parking_lot::Mutex;
 use routing::network::{Network, NfStatus};
@@ -206,7 +207,7 @@ impl NetworkFunction for Scp {
         Rc::new(Pipeline::new(&self.shared, now, &clients, index, before))
     }
 
-    async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
+    async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let sampled = sampled(&front);
         tokio::task::spawn_local(front.clone().watch_load(|pipeline| pipeline.shedder(), sampled));
         let asked = (front.seat().context.index == 0)
@@ -217,6 +218,7 @@ impl NetworkFunction for Scp {
         }
         let limits = Arc::new(front.seat().live.load().config.server.clone());
         let listeners = front.seat().listeners.clone();
+        drop(beginning);
         listeners.serve(front, limits).await
     }
 

@@ -1,5 +1,6 @@
 //! The contract of a network function: the trait that each one implements.
 
+mod beginning;
 mod common;
 mod front;
 mod page;
@@ -23,6 +24,8 @@ use worker::{Shutdown, Waiting, WorkerContext};
 use crate::error::StartError;
 use crate::live;
 
+pub use beginning::Beginning;
+pub(crate) use beginning::Beginnings;
 pub use common::{Common, listening};
 pub use front::Front;
 pub use page::Page;
@@ -107,8 +110,9 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
         before: Option<&Rc<Self::Worker>>,
     ) -> Rc<Self::Worker>;
 
-    /// The life of a worker: it serves until the shutdown of its seat fires and no request is in flight.
-    fn serve(front: Rc<Front<Self>>) -> impl Future<Output = io::Result<()>>;
+    /// The life of a worker: it serves until the shutdown of its seat fires and no request is in flight. It drops
+    /// `beginning` as soon as it accepts connections on all that it listens with.
+    fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> impl Future<Output = io::Result<()>>;
 
     /// The admin endpoints of the other functions in this process, for a function that sends where requests say.
     fn beside(_config: &mut Self::Config, _admins: &[SocketAddr]) {}
