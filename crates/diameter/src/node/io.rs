@@ -25,6 +25,8 @@ use crate::transport::Stream;
 
 /// Buffers read in one turn of the task.
 const READS_PER_TURN: usize = 4;
+/// See [`Turn::new`].
+const LATE: u32 = 8;
 /// The clock is read again after as many messages.
 const CLOCK: u64 = 16;
 /// Free space below which the buffer is renewed before reading.
@@ -74,10 +76,12 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(limits: &Limits) -> Self {
+    /// The turn of a connection whose bytes have waited for this time. It takes an eighth of that, so that connections
+    /// with more than their part of the traffic do not fall behind the others; at most eight turns.
+    fn new(limits: &Limits, waited: Duration) -> Self {
         Self {
             messages: limits.turn,
-            time: limits.turn_time,
+            time: (waited / LATE).clamp(limits.turn_time, limits.turn_time * LATE),
             ends: None,
         }
     }
@@ -123,7 +127,7 @@ impl<A: Application> Io<A> {
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
         // Bytes that another worker had read before it transferred the connection.
-        let mut turn = Turn::new(self.node.limits());
+        let mut turn = Turn::new(self.node.limits(), Duration::ZERO);
         if let Err(end) = self.contained(|io| io.deliver(&mut turn)).unwrap_or_else(Err) {
             return self.finish(end);
         }
@@ -209,7 +213,7 @@ impl<A: Application> Io<A> {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut turn = Turn::new(self.node.limits());
+        let mut turn = Turn::new(self.node.limits(), self.waited());
         if self.more {
             self.deliver(&mut turn)?;
         }
@@ -247,6 +251,14 @@ impl<A: Application> Io<A> {
             .left(self.node.now(), || buffered + self.stream.unread());
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// How long the next message has waited in the socket, as far as that is known.
+    fn waited(&self) -> Duration {
+        let since = self.backlog.since();
+        since.map_or(Duration::ZERO, |since| {
+            self.node.now().saturating_duration_since(since)
+        })
     }
 
     fn make_room(&mut self) {
