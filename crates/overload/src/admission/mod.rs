@@ -30,6 +30,8 @@ const SAMPLES: u32 = 10;
 const TREND: f64 = 30.0;
 /// The share falls by this part of itself in a second while requests wait for twice the target (the α of PIE).
 const OFFSET: f64 = 2.5;
+/// A queue that drains by more than this many times the time that passes counts as one that drains by as much.
+const DRAINS: f64 = 2.0;
 /// The share rises by this part of itself in a second while requests do not wait at all.
 const RISE: f64 = 4.0;
 /// Bound of the excess waiting time in multiples of the target: a queue of any length drains, but not at once.
@@ -363,12 +365,16 @@ impl AdmissionController {
     /// Changes the share by the mean waiting times of the sample before and of this one; it rises `pace` times as fast as usual.
     fn follow(&mut self, (before, mean): (f64, f64), length: f64, pace: f64) {
         // A queue cannot grow faster than time passes: a larger difference is a pause of the process, not a trend.
-        let trend = (mean - before).clamp(-2.0 * length, length);
+        let trend = (mean - before).clamp(-DRAINS * length, length);
         let off = ((mean - self.target) / self.target).clamp(-1.0, MOST_OFF);
-        self.share *= (-TREND * trend).exp();
+        let mut change = -TREND * trend;
         if off > 0.0 {
-            self.share *= (-OFFSET * length * off).exp();
-        } else {
+            // The longer a queue is, the less of its draining is a reason to admit more before it has drained.
+            let most = TREND * DRAINS * length * (1.0 - off / MOST_OFF);
+            change = (change - OFFSET * length * off).min(most);
+        }
+        self.share *= change.exp();
+        if off < 0.0 {
             self.rise(-off * pace, length);
         }
         self.share = self.share.clamp(self.floor, 1.0);

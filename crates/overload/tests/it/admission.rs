@@ -284,6 +284,27 @@ fn queues_that_take_turns_of_several_samples_are_overload() {
 }
 
 /// A core of its own: what the simulated one is.
+/// What is admitted because a long queue drains fills it again.
+#[test]
+fn a_long_queue_that_drains_is_no_reason_to_admit_more_before_it_has() {
+    let mut controller = AdmissionController::new(WaitingTime::default(), 1, None);
+    let began = Instant::now();
+    let mut at = Duration::ZERO;
+    let mut refused_while = |waits: &mut dyn Iterator<Item = u64>| {
+        for micros in waits {
+            at += Duration::from_millis(1);
+            controller.admit(began + at, Duration::from_micros(micros), 0, &16);
+        }
+        controller.refused_share()
+    };
+    let grown = refused_while(&mut (0..500_000).step_by(1_000));
+    assert!(grown > 0.9, "{grown}");
+    let drained = refused_while(&mut (100_000..500_000).rev().step_by(1_500));
+    assert!(drained >= grown, "{drained} after {grown}");
+    let empty = refused_while(&mut std::iter::repeat_n(0, 500));
+    assert_eq!(empty, 0.0);
+}
+
 fn narrow() -> WaitingTime {
     WaitingTime {
         target: settings::Period::from_millis(5),
