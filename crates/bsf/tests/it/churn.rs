@@ -56,6 +56,8 @@ fn steps(number: u64) -> impl Iterator<Item = Stage> {
 /// Registered members, or those after the change, which gives the session another address and another PCF.
 pub fn members(number: u64, changed: bool) -> Value {
     let [.., a, b, c] = number.to_be_bytes();
+    // Without leading zeros, as the pattern of Ipv6Prefix has it (TS 29.571).
+    let group = u16::from_be_bytes([b, c]);
     let (network, pcf) = if changed { (11, "pcf2") } else { (10, "pcf1") };
     let mut value = json!({
         "supi": format!("imsi-00101{:010}", number / 2), "gpsi": format!("msisdn-1555{:09}", number / 2),
@@ -64,7 +66,7 @@ pub fn members(number: u64, changed: bool) -> Value {
         "pcfDiamRealm": "example.org", "vendorNumber": number, "vendorPad": "x".repeat((number * 37 % 700) as usize),
     });
     if number.is_multiple_of(4) {
-        value["ipv6Prefix"] = json!(format!("2001:db8:{network}{a:02x}:{b:02x}{c:02x}::/64"));
+        value["ipv6Prefix"] = json!(format!("2001:db8:{network}{a:02x}:{group:x}::/64"));
     } else {
         value["ipv4Addr"] = json!(format!("{network}.{a}.{b}.{c}"));
     }
@@ -72,7 +74,7 @@ pub fn members(number: u64, changed: bool) -> Value {
         value["macAddr48"] = json!(format!("02-{network}-00-{a:02x}-{b:02x}-{c:02x}"));
     }
     if number.is_multiple_of(7) {
-        value["addIpv6Prefixes"] = json!([format!("2001:db9:{network}{a:02x}:{b:02x}{c:02x}::/64")]);
+        value["addIpv6Prefixes"] = json!([format!("2001:db9:{network}{a:02x}:{group:x}::/64")]);
     }
     value
 }

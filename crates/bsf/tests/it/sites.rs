@@ -151,14 +151,14 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Three sites follow one another. Site 1 no longer receives what the others write: the BSF there says so for each of them,
+/// Four sites follow one another. Site 1 no longer receives what the others write: the BSF there says so for each of them,
 /// those of the others do not.
 #[test]
 fn replication_that_has_stopped_raises_an_alarm_until_it_goes_on() {
     const REPLICATION_STOPPED: u32 = 10524;
-    let Some(servers) = Servers::sites(3) else { return };
+    let Some(servers) = Servers::sites(4) else { return };
     local(async {
-        let bsfs: [Bsf; 3] = [1, 2, 3].map(|site| {
+        let bsfs: [Bsf; 4] = [1, 2, 3, 4].map(|site| {
             start(|config| {
                 config.store = servers.config(&format!("site-{site}"), &[site]);
                 config.store.replication_alarm = Period::from_secs(5);
@@ -180,29 +180,29 @@ fn replication_that_has_stopped_raises_an_alarm_until_it_goes_on() {
             let message = request(Method::GET, &by_address(&members(number, false)), "", "");
             bsfs[site - 1].send(message).await.status == StatusCode::OK
         };
-        for site in 1..=3 {
-            register(site, site as u64).await;
+        for number in 1..=4 {
+            register(number as usize, number).await;
             until("the binding of each site is at all others", async || {
-                has(1, site as u64).await && has(2, site as u64).await && has(3, site as u64).await
+                has(1, number).await && has(2, number).await && has(3, number).await && has(4, number).await
             })
             .await;
         }
-        let follow = async || (1..=3).all(|site| active(site).is_empty());
+        let follow = async || (1..=4).all(|site| active(site).is_empty());
         until("each site follows the others", follow).await;
 
         assert!(servers.run("cut", Some(1)));
         until("site 1 raises the alarms", async || {
-            active(1) == ["site-2", "site-3"]
+            active(1) == ["site-2", "site-3", "site-4"]
         })
         .await;
         until("the others follow all sites as before", async || {
-            active(2).is_empty() && active(3).is_empty()
+            (2..=4).all(|site| active(site).is_empty())
         })
         .await;
         register(1, 6).await;
         register(2, 5).await;
-        until("bindings of sites 1 and 2 are at site 3", async || {
-            has(3, 6).await && has(3, 5).await
+        until("bindings of sites 1 and 2 are at site 4", async || {
+            has(4, 6).await && has(4, 5).await
         })
         .await;
         assert!(!has(1, 5).await);
