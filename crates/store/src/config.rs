@@ -124,7 +124,7 @@ pub struct MariadbConfig {
     pub read_queue: usize,
     /// How long connecting to a node may take.
     pub connect_timeout: Period,
-    /// How long a statement may take before the node is taken for lost. It waits for a lock a fifth of that, 1 s at least, and is
+    /// How long a statement may take before the node is taken for lost. It waits for a lock half of that, 1 s at least, and is
     /// tried again.
     pub statement_timeout: Period,
     /// How long a write is tried again, on whatever node, before its caller gets the error.

@@ -319,7 +319,7 @@ impl Nodes {
 /// transaction gives way and is tried again. A statement whose answer is awaited no longer would go on waiting, with its
 /// locks, for the 50 s of the server's default.
 fn lock_timeout(statement: Duration) -> u64 {
-    (statement.as_secs() / 5).max(1)
+    (statement.as_secs() / 2).max(1)
 }
 
 async fn show(conn: &mut Conn, statement: &str) -> Result<Option<String>, String> {

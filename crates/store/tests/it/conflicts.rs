@@ -129,7 +129,7 @@ async fn a_write_and_replication_that_wait_for_each_other_both_succeed() {
     let (_, there) = open_with(&config).await;
     let mut config = servers.config("site-2", &[2]);
     // Long enough for what follows to happen while the write waits for a lock.
-    config.mariadb.statement_timeout = Period::from_secs(20);
+    config.mariadb.statement_timeout = Period::from_secs(8);
     config.mariadb.retry_for = Period::from_secs(30);
     let (_, here) = open_with(&config).await;
     let arrives = async |at: &Table<Session>, number, wanted: &str| {
