@@ -1,5 +1,6 @@
 //! The steps of a request: may it be worked on now, may its sender ask this, which resource is it, which handler answers it.
 
+use std::pin::Pin;
 use std::rc::Rc;
 
 use function::sbi::{Answer, OperationMetrics};
@@ -208,26 +209,36 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
     let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
     // UDRs, CHFs and AMFs send no tokens. The identity of an association is random: only those know it to whom the PCF has given it.
     if let Resource::Callback(callback) = resource {
-        return notified(worker, request, callback).await;
+        return apart(notified(worker, request, callback)).await;
     }
     if let Some(denied) = worker.denied(request, service) {
         return Ok(denied);
     }
     match resource {
-        Resource::SmPolicies => sm::collection(worker, request).await,
-        Resource::SmPolicy(id) => sm::individual(worker, request, id).await,
-        Resource::SmUpdate(id) => sm::update(worker, request, id).await,
-        Resource::SmDelete(id) => sm::delete(worker, request, id).await,
-        Resource::AppSessions => authorization::collection(worker, request).await,
-        Resource::PcscfRestoration => authorization::restoration(worker, request).await,
-        Resource::AppSession(id) => authorization::individual(worker, request, id).await,
-        Resource::AppDelete(id) => authorization::delete(worker, request, id).await,
-        Resource::AppEvents(id) => authorization::events(worker, request, id).await,
-        Resource::Policies => policies::collection(worker, policy_service(service), request).await,
-        Resource::Policy(id) => policies::individual(worker, policy_service(service), request, id).await,
-        Resource::PolicyUpdate(id) => policies::update(worker, policy_service(service), request, id).await,
-        Resource::Callback(callback) => notified(worker, request, callback).await,
+        Resource::SmPolicies => apart(sm::collection(worker, request)).await,
+        Resource::SmPolicy(id) => apart(sm::individual(worker, request, id)).await,
+        Resource::SmUpdate(id) => apart(sm::update(worker, request, id)).await,
+        Resource::SmDelete(id) => apart(sm::delete(worker, request, id)).await,
+        Resource::AppSessions => apart(authorization::collection(worker, request)).await,
+        Resource::PcscfRestoration => apart(authorization::restoration(worker, request)).await,
+        Resource::AppSession(id) => apart(authorization::individual(worker, request, id)).await,
+        Resource::AppDelete(id) => apart(authorization::delete(worker, request, id)).await,
+        Resource::AppEvents(id) => apart(authorization::events(worker, request, id)).await,
+        Resource::Policies => apart(policies::collection(worker, policy_service(service), request)).await,
+        Resource::Policy(id) => {
+            apart(policies::individual(worker, policy_service(service), request, id)).await
+        }
+        Resource::PolicyUpdate(id) => {
+            apart(policies::update(worker, policy_service(service), request, id)).await
+        }
+        Resource::Callback(callback) => apart(notified(worker, request, callback)).await,
     }
+}
+
+/// Work with memory of its own. Otherwise each request has room for the largest of all handlers, and each future around it
+/// for a second one.
+fn apart<F: Future>(work: F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), work))
 }
 
 /// The policy service of AMFs by its name.
@@ -265,6 +276,17 @@ fn unknown_problem(unknown: Unknown<'_>, path: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The memory of a request in flight is what a burst takes for each: the part that is the same for all stays small, and
+    /// the futures around it do not multiply that of the handlers.
+    #[test]
+    fn a_request_in_flight_takes_the_memory_of_its_own_handler() {
+        fn size<F: Future>(_: impl FnOnce(Rc<Worker>, Request) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size(<Worker as Answer>::answer);
+        assert!(size <= 4_096, "{size} bytes");
+    }
 
     #[test]
     fn paths_name_resources() {
