@@ -59,6 +59,9 @@ pub struct PeerStats {
 /// What a pending request receives.
 type Given = Result<Rc<Connection>, SendError>;
 
+/// A place in the queue: the priority of the request, then a number that grows.
+type Ticket = (u8, u64);
+
 /// Connections to one origin.
 pub(super) struct Pool {
     pub(super) origin: Origin,
@@ -78,7 +81,7 @@ pub(super) struct Pool {
     floods_in_a_row: Cell<u32>,
     last_flood: Cell<Option<Instant>>,
     /// Pending requests, most important first, then oldest.
-    waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Given>>>,
+    waiting: RefCell<BTreeMap<Ticket, oneshot::Sender<Given>>>,
     next_ticket: Cell<u64>,
     stats: RefCell<PeerStats>,
     me: Weak<Pool>,
@@ -137,12 +140,15 @@ impl Pool {
         loop {
             let connection = match self.pick()? {
                 Some(connection) => connection,
-                None => match timeout_at(deadline.into(), self.wait(options.priority)?).await {
-                    Ok(Ok(found)) => found?,
-                    // The pool was dropped while the request was pending.
-                    Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
-                    Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
-                },
+                None => {
+                    let (given, _place) = self.wait(options.priority)?;
+                    match timeout_at(deadline.into(), given).await {
+                        Ok(Ok(found)) => found?,
+                        // The pool was dropped while the request was pending.
+                        Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
+                        Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
+                    }
+                }
             };
             // A connection that has no room any longer: try another one.
             if let Some(exchange) = connection.begin(request, deadline) {
@@ -313,24 +319,22 @@ impl Pool {
         })))
     }
 
-    /// Queues for a connection.
-    fn wait(&self, priority: u8) -> Result<oneshot::Receiver<Given>, SendError> {
+    /// Queues for a connection, as long as the place is kept.
+    fn wait(&self, priority: u8) -> Result<(oneshot::Receiver<Given>, Place<'_>), SendError> {
         let none_coming = self.connecting.get() == 0 && self.connections.borrow().is_empty();
         if none_coming {
             return Err(self.unreachable());
         }
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= self.config.max_waiting as usize {
-            waiting.retain(|_, waiter| !waiter.is_closed());
-            if waiting.len() >= self.config.max_waiting as usize {
-                return Err(SendError::not_sent(SendErrorKind::Overflow));
-            }
+            return Err(SendError::not_sent(SendErrorKind::Overflow));
         }
-        let ticket = self.next_ticket.get();
-        self.next_ticket.set(ticket + 1);
+        let number = self.next_ticket.get();
+        self.next_ticket.set(number + 1);
         let (sender, receiver) = oneshot::channel();
-        waiting.insert((priority, ticket), sender);
-        Ok(receiver)
+        let ticket = (priority, number);
+        waiting.insert(ticket, sender);
+        Ok((receiver, Place { pool: self, ticket }))
     }
 
     /// Assigns connections with room to pending requests.
@@ -395,6 +399,19 @@ impl Pool {
             waiting: self.waiting.borrow().len(),
             ..self.stats.borrow().clone()
         }
+    }
+}
+
+/// A place in the queue for a connection. One that is given up is free at once: looking for such places when the queue is
+/// full would cost each further request a look at all of them.
+struct Place<'a> {
+    pool: &'a Pool,
+    ticket: Ticket,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.pool.waiting.borrow_mut().remove(&self.ticket);
     }
 }
 

@@ -256,6 +256,8 @@ fn who_waits_in_vain_is_told_so_and_the_queue_is_bounded() {
                 (SendErrorKind::Timeout, Processed::No)
             );
         }
+        // Who has given up keeps no place.
+        assert_eq!(client.peers()[0].1.waiting, 0);
         first.abort();
     });
 }
