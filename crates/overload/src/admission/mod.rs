@@ -40,6 +40,8 @@ const MOST_OFF: f64 = 2.5;
 const RISE_FROM: f64 = 0.25;
 /// Factor of the rise once the queue has emptied in each sample of an interval.
 const EMPTY: f64 = 3.0;
+/// Number of intervals after refusals in which a queue that grows is no burst.
+const RELAPSE: u32 = 5;
 /// Least share that is admitted, so that the controller can measure the cost of a served request.
 const LEAST: f64 = 0.01;
 /// Number of intervals over which the reported waiting time is averaged.
@@ -67,6 +69,10 @@ pub struct AdmissionController {
     queues: Vec<Queue>,
     /// The least waiting time of samples, averaged, in seconds.
     reported: f64,
+    /// Since when the share has been below 1.
+    refusing: Option<Instant>,
+    /// Until when a queue that grows counts as the last one, which refusals have drained.
+    relapses: Option<Instant>,
     /// Share of the requests that is admitted.
     share: f64,
     /// The share does not fall below this.
@@ -123,6 +129,8 @@ impl AdmissionController {
             began: None,
             queues: vec![Queue::default()],
             reported: 0.0,
+            refusing: None,
+            relapses: None,
             share: 1.0,
             floor: LEAST,
             enforced: true,
@@ -305,12 +313,30 @@ impl AdmissionController {
             self.rise(EMPTY, idle);
             mixed += idle;
         }
+        self.remember(began, now);
         if before < 1.0
             || self.share < 1.0
             || self.is_above()
             || self.classes.iter().any(|class| class.imposed > 0.0)
         {
             self.place(mixed);
+        }
+    }
+
+    /// Notes at the end of a sample that began at `began` whether requests are refused.
+    ///
+    /// Where they were refused for a whole interval, the next queue is no burst either, as CoDel resumes where it ended
+    /// (RFC 8289). Refusals after a pause of the process end sooner, and do not prolong themselves.
+    fn remember(&mut self, began: Instant, now: Instant) {
+        let interval = self.settings.interval.duration();
+        self.refusing = match self.share < 1.0 {
+            true => self.refusing.or(Some(began)),
+            false => None,
+        };
+        if let Some(since) = self.refusing
+            && now.saturating_duration_since(since) >= interval
+        {
+            self.relapses = Some(now + RELAPSE * interval);
         }
     }
 
@@ -357,7 +383,8 @@ impl AdmissionController {
             queue.waited = of_queue;
         }
         self.report(least, length);
-        if self.enforced && (standing || self.share < 1.0) {
+        let relapse = mean > self.target && self.relapses.is_some_and(|until| now < until);
+        if self.enforced && (standing || relapse || self.share < 1.0) {
             self.follow((previous, mean), length, if empty { EMPTY } else { 1.0 });
         }
     }

@@ -283,7 +283,6 @@ fn queues_that_take_turns_of_several_samples_are_overload() {
     assert_eq!(controller.refused_share(), 0.0, "nothing waits");
 }
 
-/// A core of its own: what the simulated one is.
 /// What is admitted because a long queue drains fills it again.
 #[test]
 fn a_long_queue_that_drains_is_no_reason_to_admit_more_before_it_has() {
@@ -303,6 +302,32 @@ fn a_long_queue_that_drains_is_no_reason_to_admit_more_before_it_has() {
     assert!(drained >= grown, "{drained} after {grown}");
     let empty = refused_while(&mut std::iter::repeat_n(0, 500));
     assert_eq!(empty, 0.0);
+}
+
+/// A queue that has emptied in a gap of what the peers send fills again at once: it is no burst that starts with an interval in
+/// which all are served, the less important ones before the more important ones of the rest of the time.
+#[test]
+fn gaps_between_the_peers_bursts_change_the_order_little() {
+    for takes in [Loop::Exact, Loop::Turns(500)] {
+        let worker = Worker {
+            refusal: 0.05,
+            takes,
+            held: (1..20).map(|half| (0.5 * f64::from(half), 0.06)).collect(),
+            ..Worker::default()
+        };
+        let mut controller = AdmissionController::new(WaitingTime::default(), 1, None);
+        let outcome = run(&worker, &[Phase::new(10.0, 1.5)], &mut controller, 7);
+        let all = outcome.between(1.0, 10.0);
+        let served = |priority: usize| {
+            let [served, refused] = all.by_priority[priority];
+            f64::from(served) / f64::from(served + refused)
+        };
+        let goodput = worker.goodput(&outcome, 1.0, 10.0);
+        assert!(goodput > 0.85 * worker.most(1.5), "{takes:?}: {goodput}");
+        assert!(served(0) > 0.95, "{takes:?}: {}", served(0));
+        assert!(served(3) < 0.1, "{takes:?}: {}", served(3));
+        assert!(all.longest < 0.08, "{takes:?}: {} s", all.longest);
+    }
 }
 
 fn narrow() -> WaitingTime {

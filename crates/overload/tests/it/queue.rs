@@ -46,6 +46,8 @@ pub struct Worker {
     pub takes: Loop,
     /// When the whole process pauses, and for how long.
     pub pauses: Vec<(f64, f64)>,
+    /// When the peers pause, and for how long: what they would have sent comes at the end.
+    pub held: Vec<(f64, f64)>,
     /// Requests that fit into sockets; peers send no more before there is room. They are lost to the model.
     pub room: usize,
 }
@@ -57,6 +59,7 @@ impl Default for Worker {
             refusal: 0.2,
             takes: Loop::Exact,
             pauses: Vec::new(),
+            held: Vec::new(),
             room: usize::MAX,
         }
     }
@@ -209,7 +212,12 @@ fn arrivals(worker: &Worker, phases: &[Phase], random: &mut Random) -> Vec<(f64,
                 pick = pick.saturating_sub(*weight);
                 found
             });
-            all.push((now, chosen.unwrap_or(&phase.mix[0]).0));
+            let held = worker
+                .held
+                .iter()
+                .find(|(begin, length)| (*begin..*begin + *length).contains(&now));
+            let sent = held.map_or(now, |(begin, length)| begin + length);
+            all.push((sent, chosen.unwrap_or(&phase.mix[0]).0));
         }
         begin = end;
     }
