@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use http2::{Connection, Fault, Output};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsStream;
+use worker::Backlog;
 
 use crate::reactor::{MemberKey, Reactor};
 use crate::wire::Wire;
@@ -50,9 +51,12 @@ impl Socket {
 pub(crate) struct Link {
     socket: Socket,
     pub(crate) engine: Connection,
-    /// Bytes that the engine did not take in its turn, and the time since which they are pending.
+    /// Bytes that the engine did not take in its turn.
     left: Vec<u8>,
-    left_since: Option<Instant>,
+    /// Since when bytes lie unread.
+    backlog: Backlog,
+    /// Bytes that came to the engine and are handled now: the backlog counts them before the next read.
+    delivered: usize,
     /// Bytes read since this turn began, and how many one turn may read.
     read_this_turn: usize,
     portion: usize,
@@ -87,7 +91,8 @@ impl Link {
             socket,
             engine,
             left: Vec::new(),
-            left_since: None,
+            backlog: Backlog::default(),
+            delivered: 0,
             read_this_turn: 0,
             portion,
             waits_for_output: false,
@@ -109,20 +114,33 @@ impl Link {
         self.left = bytes;
     }
 
-    /// Since when bytes lie unread that came in an earlier turn.
+    /// No byte that came last lay unread before this; none: the turn before left none.
     pub(crate) fn left_since(&self) -> Option<Instant> {
-        self.left_since
+        self.backlog.since()
+    }
+
+    /// The turn ends with bytes unread.
+    fn leave(&mut self, now: Instant) {
+        let Self {
+            backlog,
+            left,
+            socket,
+            ..
+        } = self;
+        backlog.left(now, || left.len() + socket.wire().unread());
     }
 
     /// Reads once and gives what came to the engine.
     fn read(&mut self, scratch: &mut [u8], now: Instant, cx: &mut Context<'_>) -> Read {
+        // What came is handled: what comes now may have come later.
+        self.backlog.delivered(std::mem::take(&mut self.delivered));
         if self.read_this_turn >= self.portion {
-            self.left_since.get_or_insert(now);
+            self.leave(now);
             return Read::Enough;
         }
         if !self.engine.takes_input() {
             // The peer gets more to say when it takes what it has asked for, which wakes the connection.
-            self.left_since.get_or_insert(now);
+            self.leave(now);
             self.waits_for_output = true;
             return Read::Nothing;
         }
@@ -136,7 +154,7 @@ impl Link {
         let mut buffer = ReadBuf::new(&mut scratch[..most]);
         match Pin::new(&mut self.socket).poll_read(cx, &mut buffer) {
             Poll::Pending => {
-                self.left_since = None;
+                self.backlog.drained();
                 Read::Nothing
             }
             Poll::Ready(Err(_)) => Read::End,
@@ -153,6 +171,7 @@ impl Link {
     fn receive(&mut self, bytes: &[u8], now: Instant) -> Read {
         match self.engine.receive(bytes, now) {
             Ok(taken) => {
+                self.delivered = taken;
                 if taken < bytes.len() {
                     // The engine has had its share of frames.
                     self.left = bytes[taken..].to_vec();

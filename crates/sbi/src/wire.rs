@@ -47,6 +47,15 @@ impl Wire {
         };
     }
 
+    /// Number of bytes that can be read now.
+    pub(crate) fn unread(&self) -> usize {
+        match self {
+            Self::Task(stream) => worker::unread(stream),
+            Self::Member(watched) => worker::unread(&watched.stream),
+            Self::Lost => 0,
+        }
+    }
+
     /// From now on the runtime waits for it.
     pub(crate) fn leave(&mut self) {
         *self = match std::mem::replace(self, Self::Lost) {

@@ -8,6 +8,7 @@
 //! [`posts`] let workers send messages to one another. [`spawn`] starts the workers, [`control`] a thread for other
 //! work, [`Shutdown`] makes all of them drain, and [`Threads`] joins them for the owner that stops the function.
 
+mod backlog;
 mod event_loop;
 mod listen;
 pub mod outside;
@@ -22,6 +23,7 @@ use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
+pub use backlog::{Backlog, unread};
 use event_loop::Beside;
 pub use event_loop::{Driven, EventLoop, block_on};
 pub use listen::{bind, bind_each, listen, reserve};

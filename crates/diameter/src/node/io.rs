@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use diameter_proto::frame::{next_frame, wanted};
 use diameter_proto::{CommandFlags, MessageBuilder, MessageMut};
+use worker::Backlog;
 
-use super::backlog::Backlog;
 use super::{Application, Node, Verdict};
 use crate::config::Limits;
 use crate::connection::{Connection, Ending, count};

@@ -12,7 +12,6 @@
 
 mod admission;
 mod application;
-mod backlog;
 mod contain;
 mod handshakes;
 mod io;

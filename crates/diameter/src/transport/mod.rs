@@ -111,7 +111,7 @@ impl Stream {
             Self::Sctp(sctp) => sctp.as_fd(),
             Self::Changing => return 0,
         };
-        rustix::io::ioctl_fionread(socket).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+        worker::unread(socket)
     }
 
     /// Properties of the peer that TLS has shown.

@@ -15,3 +15,4 @@ mod places;
 mod pool;
 mod security;
 mod support;
+mod waiting;

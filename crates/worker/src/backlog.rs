@@ -1,13 +1,22 @@
 //! Since when the bytes of a connection lie unread that its turns have left in the socket.
 
+use std::os::fd::AsFd;
 use std::time::Instant;
+
+use rustix::io::ioctl_fionread;
+
+/// Number of bytes that can be read from a socket now; 0 where the system does not say.
+#[must_use]
+pub fn unread(socket: impl AsFd) -> usize {
+    ioctl_fionread(socket).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
 
 /// What a busy connection left unread at the end of its turns.
 ///
 /// What lay there at a mark came before it; what is delivered when all of that has been, came after it. So the mark before
 /// the present one bounds the time that a message has waited.
 #[derive(Debug, Default)]
-pub(super) struct Backlog {
+pub struct Backlog {
     since: Option<Instant>,
     mark: Option<Mark>,
 }
@@ -21,12 +30,13 @@ struct Mark {
 
 impl Backlog {
     /// No byte that is delivered now lay there before this; none: the last turn left none.
-    pub(super) fn since(&self) -> Option<Instant> {
+    #[must_use]
+    pub const fn since(&self) -> Option<Instant> {
         self.since
     }
 
     /// A turn has ended; `unread` returns the number of bytes that it has left.
-    pub(super) fn left(&mut self, now: Instant, unread: impl FnOnce() -> usize) {
+    pub fn left(&mut self, now: Instant, unread: impl FnOnce() -> usize) {
         if self.mark.is_none() {
             self.since.get_or_insert(now);
             self.mark = Some(Mark {
@@ -37,7 +47,7 @@ impl Backlog {
     }
 
     /// Bytes were delivered.
-    pub(super) fn delivered(&mut self, bytes: usize) {
+    pub fn delivered(&mut self, bytes: usize) {
         if let Some(mark) = &mut self.mark {
             mark.rest = mark.rest.saturating_sub(bytes);
             if mark.rest == 0 {
@@ -48,7 +58,7 @@ impl Backlog {
     }
 
     /// The socket has no more bytes.
-    pub(super) fn drained(&mut self) {
+    pub fn drained(&mut self) {
         *self = Self::default();
     }
 }
