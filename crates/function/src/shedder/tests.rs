@@ -102,6 +102,31 @@ fn a_switched_off_shedder_measures_and_refuses_nothing() {
     assert_eq!(shedder.reduction(), 1.0);
 }
 
+/// Where requests cost more than they did when there was no overload, the part that is kept for them must not keep the worker
+/// from refusing enough.
+#[test]
+fn what_is_kept_for_requests_leaves_room_for_refusals() {
+    let settings = Shedding {
+        kept: Shedding::KEPT,
+        ..shedding(Vec::new())
+    };
+    let shedder = Shedder::new(settings, meters());
+    let mut now = Instant::now();
+    let mut run = |offered: u32, load: f64, waited: u64| {
+        for _ in 0..100 {
+            for _ in 0..offered {
+                now += SAMPLE_INTERVAL / offered;
+                shedder.admit(now, Duration::from_millis(waited), 0, &24);
+            }
+            shedder.feed(load, now);
+        }
+        shedder.reduction()
+    };
+    assert_eq!(run(1_000, 60.0, 0), 0.0);
+    let refused = run(3_000, 100.0, 200);
+    assert!(refused >= 0.85, "{refused} of three times the capacity");
+}
+
 /// A worker that other work than requests loads, for this many intervals in each phase, and whose requests are queued
 /// afterwards. Returns the share of requests that was refused in each phase. A request takes 1/1000 of an interval.
 fn flooded(phases: &[(u32, f64)], offered: u32) -> Vec<[f64; 2]> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use function::Shedding;
 use function::sbi::Conveying;
 use overload::{BreakerSettings, CongestionLevels, Level, OutlierSettings, Rate, WaitingTime};
 use schemars::JsonSchema;
@@ -262,7 +263,7 @@ impl Default for Protection {
             own_oci_validity: Period::from_secs(15),
             waiting: WaitingTime::default(),
             target_load: Some(Percent::new(95.0)),
-            kept_load: Percent::new(50.0),
+            kept_load: Percent::new(100.0 * Shedding::KEPT),
             overload: Vec::new(),
             max_in_flight: 20_000,
             spare_priority: 0,
