@@ -1,4 +1,4 @@
-//! User instructions per request: our SCP (Model C), our NRF (a discovery) and our PCF (an SM policy association created
+//! User instructions per request: our SCP (Models C and D), our NRF (a discovery) and our PCF (an SM policy association created
 //! and deleted), beside HAProxy, nghttpx and nginx.
 //!
 //! Each program runs under `valgrind --tool=callgrind`, which counts the instructions that it executes in user mode,
@@ -66,6 +66,8 @@ const SLOWNESS: Duration = Duration::from_secs(60);
 /// glibc copies a few KiB by `rep movsb`, which callgrind counts as one instruction for each byte: all programs copy by
 /// vectors instead.
 const COPY_BY_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
+/// The most instructions that a request may take in Model D, by those in Model C.
+const DISCOVERED: f64 = 1.1;
 /// The most instructions that relaying a request may take.
 const BAR: f64 = 20_000.0;
 
@@ -92,6 +94,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     let producers = scp::Producers::start(&place, 1)?;
     let (known, known_address) = scp::nrf(&place, &producers)?;
     let relayed = producers.model_c();
+    let discovered = scp::model_d();
     let plain = Requests {
         headers: Vec::new(),
         ..relayed.clone()
@@ -115,11 +118,19 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
         Ok(())
     };
     let to_relay = |address, count| send(address, &relayed, count);
+    let to_discover_and_relay = |address, count| send(address, &discovered, count);
     let as_is = |address, count| send(address, &plain, count);
     let to_discover = |address, count| send(address, &discoveries, count);
     let to_associate = |address, count| associations.create_and_delete(address, count);
-    let programs: [Program<'_>; 6] = [
+    let programs: [Program<'_>; 7] = [
         (scp::MODEL_C, RELAY, &scp_command, &learning, &to_relay),
+        (
+            scp::MODEL_D,
+            RELAY,
+            &scp_command,
+            &learning,
+            &to_discover_and_relay,
+        ),
         (scp::HAPROXY, RELAY, &haproxy, &nothing, &as_is),
         (scp::NGHTTPX, RELAY, &nghttpx, &nothing, &as_is),
         (OURS, ANSWER, &nrf_command, &population, &to_discover),
@@ -245,7 +256,8 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
         instructions_per_request: each.round(),
         ratio: reference(job).map(|name| (each / of(name) * 1000.0).round() / 1000.0),
     });
-    let (relayed, answered, file) = (of(scp::MODEL_C), of(OURS), of(NGINX));
+    let (relayed, discovered) = (of(scp::MODEL_C), of(scp::MODEL_D));
+    let (answered, file) = (of(OURS), of(NGINX));
     Counts {
         rows: rows.collect(),
         requests,
@@ -256,6 +268,15 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
                 format!("at most {}", figure(BAR)),
                 figure(relayed),
                 relayed <= BAR,
+            ),
+            Check::new(
+                "user instructions per relayed request whose producer is discovered",
+                format!(
+                    "at most {DISCOVERED} times those of one that names it, {}",
+                    figure(relayed)
+                ),
+                figure(discovered),
+                discovered <= DISCOVERED * relayed,
             ),
             Check::new(
                 "user instructions per discovery",
@@ -338,6 +359,7 @@ mod tests {
         let counts = counts(
             &[
                 (scp::MODEL_C, RELAY, 30_000.0),
+                (scp::MODEL_D, RELAY, 32_000.0),
                 (scp::HAPROXY, RELAY, 45_000.0),
                 (scp::NGHTTPX, RELAY, 40_000.0),
                 (OURS, ANSWER, 9_000.0),
@@ -349,11 +371,19 @@ mod tests {
         let ratios: Vec<Option<f64>> = counts.rows.iter().map(|row| row.ratio).collect();
         assert_eq!(
             ratios,
-            [Some(0.75), Some(1.125), Some(1.0), Some(0.75), Some(1.0), None]
+            [
+                Some(0.75),
+                Some(0.8),
+                Some(1.125),
+                Some(1.0),
+                Some(0.75),
+                Some(1.0),
+                None
+            ]
         );
         assert_eq!(
             counts.checks.iter().map(|check| check.pass).collect::<Vec<_>>(),
-            [false, true]
+            [false, true, true]
         );
         assert!(counts.markdown().contains("| nrf | **0.75** | 9,000 |"));
         assert!(counts.markdown().contains("| pcf | **-** | 500,000 |"));

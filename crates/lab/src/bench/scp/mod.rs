@@ -13,7 +13,7 @@ use super::contest::{Comparison, Contest, Loads, Requests};
 use crate::run::{Options, Place, Progress, RunError};
 
 use proxies::PATH;
-pub(super) use proxies::{HAPROXY, MODEL_C, NGHTTPX, Producers, await_learning, nrf, scp};
+pub(super) use proxies::{HAPROXY, MODEL_C, MODEL_D, NGHTTPX, Producers, await_learning, model_d, nrf, scp};
 
 /// How to compare.
 #[derive(Clone, Debug)]

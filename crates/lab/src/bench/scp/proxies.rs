@@ -20,7 +20,7 @@ use simulators::{ProducerSettings, RoleName, Settings as SimSettings};
 pub(super) const PATH: &str = "/nudm-sdm/v2/imsi-001010000000001/sdm-subscriptions";
 /// Names of subjects.
 pub(in crate::bench) const MODEL_C: &str = "scp-model-c";
-pub(super) const MODEL_D: &str = "scp-model-d";
+pub(in crate::bench) const MODEL_D: &str = "scp-model-d";
 pub(in crate::bench) const HAPROXY: &str = "haproxy";
 pub(in crate::bench) const NGHTTPX: &str = "nghttpx";
 
@@ -89,6 +89,14 @@ impl Producers {
     }
 }
 
+/// Requests that have the producer discovered (Model D, TS 29.500 §6.10.3).
+pub(in crate::bench) fn model_d() -> Requests {
+    Requests {
+        headers: discovery().to_vec(),
+        ..requests()
+    }
+}
+
 /// Everything that runs during a contest.
 pub(super) struct Rig {
     proxies: Vec<Guarded>,
@@ -113,10 +121,6 @@ impl Rig {
             source: Box::new(requests),
             process,
         };
-        let model_d = Requests {
-            headers: discovery().to_vec(),
-            ..requests()
-        };
         let subjects = vec![
             subject(
                 MODEL_C,
@@ -124,7 +128,7 @@ impl Rig {
                 producers.model_c(),
                 Some(scp.process()),
             ),
-            subject(MODEL_D, vec![scp_address], model_d, Some(scp.process())),
+            subject(MODEL_D, vec![scp_address], model_d(), Some(scp.process())),
             subject(
                 HAPROXY,
                 vec![haproxy_address],
