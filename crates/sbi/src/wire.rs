@@ -3,7 +3,7 @@
 //! A connection begins and ends in tasks (connecting, handshakes, last words), for which the runtime waits. In between
 //! it belongs to the reactor, whose readiness costs a flag.
 
-use std::io::{self, IoSlice, Read as _, Write as _};
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -77,7 +77,8 @@ impl Watched {
             }
             let room = into.initialize_unfilled();
             let most = room.len();
-            match (&self.stream).read(room) {
+            // Straight to the kernel: the calls of the C library are points at which threads can be cancelled.
+            match rustix::io::read(&self.stream, room).map_err(io::Error::from) {
                 Ok(came) => {
                     // The kernel had no more. What comes now is reported.
                     if came > 0 && came < most {
@@ -142,7 +143,9 @@ impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut *self {
             Self::Task(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Member(watched) => watched.write(bytes.len(), |mut stream| stream.write(bytes)),
+            Self::Member(watched) => {
+                watched.write(bytes.len(), |stream| Ok(rustix::io::write(stream, bytes)?))
+            }
             Self::Lost => Poll::Ready(Err(lost())),
         }
     }
@@ -156,7 +159,7 @@ impl AsyncWrite for Wire {
             Self::Task(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
             Self::Member(watched) => {
                 let most = parts.iter().map(|part| part.len()).sum();
-                watched.write(most, |mut stream| stream.write_vectored(parts))
+                watched.write(most, |stream| Ok(rustix::io::writev(stream, parts)?))
             }
             Self::Lost => Poll::Ready(Err(lost())),
         }

@@ -18,27 +18,25 @@ const LONG_TURN: Duration = Duration::from_millis(1);
 /// A wait that has begun.
 #[derive(Clone, Copy)]
 struct Wait {
-    began: Instant,
+    /// A wait that lasts until then may have been sleep.
+    sleeps_from: Instant,
     /// Voluntary context switches of the thread until then; none: not asked for.
     switches: Option<i64>,
 }
 
 thread_local! {
     static WAIT: Cell<Option<Wait>> = const { Cell::new(None) };
-    /// When the last wait ended.
-    static RESUMED: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// When the turn after the last wait counts as long.
+    static LONG_FROM: Cell<Option<Instant>> = const { Cell::new(None) };
     static WOKE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Called when the worker is about to ask for events, and to wait if there are none. Returns the present time.
 pub(crate) fn parks() -> Instant {
     let now = Instant::now();
-    let turn = RESUMED
-        .get()
-        .map(|resumed| now.saturating_duration_since(resumed));
-    let is_long = turn.is_some_and(|turn| turn >= LONG_TURN);
+    let is_long = LONG_FROM.get().is_some_and(|from| now >= from);
     WAIT.set(Some(Wait {
-        began: now,
+        sleeps_from: now + SLEPT,
         switches: is_long.then(switches).flatten(),
     }));
     now
@@ -50,7 +48,7 @@ pub(crate) fn woke() -> Instant {
     if WAIT.take().is_some_and(|wait| wait.has_slept(now)) {
         WOKE.set(Some(now));
     }
-    RESUMED.set(Some(now));
+    LONG_FROM.set(Some(now + LONG_TURN));
     now
 }
 
@@ -62,8 +60,7 @@ pub fn woke_at() -> Option<Instant> {
 
 impl Wait {
     fn has_slept(self, now: Instant) -> bool {
-        now.saturating_duration_since(self.began) >= SLEPT
-            && self.switches.is_none_or(|before| switches() != Some(before))
+        now >= self.sleeps_from && self.switches.is_none_or(|before| switches() != Some(before))
     }
 }
 

@@ -65,6 +65,8 @@ pub struct AdmissionController {
     target: f64,
     /// When the sample began.
     began: Option<Instant>,
+    /// When it ends at the earliest; none: not calculated since the settings or the sample have changed.
+    ends: Option<Instant>,
     /// The queues that requests come from: one of all classes, or one of each.
     queues: Vec<Queue>,
     /// The least waiting time of samples, averaged, in seconds.
@@ -127,6 +129,7 @@ impl AdmissionController {
             target: settings.target.duration().as_secs_f64(),
             settings,
             began: None,
+            ends: None,
             queues: vec![Queue::default()],
             reported: 0.0,
             refusing: None,
@@ -150,6 +153,7 @@ impl AdmissionController {
     pub fn reconfigure(&mut self, settings: WaitingTime, spare: Option<u8>) {
         self.target = settings.target.duration().as_secs_f64();
         self.settings = settings;
+        self.ends = None;
         if self.target <= 0.0 {
             self.share = 1.0;
             self.queues.fill(Queue::default());
@@ -207,9 +211,14 @@ impl AdmissionController {
     fn observe_in(&mut self, class: usize, now: Instant, waited: Duration) {
         let waited = waited.as_secs_f64();
         let began = *self.began.get_or_insert(now);
-        let passed = now.saturating_duration_since(began);
-        if passed >= self.settings.interval.duration() / SAMPLES {
-            self.close(began, now, passed.as_secs_f64(), waited);
+        // Compared, not subtracted: each request passes here.
+        if self.ends.is_none_or(|ends| now >= ends) {
+            let passed = now.saturating_duration_since(began);
+            if passed >= self.settings.interval.duration() / SAMPLES {
+                self.close(began, now, passed.as_secs_f64(), waited);
+            }
+            let began = self.began.unwrap_or(now);
+            self.ends = Some(began + self.settings.interval.duration() / SAMPLES);
         }
         let queue = class.min(self.queues.len() - 1);
         let sample = &mut self.queues[queue].sample;
@@ -291,6 +300,7 @@ impl AdmissionController {
     /// Ends the sample that began at `began`; the next request has waited for `next` seconds.
     fn close(&mut self, began: Instant, now: Instant, passed: f64, next: f64) {
         self.began = Some(now);
+        self.ends = None;
         if self.target <= 0.0 {
             self.queues.fill(Queue::default());
             return;

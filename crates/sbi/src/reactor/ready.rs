@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
-use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
 /// Something of a reactor that can be woken.
@@ -26,8 +25,6 @@ pub(super) enum Target {
 #[derive(Debug)]
 pub(super) struct Ready {
     woken: Mutex<Queues>,
-    /// The task that runs the reactor.
-    runner: AtomicWaker,
     /// Whether it runs: it looks once more before it stops.
     running: AtomicBool,
 }
@@ -39,6 +36,8 @@ struct Queues {
     beginning: VecDeque<Woken>,
     /// When the present turn began, or the last one.
     turn: Instant,
+    /// What runs the reactor, as of its last turn.
+    runner: Option<Waker>,
 }
 
 /// A target that was woken.
@@ -68,8 +67,8 @@ impl Ready {
                 finishing: VecDeque::new(),
                 beginning: VecDeque::new(),
                 turn: now,
+                runner: None,
             }),
-            runner: AtomicWaker::new(),
             running: AtomicBool::new(false),
         }
     }
@@ -86,8 +85,14 @@ impl Ready {
 
     /// The reactor begins a turn.
     pub(super) fn begin(&self, runner: &Waker, now: Instant) {
-        self.woken.lock().turn = now;
-        self.runner.register(runner);
+        {
+            let mut woken = self.woken.lock();
+            woken.turn = now;
+            // It hardly ever changes, so a turn costs no count of it.
+            if !woken.runner.as_ref().is_some_and(|known| known.will_wake(runner)) {
+                woken.runner = Some(runner.clone());
+            }
+        }
         self.running.store(true, Ordering::SeqCst);
     }
 
@@ -142,7 +147,11 @@ impl Ready {
 
     /// Gives the reactor a turn although nothing of it was woken.
     pub(super) fn wake_runner(&self) {
-        self.runner.wake();
+        // Outside the lock: waking may run code of others.
+        let runner = self.woken.lock().runner.clone();
+        if let Some(runner) = runner {
+            runner.wake();
+        }
     }
 }
 
@@ -154,7 +163,7 @@ impl Wake for Wakeable {
         let ready = self.ready.clone();
         ready.push(self);
         if !ready.running.load(Ordering::SeqCst) {
-            ready.runner.wake();
+            ready.wake_runner();
         }
     }
 

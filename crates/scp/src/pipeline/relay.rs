@@ -90,6 +90,7 @@ impl Relay {
             metrics,
             copies,
         } = planned;
+        let began = Instant::now();
         Exchange {
             relay: self,
             policy,
@@ -97,7 +98,8 @@ impl Relay {
             copies,
             priority,
             metrics,
-            budget: Budget::new(policy, outgoing.deadline.until(), Instant::now()),
+            budget: Budget::new(policy, outgoing.deadline.until(), began),
+            began: Some(began),
             attempts: Attempts::new(&self.planner, caller, plan),
             outgoing,
             fallback: None,
@@ -117,6 +119,8 @@ pub(super) struct Exchange<'a> {
     attempts: Attempts<'a>,
     outgoing: &'a mut Outgoing,
     budget: Budget,
+    /// The present moment until something is awaited.
+    began: Option<Instant>,
     /// The answer if all further attempts fail.
     fallback: Option<Fallback>,
     /// The refusal for an unanswered attempt that may have had an effect. Failures of later attempts do not replace it.
@@ -176,7 +180,12 @@ impl Exchange<'_> {
             .authorizer
             .authorize(self.outgoing, target, self.caller, delegated, &self.budget)
             .await?;
-        let now = Instant::now();
+        // Nothing was awaited before the first attempt without a token.
+        let now = self
+            .began
+            .take()
+            .filter(|_| token.is_none())
+            .unwrap_or_else(Instant::now);
         let address = self.outgoing.address.clone();
         let way = target.way(self.attempts.hop, address.service());
         let origin = &target.next_root(self.attempts.hop).origin;

@@ -31,12 +31,17 @@ thread_local! {
     static OWED: Cell<f64> = const { Cell::new(0.0) };
 }
 
+/// Whether spans are recorded at all.
+#[must_use]
+pub fn is_on() -> bool {
+    TRACER.get().is_some()
+}
+
 /// Begins the span of a request that a function serves, if it is sampled: when its sender traces it, or as one
 /// of the share that begins a trace here. `name` is of a bounded set: `Nnrf_NFDiscovery GET`.
 #[inline]
 #[must_use]
 pub fn begin(function: &'static str, name: &'static str, traceparent: Option<&str>) -> Option<Span> {
-    // Without a tracer this is all.
     let tracer = TRACER.get()?;
     let parent: Option<TraceContext> = traceparent.and_then(|text| text.parse().ok());
     let context = sampled(tracer.share, tracer.follow, parent)?;
