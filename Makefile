@@ -15,8 +15,9 @@ up: build ## build, then start the whole core with simulated traffic (Ctrl-C end
 build: ## the binary for daily work without Kafka, LDAP, MariaDB and Cassandra, target/release/signalbox (FEATURES=lab,kafka,ldap,mariadb,cassandra for all)
 	$(CARGO) build --release --locked -p signalbox --no-default-features --features $(FEATURES)
 
-dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build; CASSANDRA_TLS=1 with TLS to Cassandra)
-	$(CARGO) build --profile dist --locked -p signalbox $(if $(CASSANDRA_TLS),--features cassandra-tls)
+DIST_FLAGS = $(if $(CASSANDRA_TLS),--features cassandra-tls)
+dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build; TRAINED=1: optimised by a profile, slower to build; CASSANDRA_TLS=1 with TLS to Cassandra)
+	$(if $(TRAINED),scripts/build-trained.sh,$(CARGO) build --profile dist --locked -p signalbox) $(DIST_FLAGS)
 
 test: deps ## install what the tests need and run every test
 	$(CARGO) test --locked --workspace --no-fail-fast

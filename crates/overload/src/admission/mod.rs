@@ -40,7 +40,7 @@ const MOST_OFF: f64 = 2.5;
 const RISE_FROM: f64 = 0.25;
 /// Factor of the rise once the queue has emptied in each sample of an interval.
 const EMPTY: f64 = 3.0;
-/// Number of intervals after refusals in which a queue that grows is no burst.
+/// Number of intervals after refusals in which a queue that grows does not count as a burst.
 const RELAPSE: u32 = 5;
 /// Least share that is admitted, so that the controller can measure the cost of a served request.
 const LEAST: f64 = 0.01;
@@ -335,7 +335,7 @@ impl AdmissionController {
 
     /// Notes at the end of a sample that began at `began` whether requests are refused.
     ///
-    /// Where they were refused for a whole interval, the next queue is no burst either, as CoDel resumes where it ended
+    /// Where they were refused for a whole interval, the next queue does not count as a burst either, as CoDel resumes where it ended
     /// (RFC 8289). Refusals after a pause of the process end sooner, and do not prolong themselves.
     fn remember(&mut self, began: Instant, now: Instant) {
         let interval = self.settings.interval.duration();

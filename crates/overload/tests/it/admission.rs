@@ -304,7 +304,7 @@ fn a_long_queue_that_drains_is_no_reason_to_admit_more_before_it_has() {
     assert_eq!(empty, 0.0);
 }
 
-/// A queue that has emptied in a gap of what the peers send fills again at once: it is no burst that starts with an interval in
+/// A queue that has emptied in a gap of what the peers send fills again at once: it does not count as a burst, which starts with an interval in
 /// which all are served, the less important ones before the more important ones of the rest of the time.
 #[test]
 fn gaps_between_the_peers_bursts_change_the_order_little() {
