@@ -220,7 +220,15 @@ fn instructions_are_counted_under_callgrind() {
     let names: Vec<&str> = counts.rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(
         names,
-        ["scp-model-c", "haproxy", "nghttpx", "nrf", "nginx", "pcf"]
+        [
+            "scp-model-c",
+            "scp-model-d",
+            "haproxy",
+            "nghttpx",
+            "nrf",
+            "nginx",
+            "pcf"
+        ]
     );
     for row in &counts.rows {
         assert!(row.instructions_per_request > 1_000.0, "{row:?}");
