@@ -330,6 +330,37 @@ fn gaps_between_the_peers_bursts_change_the_order_little() {
     }
 }
 
+/// What was learned of an overload ends with the refusals that an operator switches off: a burst is a burst then.
+#[test]
+fn a_burst_after_refusals_were_switched_off_is_served() {
+    type Switch = fn(&mut AdmissionController);
+    let switches: [Switch; 2] = [
+        |one| {
+            one.enforce(false);
+            one.enforce(true);
+        },
+        |one| {
+            one.reconfigure(WaitingTime::off(), None);
+            one.reconfigure(narrow(), None);
+        },
+    ];
+    for (number, switch) in switches.into_iter().enumerate() {
+        let mut controller = controller();
+        let mut now = Instant::now();
+        let mut wait = |controller: &mut AdmissionController, millis: &mut dyn Iterator<Item = u64>| {
+            for millis in millis {
+                now += Duration::from_millis(1);
+                controller.admit(now, Duration::from_millis(millis), 0, &24_u8);
+            }
+            controller.refused_share()
+        };
+        assert!(wait(&mut controller, &mut (0..500)) > 0.5, "{number}");
+        switch(&mut controller);
+        let refused = wait(&mut controller, &mut (0..60));
+        assert_eq!(refused, 0.0, "{number}: a burst is shorter than the interval");
+    }
+}
+
 fn narrow() -> WaitingTime {
     WaitingTime {
         target: settings::Period::from_millis(5),
