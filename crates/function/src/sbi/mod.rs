@@ -101,14 +101,8 @@ where
     async fn call(self: Rc<Self>, mut request: Request) -> Response {
         let worker = self.front.worker();
         let (operation, received) = (F::Worker::operation(&request), request.received);
-        let span = match trace::is_on() {
-            true => {
-                let parent = request.headers().get(TRACEPARENT);
-                let parent = parent.and_then(|value| value.to_str().ok());
-                trace::begin(F::NAME, self.operations.name(operation), parent)
-            }
-            false => None,
-        };
+        let parent = || request.headers().get(TRACEPARENT)?.to_str().ok();
+        let span = trace::begin(F::NAME, self.operations.name(operation), parent);
         // A function that relays the request passes it on.
         if let Some(context) = span.as_ref().and_then(trace::Span::context) {
             request.headers_mut().set_printed(TRACEPARENT, context);

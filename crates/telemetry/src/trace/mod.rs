@@ -23,7 +23,7 @@ use settings::{Faults, HostPort, Percent, Period, Validate};
 use crate::metrics::{Counter, Registry};
 
 pub use context::{NotTraceContext, TRACEPARENT, TRACESTATE, TraceContext};
-pub use span::{Span, begin, is_on};
+pub use span::{Span, begin};
 
 crate::declare! {
     /// What is counted of traces.

@@ -31,19 +31,18 @@ thread_local! {
     static OWED: Cell<f64> = const { Cell::new(0.0) };
 }
 
-/// Whether spans are recorded at all.
-#[must_use]
-pub fn is_on() -> bool {
-    TRACER.get().is_some()
-}
-
 /// Begins the span of a request that a function serves, if it is sampled: when its sender traces it, or as one
 /// of the share that begins a trace here. `name` is of a bounded set: `Nnrf_NFDiscovery GET`.
 #[inline]
 #[must_use]
-pub fn begin(function: &'static str, name: &'static str, traceparent: Option<&str>) -> Option<Span> {
+pub fn begin<'a>(
+    function: &'static str,
+    name: &'static str,
+    traceparent: impl FnOnce() -> Option<&'a str>,
+) -> Option<Span> {
+    // Without a tracer this is all.
     let tracer = TRACER.get()?;
-    let parent: Option<TraceContext> = traceparent.and_then(|text| text.parse().ok());
+    let parent: Option<TraceContext> = traceparent().and_then(|text| text.parse().ok());
     let context = sampled(tracer.share, tracer.follow, parent)?;
     Some(Span {
         inner: Some(Finished {
@@ -134,6 +133,6 @@ mod tests {
         assert_eq!(sampled(1.0, false, parent(true)), None, "not to be followed");
         let begun = (0..1000).filter(|_| sampled(0.25, true, None).is_some()).count();
         assert_eq!(begun, 250);
-        assert!(begin("test", "x", None).is_none(), "no tracer");
+        assert!(begin("test", "x", || None).is_none(), "no tracer");
     }
 }

@@ -48,12 +48,12 @@ fn a_traced_request_reaches_the_collector() {
     };
     trace::init(&config, &registry).unwrap();
     assert!(
-        trace::begin("nrf", "Nnrf_NFDiscovery GET", None).is_none(),
+        trace::begin("nrf", "Nnrf_NFDiscovery GET", || None).is_none(),
         "no share begins one"
     );
 
     let theirs = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let mut span = trace::begin("nrf", "Nnrf_NFDiscovery GET", Some(theirs)).unwrap();
+    let mut span = trace::begin("nrf", "Nnrf_NFDiscovery GET", || Some(theirs)).unwrap();
     span.status(503);
     span.attribute("nf.type", "AMF");
     let onwards = span.context().unwrap().to_string();
