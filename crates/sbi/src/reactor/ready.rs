@@ -85,14 +85,17 @@ impl Ready {
 
     /// The reactor begins a turn.
     pub(super) fn begin(&self, runner: &Waker, now: Instant) {
-        {
-            let mut woken = self.woken.lock();
-            woken.turn = now;
-            // It hardly ever changes, so a turn costs no count of it.
-            if !woken.runner.as_ref().is_some_and(|known| known.will_wake(runner)) {
-                woken.runner = Some(runner.clone());
-            }
-        }
+        let mut woken = self.woken.lock();
+        woken.turn = now;
+        // It hardly ever changes, so a turn costs no count of it.
+        let is_known = woken.runner.as_ref().is_some_and(|known| known.will_wake(runner));
+        let before = match is_known {
+            true => None,
+            false => woken.runner.replace(runner.clone()),
+        };
+        drop(woken);
+        // Outside the lock: the last waker of a task drops what that holds.
+        drop(before);
         self.running.store(true, Ordering::SeqCst);
     }
 
