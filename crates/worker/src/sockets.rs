@@ -4,22 +4,21 @@
 //! would block.
 
 use std::cell::RefCell;
-use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
+use std::{fmt, io};
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
 
 /// Sockets that one wait reports at most; the next one reports the others.
 const EVENTS: usize = 1_024;
 
-// Keys are those of `epoll_data`.
-const _: () = assert!(size_of::<usize>() >= size_of::<u64>());
-
 /// The key that no socket has: another thread has woken the wait.
-const WOKEN: Token = Token(usize::MAX);
+const WOKEN: u64 = u64::MAX;
 
 /// What a socket is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,12 +32,25 @@ pub struct Readiness {
 }
 
 /// A set of sockets, each with a key.
-#[derive(Debug)]
+///
+/// It calls the kernel itself, as the sockets do: the functions of the C library are points at which threads can be
+/// cancelled, which costs more instructions than the call.
 pub struct Sockets {
-    poll: RefCell<Poll>,
-    events: RefCell<Events>,
-    registry: Registry,
+    epoll: OwnedFd,
+    events: RefCell<Vec<Event>>,
 }
+
+impl fmt::Debug for Sockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sockets")
+            .field("epoll", &self.epoll)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ends a wait from another thread.
+#[derive(Debug)]
+pub(crate) struct Waker(OwnedFd);
 
 impl Sockets {
     /// An empty set.
@@ -46,11 +58,9 @@ impl Sockets {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
-        let poll = Poll::new()?;
         Ok(Self {
-            registry: poll.registry().try_clone()?,
-            poll: RefCell::new(poll),
-            events: RefCell::new(Events::with_capacity(EVENTS)),
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: RefCell::new(Vec::with_capacity(EVENTS)),
         })
     }
 
@@ -60,46 +70,76 @@ impl Sockets {
     /// # Errors
     /// When the system refuses another one.
     pub fn add(&self, socket: &TcpStream, key: u64) -> io::Result<()> {
-        let both = Interest::READABLE | Interest::WRITABLE;
-        self.registry
-            .register(&mut SourceFd(&socket.as_raw_fd()), Token(key as usize), both)
+        let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(key), both)?)
     }
 
     /// Removes a socket. What was reported of it before may still be passed on.
     pub fn remove(&self, socket: &TcpStream) {
         // A socket that is not in the set any longer needs no removal.
-        let _ = self.registry.deregister(&mut SourceFd(&socket.as_raw_fd()));
+        let _ = epoll::delete(&self.epoll, socket);
     }
 
     /// Waits until a socket is ready, or the time has passed; with `None` as long as it takes. Passes on which sockets
     /// are ready.
     pub fn wait(&self, most: Option<Duration>, mut ready: impl FnMut(u64, Readiness)) {
         let mut events = self.events.borrow_mut();
-        match self.poll.borrow_mut().poll(&mut events, most) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+        events.clear();
+        let most = most.map(timespec);
+        match epoll::wait(&self.epoll, spare_capacity(&mut events), most.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return,
             Err(error) => {
                 tracing::error!(%error, "waiting for sockets failed");
                 return;
             }
         }
         for event in events.iter() {
-            if event.token() == WOKEN {
-                continue;
+            let (key, flags) = (event.data.u64(), event.flags);
+            if key != WOKEN {
+                ready(key, Readiness::of(flags));
             }
-            let closed = event.is_read_closed() || event.is_error();
-            let readiness = Readiness {
-                readable: event.is_readable() || closed,
-                writable: event.is_writable() || event.is_error(),
-                closed,
-            };
-            ready(event.token().0 as u64, readiness);
         }
     }
 
     /// What ends a wait from another thread. There can be one.
     pub(crate) fn waker(&self) -> io::Result<Waker> {
-        Waker::new(&self.registry, WOKEN)
+        let woken = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&self.epoll, &woken, EventData::new_u64(WOKEN), flags)?;
+        Ok(Waker(woken))
+    }
+}
+
+impl Readiness {
+    fn of(flags: EventFlags) -> Self {
+        let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let closed = broken || flags.contains(EventFlags::RDHUP);
+        Self {
+            readable: closed || flags.contains(EventFlags::IN),
+            writable: broken || flags.contains(EventFlags::OUT),
+            closed,
+        }
+    }
+}
+
+impl Waker {
+    /// Ends the wait, or the next one.
+    pub(crate) fn wake(&self) -> io::Result<()> {
+        // Nothing reads the count, as each write is an edge. It is full after 2^64 writes.
+        rustix::io::write(&self.0, &1_u64.to_ne_bytes())?;
+        Ok(())
+    }
+}
+
+/// A time as the kernel takes it, which counts whole milliseconds, rounded up; a day if it is longer: the wait ends early,
+/// and is repeated.
+fn timespec(time: Duration) -> Timespec {
+    const DAY: u32 = 86_400;
+    let seconds = u32::try_from(time.as_secs()).map_or(DAY, |seconds| seconds.min(DAY));
+    Timespec {
+        tv_sec: seconds.into(),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }
 
@@ -145,6 +185,18 @@ mod tests {
         let [(7, last)] = wait(&sockets)[..] else { panic!() };
         assert!(last.readable && last.closed);
         sockets.remove(&one);
+    }
+
+    #[test]
+    fn a_wait_lasts_as_long_as_asked_for() {
+        let sockets = Sockets::new().unwrap();
+        for most in [Duration::from_micros(1), Duration::from_micros(2_500)] {
+            let began = std::time::Instant::now();
+            sockets.wait(Some(most), |_, _| panic!("there is no socket"));
+            assert!(began.elapsed() >= most, "{most:?}");
+        }
+        let day = timespec(Duration::MAX);
+        assert_eq!(day.tv_sec, 86_400, "more than the kernel takes");
     }
 
     #[test]
