@@ -22,7 +22,7 @@ mod rate;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use http::HeaderValue;
@@ -120,7 +120,22 @@ impl Client {
         request: impl Into<Outbound>,
         options: SendOptions,
     ) -> Result<Response, SendError> {
-        let mut request = request.into();
+        let until = Instant::now() + options.deadline;
+        self.send_until(origin, request.into(), until, options.priority)
+            .await
+    }
+
+    /// As [`Client::send`], until a moment that the caller knows.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn send_until(
+        &self,
+        origin: &Origin,
+        mut request: Outbound,
+        until: Instant,
+        priority: u8,
+    ) -> Result<Response, SendError> {
         if let Some(agent) = &self.0.user_agent
             && !request.head.fields.contains(USER_AGENT)
         {
@@ -128,7 +143,7 @@ impl Client {
         }
         let pool = self.pool(origin)?;
         // Lent: a request that moves from one future into the next is copied each time.
-        let begun = pool.begin(&mut request, options).await;
+        let begun = pool.begin(&mut request, until, priority).await;
         drop(request);
         let outcome = match begun {
             Ok(mut exchange) => exchange.response().await,

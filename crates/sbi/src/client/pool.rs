@@ -14,7 +14,6 @@ use sbi_proto::{Origin, Outbound, Response, Scheme};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-use super::SendOptions;
 use super::config::ClientConfig;
 use super::connect::connect;
 use super::connection::{Blamed, Connection, Exchange};
@@ -133,15 +132,15 @@ impl Pool {
     pub(super) async fn begin(
         &self,
         request: &mut Outbound,
-        options: SendOptions,
+        deadline: Instant,
+        priority: u8,
     ) -> Result<Exchange, SendError> {
-        let deadline = Instant::now() + options.deadline;
         self.address(request)?;
         loop {
             let connection = match self.pick()? {
                 Some(connection) => connection,
                 None => {
-                    let (given, _place) = self.wait(options.priority)?;
+                    let (given, _place) = self.wait(priority)?;
                     match timeout_at(deadline.into(), given).await {
                         Ok(Ok(found)) => found?,
                         // The pool was dropped while the request was pending.

@@ -24,6 +24,8 @@ pub(crate) struct Wheel<T> {
     passed: u64,
     /// No timer is due before this tick.
     earliest: u64,
+    /// The moment of this tick; `None`: there is no timer.
+    next: Option<Instant>,
     /// First entry of each slot.
     slots: Box<[u32]>,
     entries: Slab<Entry<T>>,
@@ -52,6 +54,7 @@ impl<T> Wheel<T> {
             origin: now,
             passed: 0,
             earliest: u64::MAX,
+            next: None,
             slots: vec![NONE; SLOTS].into(),
             entries: Slab::new(),
             serial: 0,
@@ -62,7 +65,9 @@ impl<T> Wheel<T> {
     pub(crate) fn set(&mut self, at: Instant, value: T) -> TimerKey {
         // The tick that begins after it.
         let tick = (ticks(at.saturating_duration_since(self.origin)) + 1).max(self.passed + 1);
-        self.earliest = self.earliest.min(tick);
+        if tick < self.earliest {
+            self.begin_with(tick);
+        }
         self.serial = self.serial.wrapping_add(1);
         let serial = self.serial;
         let slot = slot_of(tick);
@@ -113,19 +118,25 @@ impl<T> Wheel<T> {
             }
         }
         self.passed = reached;
-        self.earliest = match self.entries.is_empty() {
+        self.begin_with(match self.entries.is_empty() {
             true => u64::MAX,
             false => self.first_slot(),
-        };
+        });
     }
 
     /// When [`Wheel::expire`] has something to do at the earliest.
     pub(crate) fn next(&self) -> Option<Instant> {
-        if self.earliest == u64::MAX {
-            return None;
-        }
-        let ticks = u32::try_from(self.earliest).unwrap_or(u32::MAX);
-        Some(self.origin + TICK.saturating_mul(ticks))
+        self.next
+    }
+
+    /// No timer is due before this tick; `u64::MAX`: there is none.
+    fn begin_with(&mut self, tick: u64) {
+        self.earliest = tick;
+        // Asked for twice a turn, and changed rarely.
+        self.next = (tick < u64::MAX).then(|| {
+            let ticks = u32::try_from(tick).unwrap_or(u32::MAX);
+            self.origin + TICK.saturating_mul(ticks)
+        });
     }
 
     /// The first tick whose slot has entries.
