@@ -8,9 +8,6 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use sbi_proto::Fields;
 use sbi_proto::headers::{NrfUri, SbiHeader};
 
-/// How the name of every discovery header begins, in the lower case of HTTP/2 (TS 29.500 §5.2.3.2.7).
-const PREFIX: &str = "3gpp-sbi-discovery-";
-
 /// What is escaped in the value of a query parameter: everything but unreserved characters and those
 /// that RFC 3986 §3.4 allows in a query and servers do not treat as separators.
 const ESCAPED: &AsciiSet = &CONTROLS
@@ -81,7 +78,7 @@ impl DiscoveryQuery {
     pub fn from_headers(headers: &Fields) -> Result<Option<Self>, QueryFault> {
         let mut parameters: Vec<(&str, Cow<'_, str>)> = Vec::new();
         for field in headers.iter() {
-            let Some(parameter) = field.name.as_str().strip_prefix(PREFIX) else {
+            let Some(parameter) = field.name.discovery_parameter() else {
                 continue;
             };
             let value = std::str::from_utf8(field.value.as_bytes())

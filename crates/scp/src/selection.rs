@@ -40,11 +40,12 @@ impl Standing {
 
 /// Position of the chosen candidate; `None` when none is usable.
 ///
-/// `standing` is asked once per candidate. `random` is any number; equal numbers choose equally.
+/// `standing` is asked once per candidate. `random` returns any number, and is asked if there are equals; equal numbers
+/// choose equally.
 pub fn choose<'a>(
     candidates: &'a [ServiceRef],
     standing: impl Fn(&'a ServiceRef) -> Standing,
-    random: u64,
+    random: impl FnOnce() -> u64,
 ) -> Option<usize> {
     let mut best: Option<Rank> = None;
     // Those of the best rank, each with its weight.
@@ -62,8 +63,11 @@ pub fn choose<'a>(
             equals.push((position, weight(candidate, standing)));
         }
     }
+    if let [(only, _)] = &*equals {
+        return Some(*only);
+    }
     let total = equals.iter().map(|(_, weight)| weight).sum();
-    let mut ticket = scale(random, total);
+    let mut ticket = scale(random(), total);
     let drawn = equals.iter().find(|(_, weight)| {
         let is_drawn = ticket < *weight;
         ticket = ticket.wrapping_sub(*weight);
@@ -119,7 +123,7 @@ mod tests {
         let mut shares = vec![0; candidates.len()];
         for i in 0..n {
             let middle = i * (u64::MAX / n) + u64::MAX / n / 2;
-            shares[choose(candidates, &standing, middle).unwrap()] += 1;
+            shares[choose(candidates, &standing, || middle).unwrap()] += 1;
         }
         shares
     }
@@ -167,7 +171,7 @@ mod tests {
             last: c.service().status != NfStatus::Registered,
             ..Standing::PLAIN
         };
-        assert_eq!(choose(&candidates, by_status, 0), Some(1));
+        assert_eq!(choose(&candidates, by_status, || 0), Some(1));
         let only_first = |c: &ServiceRef| {
             if c.service().priority == 1 {
                 by_status(c)
@@ -175,9 +179,9 @@ mod tests {
                 Standing::UNUSABLE
             }
         };
-        assert_eq!(choose(&candidates, only_first, 0), Some(0));
-        assert_eq!(choose(&candidates, |_| Standing::UNUSABLE, 0), None);
-        assert_eq!(choose(&[], |_| Standing::PLAIN, 0), None);
+        assert_eq!(choose(&candidates, only_first, || 0), Some(0));
+        assert_eq!(choose(&candidates, |_| Standing::UNUSABLE, || 0), None);
+        assert_eq!(choose(&[], |_| Standing::PLAIN, || 0), None);
     }
 
     proptest! {
@@ -191,7 +195,7 @@ mod tests {
                 let at = candidates.iter().position(|x| std::ptr::eq(x, c)).unwrap();
                 Standing { usable: seeds[at].3, ..Standing::PLAIN }
             };
-            match choose(&candidates, usable, random) {
+            match choose(&candidates, usable, || random) {
                 Some(at) => {
                     prop_assert!(seeds[at].3);
                     let best = seeds.iter().filter(|s| s.3).map(|s| s.0).min();

@@ -137,7 +137,8 @@ known! {
     SBI_INTERPLMN_PURPOSE "3gpp-sbi-interplmn-purpose"
     SBI_NF_PEER_INFO "3gpp-sbi-nf-peer-info"
     SBI_ETAGS "3gpp-sbi-etags"
-    // `3gpp-Sbi-Discovery-*` (TS 29.500 §5.2.3.2.7) of the parameters seen most; the others are names like any.
+    // `3gpp-Sbi-Discovery-*` (TS 29.500 §5.2.3.2.7) of the parameters seen most; the others are names like any. They come
+    // last: `Name::discovery_parameter` compares numbers.
     SBI_DISCOVERY_TARGET_NF_TYPE "3gpp-sbi-discovery-target-nf-type"
     SBI_DISCOVERY_REQUESTER_NF_TYPE "3gpp-sbi-discovery-requester-nf-type"
     SBI_DISCOVERY_SERVICE_NAMES "3gpp-sbi-discovery-service-names"
@@ -169,6 +170,12 @@ pub const KNOWN: usize = TEXTS.len();
 
 /// The last number of a pseudo-header field.
 pub(crate) const PSEUDO_LAST: u16 = Number::STATUS as u16;
+
+/// The first number of a discovery parameter; the known names after it are all of them.
+const DISCOVERY_FIRST: u16 = Number::SBI_DISCOVERY_TARGET_NF_TYPE as u16;
+
+/// How the name of a discovery parameter begins (TS 29.500 §5.2.3.2.7).
+const DISCOVERY: &str = "3gpp-sbi-discovery-";
 
 /// Lengths of the known names, by their numbers.
 static LENGTHS: [u8; KNOWN] = {
@@ -302,6 +309,18 @@ impl<'a> Name<'a> {
         matches!(self.0, Repr::Known(number) if number <= PSEUDO_LAST)
     }
 
+    /// The discovery parameter that a `3gpp-Sbi-Discovery-*` header carries (TS 29.500 §5.2.3.2.7), by the name of the NRF's
+    /// query parameter; `None` of any other header.
+    #[must_use]
+    #[inline]
+    pub fn discovery_parameter(self) -> Option<&'a str> {
+        match self.0 {
+            Repr::Known(number) if number < DISCOVERY_FIRST => None,
+            Repr::Known(_) => self.as_str().get(DISCOVERY.len()..),
+            Repr::Other(text) => text.strip_prefix(DISCOVERY),
+        }
+    }
+
     /// A name that [`Name::new`] accepted before.
     pub(super) fn again(text: &'a [u8]) -> Self {
         Name(Repr::Other(std::str::from_utf8(text).unwrap_or_default()))
@@ -370,6 +389,20 @@ mod tests {
         assert_eq!(Name::known(b"x-unknown"), None);
         assert_eq!(Name::from("3gpp-Sbi-Oci"), SBI_OCI);
         assert!(STATUS.is_pseudo() && !ACCEPT.is_pseudo());
+    }
+
+    #[test]
+    fn discovery_parameters_are_the_last_of_the_known_names() {
+        for (number, text) in TEXTS.iter().enumerate() {
+            let name = Name::of_number(number as u16).unwrap();
+            assert_eq!(name.discovery_parameter(), text.strip_prefix(DISCOVERY), "{text}");
+        }
+        let other = Name::new(b"3gpp-sbi-discovery-x").unwrap();
+        assert_eq!(other.discovery_parameter(), Some("x"));
+        assert_eq!(
+            Name::new(b"3gpp-sbi-discover").unwrap().discovery_parameter(),
+            None
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::network::{Network, ServiceRef};
 use crate::query::DiscoveryQuery;
 
 /// The order in which a request prefers its candidates; it precedes priority, capacity and load.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preference {
     /// The position of the first item that a candidate matches is its rank.
     order: Vec<Preferred>,

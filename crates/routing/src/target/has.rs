@@ -2,7 +2,7 @@
 //!
 //! Most requests have one or two of them. One pass over the headers is cheaper than a search for each name.
 
-use sbi_proto::headers::names::{self, DISCOVERY_PREFIX};
+use sbi_proto::headers::names;
 use sbi_proto::{Fields, Name, name};
 
 /// A set of headers.
@@ -79,7 +79,7 @@ impl Has {
                 names::CLIENT_CREDENTIALS => Self::CLIENT_CREDENTIALS,
                 names::SENDER_TIMESTAMP => Self::SENDER_TIMESTAMP,
                 name::AUTHORIZATION => Self::AUTHORIZATION,
-                other if other.as_str().starts_with(DISCOVERY_PREFIX) => Self::DISCOVERY,
+                other if other.discovery_parameter().is_some() => Self::DISCOVERY,
                 _ => Self::default(),
             };
             // `Via`, discovery parameters and lists may have several.

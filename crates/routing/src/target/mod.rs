@@ -11,6 +11,7 @@ mod exclusions;
 mod has;
 mod own_names;
 mod placed;
+mod queries;
 
 pub use crate::path::{check_name, normal, service_of};
 pub use binding::{Preference, bound};
@@ -19,16 +20,15 @@ pub use exclusions::Exclusions;
 pub use has::Has;
 pub use own_names::OwnNames;
 pub use placed::{Placed, placed};
+pub use queries::{Delegated, Queries, nf_type_of};
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use bounded::{Cache, Limits};
 use sbi_proto::headers::{MaxForwardHops, SbiHeader, TargetApiRoot, names};
 use sbi_proto::problem::{Cause, Problem};
 use sbi_proto::{Fields, Request, name};
 
-use crate::query::{DiscoveryQuery, QueryFault};
+use crate::query::QueryFault;
 
 /// The destination that a request names.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub enum Wish {
     /// This API root.
     Root(TargetApiRoot),
     /// A producer that this discovery finds.
-    Discover(Rc<DiscoveryQuery>),
+    Discover(Rc<Delegated>),
     /// A producer that the binding names.
     Bound,
     /// An NRF that this SCP knows: the service is an API of NRFs.
@@ -64,139 +64,11 @@ fn is_of_nrf(service: &str) -> bool {
     service.starts_with("nnrf-")
 }
 
-/// Whether a discovery is for NRFs: the settings name them, an NRF may not have their profiles.
-pub fn asks_for_nrfs(query: &DiscoveryQuery, service: &str) -> bool {
-    match query.get("target-nf-type") {
-        Some(nf_type) => nf_type == "NRF",
-        None => is_of_nrf(service),
-    }
-}
-
 /// The problem details of an invalid discovery parameter.
 pub fn unreadable(fault: QueryFault) -> Problem {
     Problem::new(Cause::InvalidDiscoveryParam)
         .detail("invalid discovery parameter")
         .invalid_param(format!("header {}", fault.header), fault.expected)
-}
-
-/// Cache of discovery queries by the headers that carry them: consumers repeat the same query, and a look-up is cheaper
-/// than building its canonical form.
-pub struct Queries {
-    known: RefCell<Cache<Box<[u8]>, Rc<DiscoveryQuery>>>,
-    /// Buffer for the key of a look-up.
-    key: RefCell<Vec<u8>>,
-    /// Whether the query goes to the NRF that a request names.
-    named_nrfs: bool,
-    /// Whether the NF type in `User-Agent` stands in for an absent `requester-nf-type`.
-    by_agent: bool,
-}
-
-/// Queries that a worker caches at most.
-const MOST_QUERIES: usize = 16_384;
-/// Memory of an entry beside its texts, in bytes.
-const ENTRY: usize = 256;
-
-/// Bounds the entries and their bytes: any consumer chooses the length of its headers.
-fn limits(memory: usize) -> Limits {
-    Limits {
-        entries: MOST_QUERIES,
-        bytes: memory,
-    }
-}
-
-/// How the name of every discovery header begins.
-const DISCOVERY: &str = "3gpp-sbi-discovery-";
-/// The parameter with the NF type of the consumer.
-const REQUESTER_TYPE: &str = "requester-nf-type";
-
-/// The NF type with which a `User-Agent` begins, before a hyphen, a space or a slash (TS 29.500 §5.2.2.2).
-pub fn nf_type_of(agent: &str) -> Option<&str> {
-    let is_type = |name: &&str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-    };
-    agent.split(['-', ' ', '/']).next().filter(is_type)
-}
-
-impl Queries {
-    /// Creates an empty cache. `named_nrfs`: queries go to the NRF that the request names (TS 29.500 §5.2.3.2.12).
-    /// `by_agent`: a query without `requester-nf-type` gets the NF type of `User-Agent`; that header is mandatory in
-    /// requests that delegate the discovery (TS 29.500 table 5.2.2.2-1), and NRFs refuse a query without the type.
-    /// `memory`: bound of the cache, in bytes.
-    #[must_use]
-    pub fn new(named_nrfs: bool, by_agent: bool, memory: usize) -> Self {
-        Self {
-            known: RefCell::new(Cache::new(limits(memory))),
-            key: RefCell::default(),
-            named_nrfs,
-            by_agent,
-        }
-    }
-
-    /// Returns the query of these headers, if they carry one. `consumer` is the NF type of the consumer, if it is known.
-    ///
-    /// # Errors
-    /// As [`DiscoveryQuery::from_headers`].
-    pub fn of(
-        &self,
-        headers: &Fields,
-        consumer: Option<&str>,
-    ) -> Result<Option<Rc<DiscoveryQuery>>, QueryFault> {
-        let mut key = self.key.borrow_mut();
-        key.clear();
-        let agent = || headers.get(name::USER_AGENT)?.to_str().ok().and_then(nf_type_of);
-        let consumer = self.by_agent.then(|| consumer.or_else(agent)).flatten();
-        if let Some(nf_type) = consumer {
-            // Names of parameters do not begin with this byte.
-            key.push(2);
-            key.extend_from_slice(nf_type.as_bytes());
-            key.push(0);
-        }
-        for field in headers.iter() {
-            if let Some(parameter) = field.name.as_str().strip_prefix(DISCOVERY) {
-                key.extend_from_slice(parameter.as_bytes());
-                key.push(0);
-                key.extend_from_slice(field.value.as_bytes());
-                key.push(0);
-            } else if self.named_nrfs && field.name == names::NRF_URI {
-                // Names of parameters do not begin with this byte.
-                key.push(1);
-                key.extend_from_slice(field.value.as_bytes());
-                key.push(0);
-            }
-        }
-        let mut known = self.known.borrow_mut();
-        if let Some(query) = known.get(&**key) {
-            return Ok(Some(query.clone()));
-        }
-        let Some(query) = DiscoveryQuery::from_headers(headers)? else {
-            return Ok(None);
-        };
-        let query = match consumer {
-            Some(nf_type) if query.get(REQUESTER_TYPE).is_none() => query.with(REQUESTER_TYPE, Some(nf_type)),
-            _ => query,
-        };
-        let query = Rc::new(match self.named_nrfs {
-            true => query.named(headers)?,
-            false => query,
-        });
-        let bytes = ENTRY + key.len() + query.as_str().len();
-        known.insert_sized(key.as_slice().into(), query.clone(), bytes);
-        Ok(Some(query))
-    }
-
-    /// Changes the bound of the cache, in bytes.
-    pub fn set_memory(&self, memory: usize) {
-        self.known.borrow_mut().set_limits(limits(memory));
-    }
-
-    /// Memory of the cached queries, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.known.borrow().bytes()
-    }
 }
 
 /// Reads the destination of a request. `has` are its headers, `own` are the authorities under which this SCP is reached,
@@ -330,22 +202,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(version_of(path), version, "{path}");
-        }
-    }
-
-    #[test]
-    fn nf_types_stand_first_in_user_agents() {
-        for (agent, expected) in [
-            ("AMF", Some("AMF")),
-            (
-                "SMF-4947a69a-f61b-4bc1-b9da-47c9c5d14b64 smf.example.org",
-                Some("SMF"),
-            ),
-            ("5G_EIR-x", Some("5G_EIR")),
-            ("curl/8.9", None),
-            ("", None),
-        ] {
-            assert_eq!(nf_type_of(agent), expected, "{agent}");
         }
     }
 

@@ -31,7 +31,7 @@ pub struct DiscoveryError {
 pub fn parameters(headers: &Fields) -> Result<Vec<(&str, Cow<'_, str>)>, DiscoveryError> {
     let mut found = Vec::new();
     for field in headers.iter() {
-        let Some(name) = field.name.as_str().strip_prefix(DISCOVERY_PREFIX) else {
+        let Some(name) = field.name.discovery_parameter() else {
             continue;
         };
         let text = std::str::from_utf8(field.value.as_bytes()).ok();
@@ -49,7 +49,7 @@ pub fn parameters(headers: &Fields) -> Result<Vec<(&str, Cow<'_, str>)>, Discove
 pub fn has_parameters(headers: &Fields) -> bool {
     headers
         .iter()
-        .any(|field| field.name.as_str().starts_with(DISCOVERY_PREFIX))
+        .any(|field| field.name.discovery_parameter().is_some())
 }
 
 /// Sets a discovery parameter; `false` when its name cannot be part of a header's.
@@ -62,7 +62,7 @@ pub fn set(headers: &mut Fields, parameter: &str, value: &str) -> bool {
 
 /// Removes all discovery parameters, as an SCP does before it forwards a request to the producer.
 pub fn remove(headers: &mut Fields) {
-    headers.retain(|field| !field.name.as_str().starts_with(DISCOVERY_PREFIX));
+    headers.retain(|field| field.name.discovery_parameter().is_none());
 }
 
 #[cfg(test)]

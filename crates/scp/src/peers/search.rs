@@ -189,31 +189,46 @@ impl Searcher {
             .collect()
     }
 
-    /// Finds the producers of a query in the configured order of sources; waits at most `left`.
-    pub(crate) async fn find(
+    /// The producers of a query as far as no NRF needs to be asked: by the cached profiles if they come first, or by an
+    /// answer that this worker has used before.
+    pub(crate) fn recall(
+        &self,
+        query: &DiscoveryQuery,
+        network: &Arc<Network>,
+        now: Instant,
+    ) -> Option<Arc<Found>> {
+        if self.settings.order == Order::ScpThenNrf
+            && let Some(found) = self.learned(query, network)
+        {
+            return Some(found);
+        }
+        if self.settings.enforce_req_specific_svc_discovery {
+            return None;
+        }
+        let used = self.used.answers.borrow();
+        let (found, _) = used.get_if(query, |(_, until)| now < *until)?;
+        self.metrics.discovery_hit.inc();
+        if found.candidates.is_empty() {
+            self.metrics.discovery_empty.inc();
+        }
+        Some(found.clone())
+    }
+
+    /// Finds the producers of a query that [`Searcher::recall`] has not; waits at most `left`.
+    pub(crate) async fn search(
         self: &Rc<Self>,
         query: &DiscoveryQuery,
         network: &Arc<Network>,
         left: Option<Duration>,
     ) -> Result<Arc<Found>, Failure> {
-        // The cached profiles may differ from those of an NRF that the request names.
-        let learned = query.nrf().is_none();
-        let local = || learned.then(|| self.locally(query, network)).flatten();
-        if self.settings.order == Order::ScpThenNrf
-            && let Some(found) = local()
-        {
-            self.metrics.discovery_local.inc();
-            return Ok(found);
-        }
-        let answer = self.remembered_or_asked(query, left).await;
+        let answer = self.shared_or_asked(query, left).await;
         if self.settings.order == Order::NrfThenScp
             && matches!(
                 answer,
                 Err(Failure::NotReachable | Failure::Failed | Failure::Overflow)
             )
-            && let Some(found) = local()
+            && let Some(found) = self.learned(query, network)
         {
-            self.metrics.discovery_local.inc();
             return Ok(found);
         }
         match &answer {
@@ -222,6 +237,14 @@ impl Searcher {
             Err(_) => self.metrics.discovery_failed.inc(),
         }
         answer
+    }
+
+    /// Finds producers among the cached profiles, and counts it. These may differ from the profiles of an NRF that the
+    /// request names.
+    fn learned(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Arc<Found>> {
+        let found = query.nrf().is_none().then(|| self.locally(query, network))??;
+        self.metrics.discovery_local.inc();
+        Some(found)
     }
 
     /// Finds producers among the cached profiles, if any matches.
@@ -251,7 +274,8 @@ impl Searcher {
         Some(found)
     }
 
-    async fn remembered_or_asked(
+    /// The answer that another worker has got, or that of an NRF.
+    async fn shared_or_asked(
         self: &Rc<Self>,
         query: &DiscoveryQuery,
         left: Option<Duration>,
@@ -271,16 +295,6 @@ impl Searcher {
             return answer.map(|(found, _)| found);
         }
         let now = Instant::now();
-        let used = self
-            .used
-            .answers
-            .borrow()
-            .get_if(query, |(_, until)| now < *until)
-            .cloned();
-        if let Some((found, _)) = used {
-            self.metrics.discovery_hit.inc();
-            return Ok(found);
-        }
         let (mut awaited, _place) = match self.answers.look(query, now) {
             Looked::Have(answer) => {
                 self.metrics.discovery_hit.inc();

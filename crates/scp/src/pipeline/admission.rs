@@ -89,7 +89,7 @@ impl Admission {
     }
 
     /// Admits a request, or refuses it. [`Admission::in_flight`] must follow.
-    pub(super) fn admit(&self, mut arrived: Arrived) -> Step<Admitted> {
+    pub(super) fn admit<'a>(&self, arrived: &'a mut Arrived) -> Step<Admitted<'a>> {
         let (request, has) = (&mut arrived.request, arrived.has);
         let now = request.received;
         // A signature is the most expensive check: it comes last, unless it identifies the consumer.
@@ -123,7 +123,7 @@ impl Admission {
     }
 
     /// As [`Admission::admit`] for an explanation, without counting.
-    pub(super) fn inspect(&self, mut arrived: Arrived, notes: &impl Recorder) -> Step<Admitted> {
+    pub(super) fn inspect<'a>(&self, arrived: &'a mut Arrived, notes: &impl Recorder) -> Step<Admitted<'a>> {
         const STEP: &str = "admission";
         let (request, has) = (&mut arrived.request, arrived.has);
         let now = request.received;
@@ -194,15 +194,14 @@ impl Admission {
         Ok(claims)
     }
 
-    fn admitted(&self, arrived: Arrived, consumer: Rc<Consumer>, claims: Claims, priority: u8) -> Admitted {
-        let Arrived {
-            request,
-            address,
-            has,
-            metrics,
-            unsure,
-        } = arrived;
-        let access = &self.live.access;
+    fn admitted<'a>(
+        &self,
+        arrived: &'a mut Arrived,
+        consumer: Rc<Consumer>,
+        claims: Claims,
+        priority: u8,
+    ) -> Admitted<'a> {
+        let (request, access) = (&arrived.request, &self.live.access);
         let caller = Caller {
             asked: match access.is_empty() {
                 true => Asked::default(),
@@ -216,13 +215,9 @@ impl Admission {
             applicant: OnceCell::new(),
         };
         Admitted {
+            arrived,
             caller,
             priority,
-            metrics,
-            request,
-            address,
-            has,
-            unsure,
         }
     }
 

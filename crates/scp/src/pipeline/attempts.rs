@@ -35,7 +35,7 @@ enum Source {
 pub(super) struct Attempts<'a> {
     planner: &'a Planner,
     caller: &'a Caller,
-    pub(super) plan: Plan,
+    pub(super) plan: &'a mut Plan,
     source: Source,
     /// The target that the request named.
     named: Option<Rc<Target>>,
@@ -53,7 +53,7 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(planner: &'a Planner, caller: &'a Caller, mut plan: Plan) -> Self {
+    pub(super) fn new(planner: &'a Planner, caller: &'a Caller, plan: &'a mut Plan) -> Self {
         let named = plan.named.take();
         Self {
             planner,
@@ -270,7 +270,7 @@ impl<'a> Attempts<'a> {
     }
 
     fn complete(&mut self) {
-        self.planner.complete(&mut self.plan, self.named.as_deref());
+        self.planner.complete(self.plan, self.named.as_deref());
     }
 
     /// The best candidate within reach that has not been tried.
@@ -286,6 +286,6 @@ impl<'a> Attempts<'a> {
             reach,
             rested,
         };
-        self.planner.select(&self.plan, &round)
+        self.planner.select(self.plan, &round)
     }
 }

@@ -37,12 +37,12 @@ impl Mediator {
     }
 
     /// Applies the rules for a request as it came.
-    pub(super) fn request(&self, admitted: &mut Admitted) -> Step<()> {
+    pub(super) fn request(&self, admitted: &mut Admitted<'_>) -> Step<()> {
         if !self.engine.watches_any(TriggerPoint::RequestIngress) {
             return Ok(());
         }
-        let request = &mut admitted.request;
-        let address = &admitted.address;
+        let arrived = &mut *admitted.arrived;
+        let (request, address) = (&mut arrived.request, &arrived.address);
         if !self
             .engine
             .watches(TriggerPoint::RequestIngress, address.service())
@@ -62,9 +62,9 @@ impl Mediator {
             admitted.priority = priority.min(31);
         }
         steer(headers, &steering).map_err(|problem| Refusal::Mediation.with(problem))?;
-        admitted.has = Has::among(headers);
-        if admitted.request.target() != admitted.address.target() {
-            admitted.address = Address::of(admitted.request.target());
+        arrived.has = Has::among(headers);
+        if arrived.request.target() != arrived.address.target() {
+            arrived.address = Address::of(arrived.request.target());
         }
         Ok(())
     }

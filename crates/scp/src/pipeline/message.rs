@@ -74,17 +74,12 @@ pub(super) struct Arrived {
     pub(super) unsure: bool,
 }
 
-/// An admitted request with the results of admission.
-pub(super) struct Admitted {
-    pub(super) request: Request,
-    pub(super) address: Address,
-    /// The headers that the request has.
-    pub(super) has: Has,
+/// An admitted request with the results of admission. What arrived stays where it is: hundreds of bytes, which each move
+/// would copy.
+pub(super) struct Admitted<'a> {
+    pub(super) arrived: &'a mut Arrived,
     pub(super) caller: Caller,
     pub(super) priority: u8,
-    pub(super) metrics: Rc<ServiceMetrics>,
-    /// Whether any segment of its path, or of the prefix it names, may be the API name.
-    pub(super) unsure: bool,
 }
 
 /// The sender of a request.
@@ -236,33 +231,40 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Removes the headers that are for this SCP alone and adds those that name it as a hop (TS 29.500 §6.10.2).
+    /// Takes headers and body of a request, removes the headers that are for this SCP alone and adds those that name it as a
+    /// hop (TS 29.500 §6.10.2).
     pub(super) fn new(
-        request: Request,
-        address: Address,
-        has: Has,
+        arrived: &mut Arrived,
         hops: MaxForwardHops,
         deadline: Deadline,
         via: &HeaderValue,
         name: &Rc<str>,
     ) -> Self {
+        let Arrived {
+            request,
+            address,
+            has,
+            unsure,
+            ..
+        } = arrived;
+        let (has, unsure) = (*has, *unsure);
         let method = request.method().clone();
-        let mut headers = request.head.fields;
+        let mut headers = std::mem::take(&mut request.head.fields);
         if has.has(Has::TARGET_API_ROOT) {
             headers.remove(names::TARGET_API_ROOT);
         }
         headers.append(VIA, via);
         Self {
             method,
-            address,
+            address: address.clone(),
             headers,
-            body: request.body,
+            body: std::mem::take(&mut request.body),
             hops,
             deadline,
             waited: Duration::ZERO,
             conveyed: None,
             authorized: false,
-            unsure: false,
+            unsure,
             redirected_from: None,
             own_name: name.clone(),
             has,
@@ -294,9 +296,9 @@ impl Outgoing {
         again: bool,
         last: bool,
     ) -> (Origin, Outbound) {
-        let mut headers = match last {
-            true => std::mem::take(&mut self.headers),
-            false => self.headers.clone(),
+        let (mut headers, body) = match last {
+            true => (std::mem::take(&mut self.headers), std::mem::take(&mut self.body)),
+            false => (self.headers.clone(), self.body.clone()),
         };
         self.deadline.pass_on(&mut headers);
         if again {
@@ -337,7 +339,7 @@ impl Outgoing {
         }
         let request = Outbound {
             head: RequestHead::of_fields(self.method.clone(), headers),
-            body: self.body.clone(),
+            body,
         };
         (root.origin.clone(), request)
     }

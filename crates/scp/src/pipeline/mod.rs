@@ -203,17 +203,16 @@ impl Pipeline {
             self.sign(&mut response);
             return response;
         }
-        let metrics = self.services.of(address.service());
         let copies = Copies::begin(self.tap.as_ref(), &request);
-        let arrived = Arrived {
+        let mut arrived = Arrived {
             has: Has::among(request.headers()),
+            metrics: self.services.of(address.service()),
             request,
             address,
-            metrics: metrics.clone(),
             unsure,
         };
         // 3. Admission before anything that costs more than a refusal.
-        let response = match self.admission.admit(arrived) {
+        let response = match self.admission.admit(&mut arrived) {
             Ok(admitted) => {
                 let _in_flight = self.admission.in_flight();
                 let relayed = self.relay(admitted, copies.as_ref()).await;
@@ -223,7 +222,7 @@ impl Pipeline {
             }
             Err(refused) => self.answer.refuse(*refused),
         };
-        metrics.answered(response.status());
+        arrived.metrics.answered(response.status());
         if let Some(copies) = &copies {
             copies.answered(&response);
         }
@@ -237,52 +236,45 @@ impl Pipeline {
         }
     }
 
-    async fn relay(&self, mut admitted: Admitted, copies: Option<&Copies>) -> Step<Response> {
+    async fn relay(&self, mut admitted: Admitted<'_>, copies: Option<&Copies>) -> Step<Response> {
         let config = &self.live.config;
         // 4. Loops before rules: a rule must not run again for each round of a loop.
-        let headers = admitted.request.headers();
-        let hops = loops::hops(headers, admitted.has, &self.answer.name, config.max_forward_hops)?;
+        let headers = admitted.arrived.request.headers();
+        let hops = loops::hops(
+            headers,
+            admitted.arrived.has,
+            &self.answer.name,
+            config.max_forward_hops,
+        )?;
         // 5. Mediation before planning: rules may steer, and rename the service.
         self.mediator.request(&mut admitted)?;
+        let arrived = &*admitted.arrived;
         let policy = match self.live.policies.of_all() {
             Some(policy) => policy,
-            None => self.live.policies.of(admitted.address.service()),
+            None => self.live.policies.of(arrived.address.service()),
         };
         // 6. The deadline before planning: a late request must not reach an NRF or a producer.
-        let deadline = Deadline::of(admitted.request.headers(), admitted.has, &config.late_requests)?;
+        let deadline = Deadline::of(arrived.request.headers(), arrived.has, &config.late_requests)?;
         // 7. Planning, once for all attempts.
         let plan = self.planner.plan(&admitted, policy, &deadline, &Silent).await;
-        let plan = plan.map_err(|problem| Refusal::Target.with(problem))?;
+        let mut plan = plan.map_err(|problem| Refusal::Target.with(problem))?;
         let Admitted {
-            request,
-            address,
-            has,
+            arrived,
             caller,
             priority,
-            metrics,
-            unsure,
-        } = admitted;
-        let received = request.received;
-        let mut outgoing = Outgoing::new(
-            request,
-            address,
-            has,
-            hops,
-            deadline,
-            &self.answer.via,
-            &self.answer.name,
-        );
-        outgoing.unsure = unsure;
+        } = &mut admitted;
+        let (via, name) = (&self.answer.via, &self.answer.name);
+        let mut outgoing = Outgoing::new(arrived, hops, deadline, via, name);
         outgoing.waited = plan.waited;
         // 8. Relay: authorization, limits of the producer and mediation at `requestEgress` for each attempt, as they
         //    depend on the producer.
         let planned = Planned {
-            plan,
+            plan: &mut plan,
             policy,
-            caller: &caller,
+            caller,
             outgoing: &mut outgoing,
-            priority,
-            metrics: &metrics,
+            priority: *priority,
+            metrics: &arrived.metrics,
             copies,
         };
         let mut exchange = self.relay.exchange(planned);
@@ -291,9 +283,11 @@ impl Pipeline {
         // 9. Answer: rules get the unchanged answer of the producer, then this SCP adds its own headers.
         self.mediator.response(&outgoing, &mut reply.response)?;
         let response = self.answer.finish(reply, &outgoing, policy);
-        metrics
+        let time = arrived.request.received.elapsed();
+        arrived
+            .metrics
             .own_time
-            .observe(received.elapsed().saturating_sub(outgoing.waited));
+            .observe(time.saturating_sub(outgoing.waited));
         Ok(response)
     }
 

@@ -10,7 +10,7 @@ use http::Method;
 use routing::network::{Applicant, NfStatus, Notification, ServiceRef};
 use routing::path::path_of;
 use routing::policy::{Phase, Reroute, Route, ServicePolicy, StagePolicy, Takes};
-use routing::target::{self, Exclusions, Has, OwnNames, Preference, Queries, Wish};
+use routing::target::{self, Delegated, Exclusions, Has, OwnNames, Preference, Queries, Wish};
 use sbi::client::Origin;
 use sbi::headers::{RoutingBinding, TargetApiRoot, names};
 use sbi::name::{METHOD, PATH};
@@ -163,15 +163,16 @@ impl Planner {
     /// Plans the targets of a request.
     pub(super) async fn plan(
         &self,
-        admitted: &Admitted,
+        admitted: &Admitted<'_>,
         policy: &ServicePolicy,
         deadline: &Deadline,
         notes: &impl Recorder,
     ) -> Result<Plan, Problem> {
-        let request = &admitted.request;
+        let Admitted { arrived, caller, .. } = admitted;
+        let request = &arrived.request;
         let headers = request.headers();
-        let (path, service) = (admitted.address.path(), admitted.address.service());
-        let has = admitted.has;
+        let (path, service) = (arrived.address.path(), arrived.address.service());
+        let has = arrived.has;
         if has.has(Has::REPEATED) {
             target::check_repeated(headers)?;
         }
@@ -190,7 +191,7 @@ impl Planner {
         let wish = match &quick {
             Some(_) => None,
             None => {
-                let consumer = admitted.caller.nf_type();
+                let consumer = caller.nf_type();
                 Some(target::wish(request, has, &self.own, &self.queries, consumer)?)
             }
         };
@@ -235,19 +236,19 @@ impl Planner {
             Some(Wish::Root(named)) => match self.targets.resolve(root, named, service, callback) {
                 Ok(target) => plan.named = Some(target),
                 // The discovery parameters find other producers (TS 29.500 §6.10.5.1).
-                Err(problem) => match self.query(&admitted.caller, headers, has)? {
-                    Some(query) => {
-                        self.discover(&mut plan, &query, binding.as_ref(), service, deadline, notes)
+                Err(problem) => match self.query(caller, headers, has)? {
+                    Some(wanted) => {
+                        self.discover(&mut plan, &wanted, binding.as_ref(), service, deadline, notes)
                             .await?;
                     }
                     None => return Err(problem),
                 },
             },
-            Some(Wish::Discover(query)) if target::asks_for_nrfs(&query, service) => {
-                self.ask_for_nrfs(&mut plan, Some(&query), notes);
+            Some(Wish::Discover(wanted)) if wanted.asks_for_nrfs(service) => {
+                self.ask_for_nrfs(&mut plan, Some(&wanted.query), notes);
             }
-            Some(Wish::Discover(query)) => {
-                self.discover(&mut plan, &query, binding.as_ref(), service, deadline, notes)
+            Some(Wish::Discover(wanted)) => {
+                self.discover(&mut plan, &wanted, binding.as_ref(), service, deadline, notes)
                     .await?;
             }
             Some(Wish::Nrf) => self.ask_for_nrfs(&mut plan, None, notes),
@@ -274,13 +275,8 @@ impl Planner {
         Ok(plan)
     }
 
-    /// The discovery query of a request.
-    fn query(
-        &self,
-        caller: &Caller,
-        headers: &Fields,
-        has: Has,
-    ) -> Result<Option<Rc<DiscoveryQuery>>, Problem> {
+    /// The delegated discovery of a request.
+    fn query(&self, caller: &Caller, headers: &Fields, has: Has) -> Result<Option<Rc<Delegated>>, Problem> {
         match has.has(Has::DISCOVERY) {
             true => self
                 .queries
@@ -298,8 +294,12 @@ impl Planner {
         outgoing: &Outgoing,
         time: Duration,
     ) -> Option<Rc<Vec<ServiceRef>>> {
-        let query = self.query(caller, &outgoing.headers, outgoing.has).ok()??;
-        let found = self.searcher.find(&query, &self.view.network(), Some(time)).await;
+        let wanted = self.query(caller, &outgoing.headers, outgoing.has).ok()??;
+        let (query, network) = (&wanted.query, self.view.network());
+        let found = match self.searcher.recall(query, &network, Instant::now()) {
+            Some(found) => Ok(found),
+            None => self.searcher.search(query, &network, Some(time)).await,
+        };
         let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
         let version = target::version_of(outgoing.address.path());
         let candidates = self
@@ -327,7 +327,7 @@ impl Planner {
     async fn discover(
         &self,
         plan: &mut Plan,
-        query: &DiscoveryQuery,
+        wanted: &Rc<Delegated>,
         binding: Option<&RoutingBinding>,
         service: &str,
         deadline: &Deadline,
@@ -343,22 +343,31 @@ impl Planner {
             return Ok(());
         }
         let bound = binding.map(|binding| {
+            let query = &wanted.query;
             let set = binding.nf_set().map(|set| ("target-nf-set-id", set));
             let instance = || binding.nf_instance().map(|id| ("target-nf-instance-id", id));
             match set.or_else(instance) {
-                Some((name, value)) => query.with(name, Some(value)),
-                None => query.clone(),
+                Some((name, value)) => Rc::new(Delegated::new(query.with(name, Some(value)))),
+                None => wanted.clone(),
             }
         });
-        let query = bound.as_ref().unwrap_or(query);
-        plan.preference = Preference::of_query(query).map(Rc::new);
+        let Delegated {
+            query, preference, ..
+        } = &**bound.as_ref().unwrap_or(wanted);
+        plan.preference = preference.clone();
         let began = Instant::now();
-        let found = self.searcher.find(query, &network, deadline.left(began)).await;
-        plan.waited = began.elapsed();
-        let found = found.map_err(|failure| match deadline.is_over(Instant::now()) {
-            true => Problem::new(Cause::TimedOutRequest).detail("the NRF did not answer in time"),
-            false => failure.problem(),
-        })?;
+        let found = match self.searcher.recall(query, &network, began) {
+            Some(found) => found,
+            None => {
+                let found = self.searcher.search(query, &network, deadline.left(began)).await;
+                let after = Instant::now();
+                plan.waited = after.saturating_duration_since(began);
+                found.map_err(|failure| match deadline.is_over(after) {
+                    true => Problem::new(Cause::TimedOutRequest).detail("the NRF did not answer in time"),
+                    false => failure.problem(),
+                })?
+            }
+        };
         let settings = &self.live.config.discovery;
         let once = settings.enforce_req_specific_svc_discovery;
         let found_now = match plan.callback {
@@ -488,7 +497,7 @@ impl Planner {
         let chosen = choose(
             &plan.others,
             |one| self.standing(plan, one, round, now),
-            rand::random(),
+            rand::random,
         )?;
         plan.others.get(chosen).cloned()
     }
@@ -505,7 +514,8 @@ impl Planner {
             return Standing::UNUSABLE;
         }
         let takes = self.takes(plan, one, round);
-        if !self.is_in_reach(plan, one, round) || takes == Takes::Nothing {
+        let distance = self.live.distances.of(one.producer.locality.as_deref());
+        if !is_in_reach(plan, one, round, distance) || takes == Takes::Nothing {
             return Standing::UNUSABLE;
         }
         let conditions = endpoints
@@ -515,7 +525,6 @@ impl Planner {
         if (rests && round.rested) || self.is_excluded(plan, one) {
             return Standing::UNUSABLE;
         }
-        let distance = self.live.distances.of(one.producer.locality.as_deref());
         let place = plan
             .preference
             .as_ref()
@@ -552,17 +561,6 @@ impl Planner {
         plan.callback || one.producer.admits(one.service(), || round.applicant())
     }
 
-    /// Whether a candidate is within reach. A producer that the request itself names is always in reach, as one named by
-    /// its API root.
-    fn is_in_reach(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
-        self.live.distances.of(one.producer.locality.as_deref()) <= round.reach
-            || (round.tried.is_empty()
-                && plan
-                    .preference
-                    .as_ref()
-                    .is_some_and(|preference| preference.names(one)))
-    }
-
     /// Describes whether a candidate may be selected in this round.
     pub(super) fn standing_in_words(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> &'static str {
         let now = Instant::now();
@@ -579,11 +577,22 @@ impl Planner {
         if self.takes(plan, one, round) == Takes::Nothing {
             return "its status excludes it (nfStatus)";
         }
-        if !self.is_in_reach(plan, one, round) {
+        let distance = self.live.distances.of(one.producer.locality.as_deref());
+        if !is_in_reach(plan, one, round, distance) {
             return "it is farther away than the policy allows";
         }
         "it is ejected, because it failed"
     }
+}
+
+/// Whether a candidate at this distance is within reach. A producer that the request itself names is always in reach, as
+/// one named by its API root.
+fn is_in_reach(plan: &Plan, one: &ServiceRef, round: &Round<'_>, distance: u8) -> bool {
+    let named = || {
+        let preference = plan.preference.as_ref();
+        preference.is_some_and(|preference| preference.names(one))
+    };
+    distance <= round.reach || (round.tried.is_empty() && named())
 }
 
 /// Keeps the candidates with this major version of the API, if any has it; a profile without versions may have any

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::{Method, StatusCode};
 use routing::path::path_of;
 use routing::policy::{Attempt, Budget, Failure, ServicePolicy, Verdict};
 use routing::target::{self, Has, Place};
 use sbi::Response;
-use sbi::client::{Client, Origin, Processed, SendError, SendErrorKind, SendOptions};
+use sbi::client::{Client, Origin, Processed, SendError, SendErrorKind};
 use sbi::headers::TargetApiRoot;
 use sbi::name::{LOCATION, RETRY_AFTER};
 use sbi::problem::{Cause, Problem};
@@ -40,7 +40,7 @@ pub(super) struct Relay {
 
 /// A request with its plan.
 pub(super) struct Planned<'a> {
-    pub(super) plan: Plan,
+    pub(super) plan: &'a mut Plan,
     pub(super) policy: &'a ServicePolicy,
     pub(super) caller: &'a Caller,
     pub(super) outgoing: &'a mut Outgoing,
@@ -208,7 +208,7 @@ impl Exchange<'_> {
         };
         in_flight.sent.whole_time = time >= self.policy.response_timeout();
         self.attempts.sent();
-        let sent = self.send(target, time).await?;
+        let sent = self.send(target, now + time).await?;
         let after = Instant::now();
         let took = after.saturating_duration_since(now);
         self.outgoing.waited += took;
@@ -232,7 +232,7 @@ impl Exchange<'_> {
     }
 
     /// Sends one attempt's request: mediation at `requestEgress`, the copy, the connection.
-    async fn send(&mut self, target: &Target, time: Duration) -> Step<Result<Response, SendError>> {
+    async fn send(&mut self, target: &Target, until: Instant) -> Step<Result<Response, SendError>> {
         let relay = self.relay;
         // A redirection needs the headers and body of the first attempt again, and so does another route to the same
         // producer.
@@ -252,11 +252,8 @@ impl Exchange<'_> {
         if let Some(copies) = self.copies {
             copies.sent(&request, target, before);
         }
-        let options = SendOptions {
-            deadline: time,
-            priority: self.priority,
-        };
-        let sent = relay.client_for(target).send(&origin, request, options).await;
+        let client = relay.client_for(target);
+        let sent = client.send_until(&origin, request, until, self.priority).await;
         Ok(sent.and_then(|response| well_formed(&self.outgoing.method, response)))
     }
 

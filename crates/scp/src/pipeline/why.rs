@@ -198,46 +198,35 @@ impl Pipeline {
         if self.own.is_own(&request, address.path()) {
             return Ok("The SCP itself answers the request: it is for a resource of the SCP.".to_owned());
         }
-        let arrived = Arrived {
+        let mut arrived = Arrived {
             has: Has::among(request.headers()),
             metrics: self.services.of(address.service()),
             request,
             address,
             unsure,
         };
-        let admitted = self.admission.inspect(arrived, notes);
+        let admitted = self.admission.inspect(&mut arrived, notes);
         let mut admitted = admitted.map_err(at("admission"))?;
         let config = &self.live.config;
-        let headers = admitted.request.headers();
-        let hops = loops::hops(headers, admitted.has, &self.answer.name, config.max_forward_hops);
+        let headers = admitted.arrived.request.headers();
+        let has = admitted.arrived.has;
+        let hops = loops::hops(headers, has, &self.answer.name, config.max_forward_hops);
         let hops = hops.map_err(at("loops"))?;
         self.mediator.request(&mut admitted).map_err(at("mediator"))?;
-        let policy = self.live.policies.of(admitted.address.service());
-        let deadline = Deadline::of(admitted.request.headers(), admitted.has, &config.late_requests);
+        let arrived = &*admitted.arrived;
+        let policy = self.live.policies.of(arrived.address.service());
+        let deadline = Deadline::of(arrived.request.headers(), arrived.has, &config.late_requests);
         let deadline = deadline.map_err(at("deadline"))?;
         let plan = self.planner.plan(&admitted, policy, &deadline, notes).await;
-        let plan = plan.map_err(|problem| ("planner", Refusal::Target.with(problem)))?;
+        let mut plan = plan.map_err(|problem| ("planner", Refusal::Target.with(problem)))?;
         let Admitted {
-            request,
-            address,
-            has,
+            arrived,
             caller,
             priority,
-            unsure,
-            ..
         } = admitted;
-        let mut outgoing = Outgoing::new(
-            request,
-            address,
-            has,
-            hops,
-            deadline,
-            &self.answer.via,
-            &self.answer.name,
-        );
-        outgoing.unsure = unsure;
+        let outgoing = Outgoing::new(arrived, hops, deadline, &self.answer.via, &self.answer.name);
         shown.candidates = self.candidates(&plan, &caller, &outgoing);
-        let attempts = Attempts::new(&self.planner, &caller, plan);
+        let attempts = Attempts::new(&self.planner, &caller, &mut plan);
         self.attempt(attempts, &caller, &outgoing, policy, priority, shown)
             .map_err(at("relay"))
     }

@@ -16,9 +16,12 @@ pub(crate) struct Access {
     needs_slices: bool,
 }
 
-/// Properties of a request that rules test.
+/// Properties of a request that rules test; nothing where no rule tests any: it moves with each request.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Asked(Option<Box<Properties>>);
+
+#[derive(Debug, Default)]
+struct Properties {
     plmns: Vec<String>,
     slices: Vec<(u8, Option<u32>)>,
 }
@@ -39,14 +42,13 @@ impl Access {
 
     /// Reads the properties of a received request that rules test.
     pub(crate) fn asked(&self, headers: &Fields) -> Asked {
-        let mut asked = Asked::default();
-        if self.needs_plmns {
-            asked.plmns = plmns(headers);
-        }
-        if self.needs_slices {
-            asked.slices = slices(headers);
-        }
-        asked
+        let properties = (self.needs_plmns || self.needs_slices).then(|| {
+            Box::new(Properties {
+                plmns: self.needs_plmns.then(|| plmns(headers)).unwrap_or_default(),
+                slices: self.needs_slices.then(|| slices(headers)).unwrap_or_default(),
+            })
+        });
+        Asked(properties)
     }
 
     /// Whether a consumer, by its NF type and its names, may use a producer.
@@ -58,13 +60,17 @@ impl Access {
         producer: Option<&Producer>,
         service: &str,
     ) -> bool {
+        let (plmns, slices) = match &asked.0 {
+            Some(asked) => (&*asked.plmns, &*asked.slices),
+            None => (&[][..], &[][..]),
+        };
         let fits = |rule: &&AccessRule| {
             let of = |list: &[String], one: &str| list.iter().any(|known| known.eq_ignore_ascii_case(one));
             let consumer = rule.consumers.is_empty()
                 || consumer_type.is_some_and(|nf_type| of(&rule.consumers, nf_type))
                 || consumer_names.iter().any(|name| of(&rule.consumers, name));
-            let plmn = rule.consumer_plmns.is_empty()
-                || asked.plmns.iter().any(|plmn| rule.consumer_plmns.contains(plmn));
+            let plmn =
+                rule.consumer_plmns.is_empty() || plmns.iter().any(|plmn| rule.consumer_plmns.contains(plmn));
             let api = rule.services.is_empty() || of(&rule.services, service);
             let producer = rule.producers.is_empty()
                 || producer.is_some_and(|one| {
@@ -79,8 +85,7 @@ impl Access {
                     .filter_map(|text| slice(text))
                     .any(|(sst, sd)| {
                         // A rule without a differentiator means all of the type.
-                        asked
-                            .slices
+                        slices
                             .iter()
                             .any(|one| one.0 == sst && (sd.is_none() || one.1 == sd))
                     });
