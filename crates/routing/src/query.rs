@@ -77,15 +77,12 @@ impl DiscoveryQuery {
     /// When a value is not text.
     pub fn from_headers(headers: &Fields) -> Result<Option<Self>, QueryFault> {
         let mut parameters: Vec<(&str, Cow<'_, str>)> = Vec::new();
-        for field in headers.iter() {
-            let Some(parameter) = field.name.discovery_parameter() else {
-                continue;
-            };
-            let value = std::str::from_utf8(field.value.as_bytes())
+        for (name, parameter, value) in headers.discovery_parameters() {
+            let value = std::str::from_utf8(value.as_bytes())
                 .ok()
                 .and_then(|value| percent_decode_str(value.trim()).decode_utf8().ok())
                 .ok_or_else(|| QueryFault {
-                    header: field.name.as_str().to_owned(),
+                    header: name.as_str().to_owned(),
                     expected: "expected UTF-8 text, plain or percent-encoded",
                 })?;
             let value = match LISTS.contains(&parameter) && value.contains(' ') {
@@ -101,7 +98,7 @@ impl DiscoveryQuery {
                 Some((_, known)) if SINGLE.contains(&parameter) => {
                     if *known != value {
                         return Err(QueryFault {
-                            header: field.name.as_str().to_owned(),
+                            header: name.as_str().to_owned(),
                             expected: "expected one value",
                         });
                     }

@@ -197,6 +197,24 @@ impl Fields {
         true
     }
 
+    /// The discovery parameters among the fields (TS 29.500 §5.2.3.2.7), in their order: name of the field, parameter and
+    /// value. Fields of other names cost one comparison.
+    pub fn discovery_parameters(&self) -> impl Iterator<Item = (Name<'_>, &str, Value<'_>)> {
+        let may_be = |entry: &&Entry| entry.number >= name::DISCOVERY_FIRST;
+        self.entries.iter().filter(may_be).filter_map(|entry| {
+            let Field { name, value, .. } = field(&self.text, entry);
+            Some((name, name.discovery_parameter()?, value))
+        })
+    }
+
+    /// Removes all discovery parameters (TS 29.500 §5.2.3.2.7).
+    pub fn remove_discovery_parameters(&mut self) {
+        let text = &self.text;
+        self.entries.retain(|entry| {
+            entry.number < name::DISCOVERY_FIRST || field(text, entry).name.discovery_parameter().is_none()
+        });
+    }
+
     /// Keeps the fields that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
         let text = &self.text;

@@ -172,7 +172,7 @@ pub const KNOWN: usize = TEXTS.len();
 pub(crate) const PSEUDO_LAST: u16 = Number::STATUS as u16;
 
 /// The first number of a discovery parameter; the known names after it are all of them.
-const DISCOVERY_FIRST: u16 = Number::SBI_DISCOVERY_TARGET_NF_TYPE as u16;
+pub(super) const DISCOVERY_FIRST: u16 = Number::SBI_DISCOVERY_TARGET_NF_TYPE as u16;
 
 /// How the name of a discovery parameter begins (TS 29.500 §5.2.3.2.7).
 const DISCOVERY: &str = "3gpp-sbi-discovery-";

@@ -90,7 +90,7 @@ pub fn wish(
         return Ok(Wish::Root(root));
     }
     if has.has(Has::DISCOVERY) {
-        let query = queries.of(headers, consumer).map_err(unreadable)?;
+        let query = queries.of(headers, has, consumer).map_err(unreadable)?;
         if let Some(query) = query {
             return Ok(Wish::Discover(query));
         }

@@ -7,7 +7,7 @@ use bounded::{Cache, Limits};
 use sbi_proto::headers::names;
 use sbi_proto::{Fields, name};
 
-use super::{Preference, is_of_nrf};
+use super::{Has, Preference, is_of_nrf};
 use crate::query::{DiscoveryQuery, QueryFault};
 
 /// A discovery query, and what each request with it needs of it.
@@ -94,11 +94,17 @@ impl Queries {
         }
     }
 
-    /// Returns the discovery of these headers, if they carry one. `consumer` is the NF type of the consumer, if it is known.
+    /// Returns the discovery of these headers, if they carry one. `has` is what they have; `consumer` is the NF type of the
+    /// consumer, if it is known.
     ///
     /// # Errors
     /// As [`DiscoveryQuery::from_headers`].
-    pub fn of(&self, headers: &Fields, consumer: Option<&str>) -> Result<Option<Rc<Delegated>>, QueryFault> {
+    pub fn of(
+        &self,
+        headers: &Fields,
+        has: Has,
+        consumer: Option<&str>,
+    ) -> Result<Option<Rc<Delegated>>, QueryFault> {
         let mut key = self.key.borrow_mut();
         key.clear();
         let agent = || headers.get(name::USER_AGENT)?.to_str().ok().and_then(nf_type_of);
@@ -109,27 +115,29 @@ impl Queries {
             key.extend_from_slice(nf_type.as_bytes());
             key.push(0);
         }
-        for field in headers.iter() {
-            if let Some(parameter) = field.name.discovery_parameter() {
-                match field.name.number() {
-                    // As number of a known name, in the key alone.
-                    Some(number) => {
-                        let [high, low] = number.to_be_bytes();
-                        key.extend_from_slice(&[3, high, low]);
-                    }
-                    None => {
-                        key.extend_from_slice(parameter.as_bytes());
-                        key.push(0);
-                    }
-                }
-                key.extend_from_slice(field.value.as_bytes());
-                key.push(0);
-            } else if self.named_nrfs && field.name == names::NRF_URI {
+        if self.named_nrfs && has.has(Has::NRF_URI) {
+            for value in headers.get_all(names::NRF_URI) {
                 // Names of parameters do not begin with this byte.
                 key.push(1);
-                key.extend_from_slice(field.value.as_bytes());
+                key.extend_from_slice(value.as_bytes());
                 key.push(0);
             }
+        }
+        for (name, parameter, value) in headers.discovery_parameters() {
+            key.reserve(4 + value.len());
+            match name.number() {
+                // As number of a known name, in the key alone.
+                Some(number) => {
+                    let [high, low] = number.to_be_bytes();
+                    key.extend_from_slice(&[3, high, low]);
+                }
+                None => {
+                    key.extend_from_slice(parameter.as_bytes());
+                    key.push(0);
+                }
+            }
+            key.extend_from_slice(value.as_bytes());
+            key.push(0);
         }
         let mut known = self.known.borrow_mut();
         if let Some(found) = known.get(&**key) {
@@ -178,10 +186,18 @@ mod tests {
         headers
     }
 
+    fn queries_of(
+        queries: &Queries,
+        parameters: &[(&'static str, &'static str)],
+    ) -> Result<Option<Rc<Delegated>>, QueryFault> {
+        let headers = headers(parameters);
+        queries.of(&headers, Has::among(&headers), None)
+    }
+
     #[test]
     fn equal_headers_are_one_discovery_and_others_are_not() {
         let queries = Queries::new(true, true, 1 << 20);
-        let of = |parameters: &[_]| queries.of(&headers(parameters), None).unwrap().unwrap();
+        let of = |parameters: &[_]| queries_of(&queries, parameters).unwrap().unwrap();
         let all = [
             vec![("3gpp-Sbi-Discovery-target-nf-type", "UDM")],
             vec![("3gpp-Sbi-Discovery-requester-nf-type", "UDM")],
@@ -201,7 +217,7 @@ mod tests {
             let same = found.iter().filter(|other| other.query == found[position].query);
             assert_eq!(same.count(), 1, "{one:?}");
         }
-        assert_eq!(queries.of(&headers(&[("x", "y")]), None), Ok(None));
+        assert_eq!(queries_of(&queries, &[("x", "y")]), Ok(None));
     }
 
     #[test]

@@ -30,16 +30,13 @@ pub struct DiscoveryError {
 /// When a value is not text.
 pub fn parameters(headers: &Fields) -> Result<Vec<(&str, Cow<'_, str>)>, DiscoveryError> {
     let mut found = Vec::new();
-    for field in headers.iter() {
-        let Some(name) = field.name.discovery_parameter() else {
-            continue;
-        };
-        let text = std::str::from_utf8(field.value.as_bytes()).ok();
+    for (name, parameter, value) in headers.discovery_parameters() {
+        let text = std::str::from_utf8(value.as_bytes()).ok();
         let plain = text.and_then(|text| percent_decode_str(trim(text)).decode_utf8().ok());
         let plain = plain.ok_or_else(|| DiscoveryError {
-            header: field.name.as_str().to_owned(),
+            header: name.as_str().to_owned(),
         })?;
-        found.push((name, plain));
+        found.push((parameter, plain));
     }
     Ok(found)
 }
@@ -47,9 +44,7 @@ pub fn parameters(headers: &Fields) -> Result<Vec<(&str, Cow<'_, str>)>, Discove
 /// Whether a message has discovery parameters.
 #[must_use]
 pub fn has_parameters(headers: &Fields) -> bool {
-    headers
-        .iter()
-        .any(|field| field.name.discovery_parameter().is_some())
+    headers.discovery_parameters().next().is_some()
 }
 
 /// Sets a discovery parameter; `false` when its name cannot be part of a header's.
@@ -62,7 +57,7 @@ pub fn set(headers: &mut Fields, parameter: &str, value: &str) -> bool {
 
 /// Removes all discovery parameters, as an SCP does before it forwards a request to the producer.
 pub fn remove(headers: &mut Fields) {
-    headers.retain(|field| field.name.discovery_parameter().is_none());
+    headers.remove_discovery_parameters();
 }
 
 #[cfg(test)]

@@ -280,7 +280,7 @@ impl Planner {
         match has.has(Has::DISCOVERY) {
             true => self
                 .queries
-                .of(headers, caller.nf_type())
+                .of(headers, has, caller.nf_type())
                 .map_err(target::unreadable),
             false => Ok(None),
         }
