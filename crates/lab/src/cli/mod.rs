@@ -21,6 +21,8 @@ use bench::BenchArgs;
 use measure::RunArgs;
 use suite::SuiteArgs;
 
+use crate::run::ending;
+
 /// Measure a function with an operator's call model.
 #[derive(Debug, Args)]
 pub struct LabArgs {
@@ -81,6 +83,14 @@ impl LabArgs {
     /// Executes the command line.
     #[must_use]
     pub fn run(self) -> ExitCode {
+        let starts = matches!(
+            self.command,
+            LabCommand::Run(_) | LabCommand::Suite(_) | LabCommand::Bench(_)
+        );
+        if starts && let Err(error) = ending::end_all_on_signal() {
+            eprintln!("what this starts would outlive a signal that ends it: {error}");
+            return ExitCode::from(FAILED);
+        }
         let done = match self.command {
             LabCommand::List { json } => models::list(json),
             LabCommand::Show { model, json } => models::show(&model, json),

@@ -8,7 +8,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use report::measure::Process;
+use rustix::process::{Pid, Signal, kill_process};
 use simulators::{Misbehaviour, Ready, Settings, Stats};
+
+use super::ending::Ends;
 
 /// How long a process may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,6 +47,7 @@ pub struct Guarded {
     name: String,
     child: Child,
     log: PathBuf,
+    ends: Option<Ends>,
 }
 
 impl Guarded {
@@ -69,10 +73,17 @@ impl Guarded {
         let child = std::thread::scope(|scope| scope.spawn(spawn).join())
             .unwrap_or_else(|_| Err(io::Error::other("the starting thread panicked")))
             .map_err(failed)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let ends = Ends::with_lab(move || {
+            if let Some(pid) = pid {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
         Ok(Self {
             name: name.to_owned(),
             child,
             log: log.to_owned(),
+            ends: Some(ends),
         })
     }
 
@@ -144,11 +155,8 @@ impl Guarded {
 
     /// Sends SIGTERM, and kills it if it does not end within this time.
     pub(crate) fn stop_within(mut self, patience: Duration) {
-        if let Some(id) = i32::try_from(self.child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        {
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(id, Signal::TERM);
         }
         let end = Instant::now() + patience;
         while Instant::now() < end && self.is_alive() {
@@ -159,6 +167,8 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
+        // Before it is waited for: after that its number may be that of another process.
+        self.ends = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -5,6 +5,7 @@ mod checks;
 mod children;
 mod drill;
 pub(crate) mod dsr;
+pub(crate) mod ending;
 mod judge;
 mod knee;
 mod nrf;

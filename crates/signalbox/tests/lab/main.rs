@@ -3,6 +3,7 @@
 
 mod bench;
 mod bsf;
+mod ending;
 mod nrf;
 mod policy;
 mod scp;

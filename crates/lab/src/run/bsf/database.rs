@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::run::ending::Ends;
 use crate::run::rig::RigError;
 use report::measure::Process;
 
@@ -62,6 +63,7 @@ pub(crate) struct Servers {
     folder: PathBuf,
     port: u16,
     count: u16,
+    ends: Option<Ends>,
 }
 
 impl Servers {
@@ -102,16 +104,23 @@ impl Servers {
         let own = format!("signalbox-lab-{}-{port}", std::process::id());
         let folder = std::env::temp_dir().join(own);
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
-        let servers = Self {
+        let mut servers = Self {
             database,
             port,
             folder,
             count,
+            ends: None,
         };
         for (name, text) in [("servers.sh", script), ("password", "signalbox\n")] {
             let path = servers.folder.join(name);
             std::fs::write(&path, text).map_err(RigError::io(format!("writing {}", path.display())))?;
         }
+        let remove = (servers.command("remove"), servers.folder.clone());
+        servers.ends = Some(Ends::with_lab(move || {
+            let (mut command, folder) = remove;
+            let _ = command.output();
+            let _ = std::fs::remove_dir_all(folder);
+        }));
         let output = servers
             .run("start")
             .map_err(RigError::io("starting the database"))?;
@@ -125,18 +134,23 @@ impl Servers {
         )))
     }
 
-    fn run(&self, command: &str) -> std::io::Result<Output> {
+    fn run(&self, what: &str) -> std::io::Result<Output> {
+        self.command(what).output()
+    }
+
+    fn command(&self, what: &str) -> Command {
         let counted = match self.database {
             Database::Sites => "--sites",
             _ => "--nodes",
         };
-        Command::new("bash")
+        let mut command = Command::new("bash");
+        command
             .arg(self.folder.join("servers.sh"))
-            .args([command, "--dir"])
+            .args([what, "--dir"])
             .arg(self.folder.join("data"))
             .args(["--port", &self.port.to_string(), counted, &self.count.to_string()])
-            .stdin(Stdio::null())
-            .output()
+            .stdin(Stdio::null());
+        command
     }
 
     /// The settings of the store of a site's BSF, counted from 0. In a cluster each begins with another node.
@@ -174,6 +188,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
+        self.ends = None;
         // A failure here leaves files behind and must not hide the result of the run.
         let _ = self.run("remove");
         let _ = std::fs::remove_dir_all(&self.folder);
