@@ -184,6 +184,22 @@ pub fn service_in(path: &str) -> Range<usize> {
     begin..len.map_or(bytes.len(), |len| begin + len)
 }
 
+/// The major version of the API that a path names: `/{apiName}/v{major}/…` (TS 29.501 §4.3.1).
+pub fn version_of(path: &str) -> Option<u32> {
+    let mut segments = path.as_bytes().split(|byte| *byte == b'/');
+    major(segments.nth(2)?)
+}
+
+/// The number in `apiVersionInUri`: `v2`.
+pub(crate) fn major(version: impl AsRef<[u8]>) -> Option<u32> {
+    let digits = version.as_ref().strip_prefix(b"v")?;
+    let number = digits.iter().try_fold(0_u32, |number, byte| {
+        let digit = char::from(*byte).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    number.filter(|_| !digits.is_empty())
+}
+
 /// Refuses an API name that only a lenient producer takes for a known one: in upper case (TS 29.501 §4.4.1 requires
 /// lower case), or followed by segment parameters.
 ///
@@ -289,6 +305,25 @@ mod tests {
         ] {
             assert_eq!(service_of(path), name, "{path}");
             assert_eq!(path.get(service_in(path)), Some(name), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_major_version_is_the_second_segment_of_the_path() {
+        for (path, version) in [
+            ("/nudm-sdm/v2/x", Some(2)),
+            ("/nudm-sdm/v2", Some(2)),
+            ("/nudm-sdm/v12/v3", Some(12)),
+            ("/nudm-sdm/v4294967295", Some(u32::MAX)),
+            ("/nudm-sdm/v4294967296", None),
+            ("/nudm-sdm/v", None),
+            ("/nudm-sdm/2", None),
+            ("/nudm-sdm/v+2", None),
+            ("/nudm-sdm/v2a", None),
+            ("/nudm-sdm", None),
+            ("", None),
+        ] {
+            assert_eq!(version_of(path), version, "{path}");
         }
     }
 

@@ -11,6 +11,8 @@ use sbi_proto::headers::{SbiHeader as _, TargetApiRoot};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::path::major;
+
 /// A producer network function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Producer {
@@ -64,8 +66,8 @@ pub struct ProducerService {
     pub instance: Arc<str>,
     /// `serviceName`.
     pub name: Arc<str>,
-    /// `apiVersionInUri` of its versions (`v1`).
-    pub versions: Vec<Arc<str>>,
+    /// The numbers in `apiVersionInUri` of its versions (1 of `v1`); `None` of one that has none.
+    pub majors: Vec<Option<u32>>,
     /// `nfServiceStatus`; never better than the status of its producer.
     pub status: NfStatus,
     /// `priority`, 0 (first) to 65535; the producer's where the service has none, else 0.
@@ -84,6 +86,14 @@ pub struct ProducerService {
     pub restricted: bool,
     /// Endpoints in the order of the profile; never empty.
     pub endpoints: Vec<Endpoint>,
+}
+
+impl ProducerService {
+    /// Whether it offers this major version of its API; a profile without versions may have any (TS 29.501 §4.3.1).
+    #[must_use]
+    pub fn offers(&self, version: u32) -> bool {
+        self.majors.is_empty() || self.majors.contains(&Some(version))
+    }
 }
 
 /// An address at which a service listens.
@@ -324,10 +334,10 @@ impl RawProfile {
         (!endpoints.is_empty()).then(|| ProducerService {
             instance: service.service_instance_id,
             name: service.service_name,
-            versions: service
+            majors: service
                 .versions
-                .into_iter()
-                .map(|version| version.api_version_in_uri)
+                .iter()
+                .map(|version| major(&*version.api_version_in_uri))
                 .collect(),
             status: service.nf_service_status.max(self.nf_status),
             priority: service.priority.or(self.priority).unwrap_or(0),
@@ -504,6 +514,19 @@ mod tests {
         assert_eq!((service.priority, service.capacity, service.load), (1, 50, 40));
         assert_eq!(&*producer.id, "a0");
         assert!(service.restricted);
+    }
+
+    #[test]
+    fn a_service_offers_the_versions_of_its_profile() {
+        let offers = |versions: serde_json::Value| {
+            let producer = Producer::from_value(&with(json!({"versions": versions}))).unwrap();
+            [1, 2].map(|version| producer.services[0].offers(version))
+        };
+        let version = |uri: &str| json!({"apiVersionInUri": uri, "apiFullVersion": "1.0.0"});
+        assert_eq!(offers(json!([version("v2")])), [false, true]);
+        assert_eq!(offers(json!([version("v1"), version("v2")])), [true, true]);
+        assert_eq!(offers(json!([version("2")])), [false, false]);
+        assert_eq!(offers(json!([])), [true, true]);
     }
 
     #[test]

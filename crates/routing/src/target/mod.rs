@@ -13,7 +13,7 @@ mod own_names;
 mod placed;
 mod queries;
 
-pub use crate::path::{check_name, normal, service_of};
+pub use crate::path::{check_name, normal, service_of, version_of};
 pub use binding::{Preference, bound};
 pub use bounds::{Bounds, Place, Reach};
 pub use exclusions::Exclusions;
@@ -41,22 +41,6 @@ pub enum Wish {
     Bound,
     /// An NRF that this SCP knows: the service is an API of NRFs.
     Nrf,
-}
-
-/// The major version of the API that a path names: `/{apiName}/v{major}/…` (TS 29.501 §4.3.1).
-pub fn version_of(path: &str) -> Option<u32> {
-    let mut segments = path.as_bytes().split(|byte| *byte == b'/');
-    major(segments.nth(2)?)
-}
-
-/// The number in `apiVersionInUri`: `v2`.
-pub fn major(version: impl AsRef<[u8]>) -> Option<u32> {
-    let digits = version.as_ref().strip_prefix(b"v")?;
-    let number = digits.iter().try_fold(0_u32, |number, byte| {
-        let digit = char::from(*byte).to_digit(10)?;
-        number.checked_mul(10)?.checked_add(digit)
-    });
-    number.filter(|_| !digits.is_empty())
 }
 
 /// Whether this is an API of NRFs (TS 29.510 §6).
@@ -185,25 +169,6 @@ pub fn hops(headers: &Fields, usual: u8) -> Result<MaxForwardHops, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_major_version_is_the_second_segment_of_the_path() {
-        for (path, version) in [
-            ("/nudm-sdm/v2/x", Some(2)),
-            ("/nudm-sdm/v2", Some(2)),
-            ("/nudm-sdm/v12/v3", Some(12)),
-            ("/nudm-sdm/v4294967295", Some(u32::MAX)),
-            ("/nudm-sdm/v4294967296", None),
-            ("/nudm-sdm/v", None),
-            ("/nudm-sdm/2", None),
-            ("/nudm-sdm/v+2", None),
-            ("/nudm-sdm/v2a", None),
-            ("/nudm-sdm", None),
-            ("", None),
-        ] {
-            assert_eq!(version_of(path), version, "{path}");
-        }
-    }
 
     #[test]
     fn hops_run_out() {

@@ -595,14 +595,10 @@ fn is_in_reach(plan: &Plan, one: &ServiceRef, round: &Round<'_>, distance: u8) -
     distance <= round.reach || (round.tried.is_empty() && named())
 }
 
-/// Keeps the candidates with this major version of the API, if any has it; a profile without versions may have any
-/// (TS 29.501 §4.3.1).
+/// Keeps the candidates with this major version of the API, if any has it.
 fn of_version(candidates: Rc<Vec<ServiceRef>>, version: Option<u32>) -> Rc<Vec<ServiceRef>> {
     let Some(version) = version else { return candidates };
-    let offers = |one: &ServiceRef| {
-        let versions = &one.service().versions;
-        versions.is_empty() || versions.iter().any(|own| target::major(&**own) == Some(version))
-    };
+    let offers = |one: &ServiceRef| one.service().offers(version);
     if candidates.iter().all(offers) || !candidates.iter().any(offers) {
         return candidates;
     }

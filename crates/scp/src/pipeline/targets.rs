@@ -243,6 +243,9 @@ impl Targets {
 
     /// Whether an endpoint is ejected, and whether it has sent `Retry-After`.
     pub(super) fn condition(&self, authority: &str, now: Instant) -> (bool, bool) {
+        if !self.producers.any_unwell() {
+            return (false, false);
+        }
         let peer = self.producers.known(authority);
         peer.map_or((false, false), |peer| {
             (

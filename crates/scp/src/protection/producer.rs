@@ -25,16 +25,70 @@ pub(crate) struct Peer {
     pub(super) breaker: RefCell<CircuitBreaker>,
     pub(super) outstanding: Cell<u32>,
     pub(super) most_outstanding: Cell<u32>,
-    /// End of its `Retry-After` (503).
-    pub(super) rests: Cell<Option<Instant>>,
-    /// Whether it has failed since the last success; if not, the outlier detector is not consulted.
-    pub(super) troubled: Cell<bool>,
+    pub(super) health: Health,
     pub(super) record: Record,
     /// Its key in the outlier detector.
     pub(super) key: Arc<str>,
     pub(super) overloaded: Cell<Option<Reduction>>,
     pub(super) shed: Cell<Discard>,
     pub(super) metrics: AttemptMetrics,
+}
+
+/// What keeps requests away from a producer.
+#[derive(Debug)]
+pub(super) struct Health {
+    /// End of its `Retry-After` (503).
+    rests: Cell<Option<Instant>>,
+    /// Whether it has failed since the last success; if not, the outlier detector is not consulted.
+    troubled: Cell<bool>,
+    /// How many producers of the worker are unwell. As long as none is, a selection among hundreds of candidates looks
+    /// none of them up.
+    unwell: Rc<Cell<usize>>,
+}
+
+impl Health {
+    pub(super) fn new(unwell: Rc<Cell<usize>>) -> Self {
+        Self {
+            rests: Cell::new(None),
+            troubled: Cell::new(false),
+            unwell,
+        }
+    }
+
+    pub(super) fn is_troubled(&self) -> bool {
+        self.troubled.get()
+    }
+
+    pub(super) fn set_troubled(&self, troubled: bool) {
+        self.counted(|| self.troubled.set(troubled));
+    }
+
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.rests.get()
+    }
+
+    pub(super) fn rest_until(&self, until: Option<Instant>) {
+        if until.is_some() || self.rests.get().is_some() {
+            self.counted(|| self.rests.set(until));
+        }
+    }
+
+    fn is_unwell(&self) -> bool {
+        self.troubled.get() || self.rests.get().is_some()
+    }
+
+    fn counted(&self, change: impl FnOnce()) {
+        let before = usize::from(self.is_unwell());
+        change();
+        let now = usize::from(self.is_unwell());
+        self.unwell.set(self.unwell.get() + now - before);
+    }
+}
+
+impl Drop for Health {
+    fn drop(&mut self) {
+        self.unwell.set(self.unwell.get() - usize::from(self.is_unwell()));
+    }
 }
 
 /// A service and the rates its requests must keep.
@@ -51,12 +105,12 @@ pub(super) struct Reduction {
 impl Peer {
     /// Whether its circuit lets a request pass.
     pub(super) fn passes(&self, now: Instant) -> bool {
-        !self.troubled.get() || self.breaker.borrow_mut().allow(now)
+        !self.health.is_troubled() || self.breaker.borrow_mut().allow(now)
     }
 
     /// Whether it has sent `Retry-After` since the last success; if not, the clock is not read.
     pub(crate) fn has_rested(&self) -> bool {
-        self.rests.get().is_some()
+        self.health.rests_until().is_some()
     }
 
     pub(super) fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {

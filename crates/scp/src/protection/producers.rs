@@ -15,7 +15,7 @@ use telemetry::Alarms;
 
 use super::attempt::{Ended, Held, Way, rest_of};
 use super::fault::{Record, Says, Sent};
-use super::producer::Peer;
+use super::producer::{Health, Peer};
 use super::rate::{Rates, Share, Shares};
 use super::reports::{Board, Reports};
 use super::standing::PeerState;
@@ -32,6 +32,8 @@ pub(crate) struct Peers {
     shares: Shares,
     most: usize,
     known: RefCell<AHashMap<Arc<str>, Rc<Peer>>>,
+    /// How many of them are unwell.
+    unwell: Rc<Cell<usize>>,
     outliers: RefCell<OutlierDetector<Arc<str>>>,
     alarms: Alarms,
     worker: usize,
@@ -67,6 +69,7 @@ impl Peers {
             worker,
             most,
             known: RefCell::default(),
+            unwell: Rc::default(),
             outliers: RefCell::new(OutlierDetector::new(settings.outliers.clone())),
         }
     }
@@ -125,8 +128,7 @@ impl Peers {
             breaker: RefCell::new(CircuitBreaker::new(self.settings.borrow().breaker.clone())),
             outstanding: Cell::new(0),
             most_outstanding: Cell::new(most_outstanding(&self.settings.borrow())),
-            rests: Cell::new(None),
-            troubled: Cell::new(false),
+            health: Health::new(self.unwell.clone()),
             record: Record::default(),
             key: key.clone(),
             overloaded: Cell::new(None),
@@ -138,6 +140,11 @@ impl Peers {
         peer
     }
 
+    /// Whether a producer may be ejected or rest now. If not, none needs to be looked up.
+    pub(crate) fn any_unwell(&self) -> bool {
+        self.unwell.get() > 0
+    }
+
     /// The producer at an authority of a profile, if it has got a request.
     pub(crate) fn known(&self, authority: &str) -> Option<Rc<Peer>> {
         self.known.borrow().get(authority).cloned()
@@ -145,13 +152,13 @@ impl Peers {
 
     /// Whether a producer is ejected now.
     pub(crate) fn is_ejected(&self, peer: &Peer, now: Instant) -> bool {
-        peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.key, now)
+        peer.health.is_troubled() && self.outliers.borrow().is_ejected(&*peer.key, now)
     }
 
     /// Whether a producer has sent `Retry-After` that has not passed (TS 29.500 §6.4.2.2): another one is selected if
     /// there is one.
     pub(crate) fn rests(&self, peer: &Peer, now: Instant) -> bool {
-        peer.rests.get().is_some_and(|until| now < until)
+        peer.health.rests_until().is_some_and(|until| now < until)
     }
 
     /// Checks whether the producer may get a request now. If so, [`Peers::ended`] must follow.
@@ -221,7 +228,7 @@ impl Peers {
         let both = || std::iter::once(peer).chain(hop);
         let has_room = |share: &Rc<Share>| share.wait(now) == Some(Duration::ZERO);
         let is_open =
-            |peer: &Peer| peer.troubled.get() && peer.breaker.borrow().state(now) == BreakerState::Open;
+            |peer: &Peer| peer.health.is_troubled() && peer.breaker.borrow().state(now) == BreakerState::Open;
         let held = if both().any(|peer| self.is_ejected(peer, now)) {
             Held::Ejected
         } else if peer.outstanding.get() >= peer.most_outstanding.get() {
@@ -290,8 +297,9 @@ impl Peers {
             Ended::Answered(status, headers) => {
                 metrics.answered(*status);
                 if at_hop.is_none() {
-                    peer.rests
-                        .set(rest_of(*status, headers).and_then(|rest| now.checked_add(rest)));
+                    let rest = rest_of(*status, headers);
+                    peer.health
+                        .rest_until(rest.and_then(|rest| now.checked_add(rest)));
                 }
                 match way.service {
                     Some(service) => self.reports.take(headers, service, way.hop_name(), now),
@@ -364,7 +372,7 @@ impl Peers {
                 return false;
             }
         };
-        if well && !peer.troubled.get() {
+        if well && !peer.health.is_troubled() {
             return false;
         }
         let mut breaker = peer.breaker.borrow_mut();
@@ -383,7 +391,7 @@ impl Peers {
         let closed = breaker.state(now) == BreakerState::Closed;
         drop(breaker);
         let recovered = well && closed && !self.outliers.borrow().is_ejected(&*peer.key, now);
-        peer.troubled.set(!recovered);
+        peer.health.set_troubled(!recovered);
         changed || recovered
     }
 
@@ -393,7 +401,10 @@ impl Peers {
         let known = self.known.borrow();
         let connected = |peer: &Peer| connections.get(&*peer.authority).copied().unwrap_or(0);
         let worth = known.values().filter(|peer| {
-            peer.outstanding.get() > 0 || connected(peer) > 0 || peer.troubled.get() || self.rests(peer, now)
+            peer.outstanding.get() > 0
+                || connected(peer) > 0
+                || peer.health.is_troubled()
+                || self.rests(peer, now)
         });
         let state = |peer: &Rc<Peer>| PeerState {
             authority: peer.authority.clone(),
@@ -415,7 +426,7 @@ impl Peers {
     fn watch_set(&self, peer: &Peer, service: &ServiceRef, members: &[ServiceRef], now: Instant) {
         let is_blocked = |peer: &Peer| {
             let open = || peer.breaker.borrow().state(now) == BreakerState::Open;
-            self.is_ejected(peer, now) || (peer.troubled.get() && open())
+            self.is_ejected(peer, now) || (peer.health.is_troubled() && open())
         };
         let member_blocked = |one: &ServiceRef| {
             let member = self.known(&one.endpoint().authority);
@@ -430,7 +441,7 @@ impl Peers {
 
     /// A request has ended without a verdict about its producer: if it was a try, another may follow.
     fn says_nothing(&self, peer: &Peer) {
-        if peer.troubled.get() {
+        if peer.health.is_troubled() {
             peer.breaker.borrow_mut().release();
         }
     }

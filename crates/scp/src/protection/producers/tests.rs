@@ -65,11 +65,38 @@ fn who_fails_is_left_alone_and_tried_again() {
         end(&peers, &peer, &Ended::Answered(failed, &none), now);
     }
     assert!(peers.may_send(way(&peer), 24, now).is_err());
+    assert!(peers.any_unwell());
     let later = now + Duration::from_secs(31);
     assert!(peers.may_send(way(&peer), 24, later).is_ok());
     end(&peers, &peer, &Ended::Answered(fine, &none), later);
-    assert!(!peer.troubled.get());
+    assert!(!peer.health.is_troubled() && !peers.any_unwell());
     assert_eq!(peer.outstanding.get(), 0);
+}
+
+#[test]
+fn producers_are_looked_up_while_one_of_them_is_unwell() {
+    let peers = peers(Protection::default());
+    let now = Instant::now();
+    let (one, none) = (peer(&peers, now), Fields::new());
+    let other = peers.at(&"http://127.0.0.1:10".parse().unwrap(), None, now);
+    let mut rest = Fields::new();
+    rest.set(sbi::name::RETRY_AFTER, Value::from_static("5"));
+    let send = |peer, status, headers| {
+        assert!(peers.may_send(way(peer), 24, now).is_ok());
+        end(&peers, peer, &Ended::Answered(status, headers), now);
+    };
+    send(&one, StatusCode::SERVICE_UNAVAILABLE, &rest);
+    send(&one, StatusCode::SERVICE_UNAVAILABLE, &rest);
+    assert!(peers.any_unwell() && peers.rests(&one, now));
+    // It rests no longer; it has failed before.
+    send(&one, StatusCode::SERVICE_UNAVAILABLE, &none);
+    send(&other, StatusCode::SERVICE_UNAVAILABLE, &rest);
+    send(&one, StatusCode::OK, &none);
+    assert!(peers.any_unwell(), "the other one");
+    // Evicted.
+    peers.known.borrow_mut().clear();
+    drop(other);
+    assert!(!peers.any_unwell());
 }
 
 /// Whatever one consumer does, a producer that serves others is theirs.
@@ -133,7 +160,7 @@ fn a_try_that_its_consumer_gives_up_is_followed_by_another() {
         assert!(peers.may_send(way(&peer), 24, later).is_ok());
         end(&peers, &peer, &Ended::Answered(StatusCode::OK, &none), later);
     }
-    assert!(!peer.troubled.get());
+    assert!(!peer.health.is_troubled());
 }
 
 #[test]
