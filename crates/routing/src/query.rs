@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use sbi_proto::Fields;
@@ -51,10 +52,24 @@ const SINGLE: [&str; 4] = [
 /// A discovery query in canonical form: parameters sorted by name, values escaped one way, so that equal
 /// queries are equal texts. It is the key of the cache and the query string of the request to the NRF. The same
 /// parameters for another NRF are another query.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryQuery {
     text: String,
     nrf: Option<Arc<NrfUri>>,
+    /// Hash of both: a query is made once, and looked up with each request that carries it.
+    hash: u64,
+}
+
+impl Hash for DiscoveryQuery {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl Default for DiscoveryQuery {
+    fn default() -> Self {
+        Self::of(String::new(), None)
+    }
 }
 
 /// An invalid discovery header.
@@ -126,7 +141,14 @@ impl DiscoveryQuery {
             // Writing to a `String` cannot fail.
             let _ = write!(text, "{name}={}", utf8_percent_encode(value.as_ref(), ESCAPED));
         }
-        Self { text, nrf: None }
+        Self::of(text, None)
+    }
+
+    fn of(text: String, nrf: Option<Arc<NrfUri>>) -> Self {
+        // Consumers choose the text: they must not know which texts collide.
+        static HASHER: LazyLock<ahash::RandomState> = LazyLock::new(ahash::RandomState::new);
+        let hash = HASHER.hash_one((&text, &nrf));
+        Self { text, nrf, hash }
     }
 
     /// This query for the NRF that a request names, if the request names its discovery API.
@@ -139,7 +161,7 @@ impl DiscoveryQuery {
             expected: error.expected,
         })?;
         let nrf = nrf.filter(|nrf| nrf.discovery.is_some()).map(Arc::new);
-        Ok(Self { nrf, ..self })
+        Ok(Self::of(self.text, nrf))
     }
 
     /// The NRF that the request names.
@@ -197,10 +219,7 @@ impl DiscoveryQuery {
         let changed = kept
             .into_iter()
             .chain(value.map(|value| (name, Cow::Borrowed(value))));
-        Self {
-            nrf: self.nrf.clone(),
-            ..Self::new(changed)
-        }
+        Self::of(Self::new(changed).text, self.nrf.clone())
     }
 }
 
