@@ -17,9 +17,10 @@ fn changed_settings_take_effect_and_mistakes_change_nothing() {
         let running = bsf.running.as_ref().unwrap();
         let mut wanted = config(bsf.directory.path());
         wanted.max_body_size = settings::ByteSize::kib(1);
-        wanted.overload.enabled = true;
+        assert!(running.congestion_control(), "on unless switched off");
+        wanted.overload.enabled = false;
         running.reload(&wanted).unwrap();
-        assert!(running.congestion_control());
+        assert!(!running.congestion_control());
         let refused = bsf.post("pcfBindings", &long).await;
         assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
         bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);

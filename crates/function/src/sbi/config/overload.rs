@@ -58,7 +58,7 @@ pub struct OverloadLevel {
 impl Default for Overload {
     fn default() -> Self {
         Self {
-            enabled: false,
+            enabled: true,
             waiting: WaitingTime::default(),
             levels: Vec::new(),
             spare_priority: 4,
