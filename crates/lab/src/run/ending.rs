@@ -74,7 +74,11 @@ pub(crate) fn end_all_on_signal() -> io::Result<()> {
         signals.push((signal(kind)?, kind, name));
         drop(entered);
     }
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the main thread may wait for minutes, and has nothing to flush"
+    )]
+    let wait_and_end = move || {
         let came = std::future::poll_fn(|cx| {
             let came = signals.iter_mut().find_map(|(signal, kind, name)| {
                 let came = signal.poll_recv(cx).is_ready();
@@ -94,6 +98,9 @@ pub(crate) fn end_all_on_signal() -> io::Result<()> {
         }
         // As a shell reports it.
         exit(128 + kind.as_raw_value());
-    })?;
+    };
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(wait_and_end)?;
     Ok(())
 }

@@ -42,13 +42,17 @@ impl Access {
 
     /// Reads the properties of a received request that rules test.
     pub(crate) fn asked(&self, headers: &Fields) -> Asked {
-        let properties = (self.needs_plmns || self.needs_slices).then(|| {
-            Box::new(Properties {
-                plmns: self.needs_plmns.then(|| plmns(headers)).unwrap_or_default(),
-                slices: self.needs_slices.then(|| slices(headers)).unwrap_or_default(),
-            })
-        });
-        Asked(properties)
+        if !self.needs_plmns && !self.needs_slices {
+            return Asked::default();
+        }
+        let mut properties = Box::<Properties>::default();
+        if self.needs_plmns {
+            properties.plmns = plmns(headers);
+        }
+        if self.needs_slices {
+            properties.slices = slices(headers);
+        }
+        Asked(Some(properties))
     }
 
     /// Whether a consumer, by its NF type and its names, may use a producer.
