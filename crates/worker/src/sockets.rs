@@ -192,7 +192,7 @@ mod tests {
         let sockets = Sockets::new().unwrap();
         for most in [Duration::from_micros(1), Duration::from_micros(2_500)] {
             let began = std::time::Instant::now();
-            sockets.wait(Some(most), |_, _| panic!("there is no socket"));
+            sockets.wait(Some(most), |_, _| panic!("no socket was added"));
             assert!(began.elapsed() >= most, "{most:?}");
         }
         let day = timespec(Duration::MAX);
@@ -206,7 +206,7 @@ mod tests {
         // The waker lives on: dropped before the wait begins, it takes its wake with it.
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake().unwrap());
-            sockets.wait(None, |_, _| panic!("there is no socket"));
+            sockets.wait(None, |_, _| panic!("no socket was added"));
         });
     }
 }

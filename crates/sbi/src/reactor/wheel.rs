@@ -24,7 +24,7 @@ pub(crate) struct Wheel<T> {
     passed: u64,
     /// No timer is due before this tick.
     earliest: u64,
-    /// The moment of this tick; `None`: there is no timer.
+    /// The moment of this tick; `None` without a timer.
     next: Option<Instant>,
     /// First entry of each slot.
     slots: Box<[u32]>,
