@@ -175,7 +175,7 @@ pub(crate) const PSEUDO_LAST: u16 = Number::STATUS as u16;
 pub(super) const DISCOVERY_FIRST: u16 = Number::SBI_DISCOVERY_TARGET_NF_TYPE as u16;
 
 /// How the name of a discovery parameter begins (TS 29.500 §5.2.3.2.7).
-const DISCOVERY: &str = "3gpp-sbi-discovery-";
+pub const DISCOVERY_PREFIX: &str = "3gpp-sbi-discovery-";
 
 /// Lengths of the known names, by their numbers.
 static LENGTHS: [u8; KNOWN] = {
@@ -316,8 +316,8 @@ impl<'a> Name<'a> {
     pub fn discovery_parameter(self) -> Option<&'a str> {
         match self.0 {
             Repr::Known(number) if number < DISCOVERY_FIRST => None,
-            Repr::Known(_) => self.as_str().get(DISCOVERY.len()..),
-            Repr::Other(text) => text.strip_prefix(DISCOVERY),
+            Repr::Known(_) => self.as_str().get(DISCOVERY_PREFIX.len()..),
+            Repr::Other(text) => text.strip_prefix(DISCOVERY_PREFIX),
         }
     }
 
@@ -395,7 +395,11 @@ mod tests {
     fn discovery_parameters_are_the_last_of_the_known_names() {
         for (number, text) in TEXTS.iter().enumerate() {
             let name = Name::of_number(number as u16).unwrap();
-            assert_eq!(name.discovery_parameter(), text.strip_prefix(DISCOVERY), "{text}");
+            assert_eq!(
+                name.discovery_parameter(),
+                text.strip_prefix(DISCOVERY_PREFIX),
+                "{text}"
+            );
         }
         let other = Name::new(b"3gpp-sbi-discovery-x").unwrap();
         assert_eq!(other.discovery_parameter(), Some("x"));

@@ -210,6 +210,13 @@ mod tests {
                 ("3gpp-Sbi-Discovery-target-nf-type", "UDM"),
                 ("user-agent", "AMF-1"),
             ],
+            vec![
+                ("3gpp-Sbi-Discovery-target-nf-type", "UDM"),
+                (
+                    "3gpp-Sbi-Nrf-Uri",
+                    r#"nnrf-disc: "http://a.example/nnrf-disc/v1""#,
+                ),
+            ],
         ];
         let found: Vec<_> = all.iter().map(|one| of(one)).collect();
         for (position, one) in all.iter().enumerate() {

@@ -76,4 +76,4 @@ names! {
 }
 
 /// How the name of every discovery header begins; the rest is the name of the query parameter.
-pub const DISCOVERY_PREFIX: &str = "3gpp-sbi-discovery-";
+pub use http2::name::DISCOVERY_PREFIX;
