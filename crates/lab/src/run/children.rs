@@ -11,7 +11,7 @@ use report::measure::Process;
 use rustix::process::{Pid, Signal, kill_process};
 use simulators::{Misbehaviour, Ready, Settings, Stats};
 
-use super::ending::Ends;
+use super::ending::{Ends, starting};
 
 /// How long a process may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -70,11 +70,12 @@ impl Guarded {
             }
             command.spawn()
         };
+        let starting = starting();
         let child = std::thread::scope(|scope| scope.spawn(spawn).join())
             .unwrap_or_else(|_| Err(io::Error::other("the starting thread panicked")))
             .map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let ends = Ends::with_lab(move || {
+        let ends = starting.ends_by(move || {
             if let Some(pid) = pid {
                 let _ = kill_process(pid, Signal::KILL);
             }

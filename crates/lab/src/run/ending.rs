@@ -33,14 +33,21 @@ type End = Box<dyn FnOnce() + Send>;
 /// Something that ends with the lab, until this is dropped.
 pub(crate) struct Ends(u64);
 
-impl Ends {
-    /// `end` ends it. It is called from another thread, while what holds this may be in use.
-    pub(crate) fn with_lab(end: impl FnOnce() + Send + 'static) -> Self {
-        let mut running = running();
+/// Something is being started: until it is known how it is ended, no signal ends the lab.
+pub(crate) struct Starting(MutexGuard<'static, Running>);
+
+/// Call it before something is started that must end with the lab.
+pub(crate) fn starting() -> Starting {
+    Starting(running())
+}
+
+impl Starting {
+    /// `end` ends what was started. It is called from another thread, while what holds this may be in use.
+    pub(crate) fn ends_by(mut self, end: impl FnOnce() + Send + 'static) -> Ends {
+        let running = &mut *self.0;
         running.next += 1;
-        let number = running.next;
-        running.ends.push((number, Box::new(end)));
-        Self(number)
+        running.ends.push((running.next, Box::new(end)));
+        Ends(running.next)
     }
 }
 

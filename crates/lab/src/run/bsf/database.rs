@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::run::ending::Ends;
+use crate::run::ending::{Ends, starting};
 use crate::run::rig::RigError;
 use report::measure::Process;
 
@@ -116,7 +116,7 @@ impl Servers {
             std::fs::write(&path, text).map_err(RigError::io(format!("writing {}", path.display())))?;
         }
         let remove = (servers.command("remove"), servers.folder.clone());
-        servers.ends = Some(Ends::with_lab(move || {
+        servers.ends = Some(starting().ends_by(move || {
             let (mut command, folder) = remove;
             let _ = command.output();
             let _ = std::fs::remove_dir_all(folder);
