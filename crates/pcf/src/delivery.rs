@@ -102,7 +102,8 @@ pub(crate) async fn run(front: Rc<Front>) {
     }
 }
 
-/// Takes up deliveries that are long due: their worker had no room, or its process has ended.
+/// Takes up deliveries that are long due: their worker had no room, or its process has ended. "Long" is more than an attempt may
+/// take beyond T3501; an attempt that waits for a slow AMF is therefore left to the worker that makes it.
 async fn take_up(worker: &Worker) {
     let found = match worker.repository().of_name(ue_policy::IN_FLIGHT).await {
         Ok(found) => found,
@@ -111,8 +112,9 @@ async fn take_up(worker: &Worker) {
             return;
         }
     };
-    let t3501 = worker.config().ue_policy.t3501.duration().as_millis();
-    let latest = now_ms().saturating_sub(i64::try_from(t3501).unwrap_or(i64::MAX));
+    let settings = &worker.config().ue_policy;
+    let patience = settings.t3501.duration() + amf::longest(settings.timeout.duration());
+    let latest = now_ms().saturating_sub(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
     for association in found.into_iter().map(|stored| stored.record) {
         if let Some(delivery) = Delivery::of(&association).filter(|delivery| delivery.due < latest) {
             worker.count(Event::UePolicyResumed);

@@ -256,6 +256,24 @@ fn a_ue_that_does_not_answer_gets_the_command_four_more_times() {
 }
 
 #[test]
+fn an_attempt_at_a_slow_amf_is_left_to_the_worker_that_makes_it() {
+    local(async {
+        let amf = amf(|| StatusCode::OK);
+        amf.waits(Duration::from_millis(300));
+        let pcf = with_amf(&amf, Period::from_millis(20));
+        pcf.post(UE, &association(&json!({}))).await;
+        until(|| count(&pcf, Event::UePolicyFailed) == 1).await;
+        let counted = [Event::UePolicySent, Event::UePolicyResent, Event::UePolicyResumed];
+        assert_eq!(
+            counted.map(|event| count(&pcf, event)),
+            [1, 4, 0],
+            "no sweep takes an attempt from its worker"
+        );
+        assert_eq!((amf.count(), commands(&amf).len()), (6, 5), "one subscription");
+    });
+}
+
+#[test]
 fn what_was_in_flight_when_the_process_ended_is_delivered_by_the_next_one() {
     local(async {
         let amf = amf(|| StatusCode::OK);
@@ -267,6 +285,7 @@ fn what_was_in_flight_when_the_process_ended_is_delivered_by_the_next_one() {
         let mut settings = config(pcf.directory.path());
         settings.ue_policy.amf_api_root = Some(amf.root());
         settings.ue_policy.t3501 = Period::from_secs(2);
+        settings.ue_policy.timeout = Period::from_millis(500);
         pcf.running = Some(pcf::start(settings).unwrap());
         pcf.origin = format!("http://{}", pcf.running().addresses()[0])
             .parse()
