@@ -10,6 +10,7 @@
 //! reported as such and left out of every average.
 
 mod burst;
+mod compared;
 mod load;
 mod result;
 mod rows;
@@ -25,6 +26,7 @@ use crate::run::{Place, Progress, RunError, figure};
 use loadgen::Workload;
 use report::measure::Process;
 
+pub(super) use compared::COMPARED;
 use load::{Load, Sample};
 pub use result::Comparison;
 pub use rows::{Burst, Round, Row, Section, Window};

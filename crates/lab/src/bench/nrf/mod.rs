@@ -10,7 +10,7 @@ mod servers;
 use std::path::PathBuf;
 
 use super::Other;
-use super::contest::{Comparison, Contest, Loads, Section};
+use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
 use crate::run::{Options, Place, Progress, RunError};
 use ::report::Check;
 
@@ -79,20 +79,16 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
 
 /// What is wanted: at no load does a discovery cost more than the file.
 fn checks(section: &Section) -> Vec<Check> {
-    const COMPARED: [Option<f64>; 4] = [None, Some(0.10), Some(0.25), Some(0.50)];
-    let ratios = COMPARED.map(|share| section.row(OURS, share).and_then(|row| row.cpu_ratio));
-    let text = ratios.map(|one| one.map_or_else(|| "collapsed".to_owned(), |one| format!("{one:.2}")));
     let failed: u64 = COMPARED
         .iter()
         .filter_map(|share| section.row(OURS, *share))
         .map(|row| row.failed)
         .sum();
     vec![
-        Check::new(
-            "processor time of a discovery by nginx's for a file, saturated and at 10, 25 and 50 %",
-            "at most 1.00 each",
-            text.join(", "),
-            ratios.iter().all(|one| one.is_some_and(|one| one <= 1.0)),
+        section.compare(
+            "processor time of a discovery by nginx's for a file".to_owned(),
+            (OURS, &section.reference),
+            1.0,
         ),
         Check::new(
             "discoveries without a right answer",

@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use super::Other;
-use super::contest::{Comparison, Contest, Loads, Section};
+use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
 use crate::run::{Options, Place, Progress, RigError, RunError};
 use ::report::Check;
 use workload::policy::Service;
@@ -111,8 +111,6 @@ fn title(service: Service) -> &'static str {
 
 /// What is wanted: no request fails, and at no load do we take more than another PCF.
 fn checks(section: &Section) -> Vec<Check> {
-    const COMPARED: [Option<f64>; 4] = [None, Some(0.10), Some(0.25), Some(0.50)];
-    let cpu = |name: &str, share| section.row(name, share).and_then(|row| row.cpu_us_per_request);
     let failed: u64 = COMPARED
         .iter()
         .filter_map(|share| section.row(OURS, *share))
@@ -125,17 +123,8 @@ fn checks(section: &Section) -> Vec<Check> {
         failed == 0,
     )];
     for other in section.saturated.iter().filter(|row| row.name != OURS) {
-        let ratios = COMPARED.map(|share| Some(cpu(OURS, share)? / cpu(&other.name, share)?));
-        let text = ratios.map(|one| one.map_or_else(|| "collapsed".to_owned(), |one| format!("{one:.2}")));
-        checks.push(Check::new(
-            format!(
-                "{}: our processor time by {}'s, saturated and at 10, 25 and 50 %",
-                section.title, other.name
-            ),
-            "at most 1.00 each",
-            text.join(", "),
-            ratios.iter().all(|one| one.is_some_and(|one| one <= 1.0)),
-        ));
+        let what = format!("{}: our processor time by {}'s", section.title, other.name);
+        checks.push(section.compare(what, (OURS, &other.name), 1.0));
     }
     checks
 }
