@@ -179,8 +179,10 @@ impl Socket {
             }
         }
         let blocked = self.written < out.len();
-        if !blocked {
-            out.clear();
+        // While the peer reads less than comes, the buffer is never empty. What is written makes room when it is the larger part:
+        // then each byte moves once at most, and the buffer holds twice what is unsent at most.
+        if self.written > out.len() / 2 {
+            out.drain(..self.written);
             self.written = 0;
         }
         self.watch_room(blocked, poller, token)
@@ -221,6 +223,27 @@ impl AsFd for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_sent_takes_no_memory_while_more_is_unsent() {
+        const PORTION: usize = 256 * 1024;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let poller = Poller::new(std::time::Duration::from_millis(1)).unwrap();
+        let mut socket = Socket::connect(listener.local_addr().unwrap()).unwrap();
+        poller.add(&socket, 0).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut out = vec![1; 32 * PORTION];
+        let mut read = vec![0; PORTION];
+        socket.flush(&mut out, &poller, 0).unwrap();
+        for _ in 0..400 {
+            peer.read_exact(&mut read).unwrap();
+            out.resize(out.len() + PORTION, 1);
+            socket.flush(&mut out, &poller, 0).unwrap();
+            assert!(socket.waits_for_room, "some output is always unsent");
+            let unsent = out.len() - socket.written;
+            assert!(out.len() <= 2 * unsent + 1, "{} bytes for {unsent}", out.len());
+        }
+    }
 
     #[test]
     fn a_connection_comes_from_the_address_that_it_is_given() {
