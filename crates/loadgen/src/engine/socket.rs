@@ -232,6 +232,10 @@ mod tests {
         let mut socket = Socket::connect(listener.local_addr().unwrap()).unwrap();
         poller.add(&socket, 0).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
+        // Else the system grows it until nothing is unsent.
+        socket2::SockRef::from(&peer)
+            .set_recv_buffer_size(PORTION)
+            .unwrap();
         let mut out = vec![1; 32 * PORTION];
         let mut read = vec![0; PORTION];
         socket.flush(&mut out, &poller, 0).unwrap();
