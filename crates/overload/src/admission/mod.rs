@@ -4,10 +4,7 @@
 //! including another process on the same core, which a CPU share does not show. The parts come from published designs:
 //!
 //! - From CoDel (RFC 8289 §3) the gate: a queue that empties within `interval` is a burst, which is served. Requests
-//!   are refused only after the waiting time has stayed above `target` for a whole interval. CoDel looks at the least waiting
-//!   time, which is right for one queue. A worker takes turns with connections: TCP holds back what a peer has to send while
-//!   its socket is full, so a socket that was just emptied has a short queue for a moment, and the least time of all is short
-//!   as well. The gate therefore opens, too, after the mean has stayed above `target` for five intervals.
+//!   are refused only after the waiting time has stayed above `target` for a whole interval.
 //! - From PIE (RFC 8033 §4.2) the controller: the admitted share follows the waiting time and its trend. A queue that
 //!   drains fast enough is left to drain. Requests are refused when the worker begins with them, so a change has its effect
 //!   at once, and the gains can be high.
@@ -45,9 +42,6 @@ const RISE_FROM: f64 = 0.25;
 const EMPTY: f64 = 3.0;
 /// Number of intervals after refusals in which a queue that grows does not count as a burst.
 const RELAPSE: u32 = 5;
-/// Number of intervals for which the mean waiting time stays above the target before requests are refused, however short the
-/// least waiting time is.
-const CROWDED: u32 = 5;
 /// Least share that is admitted, so that the controller can measure the cost of a served request.
 const LEAST: f64 = 0.01;
 /// Number of intervals over which the reported waiting time is averaged.
@@ -103,8 +97,6 @@ struct Queue {
     sample: Sample,
     /// Since when no sample had a request that waited for the target or less.
     above: Option<Instant>,
-    /// Since when requests waited longer than the target in the mean of each sample.
-    crowded: Option<Instant>,
     /// Since when each sample had a request that hardly waited.
     empty: Option<Instant>,
     /// Mean waiting time of the last sample with requests, in seconds.
@@ -213,9 +205,7 @@ impl AdmissionController {
 
     /// Whether a queue is longer than the target.
     fn is_above(&self) -> bool {
-        self.queues
-            .iter()
-            .any(|queue| queue.above.or(queue.crowded).is_some())
+        self.queues.iter().any(|queue| queue.above.is_some())
     }
 
     fn observe_in(&mut self, class: usize, now: Instant, waited: Duration) {
@@ -324,7 +314,6 @@ impl AdmissionController {
         if idle >= length {
             for queue in &mut self.queues {
                 queue.above = None;
-                queue.crowded = None;
                 queue.waited = 0.0;
             }
             self.report(0.0, idle);
@@ -368,12 +357,9 @@ impl AdmissionController {
     /// Ends the samples of the queues, of which one at least has requests.
     fn learn(&mut self, began: Instant, now: Instant, length: f64) {
         let interval = self.settings.interval.duration();
-        let since_long = |since: Option<Instant>, time| {
-            since.is_some_and(|since| now.saturating_duration_since(since) >= time)
+        let for_an_interval = |since: Option<Instant>| {
+            since.is_some_and(|since| now.saturating_duration_since(since) >= interval)
         };
-        let for_an_interval = |since| since_long(since, interval);
-        let is_standing =
-            |queue: &Queue| for_an_interval(queue.above) || since_long(queue.crowded, CROWDED * interval);
         let (mut standing, mut empty) = (false, true);
         // Mean of the longest queue, the one before it, and the least time of any queue's sample.
         let (mut mean, mut previous, mut least) = (-1.0, 0.0, 0.0_f64);
@@ -385,7 +371,7 @@ impl AdmissionController {
                     *queue = Queue::default();
                     continue;
                 }
-                standing |= is_standing(queue);
+                standing |= for_an_interval(queue.above);
                 empty &= for_an_interval(queue.empty);
                 if queue.waited > mean {
                     (mean, previous) = (queue.waited, queue.waited);
@@ -398,15 +384,11 @@ impl AdmissionController {
                 true => queue.above.or(Some(began)),
                 false => None,
             };
-            queue.crowded = match of_queue > self.target {
-                true => queue.crowded.or(Some(began)),
-                false => None,
-            };
             queue.empty = match sample.least < self.target / 4.0 {
                 true => queue.empty.or(Some(began)),
                 false => None,
             };
-            standing |= is_standing(queue);
+            standing |= for_an_interval(queue.above);
             empty &= for_an_interval(queue.empty);
             least = least.max(sample.least);
             if of_queue > mean {

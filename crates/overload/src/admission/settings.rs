@@ -10,8 +10,7 @@ use settings::{Faults, Period, Validate};
 pub struct WaitingTime {
     /// Waiting time that the controller aims at under overload; 0s: no request is refused for its waiting time.
     pub target: Period,
-    /// Time for which all requests must wait longer than `target`, without a break, before any is refused; five times as long
-    /// where it is their mean waiting time that stays above `target`.
+    /// Time for which the waiting time of requests must stay above `target`, without a break, before any is refused.
     pub interval: Period,
     /// Waiting time from which a request is refused whatever its priority, because its consumer has given up. A
     /// `3gpp-Sbi-Max-Rsp-Time` of the request counts instead. 0s: no limit.
