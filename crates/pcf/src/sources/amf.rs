@@ -24,17 +24,17 @@ use crate::outbound::{AMF, Peers};
 const MOST: usize = 3;
 /// GUAMIs and instances whose AMFs a worker caches.
 const CACHED: usize = 1_024;
+/// Before the NRF is queried again after it has not answered.
+const PAUSE: Duration = Duration::from_secs(1);
+/// `Content-Id` of the N1 message.
+const N1: &str = "n1";
+
 /// The longest time of an attempt at a delivery, where an AMF may take `timeout` to answer: a subscription at each AMF that is
 /// tried, then the N1 message.
 pub(crate) fn longest(timeout: Duration) -> Duration {
     let requests = u32::try_from(MOST + 1).unwrap_or(u32::MAX);
     timeout.saturating_mul(requests)
 }
-
-/// Before the NRF is queried again after it has not answered.
-const PAUSE: Duration = Duration::from_secs(1);
-/// `Content-Id` of the N1 message.
-const N1: &str = "n1";
 
 /// Why an AMF has not taken a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,11 @@ pub(super) fn checks(section: &Section) -> Vec<Check> {
     let mut checks = vec![
         compare("processor time of Model C by nghttpx's", (MODEL_C, NGHTTPX), 1.0),
         compare("processor time of Model C by HAProxy's", (MODEL_C, HAPROXY), 1.0),
-        compare("processor time of Model D by Model C's", (MODEL_D, MODEL_C), 1.1),
+        section.compare_own(
+            format!("{title}: processor time of Model D by Model C's"),
+            (MODEL_D, MODEL_C),
+            1.1,
+        ),
     ];
     let failed = of(MODEL_C, HALF).map_or(0, |row| row.failed);
     checks.push(Check::new(
