@@ -66,7 +66,11 @@ pub(crate) fn network(dnn: &str) -> &str {
 }
 
 fn pdu_session(association: &Association) -> Option<String> {
-    let supi = association.text_of("supi").filter(|supi| !supi.is_empty())?;
+    // A SUPI that is not authenticated may be another's, whose session must not end for it.
+    let supi = association
+        .text_of("supi")
+        .filter(|_| !association.has_invalid_supi());
+    let supi = supi.filter(|supi| !supi.is_empty())?;
     let number = association.context.get("pduSessionId")?.as_u64()?;
     Some(format!("sm:{supi}:{number}"))
 }

@@ -167,6 +167,12 @@ impl Association {
         self.context.get(name)?.as_str()
     }
 
+    /// Whether its SUPI is not one that the network has authenticated (`invalidSupi`, TS 29.512 §5.6.2.3).
+    #[must_use]
+    pub fn has_invalid_supi(&self) -> bool {
+        self.context.get("invalidSupi").and_then(Value::as_bool) == Some(true)
+    }
+
     /// The decision that its consumer has: that of the policy project with the parts of others.
     #[must_use]
     pub fn decision(&self) -> Map<String, Value> {

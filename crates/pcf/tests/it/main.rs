@@ -10,6 +10,7 @@ mod collisions;
 mod databases;
 mod destination;
 mod diameter;
+mod emergency;
 mod flows;
 mod free_diameter;
 mod hostile;
