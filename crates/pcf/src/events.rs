@@ -205,6 +205,10 @@ telemetry::events! {
     SdEnded = "sd_sessions_ended";
     /// A TDF has not ended a session in time that it was asked to end.
     SdLeft = "sd_sessions_left";
+    /// A subscription at a UDR or a CHF, or a Sy session, was renewed, or made after its producer was away.
+    SubscriptionRenewed = "subscriptions_renewed";
+    /// A subscription at a UDR or a CHF, or a Sy session, was not renewed or made again; that is repeated.
+    SubscriptionRenewalFailed = "subscription_renewal_failures";
     /// A subscription at a UDR or a CHF was ended.
     SubscriptionEnded = "subscriptions_ended";
     /// A subscription at a UDR or a CHF could not be ended.

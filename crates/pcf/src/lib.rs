@@ -13,6 +13,7 @@
 //! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read, from the
 //!   `sources` of a worker.
 //! * `creation`: new associations; `reassessment`: decisions that are made again without a request of their consumer.
+//! * `renewal`: subscriptions to data of subscribers that end, or that a producer was away for.
 //! * `audit`: associations that their consumers have lost, or whose consumers are lost.
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
@@ -70,6 +71,7 @@ mod projects;
 mod pushes;
 mod quotas;
 mod reassessment;
+mod renewal;
 mod reports;
 mod restoration;
 mod rx;

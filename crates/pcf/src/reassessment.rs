@@ -9,7 +9,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault};
 use crate::delivery;
 use crate::events::Event;
-use crate::pds::Missing;
+use crate::pds::{self, Missing};
 use crate::pre::{self, Refusal};
 use crate::pushes;
 use crate::quotas;
@@ -28,23 +28,28 @@ pub(crate) async fn reassess(
 ) -> Result<bool, ChangeFault<Refusal>> {
     let change = async |association: &mut Association, draft: &mut Draft| {
         step(association);
+        if event == "subscriberData" {
+            pds::note_change(worker, association);
+        }
         let request = association.context.clone();
-        // A quota that is opened here is written at the next event of the session.
-        let mut opened = Draft::default();
-        match pre::decide(worker, event, association, &request, &mut opened).await {
+        // Quotas that are opened here are written with the thresholds that the consumer gets of them.
+        match pre::decide(worker, event, association, &request, draft).await {
             Ok(decided) => {
                 pre::keep(association, decided);
                 delivery::plan(worker, association, false);
-                draft.state = opened.state;
                 Ok(false)
             }
-            Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => Ok(true),
+            Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => {
+                *draft = Draft::default();
+                Ok(true)
+            }
             Err(refusal) => Err(refusal),
         }
     };
     let Some(changed) = change::write(worker, id, true, change).await? else {
         return Ok(false);
     };
+    quotas::count(worker, &changed.draft);
     change::announce(worker, &changed);
     delivery::begin(worker, &changed.after);
     if changed.answer {

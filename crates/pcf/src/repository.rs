@@ -10,6 +10,7 @@ use store::{Batch, Clock, Condition, Conflict, Error, Index, Scan, Store, Stored
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
+use crate::association::renewal::Renewal;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
@@ -38,6 +39,7 @@ pub struct Repository {
     states: Table<SubscriberState>,
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
+    renewals: Table<Renewal>,
     ended: Table<EndedSession>,
     /// The time of what expires.
     clock: Clock,
@@ -59,6 +61,7 @@ impl Repository {
             TableDef::of::<Unconfirmed>(),
             TableDef::of::<EndedSession>(),
             TableDef::of::<SubscriberState>(),
+            TableDef::of::<Renewal>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -69,6 +72,7 @@ impl Repository {
             states: store.table()?,
             sy: store.table()?,
             unconfirmed: store.table()?,
+            renewals: store.table()?,
             ended: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
@@ -116,11 +120,11 @@ impl Repository {
         Ok(stored.filter(|stored| stored.record.subscriber == subscriber))
     }
 
-    /// Deletes the ledger of a subscriber.
-    pub(crate) async fn remove_ledger(&self, subscriber: &str) -> Result<(), Error> {
+    /// Writes a ledger in the place of one that was read; false: another writer was faster.
+    pub(crate) async fn put_ledger(&self, ledger: &Ledger, version: Version) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        batch.delete(&self.ledgers, &Ledger::key_of(subscriber), Condition::Always);
-        self.store.commit(batch).await.map(drop)
+        batch.put(&self.ledgers, ledger, Condition::Version(version));
+        written(self.store.commit(batch).await)
     }
 
     /// The table of state variables, for the sweep.
@@ -160,6 +164,26 @@ impl Repository {
         let mut batch = Batch::default();
         let key = Unconfirmed::key_of(id, number);
         batch.delete(&self.unconfirmed, &key, Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
+    /// Associations whose subscriptions are due, some at a time.
+    pub(crate) async fn renewals(&self, now: u64, most: usize) -> Result<Vec<Stored<Renewal>>, Error> {
+        let scan = Scan::by_index(Renewal::DUE, most).to_key(&now.to_be_bytes());
+        Ok(self.renewals.scan(&scan).await?.records)
+    }
+
+    /// Has subscriptions due later, durably; false when another process was faster.
+    pub(crate) async fn postpone_renewal(&self, next: &Renewal, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.renewals, next, version);
+        written(self.store.commit(batch).await)
+    }
+
+    /// Nothing is due for an association.
+    pub(crate) async fn forget_renewal(&self, id: AssociationId) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.renewals, &id.0, Condition::Always);
         self.store.commit(batch).await.map(drop)
     }
 
@@ -262,6 +286,7 @@ impl Repository {
         }
         for new in left.iter().chain([association]) {
             batch.insert(&self.associations, new);
+            self.put_renewal(&mut batch, new);
         }
         self.put_draft(&mut batch, draft);
         match self.store.commit(batch).await {
@@ -311,6 +336,7 @@ impl Repository {
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.update(&self.associations, association, version);
+        self.put_renewal(&mut batch, association);
         if let Some(one) = unconfirmed {
             batch.insert(&self.unconfirmed, one);
         }
@@ -344,8 +370,18 @@ impl Repository {
             &stored.record.id.0,
             Condition::Version(stored.version),
         );
+        if Renewal::of(&stored.record).is_some() {
+            batch.delete(&self.renewals, &stored.record.id.0, Condition::Always);
+        }
         for ended in EndedSession::of(&stored.record, self.clock.micros()) {
             batch.put(&self.ended, &ended, Condition::Always);
+        }
+    }
+
+    /// Adds when subscriptions of an association are due. One that has nothing due any more is found out by the sweep.
+    fn put_renewal(&self, batch: &mut Batch, association: &Association) {
+        if let Some(renewal) = Renewal::of(association) {
+            batch.put(&self.renewals, &renewal, Condition::Always);
         }
     }
 

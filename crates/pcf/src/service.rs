@@ -30,6 +30,7 @@ use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::outbound;
 use crate::pages;
 use crate::profile::PROFILE;
+use crate::renewal;
 use crate::reports;
 use crate::repository::Repository;
 use crate::sd;
@@ -246,6 +247,7 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(delivery::run(front.clone()));
         tokio::task::spawn_local(sd::run(front.clone()));
         tokio::task::spawn_local(audit::run(front.clone()));
+        tokio::task::spawn_local(renewal::run(front.clone()));
         if let Some(mut reports) = front.function().reports.take() {
             let front = front.clone();
             tokio::task::spawn_local(async move {

@@ -69,9 +69,15 @@ fn level(decision: &Value, id: &str) -> i32 {
     if decision.get("adcRules").is_some() {
         return ADC_RULE_LEVEL;
     }
+    // What no PCC rule refers to is measured for the session, for which a PCEF needs no rule (TS 29.212 §4.5.16).
+    let of_rule = json::entries(decision, "pccRules")
+        .any(|(_, rule)| json::texts(rule, "refUmData").any(|key| key == id));
     let of_session =
         json::entries(decision, "sessRules").any(|(_, rule)| json::text(rule, "refUmData") == Some(id));
-    if of_session { SESSION_LEVEL } else { PCC_RULE_LEVEL }
+    match of_rule && !of_session {
+        true => PCC_RULE_LEVEL,
+        false => SESSION_LEVEL,
+    }
 }
 
 /// A Granted-Service-Unit, where one of the measures has a threshold.

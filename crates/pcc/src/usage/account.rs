@@ -87,6 +87,20 @@ impl Amount {
         self.combine(used, |own, used| own.saturating_sub(used.unwrap_or(0)))
     }
 
+    /// The least of both; what neither limits stays `None`.
+    fn least(self, other: Self) -> Self {
+        let one = |own: Option<u64>, other: Option<u64>| match (own, other) {
+            (Some(own), Some(other)) => Some(own.min(other)),
+            (own, other) => own.or(other),
+        };
+        Self {
+            total: one(self.total, other.total),
+            uplink: one(self.uplink, other.uplink),
+            downlink: one(self.downlink, other.downlink),
+            seconds: one(self.seconds, other.seconds),
+        }
+    }
+
     fn at_most(self, portion: Self) -> Self {
         self.combine(portion, |own, portion| {
             portion.map_or(own, |portion| own.min(portion))
@@ -139,10 +153,15 @@ pub struct Account {
     /// What was reported in the current period; more than the limit where sessions together used more.
     used: Amount,
     period: Option<Period>,
+    /// Where periods are counted from: of a month that lacks its day the last one ends a period, and the next period ends on that
+    /// day again.
+    start: Option<OffsetDateTime>,
     /// When the current period ends.
     reset: Option<OffsetDateTime>,
     /// When the limit ends for good.
     end: Option<OffsetDateTime>,
+    /// Whether what is left is that of the subscriber's data, which have not been read yet, but for what was used since.
+    reopened: bool,
 }
 
 impl Account {
@@ -155,9 +174,9 @@ impl Account {
         left: Option<&Value>,
         now: OffsetDateTime,
     ) -> Option<Self> {
-        let start = date(limit, "startDate");
+        let first = date(limit, "startDate");
         let end = date(limit, "endDate");
-        if start.is_some_and(|start| now < start) || end.is_some_and(|end| now >= end) {
+        if first.is_some_and(|first| now < first) || end.is_some_and(|end| now >= end) {
             return None;
         }
         let whole = Amount::read(limit.get("usageLimit")?, LIMIT);
@@ -168,7 +187,12 @@ impl Account {
             .get("resetPeriod")
             .and_then(|period| Period::read(json::text(period, "period")?));
         let reset = left.and_then(|left| date(left, "resetTime"));
-        let reset = reset.or_else(|| period?.next_reset(start.unwrap_or(now), now));
+        // A time that is given and is no end of a period from the first day is where periods are counted from.
+        let start = match (period, first, reset) {
+            (Some(period), Some(first), Some(reset)) if !period.ends_at(first, reset) => reset,
+            (_, first, reset) => first.or(reset).unwrap_or(now),
+        };
+        let reset = reset.or_else(|| period?.next_reset(start, now));
         let left = left.and_then(|left| left.get("allowedUsage"));
         let mut account = Self {
             id: id.to_owned(),
@@ -182,8 +206,10 @@ impl Account {
             left: left.map_or(whole, |left| Amount::read(left, LIMIT)),
             used: Amount::default(),
             period,
+            start: Some(start),
             reset,
             end,
+            reopened: false,
         };
         account.advance(now);
         Some(account)
@@ -225,14 +251,42 @@ impl Account {
         self.keys().any(|known| known == key)
     }
 
+    /// Whether a key measures it; `of_session`: the key is one of session level, which measures all accounts of that level.
+    pub(super) fn is_measured_by(&self, key: &str, of_session: bool) -> bool {
+        of_session && self.session_level || self.has_key(key)
+    }
+
     /// Takes the place of an account of the same limit that was stored: what was used stays used, whatever the limit is now.
     pub(super) fn resume(&mut self, stored: &Self, now: OffsetDateTime) {
+        if stored.reopened {
+            self.subtract(stored.used);
+            return self.advance(now);
+        }
         self.left = self.limit.in_place_of(stored.limit, stored.left);
         self.used = stored.used;
         if self.period == stored.period {
             self.reset = stored.reset;
+            let counts = |start: &OffsetDateTime| {
+                let ends = self.period.zip(stored.reset);
+                ends.is_some_and(|(period, reset)| period.ends_at(*start, reset))
+            };
+            // A start that does not lead to the end of the period that has begun begins with the next one.
+            let starts = [self.start, stored.start, stored.reset];
+            self.start = starts.into_iter().flatten().find(counts).or(stored.reset);
         }
         self.advance(now);
+    }
+
+    /// Nothing is used any more; what is left is read from the subscriber's data when they are there.
+    pub(super) fn reopen(&mut self) {
+        self.left = self.limit;
+        self.used = Amount::default();
+        self.reopened = true;
+    }
+
+    /// Whether what is left is not known until the subscriber's data are read.
+    pub(super) fn is_reopened(&self) -> bool {
+        self.reopened
     }
 
     pub(super) fn advance(&mut self, now: OffsetDateTime) {
@@ -241,7 +295,8 @@ impl Account {
         };
         self.left = self.limit;
         self.used = Amount::default();
-        self.reset = self.period.and_then(|period| period.next_reset(reset, now));
+        let start = self.start.unwrap_or(reset);
+        self.reset = self.period.and_then(|period| period.next_reset(start, now));
     }
 
     /// Usage before the monitoring time belongs to the period that ends there, that after it to the next
@@ -267,8 +322,7 @@ impl Account {
 
     /// When an account that is used up is whole again.
     pub(super) fn returns(&self) -> Option<OffsetDateTime> {
-        let ends = |reset: &OffsetDateTime| self.end.is_some_and(|end| *reset >= end);
-        self.reset.filter(|reset| self.is_exhausted() && !ends(reset))
+        self.next_period().filter(|_| self.is_exhausted())
     }
 
     /// What policies read of it.
@@ -285,20 +339,10 @@ impl Account {
         out
     }
 
-    /// `UsageMonitoringData` of a key. Where the period ends, the next one's threshold goes with it.
-    pub(super) fn monitoring(&self, key: &str, portion: Option<Amount>) -> Value {
-        let portion = portion.unwrap_or_default();
-        let mut out = Object::new();
-        out.insert("umId".to_owned(), key.into());
-        self.left.at_most(portion).write(&mut out, THRESHOLD);
-        let ends = self
-            .end
-            .is_some_and(|end| self.reset.is_some_and(|reset| reset >= end));
-        if let Some(reset) = self.reset.filter(|_| !ends).and_then(date_text) {
-            out.insert("monitoringTime".to_owned(), reset.into());
-            self.limit.at_most(portion).write(&mut out, NEXT_THRESHOLD);
-        }
-        Value::Object(out)
+    /// When the period ends, unless the limit ends before.
+    fn next_period(&self) -> Option<OffsetDateTime> {
+        let ends = |reset: &OffsetDateTime| self.end.is_some_and(|end| *reset >= end);
+        self.reset.filter(|reset| !ends(reset))
     }
 
     pub(super) fn to_um_data(&self) -> Value {
@@ -329,7 +373,9 @@ impl Account {
         object.insert("keys".to_owned(), json::list(self.keys.iter().cloned()));
         let period = self.period.map(|period| json!({"period": period.name()}));
         json::put(object, "resetPeriod", period);
+        json::put(object, "startDate", self.start.and_then(date_text));
         json::put(object, "endDate", self.end.and_then(date_text));
+        json::put(object, "reopened", self.reopened.then_some(true));
         json::put(object, "exhausted", self.is_exhausted().then_some(true));
         out
     }
@@ -344,8 +390,35 @@ impl Account {
             left: Amount::read(value.get("allowedUsage")?, LIMIT),
             used: Amount::read(value.get("used").unwrap_or(&Value::Null), LIMIT),
             period: period.and_then(|period| Period::read(json::text(period, "period")?)),
+            start: date(value, "startDate"),
             reset: date(value, "resetTime"),
             end: date(value, "endDate"),
+            reopened: value.get("reopened") == Some(&Value::Bool(true)),
         })
     }
+}
+
+/// `UsageMonitoringData` of a key that these accounts are measured by: the threshold is that of the account with the least left.
+/// Where the first of their periods ends, the threshold of the time after it goes with it.
+pub(super) fn monitoring(key: &str, accounts: &[&Account], portion: Option<Amount>) -> Value {
+    let portion = portion.unwrap_or_default();
+    let least = |amount: &dyn Fn(&Account) -> Amount| {
+        let amounts = accounts.iter().map(|account| amount(account));
+        amounts.fold(Amount::default(), Amount::least)
+    };
+    let mut out = Object::new();
+    out.insert("umId".to_owned(), key.into());
+    least(&|account| account.left)
+        .at_most(portion)
+        .write(&mut out, THRESHOLD);
+    let first = accounts.iter().filter_map(|account| account.next_period()).min();
+    if let Some((first, text)) = first.and_then(|first| Some((first, date_text(first)?))) {
+        out.insert("monitoringTime".to_owned(), text.into());
+        let next = least(&|account| match account.next_period() == Some(first) {
+            true => account.limit,
+            false => account.left,
+        });
+        next.at_most(portion).write(&mut out, NEXT_THRESHOLD);
+    }
+    Value::Object(out)
 }

@@ -14,6 +14,8 @@ use time::format_description::well_known::Rfc3339;
 
 pub use account::{Account, Amount};
 
+use account::monitoring;
+
 use crate::decision::{add_trigger, revalidate};
 use crate::json::{self, Object};
 
@@ -32,7 +34,7 @@ impl Accounts {
     #[must_use]
     pub fn of_subscriber(data: &Value, slice: Option<&str>, dnn: &str, now: OffsetDateTime) -> Self {
         let slices = json::entries(data, "smPolicySnssaiData").filter(|(key, _)| is_slice(key, slice));
-        let mut dnns = slices.filter_map(|(_, data)| data.get("smPolicyDnnData")?.get(dnn));
+        let mut dnns = slices.filter_map(|(_, data)| of_dnn(data.get("smPolicyDnnData")?, dnn));
         let named = dnns.find_map(|data| data.get("refUmDataLimitIds"));
         let mut accounts = Self::default();
         for (id, limit) in json::entries(data, "umDataLimits") {
@@ -76,7 +78,7 @@ impl Accounts {
     /// `umData` for the UDR: what is left of each limit.
     #[must_use]
     pub fn to_um_data(&self) -> Value {
-        let entries = self.accounts.iter();
+        let entries = self.accounts.iter().filter(|account| !account.is_reopened());
         Value::Object(
             entries
                 .map(|account| (account.id().to_owned(), account.to_um_data()))
@@ -104,6 +106,14 @@ impl Accounts {
             if let Some(held) = stored.get(account.id()) {
                 account.resume(held, now);
             }
+        }
+    }
+
+    /// Opens every account again: what was used is forgotten, what is left is what the subscriber's data say when an event has
+    /// them next. What sessions report until then counts.
+    pub fn reopen(&mut self) {
+        for account in &mut self.accounts {
+            account.reopen();
         }
     }
 
@@ -148,7 +158,9 @@ impl Accounts {
             let Some(key) = json::text(usage, "refUmIds") else {
                 continue;
             };
-            for account in self.accounts.iter_mut().filter(|account| account.has_key(key)) {
+            let is_session = self.is_session_key(key);
+            let measured = |account: &&mut Account| account.is_measured_by(key, is_session);
+            for account in self.accounts.iter_mut().filter(measured) {
                 account.report(usage, now);
                 if !reported.iter().any(|id| id == account.id()) {
                     reported.push(account.id().to_owned());
@@ -159,25 +171,37 @@ impl Accounts {
         reported
     }
 
-    /// Adds thresholds to a complete decision: `umDecs` of the accounts that are referred to and not exhausted, with
-    /// those of session level referred to by every session rule, and trigger `US_RE`. References to accounts without a
-    /// threshold are removed: SMF and PCEF stop measuring.
+    /// Adds thresholds to a complete decision: `umDecs` of the keys that it refers to, and trigger `US_RE`. References to keys
+    /// without a threshold are removed: SMF and PCEF stop measuring.
+    ///
+    /// A session is measured by one key (`refUmData` of a session rule is one, TS 29.512 §5.6.2.7), which therefore stands for all
+    /// accounts of session level: its threshold is that of the one with the least left. Accounts that are used up have none.
     ///
     /// Where an account is used up until its next period, the session is decided again then (`revalidationTime`, trigger
     /// `RE_TIMEOUT`). `portion` bounds one threshold, so that usage is reported in portions of a quota; `None`: the whole rest.
     pub fn attach(&self, decision: &mut Value, portion: Option<Amount>) {
-        let mut thresholds = Object::new();
-        for account in self.accounts.iter().filter(|account| !account.is_exhausted()) {
-            for key in account.keys() {
-                if account.is_session_level() || is_referred(decision, key) {
-                    thresholds.insert(key.to_owned(), account.monitoring(key, portion));
-                }
-            }
-        }
-        let session = self.accounts.iter().filter(|account| account.is_session_level());
-        let live = session.filter(|account| !account.is_exhausted());
-        if let Some(key) = live.flat_map(Account::keys).next() {
+        let of_session = self.accounts.iter().filter(|account| account.is_session_level());
+        let shared = of_session.clone().flat_map(Account::keys).next();
+        if of_session.clone().any(|account| !account.is_exhausted())
+            && let Some(key) = shared
+        {
             refer_session(decision, key);
+        }
+        let has_rules = json::entries(decision, "sessRules").next().is_some();
+        let mut thresholds = Object::new();
+        for key in self.accounts.iter().flat_map(Account::keys) {
+            // A PCEF measures a session for which it has no rule as well (TS 29.212 §4.5.16).
+            let is_default = shared == Some(key) && !has_rules;
+            if thresholds.contains_key(key) || !(is_default || is_referred(decision, key)) {
+                continue;
+            }
+            let is_session = self.is_session_key(key);
+            let measured = self.accounts.iter();
+            let measured = measured.filter(|account| account.is_measured_by(key, is_session));
+            let live: Vec<&Account> = measured.filter(|account| !account.is_exhausted()).collect();
+            if !live.is_empty() {
+                thresholds.insert(key.to_owned(), monitoring(key, &live, portion));
+            }
         }
         let object = json::object(decision);
         if let Some(Value::Object(held)) = object.get_mut("umDecs") {
@@ -196,6 +220,33 @@ impl Accounts {
         }
         remove_dangling(decision);
     }
+
+    /// Whether a key measures a whole session.
+    fn is_session_key(&self, key: &str) -> bool {
+        let mut of_session = self.accounts.iter().filter(|account| account.is_session_level());
+        of_session.any(|account| account.has_key(key))
+    }
+}
+
+/// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
+#[must_use]
+pub fn network(dnn: &str) -> &str {
+    let lower = dnn.to_ascii_lowercase();
+    match lower.rfind(".mnc") {
+        Some(at) if lower.ends_with(".gprs") => &dnn[..at],
+        _ => dnn,
+    }
+}
+
+/// The entry of a map by DNN: that of the DNN itself, or of the same network under another form of its name.
+#[must_use]
+pub fn of_dnn<'v>(map: &'v Value, dnn: &str) -> Option<&'v Value> {
+    let is_same = |known: &str| network(known).eq_ignore_ascii_case(network(dnn));
+    let members = map.as_object()?;
+    members.get(dnn).or_else(|| {
+        let mut entries = members.iter();
+        entries.find(|(known, _)| is_same(known)).map(|(_, entry)| entry)
+    })
 }
 
 /// Whether the key of a slice (TS 29.571 §5.4.4.2) is that of a session; of a session without a slice each is.
@@ -218,7 +269,7 @@ fn in_scope(limit: &Value, slice: Option<&str>, dnn: &str) -> bool {
     let mut scopes = json::entries(limit, "scopes").filter(|(key, _)| is_slice(key, slice));
     scopes.any(|(_, scope)| {
         let mut dnns = json::texts(scope, "dnn").peekable();
-        dnns.peek().is_none() || dnns.any(|scoped| scoped == dnn)
+        dnns.peek().is_none() || dnns.any(|scoped| network(scoped).eq_ignore_ascii_case(network(dnn)))
     })
 }
 

@@ -49,6 +49,12 @@ impl Period {
             .find(|end| *end > now)
     }
 
+    /// Whether a period ends at a moment, of periods that begin at `start`.
+    pub(super) fn ends_at(self, start: OffsetDateTime, end: OffsetDateTime) -> bool {
+        let before = end.checked_sub(Duration::NANOSECOND);
+        end > start && before.and_then(|before| self.next_reset(start, before)) == Some(end)
+    }
+
     /// The moment this many periods after `start`; of a month that lacks the day, its last.
     fn after(self, start: OffsetDateTime, count: i64) -> Option<OffsetDateTime> {
         let span = match self {

@@ -162,3 +162,154 @@ fn a_session_whose_quota_is_used_up_is_decided_again_when_the_period_ends() {
     assert_eq!(month.1["exhausted"], true);
     assert_eq!(month.1["remaining"]["totalVolume"], 0);
 }
+
+/// A day of 1,000 octets, a month of 10,000, and 500 s of use in a year.
+fn day_and_month() -> Value {
+    let limit = |usage: Value, period: &str| {
+        json!({"limitId": "x", "usageLimit": usage, "startDate": "2024-01-01T00:00:00Z", "resetPeriod": {"period": period},
+            "scopes": {"01": {"snssai": {"sst": 1}}}})
+    };
+    json!({"umDataLimits": {
+        "day": limit(json!({"totalVolume": 1_000}), "DAILY"),
+        "month": limit(json!({"totalVolume": 10_000}), "MONTHLY"),
+        "year": limit(json!({"duration": 500}), "YEARLY"),
+    }})
+}
+
+#[test]
+fn limits_of_session_level_share_one_key_with_the_least_threshold() {
+    let now = datetime!(2024-02-10 10:00 UTC);
+    let mut accounts = Accounts::of_subscriber(&day_and_month(), Some("01"), "internet", now);
+    let session = json!({"sessRules": {"default": {"sessRuleId": "default"}}});
+    let shall = |accounts: &Accounts| {
+        let mut shall = session.clone();
+        accounts.attach(&mut shall, None);
+        shall
+    };
+    let begun = shall(&accounts);
+    assert_eq!(
+        begun["umDecs"],
+        json!({"day": {"umId": "day", "volumeThreshold": 1_000, "timeThreshold": 500,
+            "monitoringTime": "2024-02-11T00:00:00Z", "nextVolThreshold": 1_000, "nextTimeThreshold": 500}})
+    );
+    assert_eq!(begun["sessRules"]["default"]["refUmData"], "day");
+
+    // Each report counts for all of them, also for that which is used up.
+    let mut reported = |volume: u64, seconds: u64| {
+        let usage = json!({"refUmIds": "day", "volUsage": volume, "timeUsage": seconds});
+        let ids = accounts.report(&json!({"accuUsageReports": [usage]}), now);
+        assert_eq!(ids, ["day", "month", "year"]);
+        accounts.clone()
+    };
+    let left = |accounts: &Accounts| {
+        ["day", "month"].map(|id| accounts.get(id).and_then(|account| account.left().total))
+    };
+    let after = reported(1_000, 40);
+    assert_eq!(left(&after), [Some(0), Some(9_000)]);
+    let decided = shall(&after);
+    assert_eq!(decided["umDecs"]["day"]["volumeThreshold"], 9_000);
+    assert_eq!(decided["umDecs"]["day"]["timeThreshold"], 460);
+    assert_eq!(decided["umDecs"]["day"]["monitoringTime"], "2024-03-01T00:00:00Z");
+    assert_eq!(decided["umDecs"]["day"]["nextTimeThreshold"], 460);
+    // What was used up returns with its period.
+    assert_eq!(decided["revalidationTime"], "2024-02-11T00:00:00Z");
+    let after = reported(8_700, 0);
+    assert_eq!(left(&after), [Some(0), Some(300)]);
+    let mut accounts = after;
+    accounts.advance(datetime!(2024-02-11 00:00 UTC));
+    let decided = shall(&accounts);
+    assert_eq!(
+        decided["umDecs"]["day"]["volumeThreshold"], 300,
+        "the month has the least"
+    );
+    assert_eq!(decided["umDecs"]["day"]["nextVolThreshold"], 300);
+}
+
+#[test]
+fn a_report_across_the_end_of_one_period_counts_for_the_other_as_a_whole() {
+    let mut accounts = Accounts::of_subscriber(
+        &day_and_month(),
+        Some("01"),
+        "internet",
+        datetime!(2024-02-10 10:00 UTC),
+    );
+    let split = json!({"accuUsageReports": [{"refUmIds": "day", "volUsage": 400, "nextVolUsage": 70}]});
+    accounts.report(&split, datetime!(2024-02-11 00:10 UTC));
+    let left = ["day", "month"].map(|id| accounts.get(id).unwrap().left().total);
+    assert_eq!(left, [Some(930), Some(9_530)]);
+}
+
+#[test]
+fn limits_of_service_level_with_one_key_share_it() {
+    let now = datetime!(2024-02-10 10:00 UTC);
+    let mut data = day_and_month();
+    for id in ["day", "month", "year"] {
+        data["umDataLimits"][id]["umLevel"] = json!("SERVICE_LEVEL");
+    }
+    let keys = json!({"day": {"limitId": "day", "monkey": ["video"]}, "month": {"limitId": "month", "monkey": ["video"]}});
+    data["smPolicySnssaiData"] =
+        json!({"01": {"smPolicyDnnData": {"internet": {"refUmDataLimitIds": keys}}}});
+    let mut accounts = Accounts::of_subscriber(&data, Some("01"), "internet", now);
+    let mut shall = json!({"sessRules": {"a": {}}, "pccRules": {"v": {"refUmData": ["video"]}}});
+    accounts.attach(&mut shall, None);
+    assert_eq!(shall["umDecs"]["video"]["volumeThreshold"], 1_000);
+    assert!(shall["sessRules"]["a"].get("refUmData").is_none());
+    accounts.report(
+        &json!({"accuUsageReports": [{"refUmIds": "video", "volUsage": 10}]}),
+        now,
+    );
+    let left = ["day", "month"].map(|id| accounts.get(id).unwrap().left().total);
+    assert_eq!(left, [Some(990), Some(9_990)]);
+}
+
+#[test]
+fn months_that_begin_on_the_31st_end_on_the_last_day_of_short_ones_alone() {
+    let mut data = day_and_month();
+    for given in [Some("2024-01-31T12:00:00Z"), None] {
+        let limit = data["umDataLimits"]["month"].as_object_mut().unwrap();
+        match given {
+            Some(start) => drop(limit.insert("startDate".to_owned(), start.into())),
+            None => drop(limit.remove("startDate")),
+        }
+        let begun = datetime!(2024-01-31 12:00 UTC);
+        let mut stored = Accounts::of_subscriber(&data, Some("01"), "internet", begun);
+        for (now, end) in [
+            (datetime!(2024-01-31 12:01 UTC), "2024-02-29T12:00:00Z"),
+            (datetime!(2024-02-29 12:00 UTC), "2024-03-31T12:00:00Z"),
+            (datetime!(2024-03-31 12:00 UTC), "2024-04-30T12:00:00Z"),
+            (datetime!(2024-12-31 13:00 UTC), "2025-01-31T12:00:00Z"),
+            (datetime!(2025-02-01 13:00 UTC), "2025-02-28T12:00:00Z"),
+            (datetime!(2025-02-28 13:00 UTC), "2025-03-31T12:00:00Z"),
+        ] {
+            // As at each event: opened again, with what is stored.
+            let mut accounts = Accounts::of_subscriber(&data, Some("01"), "internet", now);
+            accounts.resume(&Accounts::from_json(&stored.to_json()), now);
+            assert_eq!(
+                accounts.to_um_data()["month"]["resetTime"],
+                end,
+                "{given:?} {now}"
+            );
+            stored = accounts;
+        }
+    }
+}
+
+#[test]
+fn a_dnn_with_operator_identifier_has_the_limits_of_its_network() {
+    let now = datetime!(2024-02-10 00:00 UTC);
+    let full = "Internet.mnc001.mcc001.gprs";
+    for (of_udr, of_session) in [
+        ("internet", full),
+        (full, "internet"),
+        ("internet", "INTERNET"),
+        (full, full),
+    ] {
+        let text = subscriber()
+            .to_string()
+            .replace("\"internet\"", &format!("\"{of_udr}\""));
+        let data: Value = serde_json::from_str(&text).unwrap();
+        let accounts = Accounts::of_subscriber(&data, Some("01"), of_session, now);
+        let ids: Vec<&str> = accounts.all().iter().map(|account| account.id()).collect();
+        assert_eq!(ids, ["month", "video"], "{of_udr} {of_session}");
+    }
+}

@@ -25,6 +25,7 @@ use crate::pds;
 use crate::peers::bsf;
 use crate::pre;
 use crate::reassessment;
+use crate::renewal;
 use crate::reports::Report;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
@@ -172,6 +173,7 @@ async fn reported(
     let rewritten = change::rewrite_with_draft(worker, id, step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
+        renewal::after(worker, &rewritten.after);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
         bsf::bind(worker, &rewritten.after);
     }

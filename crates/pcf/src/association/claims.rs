@@ -4,6 +4,8 @@
 use model::Ipv6Prefix;
 use serde_json::Value;
 
+pub(crate) use pcc::usage::network;
+
 use super::gx::PcefSession;
 use super::{Association, Kind};
 
@@ -53,16 +55,6 @@ pub(crate) fn is_repeated(one: &Association, other: &Association) -> bool {
     let session = |association: &Association| PcefSession::get(association).map(|session| session.session_id);
     let (own, held) = (session(one), session(other));
     own.is_some() && own == held && one.context == other.context
-}
-
-/// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
-#[must_use]
-pub(crate) fn network(dnn: &str) -> &str {
-    let lower = dnn.to_ascii_lowercase();
-    match lower.find(".mnc") {
-        Some(at) if lower.ends_with(".gprs") => &dnn[..at],
-        _ => dnn,
-    }
 }
 
 fn pdu_session(association: &Association) -> Option<String> {

@@ -11,6 +11,7 @@
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * `messages`: what a decision has for servers of the operator until it is written.
 //! * `origination`: when the establishment of a session was begun.
+//! * [`renewal`]: when subscriptions to data of its subscriber are due.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * [`sd`]: the session of a TDF.
 //! * [`subscriber_state`]: state variables that all associations of a subscriber share.
@@ -32,6 +33,7 @@ pub mod ledger;
 pub(crate) mod messages;
 pub(crate) mod origination;
 mod record;
+pub mod renewal;
 pub mod repetition;
 pub mod sd;
 pub mod subscriber_state;

@@ -1,10 +1,9 @@
 //! Emergency sessions.
 
+use pcc::usage::network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
-
-use crate::association::claims::network;
 
 /// Emergency sessions: they are decided by local policy, without data, counters and quotas of a subscriber, whom they need not
 /// have (TS 23.503 §6.1.1.3, TS 23.203 §6.1.10).

@@ -36,6 +36,10 @@ pub struct Pds {
     pub cache: PdsCache,
     /// Longest time for which an answer of the NRF to a discovery holds.
     pub discovery_validity: Period,
+    /// Pause before a UDR, CHF or OCS that was away is asked again for an association without an event of it; doubled after each
+    /// attempt that fails, up to 64 times of it.
+    #[schemars(extend("x-reload" = true))]
+    pub retry_pause: Period,
     /// Ends of subscriptions in flight, for each worker; further ones are left to the UDR and the CHF.
     #[schemars(extend("x-reload" = true))]
     pub max_ends: usize,
@@ -173,6 +177,7 @@ impl Default for Pds {
             sy: Sy::default(),
             cache: PdsCache::default(),
             discovery_validity: Period::from_secs(600),
+            retry_pause: Period::from_secs(10),
             max_ends: 10_000,
         }
     }
@@ -236,6 +241,9 @@ impl Validate for Pds {
     fn validate(&self, faults: &mut Faults) {
         if self.deadline.duration().is_zero() {
             faults.at("deadline").say("is 0", "at least 1ms");
+        }
+        if self.retry_pause.is_zero() {
+            faults.at("retryPause").say("is 0", "some time, such as 10s");
         }
         faults.within("ldap", &self.ldap);
         faults.within("sy", &self.sy);

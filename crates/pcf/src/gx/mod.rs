@@ -19,7 +19,7 @@ use crate::change::{self, ChangeFault};
 use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::worker::Worker;
-use crate::{af_notices, binding, pds, pre, reassessment, restoration};
+use crate::{af_notices, binding, pds, pre, reassessment, renewal, restoration};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
@@ -155,6 +155,7 @@ async fn reported(
     let rewritten = change::write(worker, id, number.is_none(), step).await?;
     Ok(rewritten.map(|rewritten| {
         reassessment::after(worker, id, &rewritten.draft);
+        renewal::after(worker, &rewritten.after);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
         if rewritten.answer && report.contains_key("accuUsageReports") {
             worker.count(Event::UsageRepeated);

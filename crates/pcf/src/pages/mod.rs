@@ -21,6 +21,7 @@ use telemetry::{Declaration, Registry};
 use crate::association::address::UeAddress;
 use crate::association::ledger::Ledger;
 use crate::association::{Association, AssociationId, Kind};
+use crate::change::TRIES;
 use crate::events::{ADMISSION, Event};
 use crate::explain;
 use crate::pds;
@@ -400,22 +401,34 @@ async fn usage(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
     }
 }
 
-/// Deletes the quotas of a subscriber: the next event of a session opens them as its policy data have them then.
+/// Opens the quotas of a subscriber again: the next event of a session has what is left of its policy data as they are then. The
+/// portions that sessions use until then count.
 async fn forget_usage(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
     let Some(repository) = repository(pcf) else {
         return axum::Json(json!({})).into_response();
     };
-    match repository.ledger(subscriber).await {
-        Ok(Some(stored)) => match repository.remove_ledger(subscriber).await {
-            Ok(()) => {
-                tracing::warn!(subscriber, "an operator has deleted the quotas of a subscriber");
-                axum::Json(stored.record.accounts.to_json()).into_response()
+    for _ in 0..TRIES {
+        let Stored { record, version, .. } = match repository.ledger(subscriber).await {
+            Ok(Some(stored)) => stored,
+            Ok(None) => return no_quotas(subscriber),
+            Err(error) => return unavailable(&error),
+        };
+        let mut reopened = record.clone();
+        reopened.accounts.reopen();
+        match repository.put_ledger(&reopened, version).await {
+            Ok(true) => {
+                tracing::warn!(
+                    subscriber,
+                    "an operator has opened the quotas of a subscriber again"
+                );
+                return axum::Json(record.accounts.to_json()).into_response();
             }
-            Err(error) => unavailable(&error),
-        },
-        Ok(None) => no_quotas(subscriber),
-        Err(error) => unavailable(&error),
+            Ok(false) => {}
+            Err(error) => return unavailable(&error),
+        }
     }
+    let text = format!("sessions keep changing the quotas of {subscriber}; try again\n");
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 fn no_quotas(subscriber: &str) -> Response {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::upkeep::Upkeep;
 use crate::association::Association;
 use crate::association::sy::SySession;
 
@@ -29,6 +30,22 @@ pub(crate) struct Held {
     /// `PolicyCounterInfo` by identifier.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) counters: Map<String, Value>,
+    /// The upkeep of the subscription to policy data.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) udr_upkeep: Upkeep,
+    /// The upkeep of the subscription to policy counters, or of the session with the OCS.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) counters_upkeep: Upkeep,
+    /// When one of them is due, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) due: Option<u64>,
+    /// When the UDR has notified of changed policy data last, in milliseconds since 1970: what a PCF has read before is old.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<u64>,
+}
+
+fn is_default(upkeep: &Upkeep) -> bool {
+    *upkeep == Upkeep::default()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -46,7 +63,18 @@ impl Held {
 
     /// Keeps it with an association.
     pub(crate) fn keep(&self, association: &mut Association) {
-        match serde_json::to_value(self) {
+        let upkeeps = [
+            (self.udr_upkeep, self.udr.is_some()),
+            (self.counters_upkeep, self.chf.is_some()),
+        ];
+        let upkeeps = upkeeps
+            .into_iter()
+            .filter(|(upkeep, stands)| *stands || upkeep.lacks);
+        let held = Self {
+            due: upkeeps.filter_map(|(upkeep, _)| upkeep.due()).min(),
+            ..self.clone()
+        };
+        match serde_json::to_value(held) {
             Ok(Value::Object(members)) if !members.is_empty() => {
                 association.rooms.insert(ROOM.to_owned(), Value::Object(members));
             }

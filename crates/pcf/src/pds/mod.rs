@@ -6,13 +6,18 @@
 //! `pds.ldap.fallback`).
 
 mod held;
+mod network;
 mod ocs;
 mod profile;
+mod renewed;
 mod shared;
+mod upkeep;
 
 pub(crate) use held::Held;
 pub(crate) use ocs::{finish, sy_ended};
+pub(crate) use renewed::{News, Renewed, Surplus, lacks, renew};
 pub(crate) use shared::{adopt, has_changed, refresh, remove, report};
+use upkeep::Upkeep;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,7 +27,9 @@ use std::time::{Duration, Instant};
 use ::policy::Service;
 use nrf_client::PeerService;
 use serde_json::{Map, Value, json};
+use store::EngineKind;
 use time::OffsetDateTime;
+use tokio::sync::Notify;
 
 use crate::activity::trail;
 use crate::association::Association;
@@ -31,8 +38,9 @@ use crate::emergency;
 use crate::events::Event;
 use crate::outbound::{CHF, UDR};
 use crate::sources::chf;
+use crate::sources::now_ms;
 use crate::sources::producers;
-use crate::sources::udr::{self, Failure, PolicyData};
+use crate::sources::udr::{self, Failure, PolicyData, Subscription};
 use crate::worker::Worker;
 
 /// Where the UDR notifies of changed policy data (TS 29.519 §5.2.11), with the identity of the association.
@@ -40,6 +48,9 @@ pub(crate) const UDR_CALLBACK: &str = "/signalbox-pcf/v1/policy-data-change";
 /// Where the CHF notifies of policy counters (TS 29.594 §5.3.2.3.2), with the identity of the association; the CHF adds
 /// `/notify` or `/terminate`.
 pub(crate) const CHF_CALLBACK: &str = "/signalbox-pcf/v1/spending-limits";
+
+/// Milliseconds by which clocks of PCFs may differ.
+const SKEW: u64 = 2_000;
 
 /// Data of a subscriber, as policies read them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,7 +68,7 @@ impl Data {
     fn new(subscriber: Rc<Value>, association: &Association) -> Self {
         let (held, now) = (Held::of(association).counters, OffsetDateTime::now_utc());
         Self {
-            subscriber,
+            subscriber: network::named(subscriber, association),
             counters: Value::Object(pcc::counters::effective(&held, now)),
             next_change: pcc::counters::next_change(&held, now),
         }
@@ -94,14 +105,9 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
         return Ok(Rc::default());
     }
     let end = Instant::now() + worker.config().pds.deadline.duration();
-    let (service, unknown) = (association.kind.service(), Cell::new(0));
-    let from_udr = async {
-        let subscription = subscribe_udr(worker, association, &supi, end).await;
-        let data = policy_data(worker, (&supi, &unknown), service, end).await;
-        (subscription, data)
-    };
+    let unknown = Cell::new(0);
     let ((subscription, data), limits, profile) = tokio::join!(
-        from_udr,
+        open_udr(worker, association, (&supi, &unknown), end),
         counters(worker, association, &supi, end),
         profile::of(worker, association, (&supi, &unknown), end)
     );
@@ -109,7 +115,17 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
         Ok(held) => (Ok(()), held),
         Err(missing) => (Err(missing), Held::default()),
     };
-    held.udr = subscription;
+    match subscription {
+        Some(Ok((subscription, is_late))) => {
+            held.udr = Some(subscription.uri);
+            held.udr_upkeep = Upkeep::of(subscription.term);
+            if is_late {
+                held.udr_upkeep = held.udr_upkeep.read_again(now_ms());
+            }
+        }
+        Some(Err(Failure::Refused(_))) | None => {}
+        Some(Err(_)) => held.udr_upkeep = missed(worker),
+    }
     held.keep(association);
     let data = data.and_then(|data| validated(worker, &unknown).map(|()| data));
     let data = data.and_then(|data| profile.map(|profile| profile::joined(data, &profile)));
@@ -131,7 +147,7 @@ pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<
     let end = Instant::now() + worker.config().pds.deadline.duration();
     let unknown = Cell::new(0);
     let (data, profile) = tokio::join!(
-        policy_data(worker, (&supi, &unknown), association.kind.service(), end),
+        policy_data(worker, (&supi, &unknown), association, end),
         profile::of(worker, association, (&supi, &unknown), end)
     );
     validated(worker, &unknown)?;
@@ -223,39 +239,74 @@ fn supi_of(worker: &Worker, association: &Association) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Subscribes to changes of the policy data; a failure is counted and changes nothing else.
+/// Subscribes to the policy data and queries them, each in a share of the time, so that neither costs the other. The query
+/// follows the subscription, so that no change falls between them, unless that takes long: true, where it was made after the
+/// query had begun.
+async fn open_udr(
+    worker: &Worker,
+    association: &Association,
+    (supi, unknown): (&str, &Cell<usize>),
+    end: Instant,
+) -> (
+    Option<Result<(Subscription, bool), Failure>>,
+    Result<Rc<Value>, Missing>,
+) {
+    let now = Instant::now();
+    let left = end.saturating_duration_since(now);
+    let (is_made, is_queried) = (Notify::new(), Cell::new(false));
+    let subscription = async {
+        let made = subscribe_udr(worker, association, supi, now + left / 2).await;
+        is_made.notify_one();
+        made.map(|made| made.map(|made| (made, is_queried.get())))
+    };
+    let data = async {
+        let _ = tokio::time::timeout(left / 4, is_made.notified()).await;
+        is_queried.set(true);
+        policy_data(worker, (supi, unknown), association, end).await
+    };
+    tokio::join!(subscription, data)
+}
+
+/// The upkeep of a subscription that no producer has answered.
+fn missed(worker: &Worker) -> Upkeep {
+    let pause = worker.config().pds.retry_pause.duration().as_millis();
+    Upkeep::default().failed(true, now_ms(), u64::try_from(pause).unwrap_or(u64::MAX))
+}
+
+/// The URI at which the UDR notifies of an association.
+fn udr_callback(worker: &Worker, association: &Association) -> String {
+    format!("{}{UDR_CALLBACK}/{}", worker.root(), association.id)
+}
+
+/// Subscribes to changes of the policy data; a failure is counted and changes nothing else. `None`: the settings want none.
 async fn subscribe_udr(
     worker: &Worker,
     association: &Association,
     supi: &str,
     end: Instant,
-) -> Option<String> {
+) -> Option<Result<Subscription, Failure>> {
     let udrs = worker.sources().udrs.as_ref()?;
     if !worker.config().pds.udr.subscribe {
         return None;
     }
-    let callback = format!("{}{UDR_CALLBACK}/{}", worker.root(), association.id);
+    let callback = udr_callback(worker, association);
     let subject = (supi, association.kind.service());
-    match udr::subscribe(udrs, worker.peers(), subject, &callback, end).await {
-        Ok(uri) => {
-            worker.count(Event::UdrSubscribed);
-            Some(uri)
-        }
-        Err(failure) => {
-            worker.count(Event::UdrSubscriptionFailed);
-            tracing::debug!(supi, ?failure, "no subscription to policy data");
-            None
-        }
-    }
+    let made = udr::subscribe(udrs, worker.peers(), subject, &callback, end).await;
+    worker.count(match &made {
+        Ok(_) => Event::UdrSubscribed,
+        Err(_) => Event::UdrSubscriptionFailed,
+    });
+    Some(made.inspect_err(|failure| tracing::debug!(supi, ?failure, "no subscription to policy data")))
 }
 
 /// The policy data of a subscriber: cached, of the UDR, or what the settings have in their place.
 async fn policy_data(
     worker: &Worker,
     (supi, unknown): (&str, &Cell<usize>),
-    service: Service,
+    association: &Association,
     end: Instant,
 ) -> Result<Rc<Value>, Missing> {
+    let (service, changed) = (association.kind.service(), Held::of(association).changed);
     let sources = worker.sources();
     let Some(udrs) = &sources.udrs else {
         return Ok(Rc::default());
@@ -266,6 +317,8 @@ async fn policy_data(
         .cache
         .borrow()
         .fresh(supi, service, version, Instant::now())
+        .filter(|(_, read)| changed.is_none_or(|changed| is_newer(*read, changed)))
+        .map(|(document, _)| document)
     {
         worker.count(Event::UdrCached);
         return Ok(document);
@@ -290,6 +343,28 @@ async fn policy_data(
         }
         Err(failure) => without_udr(worker, supi, service, failure),
     }
+}
+
+/// Whether a document that was read at a time is none of before a change: the one that was read for it, or one that was read so
+/// long after it that the clocks of two PCFs do not matter.
+fn is_newer(read: u64, changed: u64) -> bool {
+    read == changed || read > changed.saturating_add(SKEW)
+}
+
+/// Keeps with an association that its policy data have changed, for the other PCFs of the database: the UDR notifies one of them.
+pub(crate) fn note_change(worker: &Worker, association: &mut Association) {
+    if worker.config().store.engine == EngineKind::Embedded {
+        return;
+    }
+    let Some(supi) = supi_of(worker, association) else {
+        return;
+    };
+    let (version, service) = (worker.versions().of(&supi), association.kind.service());
+    let cache = worker.sources().cache.borrow();
+    let read = cache.fresh(&supi, service, version, Instant::now());
+    let mut held = Held::of(association);
+    held.changed = Some(read.map_or_else(now_ms, |(_, read)| read));
+    held.keep(association);
 }
 
 /// What the settings have in place of the policy data of a UDR that does not answer.
@@ -325,51 +400,40 @@ fn without_udr(
     }
 }
 
-/// Subscribes to the policy counters; `None` where the settings have others in their place.
+/// Subscribes to the policy counters; `None`: the settings want none.
 async fn subscribe_chf(
     worker: &Worker,
     association: &Association,
     supi: &str,
     end: Instant,
-) -> Result<Option<chf::SpendingLimits>, Missing> {
+) -> Option<Result<chf::SpendingLimits, Failure>> {
     let settings = &worker.config().pds.chf;
     let service = match association.kind.service() {
         Service::Sm => CounterService::Sm,
         Service::Am => CounterService::Am,
         Service::Ue => CounterService::Ue,
     };
-    let Some(chfs) = &worker.sources().chfs else {
-        return Ok(None);
-    };
+    let chfs = worker.sources().chfs.as_ref()?;
     if !settings.services.contains(&service) {
-        return Ok(None);
+        return None;
     }
-    let callback = format!("{}{CHF_CALLBACK}/{}", worker.root(), association.id);
-    let who = (supi, association.text_of("gpsi"));
-    let what = (callback.as_str(), settings.counters.as_slice());
-    match chf::subscribe(chfs, worker.peers(), who, what, end).await {
-        Ok(limits) => {
-            worker.count(Event::ChfSubscribed);
-            Ok(Some(limits))
-        }
-        Err(failure) => {
-            worker.count(Event::ChfFailed);
-            tracing::debug!(supi, ?failure, "no policy counters of a subscriber");
-            match settings.fallback {
-                ChfFallback::Reject => {
-                    worker.count(Event::ChfRejected);
-                    Err(Missing::Counters)
-                }
-                ChfFallback::Default => {
-                    worker.count(Event::ChfDefaulted);
-                    Ok(None)
-                }
-            }
-        }
-    }
+    let context = spending_limits(worker, association, supi);
+    let made = chf::subscribe(chfs, worker.peers(), (supi, &context), end).await;
+    worker.count(match &made {
+        Ok(_) => Event::ChfSubscribed,
+        Err(_) => Event::ChfFailed,
+    });
+    Some(made.inspect_err(|failure| tracing::debug!(supi, ?failure, "no policy counters of a subscriber")))
 }
 
-/// The policy counters for a new association, with the subscription or session that keeps them current.
+/// What the PCF subscribes to at a CHF for an association.
+fn spending_limits(worker: &Worker, association: &Association, supi: &str) -> Value {
+    let callback = format!("{}{CHF_CALLBACK}/{}", worker.root(), association.id);
+    let counters = worker.config().pds.chf.counters.as_slice();
+    chf::context((supi, association.text_of("gpsi")), (&callback, counters))
+}
+
+/// The policy counters for an association, with the subscription or session that keeps them current.
 async fn counters(
     worker: &Worker,
     association: &Association,
@@ -378,17 +442,32 @@ async fn counters(
 ) -> Result<Held, Missing> {
     let settings = &worker.config().pds;
     if !ocs::serves(worker, association) {
-        let limits = subscribe_chf(worker, association, supi, end).await?;
-        return Ok(match limits {
-            Some(limits) => Held {
-                chf: Some(limits.uri),
-                counters: limits.counters,
-                ..Held::default()
-            },
-            None => Held {
-                counters: default_counters(&settings.chf.default),
-                ..Held::default()
-            },
+        let counters_upkeep = match subscribe_chf(worker, association, supi, end).await {
+            Some(Ok(limits)) => {
+                return Ok(Held {
+                    chf: Some(limits.uri),
+                    counters: limits.counters,
+                    counters_upkeep: Upkeep::of(limits.term),
+                    ..Held::default()
+                });
+            }
+            Some(Err(failure)) => {
+                if settings.chf.fallback == ChfFallback::Reject {
+                    worker.count(Event::ChfRejected);
+                    return Err(Missing::Counters);
+                }
+                worker.count(Event::ChfDefaulted);
+                match failure {
+                    Failure::Refused(_) => Upkeep::default(),
+                    _ => missed(worker),
+                }
+            }
+            None => Upkeep::default(),
+        };
+        return Ok(Held {
+            counters: default_counters(&settings.chf.default),
+            counters_upkeep,
+            ..Held::default()
         });
     }
     if let Some(held) = shared::join(worker, association, supi, end).await {
@@ -404,6 +483,7 @@ async fn counters(
             worker.count(Event::SyDefaulted);
             Ok(Held {
                 counters: default_counters(&settings.sy.default),
+                counters_upkeep: missed(worker),
                 ..Held::default()
             })
         }

@@ -33,7 +33,7 @@ pub(super) async fn of(
         return Ok(Rc::default());
     };
     let (version, now) = (worker.versions().of(supi), Instant::now());
-    if let Some(profile) = sources.profiles.borrow().fresh(supi, ANY, version, now) {
+    if let Some((profile, _)) = sources.profiles.borrow().fresh(supi, ANY, version, now) {
         worker.count(Event::LdapCached);
         return Ok(profile);
     }

@@ -1,6 +1,6 @@
 //! The limits of a session: those of the subscriber's policy data, then those of the settings.
 
-use pcc::usage::Accounts;
+use pcc::usage::{Accounts, network};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
@@ -42,7 +42,11 @@ fn slice_key(slice: &Value) -> String {
 /// The limits of the settings for a DNN as `SmPolicyData`.
 fn document(settings: &Usage, dnn: &str) -> Value {
     let is_of = |limit: &UsageLimit| {
-        limit.dnns.is_empty() || limit.dnns.iter().any(|own| own.eq_ignore_ascii_case(dnn))
+        limit.dnns.is_empty()
+            || limit
+                .dnns
+                .iter()
+                .any(|own| network(own).eq_ignore_ascii_case(network(dnn)))
     };
     let (mut limits, mut references) = (Map::new(), Map::new());
     for (id, limit) in settings.limits.iter().filter(|(_, limit)| is_of(limit)) {

@@ -7,6 +7,7 @@ use ::policy::Service;
 use bounded::{Cache, Limits};
 use serde_json::Value;
 
+use super::now_ms;
 use crate::config::PdsCache;
 
 /// Bytes of an entry beside its document.
@@ -20,6 +21,8 @@ type Key = (Box<str>, Service);
 struct Held {
     document: Rc<Value>,
     read: Instant,
+    /// The same, in milliseconds since 1970.
+    read_ms: u64,
     version: u64,
 }
 
@@ -44,18 +47,18 @@ impl PolicyDataCache {
         self.age = settings.age.duration();
     }
 
-    /// A document that is of this version and not too old.
+    /// A document that is of this version and not too old, and when it was read, in milliseconds since 1970.
     pub(crate) fn fresh(
         &self,
         supi: &str,
         service: Service,
         version: u64,
         now: Instant,
-    ) -> Option<Rc<Value>> {
+    ) -> Option<(Rc<Value>, u64)> {
         let is_fresh =
             |held: &Held| held.version == version && now.saturating_duration_since(held.read) < self.age;
         let held = self.held.get_if(&(Box::from(supi), service), is_fresh)?;
-        Some(held.document.clone())
+        Some((held.document.clone(), held.read_ms))
     }
 
     /// A document of whatever version and age.
@@ -75,6 +78,7 @@ impl PolicyDataCache {
         let held = Held {
             document,
             read: now,
+            read_ms: now_ms(),
             version,
         };
         self.held.insert_sized((Box::from(supi), service), held, bytes);
@@ -126,7 +130,10 @@ mod tests {
         let start = Instant::now();
         cache.hold("a", Service::Sm, Rc::new(json!({"x": 1})), (7, start));
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(*cache.fresh("a", Service::Sm, 7, at(9)).unwrap(), json!({"x": 1}));
+        assert_eq!(
+            *cache.fresh("a", Service::Sm, 7, at(9)).unwrap().0,
+            json!({"x": 1})
+        );
         assert!(cache.fresh("a", Service::Am, 7, at(9)).is_none());
         assert!(cache.fresh("a", Service::Sm, 8, at(9)).is_none());
         assert!(cache.fresh("a", Service::Sm, 7, at(10)).is_none());

@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use http::{Method, StatusCode};
+use sbi::Response;
 use serde_json::{Map, Value, json};
 
-use super::producers::{Ask, Producers, located};
+use super::producers::{Ask, Producers, Unavailable, is_failure, located, put};
 use super::udr::Failure;
-use crate::outbound::Peers;
+use super::{Term, now_ms};
+use crate::outbound::{CHF, Peers};
 
 /// A subscription to policy counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,19 +18,12 @@ pub(crate) struct SpendingLimits {
     pub(crate) uri: String,
     /// `PolicyCounterInfo` by identifier (`statusInfos`).
     pub(crate) counters: Map<String, Value>,
+    /// How long the CHF keeps it; `None`: until it is ended.
+    pub(crate) term: Option<Term>,
 }
 
-/// Subscribes to the policy counters of a subscriber (TS 29.594 §5.3.2.3.1): all counters where none is named.
-///
-/// # Errors
-/// When no CHF answers in time, or not as it should.
-pub(crate) async fn subscribe(
-    chfs: &Producers,
-    peers: &Peers,
-    (supi, gpsi): (&str, Option<&str>),
-    (callback, counters): (&str, &[String]),
-    end: Instant,
-) -> Result<SpendingLimits, Failure> {
+/// `SpendingLimitContext`: all counters where none is named.
+pub(crate) fn context((supi, gpsi): (&str, Option<&str>), (callback, counters): (&str, &[String])) -> Value {
     let mut context = json!({"supi": supi, "notifUri": callback});
     if let Some(gpsi) = gpsi {
         context["gpsi"] = gpsi.into();
@@ -36,6 +31,19 @@ pub(crate) async fn subscribe(
     if !counters.is_empty() {
         context["policyCounterIds"] = json!(counters);
     }
+    context
+}
+
+/// Subscribes to the policy counters of a subscriber (TS 29.594 §5.3.2.3.1).
+///
+/// # Errors
+/// When no CHF answers in time, or not as it should.
+pub(crate) async fn subscribe(
+    chfs: &Producers,
+    peers: &Peers,
+    (supi, context): (&str, &Value),
+    end: Instant,
+) -> Result<SpendingLimits, Failure> {
     let ask = Ask {
         method: Method::POST,
         path: "/nchf-spendinglimitcontrol/v1/subscriptions",
@@ -48,11 +56,37 @@ pub(crate) async fn subscribe(
         return Err(Failure::Refused(response.status()));
     }
     let uri = located(&root, &response).ok_or(Failure::Malformed)?;
+    limits(uri, &response)
+}
+
+/// Renews a subscription (PUT, TS 29.594 §5.3.3.3.1), which answers with the counters as they are now.
+///
+/// # Errors
+/// When the CHF does not answer in time, or has no such subscription.
+pub(crate) async fn renew(
+    peers: &Peers,
+    uri: &str,
+    context: &Value,
+    end: Instant,
+) -> Result<SpendingLimits, Failure> {
+    let left = end.saturating_duration_since(Instant::now());
+    let response = put(peers, CHF, uri, context, left).await;
+    let response = response.ok_or(Failure::Unavailable(Unavailable::NoAnswer))?;
+    match response.status() {
+        StatusCode::OK => limits(uri.to_owned(), &response),
+        status if is_failure(status) => Err(Failure::Unavailable(Unavailable::NoAnswer)),
+        status => Err(Failure::Refused(status)),
+    }
+}
+
+/// `SpendingLimitStatus`.
+fn limits(uri: String, response: &Response) -> Result<SpendingLimits, Failure> {
     let mut status: Value = sbi::json::parse(response.body()).map_err(|_| Failure::Malformed)?;
+    let term = Term::of(status.get("expiry").and_then(Value::as_str), now_ms());
     let counters = match status.get_mut("statusInfos").map(Value::take) {
         Some(Value::Object(counters)) => counters,
         None => Map::new(),
         Some(_) => return Err(Failure::Malformed),
     };
-    Ok(SpendingLimits { uri, counters })
+    Ok(SpendingLimits { uri, counters, term })
 }

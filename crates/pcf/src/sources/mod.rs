@@ -9,19 +9,23 @@ pub(crate) mod ldap;
 #[path = "no_ldap.rs"]
 pub(crate) mod ldap;
 pub(crate) mod producers;
+mod term;
 pub(crate) mod udr;
 mod versions;
 
 pub(crate) use cache::PolicyDataCache;
+pub(crate) use term::{Term, now_ms};
 pub(crate) use versions::Versions;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use ahash::AHashSet;
 use nrf_client::Nrfs;
 
 use self::amf::Amfs;
 use self::ldap::{Access, Directory};
+use crate::association::AssociationId;
 use crate::config::Config;
 use crate::outbound::{CHF, UDR};
 use producers::Producers;
@@ -41,6 +45,8 @@ pub(crate) struct Sources {
     pub(crate) profiles: RefCell<PolicyDataCache>,
     /// Ends of subscriptions in flight.
     pub(crate) ends: Cell<usize>,
+    /// Associations whose subscriptions are being renewed.
+    pub(crate) renewing: RefCell<AHashSet<AssociationId>>,
 }
 
 impl Sources {
@@ -60,6 +66,12 @@ impl Sources {
             directory: directory.map(|access| Directory::new(&settings.ldap, access.clone())),
             profiles: RefCell::new(PolicyDataCache::new(&settings.cache)),
             ends: Cell::new(0),
+            renewing: RefCell::default(),
         }
+    }
+
+    /// Whether associations have subscriptions to data of their subscribers.
+    pub(crate) fn are_subscribed(&self, config: &Config) -> bool {
+        self.udrs.is_some() || self.chfs.is_some() || config.pds.sy.enabled
     }
 }

@@ -4,14 +4,17 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ahash::AHashMap;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use nrf_client::{Nrfs, PeerService};
+use overload::{BreakerSettings, CircuitBreaker};
 use sbi::client::Origin;
 use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use sbi::name::{ACCEPT, CONTENT_TYPE};
 use sbi::{Body, Response};
 use serde_json::Value;
+use settings::Period;
 
 use crate::outbound::Peers;
 
@@ -60,6 +63,7 @@ pub(crate) struct Producers {
     /// Held during a query: the others wait for its answer.
     query: tokio::sync::Mutex<()>,
     turn: Cell<usize>,
+    breakers: Breakers,
 }
 
 /// What is sent to a producer.
@@ -110,6 +114,7 @@ impl Producers {
             }),
             query: tokio::sync::Mutex::new(()),
             turn: Cell::new(0),
+            breakers: RefCell::default(),
         }
     }
 
@@ -256,11 +261,21 @@ impl Producers {
             // Another instance shall have time as well.
             let remaining = ask.end.saturating_duration_since(Instant::now());
             let share = if left > 0 { remaining / 2 } else { remaining };
+            if share.is_zero() {
+                break;
+            }
+            let Some(attempt) = self.attempt(&root) else {
+                continue;
+            };
             let body = ask.body.map(|body| body(&root));
             let what = (&ask.method, ask.path, body);
             match send(peers, (self.service, &root), what, share).await {
-                Some(response) if !is_failure(response.status()) => return Ok((root, response)),
+                Some(response) if !is_failure(response.status()) => {
+                    attempt.answered();
+                    return Ok((root, response));
+                }
                 Some(response) => {
+                    attempt.answered();
                     tracing::debug!(%root, status = %response.status(), "a producer failed");
                 }
                 None => {}
@@ -270,8 +285,61 @@ impl Producers {
     }
 }
 
+impl Producers {
+    /// Begins an attempt at an instance; `None` while its circuit is open: it has not answered several times in a row.
+    fn attempt(&self, root: &TargetApiRoot) -> Option<Attempt<'_>> {
+        let name = root.to_string();
+        let mut breakers = self.breakers.borrow_mut();
+        if breakers.len() >= 2 * MOST && !breakers.contains_key(&name) {
+            breakers.clear();
+        }
+        let breaker = breakers
+            .entry(name.clone())
+            .or_insert_with(|| CircuitBreaker::new(breaker_settings()));
+        breaker.allow(Instant::now()).then(|| Attempt {
+            breakers: &self.breakers,
+            name,
+            has_answer: false,
+        })
+    }
+}
+
+/// Requests in a row that an instance may leave without an answer, and how long nothing is sent to it then: each of them
+/// would take all of the time that the request has.
+fn breaker_settings() -> BreakerSettings {
+    BreakerSettings {
+        failures: 5,
+        open: Period::from_secs(1),
+        max_open: Period::from_secs(10),
+        successes: 1,
+    }
+}
+
+type Breakers = RefCell<AHashMap<String, CircuitBreaker>>;
+
+/// A request to an instance, in flight.
+struct Attempt<'p> {
+    breakers: &'p Breakers,
+    name: String,
+    has_answer: bool,
+}
+
+impl Attempt<'_> {
+    fn answered(mut self) {
+        self.has_answer = true;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(breaker) = self.breakers.borrow_mut().get_mut(&self.name) {
+            breaker.report(self.has_answer, Instant::now());
+        }
+    }
+}
+
 /// Whether another instance may do better.
-fn is_failure(status: StatusCode) -> bool {
+pub(super) fn is_failure(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
@@ -322,6 +390,19 @@ pub(crate) async fn delete(peers: &Peers, service: PeerService, uri: &str, deadl
     let what = (&Method::DELETE, path.as_str(), None);
     let answer = send(peers, (service, &root), what, deadline).await;
     answer.is_some_and(|answer| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
+}
+
+/// Replaces a resource of a producer by its URI; `None` when no answer comes in time.
+pub(crate) async fn put(
+    peers: &Peers,
+    service: PeerService,
+    uri: &str,
+    body: &Value,
+    deadline: Duration,
+) -> Option<Response> {
+    let (root, path) = parts_of(uri)?;
+    let what = (&Method::PUT, path.as_str(), Some(body.clone()));
+    send(peers, (service, &root), what, deadline).await
 }
 
 /// The origin of an absolute URI, without a prefix, and its path with the query.

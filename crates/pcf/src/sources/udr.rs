@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sbi::Response;
 use serde_json::{Value, json};
 
-use super::producers::{Ask, Producers, Unavailable, located};
-use crate::outbound::Peers;
+use super::producers::{Ask, Producers, Unavailable, is_failure, located, put};
+use super::{Term, now_ms};
+use crate::outbound::{Peers, UDR};
 use policy::Service;
 
 /// What a segment of a path may have as it is (RFC 3986 §3.3).
@@ -111,34 +113,76 @@ pub(crate) async fn patch(
     }
 }
 
-/// Subscribes to changes of the policy data of a subscriber (TS 29.519 §5.2.11): the URI of the subscription.
+/// A subscription to changes of policy data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subscription {
+    /// Its URI.
+    pub(crate) uri: String,
+    /// How long the UDR keeps it; `None`: until it is ended.
+    pub(crate) term: Option<Term>,
+}
+
+/// `PolicyDataSubscription` for the policy data below an API root.
+fn subscription(root: &str, (supi, service): (&str, Service), callback: &str) -> Value {
+    json!({
+        "notificationUri": callback,
+        "monitoredResourceUris": [format!("{root}{}", resource(supi, service))],
+        "supportedFeatures": "0",
+    })
+}
+
+fn term_of(response: &Response) -> Option<Term> {
+    let made: Value = sbi::json::parse(response.body()).ok()?;
+    Term::of(made.get("expiry").and_then(Value::as_str), now_ms())
+}
+
+/// Subscribes to changes of the policy data of a subscriber (TS 29.519 §5.2.11).
 ///
 /// # Errors
 /// When no UDR answers in time, or not as it should.
 pub(crate) async fn subscribe(
     udrs: &Producers,
     peers: &Peers,
-    (supi, service): (&str, Service),
+    subject: (&str, Service),
     callback: &str,
     end: Instant,
-) -> Result<String, Failure> {
-    let resource = resource(supi, service);
+) -> Result<Subscription, Failure> {
     let ask = Ask {
         method: Method::POST,
         path: "/nudr-dr/v2/policy-data/subs-to-notify",
-        body: Some(&|root| {
-            json!({
-                "notificationUri": callback,
-                "monitoredResourceUris": [format!("{root}{resource}")],
-                "supportedFeatures": "0",
-            })
-        }),
-        supi,
+        body: Some(&|root| subscription(&root.to_string(), subject, callback)),
+        supi: subject.0,
         end,
     };
     let (root, response) = udrs.send(peers, ask).await?;
     if response.status() != StatusCode::CREATED {
         return Err(Failure::Refused(response.status()));
     }
-    located(&root, &response).ok_or(Failure::Malformed)
+    Ok(Subscription {
+        uri: located(&root, &response).ok_or(Failure::Malformed)?,
+        term: term_of(&response),
+    })
+}
+
+/// Renews a subscription (PUT, TS 29.519 §5.2.12.3.1): its new term, where the UDR says one.
+///
+/// # Errors
+/// When the UDR does not answer in time, or has no such subscription.
+pub(crate) async fn renew(
+    peers: &Peers,
+    uri: &str,
+    subject: (&str, Service),
+    callback: &str,
+    end: Instant,
+) -> Result<Option<Term>, Failure> {
+    let root = uri.split("/nudr-dr/").next().unwrap_or_default();
+    let body = subscription(root, subject, callback);
+    let left = end.saturating_duration_since(Instant::now());
+    let response = put(peers, UDR, uri, &body, left).await;
+    let response = response.ok_or(Failure::Unavailable(Unavailable::NoAnswer))?;
+    match response.status() {
+        status if status.is_success() => Ok(term_of(&response)),
+        status if is_failure(status) => Err(Failure::Unavailable(Unavailable::NoAnswer)),
+        status => Err(Failure::Refused(status)),
+    }
 }

@@ -1,0 +1,48 @@
+//! How long producers keep subscriptions.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Least time until something is due, in milliseconds: a producer whose clock is ahead is not asked in a circle.
+const LEAST: u64 = 500;
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    u64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(0)
+}
+
+/// How long a producer keeps a subscription, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Term {
+    /// When it ends, since 1970.
+    until: u64,
+    /// From when it was given.
+    life: u64,
+}
+
+impl Term {
+    /// The term of an answer that names its end (TS 29.594 `SpendingLimitStatus.expiry`, TS 29.519 `PolicyDataSubscription.expiry`).
+    pub(crate) fn of(expiry: Option<&str>, now: u64) -> Option<Self> {
+        let end = OffsetDateTime::parse(expiry?, &Rfc3339).ok()?;
+        let until = u64::try_from(end.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+        Some(Self {
+            until,
+            life: until.saturating_sub(now),
+        })
+    }
+
+    /// The next term of a subscription that was renewed without a word about its end.
+    pub(crate) fn again(self, now: u64) -> Self {
+        Self {
+            until: now.saturating_add(self.life),
+            ..self
+        }
+    }
+
+    /// When it is to be renewed: a third of it is left for producers that do not answer at once.
+    pub(crate) fn due(self) -> u64 {
+        let begun = self.until.saturating_sub(self.life);
+        (self.until - self.life.min(self.until) / 3).max(begun.saturating_add(LEAST))
+    }
+}
