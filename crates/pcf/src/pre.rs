@@ -30,6 +30,8 @@ pub(crate) struct Decision {
     pub(crate) limits: Vec<String>,
     /// Messages to servers of the operator, for when it is written.
     pub(crate) messages: Vec<Message>,
+    /// When the time of day that the project has read is another one.
+    next_change: Option<OffsetDateTime>,
 }
 
 /// The cause of [`Refusal::Late`] (TS 29.512 §5.7.3).
@@ -167,10 +169,11 @@ fn decided(
     };
     let decided = evaluated(worker, association, &input)?;
     let mut policy = quotas.attach(decided.policy);
-    if let Some(at) = data
-        .next_change
-        .filter(|_| association.kind.service() == Service::Sm)
-    {
+    let next = [data.next_change, decided.next_change]
+        .into_iter()
+        .flatten()
+        .min();
+    if let Some(at) = next.filter(|_| association.kind.service() == Service::Sm) {
         let mut decision = Value::Object(policy);
         pcc::decision::revalidate(&mut decision, at);
         policy = match decision {
@@ -232,6 +235,7 @@ fn run(
             subscriber_state: Map::new(),
             limits: Vec::new(),
             messages: Vec::new(),
+            next_change: None,
         }));
     };
     let variables = |set: &[Member<'_>]| {
@@ -245,6 +249,7 @@ fn run(
         subscriber_state: variables(decision.subscriber_state()),
         limits: Vec::new(),
         messages: decision.notifications().iter().map(Message::of).collect(),
+        next_change: decision.next_change(),
     }))
 }
 
@@ -311,6 +316,7 @@ mod tests {
                 subscriber_state: Map::new(),
                 limits: Vec::new(),
                 messages: Vec::new(),
+                next_change: None,
             };
             keep(&mut association, decision);
             assert_eq!(Value::Object(association.state.clone()), kept);

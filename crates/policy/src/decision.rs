@@ -5,6 +5,7 @@ use bumpalo::collections::Vec;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
+use time::OffsetDateTime;
 
 use crate::notification::Notification;
 use crate::program::Owner;
@@ -25,6 +26,7 @@ pub struct Decision<'a> {
     subscriber_state: Vec<'a, Member<'a>>,
     notifications: Vec<'a, Notification<'a>>,
     rejection: Option<Rejection<'a>>,
+    next_change: Option<OffsetDateTime>,
 }
 
 /// A rule or datum of a decision.
@@ -60,7 +62,20 @@ impl<'a> Decision<'a> {
             subscriber_state: Vec::new_in(arena),
             notifications: Vec::new_in(arena),
             rejection: None,
+            next_change: None,
         }
+    }
+
+    /// When a `$time` or `$now` that the evaluation has read is another one, so that the decision may be: the first end or
+    /// beginning of its times of day, the next hour, the next day. Of minutes and seconds nothing is said.
+    #[must_use]
+    pub fn next_change(&self) -> Option<OffsetDateTime> {
+        self.next_change
+    }
+
+    /// A time that was read is another one from this moment on.
+    pub(crate) fn changes(&mut self, at: OffsetDateTime) {
+        self.next_change = Some(self.next_change.map_or(at, |known| known.min(at)));
     }
 
     /// The service that it is for.

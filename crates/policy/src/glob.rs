@@ -1,5 +1,7 @@
 //! Wildcard patterns: `*` stands for any characters, `?` for one.
 
+use crate::work::Work;
+
 /// A wildcard pattern, taken apart at load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Glob {
@@ -27,19 +29,26 @@ impl Glob {
         }
     }
 
-    pub(crate) fn matches(&self, text: &str) -> bool {
-        match self {
+    /// Whether a text matches; `None`: that takes more work than there may be.
+    pub(crate) fn matches(&self, text: &str, work: &mut Work) -> Option<bool> {
+        Some(match self {
             Self::Any => true,
-            Self::Exact(exact) => exact == text,
-            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
-            Self::Pattern(pattern) => matches(pattern.as_bytes(), text.as_bytes()),
-        }
+            Self::Exact(exact) => {
+                work.compare(exact.len().min(text.len()))?;
+                exact == text
+            }
+            Self::Prefix(prefix) => {
+                work.compare(prefix.len().min(text.len()))?;
+                text.starts_with(prefix.as_str())
+            }
+            Self::Pattern(pattern) => matches(pattern.as_bytes(), text.as_bytes(), work)?,
+        })
     }
 }
 
 /// Matches with one point of return, the last `*`: time is at most the product of both lengths. `?` stands for one
 /// character of UTF-8.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+fn matches(pattern: &[u8], text: &[u8], work: &mut Work) -> Option<bool> {
     let width = |at: usize| {
         1 + text[at + 1..]
             .iter()
@@ -49,6 +58,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
+        work.look()?;
         match pattern.get(p) {
             Some(b'*') => {
                 back = Some((p + 1, t));
@@ -67,13 +77,15 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
             }
             _ => {}
         }
-        let Some((after, from)) = back else { return false };
+        let Some((after, from)) = back else {
+            return Some(false);
+        };
         let next = from + width(from);
         back = Some((after, next));
         p = after;
         t = next;
     }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+    Some(pattern[p..].iter().all(|byte| *byte == b'*'))
 }
 
 #[cfg(test)]
@@ -95,7 +107,8 @@ mod tests {
             ("*a*b*", "xxbxxaxx", false),
             ("a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
         ] {
-            assert_eq!(Glob::parse(pattern).matches(text), expected, "{pattern} {text}");
+            let found = Glob::parse(pattern).matches(text, &mut Work::boundless());
+            assert_eq!(found, Some(expected), "{pattern} {text}");
         }
     }
 }

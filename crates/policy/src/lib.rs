@@ -74,6 +74,8 @@ mod template;
 pub mod testing;
 mod trace;
 mod value;
+mod work;
+mod zone;
 
 pub use compile::ProjectError;
 pub use decision::{Decision, Entry, Rejection};

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::glob::Glob;
 use crate::value::Value;
+use crate::work::Work;
 
 /// A compiled match list.
 #[derive(Debug, Default)]
@@ -51,33 +52,66 @@ impl MatchList {
         }
     }
 
-    /// Whether the list has a text, number or address; of a list of values, any.
-    pub(crate) fn has(&self, value: &Value<'_>) -> bool {
+    /// Whether the list has a text, number or address; of a list of values, any. `None`: that takes more work than there may be.
+    pub(crate) fn has(&self, value: &Value<'_>, work: &mut Work) -> Option<bool> {
         match value {
-            Value::Text(text) => self.has_text(text),
-            Value::Made(text) => self.has_text(text),
-            Value::Int(_) | Value::Float(_) => value
-                .as_f64()
-                .is_some_and(|number| self.numbers.contains(&number)),
-            Value::Json(Json::Array(items)) => items
-                .iter()
-                .any(|item| !item.is_array() && self.has(&Value::of(item))),
-            Value::List(list) => list.items.iter().any(|item| !item.is_list() && self.has(item)),
-            _ => false,
+            Value::Text(text) => self.has_text(text, work),
+            Value::Made(text) => self.has_text(text, work),
+            Value::Int(_) | Value::Float(_) => {
+                work.compare(self.numbers.len())?;
+                Some(
+                    value
+                        .as_f64()
+                        .is_some_and(|number| self.numbers.contains(&number)),
+                )
+            }
+            Value::Json(Json::Array(items)) => {
+                let items = items.iter().filter(|item| !item.is_array());
+                self.has_any(items.map(Value::of), work)
+            }
+            Value::List(list) => {
+                let items = list.items.iter().filter(|item| !item.is_list());
+                self.has_any(items.copied(), work)
+            }
+            _ => Some(false),
         }
     }
 
-    fn has_text(&self, text: &str) -> bool {
-        if self.exact.contains(text) || self.globs.iter().any(|glob| glob.matches(text)) {
-            return true;
+    fn has_any<'v>(&self, items: impl Iterator<Item = Value<'v>>, work: &mut Work) -> Option<bool> {
+        for item in items {
+            work.look()?;
+            if self.has(&item, work)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    fn has_text(&self, text: &str, work: &mut Work) -> Option<bool> {
+        work.compare(text.len())?;
+        if self.exact.contains(text) {
+            return Some(true);
+        }
+        for glob in &self.globs {
+            if glob.matches(text, work)? {
+                return Some(true);
+            }
         }
         if self.networks.is_empty() {
-            return false;
+            return Some(false);
         }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return self.networks.iter().any(|network| network.contains(&address));
+        let inner = text
+            .parse::<IpNet>()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        let Ok(inner) = inner else {
+            return Some(false);
+        };
+        for network in &self.networks {
+            work.look()?;
+            if network.contains(&inner) {
+                return Some(true);
+            }
         }
-        text.parse::<IpNet>()
-            .is_ok_and(|inner| self.networks.iter().any(|network| network.contains(&inner)))
+        Some(false)
     }
 }

@@ -9,6 +9,7 @@ use crate::script::Script;
 use crate::shape::{Kind, Section};
 use crate::table::Table;
 use crate::template::Template;
+use crate::zone::Zone;
 
 /// Everything that an evaluation needs.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub(crate) struct Program {
     pub(crate) lists: Vec<MatchList>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) scripts: Vec<Script>,
-    pub(crate) utc_offset_seconds: i32,
+    pub(crate) zone: Zone,
     /// Whether a block or an expression reads `$subscriberState`.
     pub(crate) reads_subscriber_state: bool,
     /// Whether a block writes variables of the subscriber.

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::expression::Expr;
 use crate::glob::Glob;
 use crate::value::Value;
+use crate::work::Work;
 
 /// A compiled policy table.
 #[derive(Debug, Default)]
@@ -68,17 +69,32 @@ enum Part {
 }
 
 impl Cell {
-    pub(crate) fn matches(&self, value: &Value<'_>) -> bool {
-        match self {
+    /// Whether a value matches; `None`: that takes more work than there may be.
+    fn matches(&self, value: &Value<'_>, work: &mut Work) -> Option<bool> {
+        work.look()?;
+        Some(match self {
             Self::Any => true,
             Self::Null => value.is_null(),
             Self::Bool(yes) => value.as_bool() == Some(*yes),
             Self::Number(number) => value.as_f64() == Some(*number),
-            Self::Text(text) => value.as_str() == Some(text.as_str()),
-            Self::Wildcard(glob) => value.as_str().is_some_and(|text| glob.matches(text)),
+            Self::Text(text) => {
+                work.compare(text.len())?;
+                value.as_str() == Some(text.as_str())
+            }
+            Self::Wildcard(glob) => match value.as_str() {
+                Some(text) => glob.matches(text, work)?,
+                None => false,
+            },
             Self::Range(from, to) => value.as_f64().is_some_and(|found| *from <= found && found <= *to),
-            Self::In(cells) => cells.iter().any(|cell| cell.matches(value)),
-        }
+            Self::In(cells) => {
+                for cell in cells {
+                    if cell.matches(value, work)? {
+                        return Some(true);
+                    }
+                }
+                false
+            }
+        })
     }
 
     /// Whether every value that `other` matches matches this as well, as far as that is plain to see.
@@ -87,7 +103,10 @@ impl Cell {
             (Self::Any, _) => true,
             (Self::In(cells), _) => cells.iter().any(|cell| cell.covers(other)),
             (_, Self::In(cells)) => cells.iter().all(|cell| self.covers(cell)),
-            (Self::Wildcard(glob), Self::Text(text)) => glob.matches(text),
+            (Self::Wildcard(glob), Self::Text(text)) => {
+                // What takes longer is not plain to see.
+                glob.matches(text, &mut Work::of(COVERING)) == Some(true)
+            }
             (Self::Wildcard(Glob::Prefix(outer)), Self::Wildcard(Glob::Prefix(inner))) => {
                 inner.starts_with(outer)
             }
@@ -106,6 +125,8 @@ impl Cell {
     }
 }
 
+/// Steps of one comparison in the search for unreachable rows.
+const COVERING: u64 = 100;
 /// Comparisons that the search for unreachable rows makes at most.
 const COMPARISONS: usize = 2_000_000;
 
@@ -148,26 +169,30 @@ impl Table {
         table
     }
 
-    /// The position of the first row that matches.
-    pub(crate) fn lookup(&self, values: &[Value<'_>]) -> Option<usize> {
+    /// The position of the first row that matches. `None`: that takes more work than there may be.
+    pub(crate) fn lookup(&self, values: &[Value<'_>], work: &mut Work) -> Option<Option<usize>> {
         let mut best = u32::MAX;
         for group in &self.groups {
             if group.first >= best {
                 break;
             }
-            let Some(hash) = group.hash(values) else { continue };
+            let Some(hash) = group.hash(values, work)? else {
+                continue;
+            };
             let Some(rows) = group.rows.get(&hash) else {
                 continue;
             };
             for position in rows.iter().take_while(|position| **position < best) {
-                let row = self.rows.get(*position as usize);
-                if row.is_some_and(|row| row.matches(values)) {
+                let Some(row) = self.rows.get(*position as usize) else {
+                    continue;
+                };
+                if row.matches(values, work)? {
                     best = *position;
                     break;
                 }
             }
         }
-        (best != u32::MAX).then_some(best as usize)
+        Some((best != u32::MAX).then_some(best as usize))
     }
 
     /// Number of shapes: what a lookup hashes at most.
@@ -199,17 +224,30 @@ impl Table {
 }
 
 impl Row {
-    fn matches(&self, values: &[Value<'_>]) -> bool {
-        self.cells
-            .iter()
-            .zip(values)
-            .all(|(cell, value)| cell.matches(value))
+    fn matches(&self, values: &[Value<'_>], work: &mut Work) -> Option<bool> {
+        for (cell, value) in self.cells.iter().zip(values) {
+            if !cell.matches(value, work)? {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 }
 
 impl Group {
-    /// The hash that a matching row of this group has; `None` where no row can match.
-    fn hash(&self, values: &[Value<'_>]) -> Option<u64> {
+    /// The hash that a matching row of this group has; `Some(None)` where no row can match.
+    fn hash(&self, values: &[Value<'_>], work: &mut Work) -> Option<Option<u64>> {
+        for (part, value) in self.shape.iter().zip(values) {
+            work.compare(match part {
+                Part::Exact => value.as_str().map_or(0, str::len),
+                Part::Prefix(length) => *length,
+                Part::None => 0,
+            })?;
+        }
+        Some(self.hash_of(values))
+    }
+
+    fn hash_of(&self, values: &[Value<'_>]) -> Option<u64> {
         let mut hasher = hasher();
         for (part, value) in self.shape.iter().zip(values) {
             match (part, value.as_str()) {
@@ -296,8 +334,8 @@ mod tests {
             let unreachable = table.unreachable();
             for (a, b, c) in &values {
                 let values = [Value::of(a), Value::of(b), Value::of(c)];
-                let naive = rows.iter().position(|row| row.matches(&values));
-                prop_assert_eq!(table.lookup(&values), naive);
+                let naive = rows.iter().position(|row| row.matches(&values, &mut Work::boundless()) == Some(true));
+                prop_assert_eq!(table.lookup(&values, &mut Work::boundless()), Some(naive));
                 if let Some(found) = naive {
                     prop_assert!(unreachable.iter().all(|(row, _)| *row != found));
                 }
@@ -321,7 +359,12 @@ mod tests {
         let table = Table::new("t", vec!["dnn".into(), "sst".into()], rows.collect());
         assert_eq!(table.shapes(), 2);
         let dnn = json!("dnn9999");
-        assert_eq!(table.lookup(&[Value::of(&dnn), Value::Int(1)]), Some(9999));
-        assert_eq!(table.lookup(&[Value::of(&dnn), Value::Int(2)]), None);
+        let find = |sst: Value<'_>| {
+            table
+                .lookup(&[Value::of(&dnn), sst], &mut Work::boundless())
+                .unwrap()
+        };
+        assert_eq!(find(Value::Int(1)), Some(9999));
+        assert_eq!(find(Value::Int(2)), None);
     }
 }

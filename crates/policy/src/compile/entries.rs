@@ -11,14 +11,13 @@ use crate::value::{Value, weight};
 use super::expressions::is_computed;
 use super::{Compiler, suggest};
 
-/// Members of rules that refer to other entries of the decision.
+/// Members of rules that refer to other entries of the decision. `refUmData` may name the key of a quota instead, which
+/// belongs to the subscriber's data or to settings, and makes its `umDecs` when the decision is made.
 const REFERENCES: &[(&str, Section)] = &[
     ("refQosData", Section::QosDecs),
     ("refTcData", Section::TraffContDecs),
     ("refChgData", Section::ChgDecs),
     ("refChgN3gData", Section::ChgDecs),
-    ("refUmData", Section::UmDecs),
-    ("refUmN3gData", Section::UmDecs),
     ("refCondData", Section::Conds),
 ];
 

@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::notification::Servers;
 use crate::program::Program;
 use crate::shape::Service;
+use crate::zone::Zone;
 
 pub(crate) use names::Names;
 
@@ -80,7 +81,14 @@ pub(crate) const MAIN: &str = "project.yaml";
 /// Parts that every file of a project may have.
 const PARTS: &[&str] = &["lists", "patterns", "tables", "scripts", "routines"];
 /// Keys of the main file alone.
-const MANIFEST: &[&str] = &["name", "description", "service", "utcOffset", "blocks"];
+const MANIFEST: &[&str] = &[
+    "name",
+    "description",
+    "service",
+    "utcOffset",
+    "timeZone",
+    "blocks",
+];
 /// Faults that are collected of one project.
 const FAULTS: usize = 200;
 
@@ -229,11 +237,26 @@ impl Compiler<'_> {
         self.service = *service;
         if let Some(offset) = unit.get("utcOffset") {
             match offset.as_str().and_then(parts::utc_offset) {
-                Some(seconds) => self.program.utc_offset_seconds = seconds,
+                Some(seconds) => self.program.zone = Zone::Fixed(seconds),
                 None => self.fault(
                     "utcOffset",
                     format!("{offset} is not an offset"),
                     "such as `\"+01:00\"`",
+                ),
+            }
+        }
+        if let Some(name) = unit.get("timeZone") {
+            match name.as_str().and_then(Zone::named) {
+                Some(_) if unit.contains_key("utcOffset") => self.fault(
+                    "timeZone",
+                    "it stands beside `utcOffset`".to_owned(),
+                    "one of both",
+                ),
+                Some(zone) => self.program.zone = zone,
+                None => self.fault(
+                    "timeZone",
+                    format!("{name} is not a time zone"),
+                    "a name of the IANA database, such as `Europe/Berlin`",
                 ),
             }
         }

@@ -4,8 +4,8 @@ use regex_automata::Input as Haystack;
 use regex_automata::meta::Cache;
 use serde_json::Value as Json;
 use smallvec::SmallVec;
+use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use time::{OffsetDateTime, UtcOffset};
 
 use crate::expression::{Clock, Expr};
 use crate::fault::FaultKind;
@@ -76,9 +76,8 @@ impl<'a> Run<'a, '_> {
             Expr::Apply(operation, arguments) => self.apply(*operation, arguments),
             Expr::InList(value, list) => {
                 let value = self.value(value)?;
-                self.spend(value.len().unwrap_or(0) as u64 / 16)?;
                 let list = &self.program.lists[*list];
-                let found = Value::bool(list.has(&value));
+                let found = Value::bool(self.within(|work| list.has(&value, work))?);
                 self.read(|| format!("in list {}", list.name), &found);
                 Ok(found)
             }
@@ -89,9 +88,7 @@ impl<'a> Run<'a, '_> {
                 let Some(text) = value.as_str() else {
                     return Ok(Value::bool(false));
                 };
-                let matches = glob.matches(text);
-                self.spend(value.len().unwrap_or(0) as u64 / 16)?;
-                Ok(Value::bool(matches))
+                Ok(Value::bool(self.within(|work| glob.matches(text, work))?))
             }
             Expr::TimeBetween(from, to, days) => Ok(Value::bool(self.is_between(*from, *to, *days))),
             Expr::Now(clock) => self.clock(*clock),
@@ -248,19 +245,29 @@ impl<'a> Run<'a, '_> {
     }
 
     fn local(&self) -> OffsetDateTime {
-        let offset = UtcOffset::from_whole_seconds(self.program.utc_offset_seconds);
-        // The compiler admits offsets of at most 14 hours.
-        self.now
-            .checked_to_offset(offset.unwrap_or(UtcOffset::UTC))
-            .unwrap_or(self.now)
+        self.program.zone.local(self.now)
     }
 
-    fn is_between(&self, from: u16, to: u16, days: u8) -> bool {
+    /// Notes that what was read of the time is another one when a minute of the day begins that lies ahead.
+    fn note_minutes(&mut self, minutes: impl IntoIterator<Item = u16>) {
+        for minute in minutes {
+            if let Some(next) = self.program.zone.next(self.now, minute) {
+                self.decision.changes(next);
+            }
+        }
+    }
+
+    /// `from` that is `to` is a day that begins then.
+    fn is_between(&mut self, from: u16, to: u16, days: u8) -> bool {
+        let is_always = days & ALL_DAYS == ALL_DAYS && (from == to || (from, to) == (0, DAY));
+        if !is_always {
+            self.note_minutes([from % DAY, to % DAY]);
+        }
         let now = self.local();
         let minute = u16::from(now.hour()) * 60 + u16::from(now.minute());
         let today = now.weekday().number_days_from_monday();
         let has = |day: u8| days & (1 << (day % 7)) != 0;
-        if from <= to {
+        if from < to {
             return has(today) && (from..to).contains(&minute);
         }
         // Over midnight the part after it belongs to the day before.
@@ -269,6 +276,12 @@ impl<'a> Run<'a, '_> {
 
     fn clock(&mut self, clock: Clock) -> Outcome<Value<'a>> {
         let now = self.local();
+        match clock {
+            Clock::Hour => self.note_minutes([(u16::from(now.hour()) + 1) * 60 % DAY]),
+            Clock::Weekday | Clock::Date => self.note_minutes([0]),
+            // Of these another one comes so soon that nothing can be decided again for each.
+            Clock::EpochSeconds | Clock::Minute | Clock::MinuteOfDay | Clock::DateTime => {}
+        }
         let text = match clock {
             Clock::EpochSeconds => return Ok(Value::Int(now.unix_timestamp())),
             Clock::Hour => return Ok(Value::Int(now.hour().into())),
@@ -289,6 +302,10 @@ impl<'a> Run<'a, '_> {
     }
 }
 
+/// Minutes of a day.
+const DAY: u16 = 1_440;
+/// Bits of all days of the week.
+const ALL_DAYS: u8 = 0x7f;
 /// Patterns whose memory of a search a worker keeps; each takes up to 0.5 MiB.
 const MOST_CACHES: usize = 64;
 

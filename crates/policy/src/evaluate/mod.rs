@@ -21,6 +21,7 @@ use crate::script::Engine;
 use crate::shape::Service;
 use crate::trace::Trace;
 use crate::value::{Items, Value};
+use crate::work::Work;
 
 /// The result of a part of an evaluation.
 type Outcome<T> = Result<T, Stopped>;
@@ -327,7 +328,7 @@ impl<'a> Run<'a, '_> {
             values.push(self.value(key.as_ref().unwrap_or(source))?);
         }
         self.spend(values.len() as u64)?;
-        match table.lookup(&values) {
+        match self.within(|work| table.lookup(&values, work))? {
             Some(position) => {
                 self.note(|| format!("row {} of {}", position + 1, table.name));
                 self.variables[*variable] = Value::of(&table.rows[position].result);
@@ -389,6 +390,19 @@ impl<'a> Run<'a, '_> {
             Some(left) => {
                 self.steps = left;
                 Ok(())
+            }
+            None => Err(self.out_of_steps()),
+        }
+    }
+
+    /// Compares, and takes the steps for it; the evaluation ends where it has not as many.
+    fn within<T>(&mut self, compare: impl FnOnce(&mut Work) -> Option<T>) -> Outcome<T> {
+        let mut work = Work::of(self.steps);
+        let found = compare(&mut work);
+        match found {
+            Some(found) => {
+                self.spend(work.steps())?;
+                Ok(found)
             }
             None => Err(self.out_of_steps()),
         }

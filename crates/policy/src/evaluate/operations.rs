@@ -71,7 +71,13 @@ impl<'a> Run<'a, '_> {
         Ok(Value::bool(!wanted))
     }
 
+    /// Takes the steps for an operation that may look at each byte of a text, or each item of a list, once.
+    fn look_through(&mut self, value: &Value<'a>) -> Outcome<()> {
+        self.spend(value.len().unwrap_or(0) as u64 / 64)
+    }
+
     fn unary(&mut self, operation: Operation, value: Value<'a>) -> Outcome<Value<'a>> {
+        self.look_through(&value)?;
         Ok(match operation {
             Operation::Not => Value::bool(!value.is_true()),
             Operation::Exists => Value::bool(!value.is_null()),
@@ -152,6 +158,8 @@ impl<'a> Run<'a, '_> {
     }
 
     fn binary(&mut self, operation: Operation, a: Value<'a>, b: Value<'a>) -> Outcome<Value<'a>> {
+        self.look_through(&a)?;
+        self.look_through(&b)?;
         let order = |wanted: fn(Ordering) -> bool| Value::bool(a.order(&b).is_some_and(wanted));
         Ok(match operation {
             Operation::Eq | Operation::Ne => {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use time::macros::datetime;
 
-use crate::{decide, decide_at, remembered};
+use crate::{compile, decide, decide_at, remembered};
 
 #[test]
 fn a_condition_takes_one_of_two_branches() {
@@ -283,4 +283,78 @@ fn time_is_that_of_the_project() {
         decide_at(clock, datetime!(2026-01-05 01:00 UTC)).unwrap()["state"]["x"],
         json!(["2026-01-04", "sun", 22, 30, 1350, 1_767_574_800])
     );
+}
+
+#[test]
+fn times_of_day_that_were_read_say_when_the_decision_may_be_another_one() {
+    for (expression, value, next) in [
+        (
+            "{$time: {from: '22:00', to: '06:00'}}",
+            json!(false),
+            Some(datetime!(2026-01-05 22:00 +1)),
+        ),
+        (
+            "{$time: {from: '08:00', to: '13:30'}}",
+            json!(true),
+            Some(datetime!(2026-01-05 13:30 +1)),
+        ),
+        (
+            "{$time: {from: '06:00', to: '08:00'}}",
+            json!(false),
+            Some(datetime!(2026-01-06 06:00 +1)),
+        ),
+        // A day, and always.
+        ("{$time: {from: '22:00', to: '22:00'}}", json!(true), None),
+        (
+            "{$time: {from: '22:00', to: '22:00', days: [mon]}}",
+            json!(false),
+            Some(datetime!(2026-01-05 22:00 +1)),
+        ),
+        (
+            "{$time: {from: '22:00', to: '22:00', days: [sun]}}",
+            json!(true),
+            Some(datetime!(2026-01-05 22:00 +1)),
+        ),
+        (
+            "{$time: {days: [mon]}}",
+            json!(true),
+            Some(datetime!(2026-01-06 0:00 +1)),
+        ),
+        ("{$time: {}}", json!(true), None),
+        ("$now.hour", json!(13), Some(datetime!(2026-01-05 14:00 +1))),
+        ("$now.weekday", json!("mon"), Some(datetime!(2026-01-06 0:00 +1))),
+        ("$now.minute", json!(0), None),
+        ("{$if: [true, 1, {$time: {from: '22:00'}}]}", json!(1), None),
+    ] {
+        let text = format!("utcOffset: '+01:00'\nblocks: [{{remember: {{x: {expression}}}}}]");
+        let project = compile(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let request = json!({});
+        let mut scratch = policy::Scratch::default();
+        let input = policy::Input::new("create", &request);
+        let decision = project.decide(&mut scratch, &input, crate::NOON, None).unwrap();
+        assert_eq!(decision.state()[0].1.to_json(), value, "{expression}");
+        assert_eq!(decision.next_change(), next, "{expression}");
+    }
+}
+
+#[test]
+fn a_project_has_the_summer_time_of_its_zone() {
+    let night = "timeZone: Europe/Berlin\nblocks: [{remember: {x: {$time: {from: '22:00', to: '06:00'}}}}]";
+    for (now, expected) in [
+        (datetime!(2026-01-05 20:59 UTC), false),
+        (datetime!(2026-01-05 21:00 UTC), true),
+        (datetime!(2026-07-05 19:59 UTC), false),
+        (datetime!(2026-07-05 20:00 UTC), true),
+        (datetime!(2026-07-06 03:59 UTC), true),
+        (datetime!(2026-07-06 04:00 UTC), false),
+    ] {
+        assert_eq!(decide_at(night, now).unwrap()["state"]["x"], expected, "{now}");
+    }
+    for wrong in [
+        "timeZone: Europe/Atlantis",
+        "timeZone: 7",
+        "timeZone: Europe/Berlin\nutcOffset: '+01:00'",
+    ] {
+        assert!(compile(&format!("{wrong}\nblocks: []")).is_err(), "{wrong}");
+    }
 }

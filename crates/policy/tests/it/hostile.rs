@@ -216,3 +216,56 @@ fn a_project_of_a_million_blocks_or_levels_is_refused() {
     text += "blocks: []\n";
     assert!(Project::compile(&[("project.yaml", &text)], &limits).is_err());
 }
+
+#[test]
+fn comparisons_take_steps_by_what_they_look_at() {
+    let wildcards = |count: usize| -> String {
+        let wildcards: Vec<String> = (0..count).map(|number| format!("\"*a{number:05}*z\"")).collect();
+        wildcards.join(", ")
+    };
+    let list = format!("lists:\n  many: [{}]\n", wildcards(20_000));
+    let rows: Vec<String> = (0..5_000)
+        .map(|number| format!("[\"*a{number:05}*z\", x]"))
+        .collect();
+    let table = format!(
+        "tables:\n  many: {{keys: {{dnn: $request.dnn}}, columns: [v], rows: [{}]}}\n",
+        rows.join(", ")
+    );
+    let numbers: Vec<String> = (0..50_000).map(|number| number.to_string()).collect();
+    let numbers = format!("lists:\n  many: [{}]\n", numbers.join(", "));
+    let long = json!({"dnn": "a00000".repeat(10_000), "dnns": vec!["a0000".repeat(10); 1_000], "numbers": vec![-1; 10_000]});
+    let short = json!({"dnn": "internet", "dnns": ["internet", "ims"], "numbers": [-1]});
+    for (text, is_stopped) in [
+        (
+            format!("{list}blocks: [{{if: {{$in: [$request.dnn, many]}}, then: []}}]"),
+            true,
+        ),
+        (
+            format!("{list}blocks: [{{if: {{$in: [$request.dnns, many]}}, then: []}}]"),
+            true,
+        ),
+        (
+            format!("{numbers}blocks: [{{if: {{$in: [$request.numbers, many]}}, then: []}}]"),
+            true,
+        ),
+        (format!("{table}blocks: [{{lookup: many, as: row}}]"), true),
+        (
+            "blocks: [{if: {$wildcard: [$request.dnn, \"*a00000a*b\"]}, then: []}]".to_owned(),
+            false,
+        ),
+    ] {
+        let project = compile(&text)
+            .unwrap_or_else(|error| panic!("{}\n{error}", &text[text.len().saturating_sub(90)..]));
+        let mut scratch = Scratch::default();
+        let input = Input::new("create", &long);
+        let decided = project.decide(&mut scratch, &input, NOON, None).map(|_| ());
+        let what = &text[text.len().saturating_sub(90)..];
+        match is_stopped {
+            true => assert_eq!(decided.unwrap_err().kind, FaultKind::Steps, "{what}"),
+            false => assert!(decided.is_ok(), "{what}"),
+        }
+        // What requests usually have costs little, whatever the number of entries.
+        let input = Input::new("create", &short);
+        assert!(project.decide(&mut scratch, &input, NOON, None).is_ok(), "{what}");
+    }
+}
