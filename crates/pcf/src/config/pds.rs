@@ -62,7 +62,8 @@ pub struct Udr {
     /// What happens to a request while no UDR answers in time.
     #[schemars(extend("x-reload" = true))]
     pub fallback: UdrFallback,
-    /// The policy data in place of those of the UDR, where `unknownUser` or `fallback` is `default`.
+    /// The policy data in place of those of the UDR, where `unknownUser` or `fallback` is `default`, and of a subscriber of whom the UDR
+    /// has none (`DATA_NOT_FOUND`).
     #[schemars(extend("x-reload" = true))]
     pub default: Map<String, Value>,
 }

@@ -332,6 +332,10 @@ async fn policy_data(
             cache.hold(supi, service, document.clone(), (version, Instant::now()));
             Ok(document)
         }
+        Ok(PolicyData::None) => {
+            sources.cache.borrow_mut().remove(supi, service);
+            Ok(Rc::new(Value::Object(settings.default.clone())))
+        }
         Ok(PolicyData::Unknown) => {
             worker.count(Event::UdrUnknown);
             sources.cache.borrow_mut().remove(supi, service);

@@ -134,11 +134,12 @@ impl Quotas {
 
     /// Adds the thresholds to a decision.
     pub(crate) fn attach(&self, policy: Map<String, Value>) -> Map<String, Value> {
-        let Some(portion) = self.portion.filter(|_| !self.accounts.all().is_empty()) else {
-            return policy;
-        };
         let mut decision = Value::Object(policy);
-        self.accounts.attach(&mut decision, Some(portion));
+        match self.portion {
+            Some(portion) => self.accounts.attach(&mut decision, Some(portion)),
+            // A rule that refers to a quota refers to nothing where the consumer does not measure.
+            None => Accounts::default().attach(&mut decision, None),
+        }
         match decision {
             Value::Object(policy) => policy,
             _ => Map::new(),

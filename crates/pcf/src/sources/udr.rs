@@ -25,8 +25,10 @@ const ROOT: &str = "/nudr-dr/v2/policy-data";
 pub(crate) enum PolicyData {
     /// The document.
     Known(Value),
-    /// The UDR does not know the subscriber, or has no such data (404).
+    /// The UDR does not know the subscriber (404).
     Unknown,
+    /// The UDR knows the subscriber, and has no policy data of it (404 `DATA_NOT_FOUND`, TS 29.504 §6.1.7.3; 204).
+    None,
 }
 
 /// Why there is no answer that could be used.
@@ -78,7 +80,15 @@ pub(crate) async fn query(
     let (_, response) = udrs.send(peers, ask).await?;
     match response.status() {
         StatusCode::OK => {}
-        StatusCode::NOT_FOUND | StatusCode::NO_CONTENT => return Ok(PolicyData::Unknown),
+        StatusCode::NO_CONTENT => return Ok(PolicyData::None),
+        StatusCode::NOT_FOUND => {
+            let problem: Value = sbi::json::parse(response.body()).unwrap_or_default();
+            let has_user = problem.get("cause").and_then(Value::as_str) == Some("DATA_NOT_FOUND");
+            return Ok(match has_user {
+                true => PolicyData::None,
+                false => PolicyData::Unknown,
+            });
+        }
         status => return Err(Failure::Refused(status)),
     }
     match sbi::json::parse::<Value>(response.body()) {

@@ -212,3 +212,34 @@ fn a_dnn_with_operator_identifier_has_the_limits_and_the_data_of_its_network() {
         }
     });
 }
+
+#[test]
+fn a_rule_may_name_the_key_of_a_limit_of_service_level() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = concat!(
+            "name: test\nservice: sm\nblocks:\n",
+            "  - pccRule: {pccRuleId: video, precedence: 10, appId: video, refUmData: [stream]}\n",
+        );
+        std::fs::write(folder.path().join("project.yaml"), text).unwrap();
+        let pcf = start(|config| {
+            config.policy.sm = Some(folder.path().to_owned());
+            let stream = json!({"totalVolume": "500", "level": "service", "keys": ["stream"]});
+            limit(config, "tv", stream);
+        });
+        let made = pcf.post(SM_POLICIES, &context(&json!({}))).await;
+        assert_eq!(
+            made.json["umDecs"]["stream"]["volumeThreshold"], 500,
+            "{}",
+            made.json
+        );
+        assert_eq!(made.json["pccRules"]["video"]["refUmData"], json!(["stream"]));
+        // An SMF that does not measure gets no reference to what it does not get.
+        let made = pcf.post(SM_POLICIES, &context(&json!({"suppFeat": "0"}))).await;
+        assert!(
+            made.json["pccRules"]["video"].get("refUmData").is_none(),
+            "{}",
+            made.json
+        );
+    });
+}

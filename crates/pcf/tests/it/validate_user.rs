@@ -85,3 +85,16 @@ fn without_a_source_every_user_is_valid() {
         pcf.session(&json!({})).await;
     });
 }
+
+#[test]
+fn a_user_without_policy_data_is_known() {
+    local(async {
+        let udr =
+            Server::start(|_| Problem::with_cause(StatusCode::NOT_FOUND, "DATA_NOT_FOUND").into_response());
+        let pcf = with(&udr, ValidateUser::Required, UnknownUser::Reject);
+        for (path, body) in [(SM_POLICIES, context(&json!({}))), (AM, of_amf()), (UE, of_amf())] {
+            let got = pcf.post(path, &body).await;
+            assert_eq!(got.status, StatusCode::CREATED, "{path}: {}", got.json);
+        }
+    });
+}
