@@ -99,6 +99,85 @@ pub fn notification(session: &str, request: &Value, report: &Value) -> Option<Va
     notification.finish()
 }
 
+/// Members of the context of a session that say of an event that it is met already: the event, the member of the context, that of
+/// `EventsNotification`.
+const MET: &[(&str, &[(&str, &str)])] = &[
+    (
+        "ACCESS_TYPE_CHANGE",
+        &[
+            ("accessType", "accessType"),
+            ("ratType", "ratType"),
+            ("addAccessInfo", "addAccessInfo"),
+        ],
+    ),
+    ("PLMN_CHG", &[("servingNetwork", "plmnId")]),
+    (
+        "SAT_CATEGORY_CHG",
+        &[("satBackhaulCategory", "satBackhaulCategory")],
+    ),
+];
+
+/// The events that an AF subscribes to which are met when it does (TS 29.514 §4.2.6.2, `AppSessionContext.evsNotif`), as
+/// `EventsNotification` without `evSubsUri`: the present access, network and charging identifier. `None`: none is.
+#[must_use]
+pub fn met(session: &str, request: &Value, context: &Value) -> Option<Value> {
+    let mut notification = Notification {
+        session,
+        request,
+        report: context,
+        events: Vec::new(),
+        members: Object::new(),
+    };
+    for (event, members) in MET {
+        let (first, _) = members[0];
+        if notification.wants(event) && context.get(first).is_some() {
+            notification.event(event, None);
+            notification.copy(members);
+        }
+    }
+    let identifier = context
+        .get("accNetChId")
+        .filter(|_| notification.wants("CHARGING_CORRELATION"));
+    if let Some(identifier) = identifier.and_then(|identifier| notification.charging_identifier(identifier)) {
+        notification.event("CHARGING_CORRELATION", None);
+        notification
+            .members
+            .insert("anChargIds".to_owned(), json!([identifier]));
+        if let Some(address) = context.get("chargEntityAddr") {
+            notification
+                .members
+                .insert("anChargAddr".to_owned(), address.clone());
+        }
+    }
+    notification.finish()
+}
+
+/// The events of a notification that their subscription wants once (`notifMethod` `ONE_TIME`, TS 29.514 §5.6.2.10).
+pub fn once<'a>(request: &'a Value, notification: &'a Value) -> impl Iterator<Item = &'a str> {
+    let subscription = request.get("evSubsc").unwrap_or(&Value::Null);
+    let once = json::items(subscription, "events")
+        .iter()
+        .filter(|event| json::text(event, "notifMethod") == Some("ONE_TIME"));
+    let events = once.filter_map(|event| json::text(event, "event"));
+    events.filter(move |event| {
+        let mut notified = json::items(notification, "evNotifs").iter();
+        notified.any(|notified| json::text(notified, "event") == Some(*event))
+    })
+}
+
+/// A request without the subscriptions to these events.
+#[must_use]
+pub fn without(request: &Value, events: &[String]) -> Value {
+    let mut request = request.clone();
+    let subscription = request.get_mut("evSubsc");
+    if let Some(Value::Array(all)) = subscription.and_then(|subscription| subscription.get_mut("events")) {
+        all.retain(|event| {
+            json::text(event, "event").is_none_or(|name| !events.iter().any(|one| one == name))
+        });
+    }
+    request
+}
+
 struct Notification<'a> {
     session: &'a str,
     request: &'a Value,
@@ -241,7 +320,7 @@ impl Notification<'_> {
             ("REALLO_OF_CREDIT", "REALLOCATION_OF_CREDIT"),
         ] {
             if self.has_trigger(trigger) && self.wants(event) {
-                self.event(event, None);
+                self.credit(event);
             }
         }
         let account = format!("af-{}", self.session);
@@ -262,6 +341,32 @@ impl Notification<'_> {
             }
             self.event("USAGE_REPORT", None);
             self.members.insert("usgRep".to_owned(), Value::Object(report));
+        }
+    }
+
+    /// Credit is out for rules of this session, or there again; a report that names rules of others alone is not of it. Where
+    /// credit is out, the termination action goes with the flows (`OutOfCreditInformation`, TS 29.514 §5.6.2.28).
+    fn credit(&mut self, event: &str) {
+        let reports = json::items(self.report, "ruleReports");
+        let concerned = reports.iter().filter_map(|report| {
+            let flows = flows(self.session, json::texts(report, "pccRuleIds"))?;
+            Some((json::text(report, "finUnitAct"), flows))
+        });
+        let concerned: Vec<(Option<&str>, Value)> = concerned.collect();
+        if !reports.is_empty() && concerned.is_empty() {
+            return;
+        }
+        self.event(event, None);
+        if event != "OUT_OF_CREDIT" {
+            return;
+        }
+        let details = concerned
+            .into_iter()
+            .filter_map(|(action, flows)| Some(json!({"finUnitAct": action?, "flows": flows})));
+        let details: Vec<Value> = details.collect();
+        if !details.is_empty() {
+            self.members
+                .insert("outOfCredReports".to_owned(), Value::Array(details));
         }
     }
 

@@ -23,6 +23,18 @@ pub struct Mapping {
     pub references: BTreeMap<String, Class>,
     /// Sponsors that AFs may name (`sponId`); empty: any.
     pub sponsors: Vec<String>,
+    /// Highest priority that an AF may raise a flow to (`resPrio`), as ARP priority level from 1 (highest) to 15; a request of a
+    /// higher one gets this one. The class itself may have a higher one.
+    #[schemars(range(min = 1, max = 15))]
+    pub highest_priority: u8,
+    /// Whether AFs decide on pre-emption (`preemptCap`, `preemptVuln`); where not, the class alone does.
+    pub af_preemption: bool,
+    /// Most that an AF may ask for in one direction of a flow whose class has no `maxBitRate`; a request of more is refused. None: no
+    /// limit.
+    pub max_bit_rate: Option<BitRate>,
+    /// Whether the services that a subscriber may use (`allowedServices` of its policy data) bound what AFs ask for: an
+    /// `afAppId` that is not among them is refused (`REQUESTED_SERVICE_NOT_AUTHORIZED`, 5063).
+    pub allowed_services: bool,
     /// Precedence of the first rule of an AF session; smaller ones come first. Signalling has this, media one more.
     pub precedence: u32,
     /// AF sessions of one session of a UE, over N5 and Rx together; one more is refused
@@ -119,6 +131,10 @@ impl Default for Mapping {
             applications: BTreeMap::new(),
             references: BTreeMap::new(),
             sponsors: Vec::new(),
+            highest_priority: 1,
+            af_preemption: true,
+            max_bit_rate: None,
+            allowed_services: false,
             precedence: 50,
             sessions: 32,
             components: 32,

@@ -16,7 +16,7 @@ use crate::worker::Worker;
 pub(crate) fn reported(worker: &Worker, before: &Association, after: &Association, report: &Value) {
     let lost = af::lost(before, report);
     for session in af::sessions(before) {
-        if let Some(notification) = event::notification(&session.id, &session.request, report) {
+        if let Some(notification) = event::notification(&session.id, &session.pending(), report) {
             worker.count(Event::AfNotified);
             notify(worker, after, &session, notification);
         }

@@ -10,6 +10,7 @@ use crate::association::af::{self, AfSession};
 use crate::association::claims::network;
 use crate::association::{Association, AssociationId, Kind};
 use crate::events::Event;
+use crate::pds;
 use crate::worker::Worker;
 
 /// Why an AF's request finds no session.
@@ -76,6 +77,54 @@ pub(crate) fn attach(
             worker.count(Event::AfSessionsFull);
         }
     })
+}
+
+/// Refuses a service that the subscriber may not use (`allowedServices`, TS 29.519 §5.4.2.5), where the settings have it so. Without
+/// policy data, or an `afAppId`, nothing is refused.
+pub(crate) async fn check_services(
+    worker: &Worker,
+    association: &Association,
+    request: &Value,
+) -> Result<(), Refusal> {
+    if !worker.mapping().allowed_services {
+        return Ok(());
+    }
+    let Ok(data) = pds::of(worker, association).await else {
+        return Ok(());
+    };
+    let Some(allowed) = allowed_services(&data.subscriber, association) else {
+        return Ok(());
+    };
+    let components = request.get("medComponents").and_then(Value::as_object);
+    let components = components.into_iter().flatten();
+    let parts = components.map(|(key, component)| (format!("/medComponents/{key}/afAppId"), component));
+    for (at, part) in std::iter::once(("/afAppId".to_owned(), request)).chain(parts) {
+        let service = part.get("afAppId").and_then(Value::as_str);
+        if let Some(service) = service.filter(|service| !allowed.contains(service)) {
+            return Err(Refusal {
+                cause: Cause::RequestedServiceNotAuthorized,
+                at,
+                detail: format!("the subscriber may not use the service {service:?}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The services that policy data allow in the slice and DNN of an association; `None`: they say nothing of it.
+fn allowed_services<'d>(data: &'d Value, association: &Association) -> Option<Vec<&'d str>> {
+    let dnn = association.text_of("dnn")?;
+    let wanted = association.context.get("sliceInfo");
+    let slices = data.get("smPolicySnssaiData")?.as_object()?.values();
+    let of_slice = |slice: &&Value| match (wanted, slice.get("snssai")) {
+        (Some(wanted), Some(held)) => same_slice(wanted, held),
+        _ => true,
+    };
+    let mut found = slices.filter(of_slice).filter_map(|slice| {
+        let data = pcc::usage::of_dnn(slice.get("smPolicyDnnData")?, dnn)?;
+        data.get("allowedServices")?.as_array()
+    });
+    Some(found.next()?.iter().filter_map(Value::as_str).collect())
 }
 
 /// The associations of a name that another protocol gives, the newest.

@@ -7,6 +7,7 @@
 
 mod charging;
 mod component;
+mod features;
 mod qos;
 mod steering;
 
@@ -18,6 +19,8 @@ use crate::mapping::{Class, Mapping};
 use crate::refusal::{Cause, Refusal};
 use crate::rule_id::RuleId;
 use component::{Component, Flow};
+
+pub use features::fit;
 
 /// The rules of an AF session as a part of an `SmPolicyDecision`: `pccRules`, `qosDecs`, `traffContDecs`, `chgDecs`,
 /// `umDecs`, `policyCtrlReqTriggers`, `lastReqRuleData`. [`crate::decision::compose`] adds it to the rest.
@@ -138,7 +141,7 @@ impl Parts {
         mapping: &Mapping,
     ) -> Result<(), Refusal> {
         let id = rule.id.as_str();
-        let qos = qos::data(rule)?;
+        let qos = qos::data(rule, mapping)?;
         // A rule without a filter would match all traffic of the session (TS 29.512 §5.6.2.6). A medium of which the AF does
         // not know the flows yet is authorized by its type and bit rates, and gets a rule when they come (TS 29.513 §7.2).
         if rule.flow.flow_infos().is_none() && rule.application().is_none() {

@@ -10,11 +10,12 @@ use crate::rate;
 use crate::refusal::{Cause, Refusal};
 
 /// `QosData` of a rule.
-pub(super) fn data(rule: &Rule<'_>) -> Result<Value, Refusal> {
+pub(super) fn data(rule: &Rule<'_>, mapping: &Mapping) -> Result<Value, Refusal> {
     let class = rule.class;
+    let most = class.max_bit_rate.or(mapping.max_bit_rate);
     let asked = maximum(rule)?;
     for (rate, direction) in [(asked.uplink, "uplink"), (asked.downlink, "downlink")] {
-        if let (Some(rate), Some(most)) = (rate, class.max_bit_rate)
+        if let (Some(rate), Some(most)) = (rate, most)
             && rate > most.0
         {
             let (rate, most) = (rate::text(rate), rate::text(most.0));
@@ -40,7 +41,7 @@ pub(super) fn data(rule: &Rule<'_>) -> Result<Value, Refusal> {
     if class.is_guaranteed() {
         put_rates(&mut qos, "gbrUl", "gbrDl", guaranteed(rule, maximum)?);
     }
-    qos.insert("arp".to_owned(), arp(rule));
+    qos.insert("arp".to_owned(), arp(rule, mapping));
     let component = rule.component.value;
     for member in ["maxPacketLossRateDl", "maxPacketLossRateUl"] {
         json::put(&mut qos, member, component.get(member).cloned());
@@ -144,8 +145,8 @@ fn put_rates(qos: &mut Object, uplink: &str, downlink: &str, rates: Rates) {
     json::put(qos, downlink, rates.downlink.map(rate::text));
 }
 
-/// `Arp`: that of the class, raised by the AF's priority (TS 29.513 §7.3.3; `PRIO_16` and `PRIORITY-FIFTEEN` are the highest).
-fn arp(rule: &Rule<'_>) -> Value {
+/// `Arp`: that of the class, raised by the AF's priority as far as the operator lets it (TS 29.513 §7.3.3; `PRIO_16` and `PRIORITY-FIFTEEN` are the highest).
+fn arp(rule: &Rule<'_>, mapping: &Mapping) -> Value {
     let Class { arp, .. } = rule.class;
     let Arp {
         priority_level,
@@ -157,7 +158,8 @@ fn arp(rule: &Rule<'_>) -> Value {
     let asked = priority
         .and_then(|priority| priority.strip_prefix("PRIO_")?.parse::<u8>().ok())
         .filter(|priority| (2..=16).contains(priority))
-        .map(|priority| 17 - priority);
+        .map(|priority| (17 - priority).max(mapping.highest_priority));
+    let of_af = |member| json::text(component, member).filter(|_| mapping.af_preemption);
     let cap = if preempts { "MAY_PREEMPT" } else { "NOT_PREEMPT" };
     let vuln = if preemptable {
         "PREEMPTABLE"
@@ -166,7 +168,7 @@ fn arp(rule: &Rule<'_>) -> Value {
     };
     json!({
         "priorityLevel": asked.map_or(priority_level, |asked| asked.min(priority_level)),
-        "preemptCap": json::text(component, "preemptCap").unwrap_or(cap),
-        "preemptVuln": json::text(component, "preemptVuln").unwrap_or(vuln),
+        "preemptCap": of_af("preemptCap").unwrap_or(cap),
+        "preemptVuln": of_af("preemptVuln").unwrap_or(vuln),
     })
 }

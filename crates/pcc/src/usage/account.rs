@@ -187,7 +187,7 @@ impl Account {
             .get("resetPeriod")
             .and_then(|period| Period::read(json::text(period, "period")?));
         let reset = left.and_then(|left| date(left, "resetTime"));
-        // A time that is given and is no end of a period from the first day is where periods are counted from.
+        // A given time at which no period from the first day ends is where periods are counted from.
         let start = match (period, first, reset) {
             (Some(period), Some(first), Some(reset)) if !period.ends_at(first, reset) => reset,
             (_, first, reset) => first.or(reset).unwrap_or(now),

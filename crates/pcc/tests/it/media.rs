@@ -360,3 +360,39 @@ fn a_medium_without_flows_gets_no_rule_until_they_come() {
     request["medComponents"] = json!({"1": {"medCompN": 1, "medType": "AUDIO", "afAppId": "app-1"}});
     assert_eq!(rules(&request)["pccRules"]["af-s-1-0"]["appId"], "app-1");
 }
+
+#[test]
+fn an_operator_bounds_the_priority_pre_emption_and_bit_rate_of_afs() {
+    let mapping = |settings: Value| serde_json::from_value::<Mapping>(settings).unwrap();
+    let asked = json!({"medComponents": {"1": {"medCompN": 1, "resPrio": "PRIO_16", "preemptCap": "NOT_PREEMPT", "preemptVuln": "PREEMPTABLE",
+        "medType": "DATA", "marBwDl": "100 Gbps", "medSubComps": {"1": {"fNum": 1,
+            "fDescs": ["permit out 17 from any to assigned 5000"]}}}}});
+    let arp = |settings: Value| {
+        derive("s", &asked, &mapping(settings)).unwrap()["qosDecs"]["af-s-1-1"]["arp"].clone()
+    };
+    let expected = |level: u8, cap: &str, vuln: &str| json!({"priorityLevel": level, "preemptCap": cap, "preemptVuln": vuln});
+    assert_eq!(arp(json!({})), expected(1, "NOT_PREEMPT", "PREEMPTABLE"));
+    assert_eq!(
+        arp(json!({"highestPriority": 5})),
+        expected(5, "NOT_PREEMPT", "PREEMPTABLE")
+    );
+    // The class is not lowered by it.
+    let signalling = json!({"highestPriority": 12, "afPreemption": false, "media": {"DATA": {"arp": {"priorityLevel": 3, "preempts": true,
+        "preemptable": false}}}});
+    assert_eq!(arp(signalling), expected(3, "MAY_PREEMPT", "NOT_PREEMPTABLE"));
+    let limits = |settings: Value| {
+        derive("s", &asked, &mapping(settings))
+            .map(drop)
+            .map_err(|refusal| refusal.cause)
+    };
+    let refused = Err(Cause::RequestedServiceNotAuthorized);
+    assert_eq!(limits(json!({"maxBitRate": "1 Gbps"})), refused);
+    assert_eq!(
+        limits(json!({"maxBitRate": "1 Gbps", "media": {"DATA": {"maxBitRate": "200 Gbps"}}})),
+        Ok(())
+    );
+    assert_eq!(
+        limits(json!({"maxBitRate": "200 Gbps", "media": {"DATA": {"maxBitRate": "1 Gbps"}}})),
+        refused
+    );
+}

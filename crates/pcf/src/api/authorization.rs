@@ -1,7 +1,7 @@
 //! Npcf_PolicyAuthorization: `/app-sessions` (TS 29.514 §5.3).
 
 use http::{Method, StatusCode};
-use pcc::{Refusal, media};
+use pcc::{Refusal, event, media};
 use sbi::name::LOCATION;
 use sbi::problem::Problem;
 use sbi::response::{method_not_allowed, no_content};
@@ -69,19 +69,41 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
         members.insert("suppFeat".to_owned(), features.to_string().into());
     }
     let id = binding::bind(worker, &stored).await?;
-    let session = AfSession::new(worker.random().next(), stored, None);
+    let new = AfSession::new(worker.random().next(), stored, None);
     let bound = change::parts(worker, id, async |association: &mut Association| {
-        binding::attach(worker, association, &session).map_err(Fault::from)
+        let mut session = new.clone();
+        let met = met(association, &mut session);
+        binding::check_services(worker, association, &session.request).await?;
+        binding::attach(worker, association, &session)?;
+        Ok::<_, Fault>((session, met))
     });
     let bound = bound.await?.ok_or_else(|| Fault::from(gone()))?;
+    let (session, met) = &bound.answer;
     worker.count(Event::AfCreated);
     let path = format!("{APP_SESSIONS}/{id}.{}", session.id);
-    let mut response = sbi::json::response(StatusCode::CREATED, &representation(&bound.after, &session));
+    let mut body = representation(&bound.after, session);
+    put_met(&mut body, met.clone(), &format!("{}{path}", worker.root()));
+    let mut response = sbi::json::response(StatusCode::CREATED, &body);
     // The root was parsed as a URI, the rest is hexadecimal digits.
     response
         .headers_mut()
         .set_printed(LOCATION, format!("{}{path}", worker.root()));
     Ok(response)
+}
+
+/// The events that are met when an AF subscribes to them; of those that it wants once it is notified by that.
+fn met(association: &Association, session: &mut AfSession) -> Option<Value> {
+    let met = event::met(&session.id, &session.request, &association.context)?;
+    session.note(&met);
+    Some(met)
+}
+
+/// Adds the events that are met already to `AppSessionContext` (`evsNotif`).
+fn put_met(body: &mut Value, met: Option<Value>, uri: &str) {
+    if let Some(mut met) = met {
+        met["evSubsUri"] = format!("{uri}/events-subscription").into();
+        body["evsNotif"] = met;
+    }
 }
 
 /// `/app-sessions/pcscf-restoration` (§5.3.2.4.2): no session is created.
@@ -118,10 +140,10 @@ pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> 
             let update = body.remove("ascReqData").unwrap_or_default();
             let (rewritten, session) = modify(worker, id, |request| media::merge(request, &update)).await?;
             worker.count(Event::AfUpdated);
-            Ok(sbi::json::response(
-                StatusCode::OK,
-                &representation(&rewritten.after, &session),
-            ))
+            let mut body = representation(&rewritten.after, &session);
+            let uri = format!("{}{APP_SESSIONS}/{id}", worker.root());
+            put_met(&mut body, rewritten.answer, &uri);
+            Ok(sbi::json::response(StatusCode::OK, &body))
         }
         _ => Ok(method_not_allowed(request.method(), "GET, PATCH")),
     }
@@ -161,11 +183,17 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
             .await?;
             let before = af::session(&rewritten.before, &session.id);
             let existed = before.is_some_and(|before| before.request.get("evSubsc").is_some());
-            if existed {
-                return Ok(sbi::json::response(StatusCode::OK, &subscription));
-            }
-            let mut response = sbi::json::response(StatusCode::CREATED, &subscription);
             let location = format!("{}{APP_SESSIONS}/{id}/events-subscription", worker.root());
+            // `EventsSubscPutData`: the subscription with the notification of what is met already.
+            let mut body = subscription;
+            if let (Some(Value::Object(met)), Value::Object(body)) = (rewritten.answer, &mut body) {
+                body.extend(met);
+                body.insert("evSubsUri".to_owned(), location.as_str().into());
+            }
+            if existed {
+                return Ok(sbi::json::response(StatusCode::OK, &body));
+            }
+            let mut response = sbi::json::response(StatusCode::CREATED, &body);
             response.headers_mut().set_printed(LOCATION, location);
             Ok(response)
         }
@@ -186,18 +214,28 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
     }
 }
 
-/// Changes what an AF session asks for, and the rules with it.
+/// Changes what an AF session asks for, and the rules with it: the events that are met where it subscribes to others.
 async fn modify(
     worker: &Worker,
     id: &str,
     change: impl Fn(&mut Value),
-) -> Result<(Rewritten<()>, AfSession), Fault> {
+) -> Result<(Rewritten<Option<Value>>, AfSession), Fault> {
     let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
     let step = async |association: &mut Association| {
         let mut session = own(association, session).ok_or_else(|| not_found(id))?;
+        let before = session.request.get("evSubsc").cloned();
         change(&mut session.request);
         check(worker, &session.request)?;
-        binding::attach(worker, association, &session).map_err(Fault::from)
+        // A new subscription has its own first notification.
+        let is_new = session.request.get("evSubsc") != before.as_ref();
+        let mut met_now = None;
+        if is_new {
+            session.notified.clear();
+            met_now = met(association, &mut session);
+        }
+        binding::check_services(worker, association, &session.request).await?;
+        binding::attach(worker, association, &session)?;
+        Ok::<_, Fault>(met_now)
     };
     let rewritten = change::parts(worker, association, step).await?;
     let rewritten = rewritten.ok_or_else(|| not_found(id))?;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use http::{Method, StatusCode};
 use sbi::headers::{OriginationTimestamp, RequestInfo, SbiHeader as _, SenderTimestamp};
+use sbi::problem::Problem;
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Map, Value, json};
@@ -23,17 +24,31 @@ use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::pds;
 use crate::peers::bsf;
-use crate::pre;
+use crate::pre::{self, Decision};
 use crate::reassessment;
 use crate::renewal;
 use crate::reports::Report;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
 
-/// The features of this PCF (TS 29.512 §5.8): `3GPP-PS-Data-Off`, `ADC`, `UMC`, `NetLoc`, `RAN-NAS-Cause`,
+/// The features of this PCF (TS 29.512 §5.8): `TSC`, `3GPP-PS-Data-Off`, `ADC`, `UMC`, `NetLoc`, `RAN-NAS-Cause`,
 /// `PCSCF-Restoration-Enhancement`, `SponsoredConnectivity`, `MultiIpv6AddrPrefix`, `SessionRuleErrorHandling`, `AF_Charging_Identifier`,
 /// `PDUSessionRelCause`, `DNNSelectionMode`.
-const FEATURES: &[usize] = &[3, 4, 5, 6, 7, crate::restoration::FEATURE, 12, 16, 17, 18, 28, 34];
+const FEATURES: &[usize] = &[
+    1,
+    3,
+    4,
+    5,
+    6,
+    7,
+    crate::restoration::FEATURE,
+    12,
+    16,
+    17,
+    18,
+    28,
+    34,
+];
 
 /// `/sm-policies`.
 pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
@@ -157,10 +172,14 @@ async fn reported(
             pre::report(worker, association, &report, draft).await?;
             applications::note(association, &report);
         }
+        af::note_events(association, &report);
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
         let asked = context::request(association, update);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
+        if earlier.is_none() {
+            answers_request(&association.policy, &decided, update)?;
+        }
         pre::keep(association, decided);
         if earlier.is_some() {
             association.messages.clear();
@@ -178,6 +197,28 @@ async fn reported(
         bsf::bind(worker, &rewritten.after);
     }
     Ok(rewritten)
+}
+
+/// Refuses a UE's request for resources that the decision does not answer by a rule (TS 29.512 §4.2.4.17): without one, and
+/// without a refusal, the UE waits for what will not come.
+fn answers_request(
+    before: &Map<String, Value>,
+    decided: &Decision,
+    update: &Map<String, Value>,
+) -> Result<(), Fault> {
+    let sections = ["pccRules", "qosDecs", "traffContDecs"];
+    let is_answered = sections
+        .iter()
+        .any(|section| before.get(*section) != decided.policy.get(*section));
+    if !update.contains_key("ueInitResReq") || is_answered {
+        return Ok(());
+    }
+    let problem = Problem::with_cause(StatusCode::FORBIDDEN, "ERROR_TRAFFIC_MAPPING_INFO_REJECTED");
+    let detail = "the policy makes no rule of the resources that the UE requests";
+    Err(problem
+        .invalid_param("/ueInitResReq".to_owned(), detail.to_owned())
+        .detail(detail)
+        .into())
 }
 
 /// What distinguishes a request from others (TS 29.500 §5.2.3).

@@ -1,11 +1,14 @@
 //! AF sessions that are bound to an association, over N5 (TS 29.514) or Rx (TS 29.214): what each asks for, and the part
 //! of the decision that it causes.
 
+use std::borrow::Cow;
+
+use model::SupportedFeatures;
 use pcc::{Cause, Mapping, Refusal, RuleId, event, media};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Association;
+use super::{Association, Kind};
 
 /// The room of an association that AF sessions are in.
 const ROOM: &str = "af";
@@ -36,6 +39,9 @@ pub struct AfSession {
     /// Where the AF is reached over Rx; none: over N5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rx: Option<RxPeer>,
+    /// Events that it wanted to be notified of once, and has been.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notified: Vec<String>,
 }
 
 impl AfSession {
@@ -46,7 +52,24 @@ impl AfSession {
             id: format!("{number:016x}"),
             request,
             rx,
+            notified: Vec::new(),
         }
+    }
+
+    /// What it asks for, without the events that it wanted to be notified of once, and has been.
+    #[must_use]
+    pub fn pending(&self) -> Cow<'_, Value> {
+        match self.notified.is_empty() {
+            true => Cow::Borrowed(&self.request),
+            false => Cow::Owned(event::without(&self.request, &self.notified)),
+        }
+    }
+
+    /// It is notified of events.
+    pub fn note(&mut self, notification: &Value) {
+        let once = event::once(&self.request, notification).map(str::to_owned);
+        let new: Vec<String> = once.filter(|event| !self.notified.contains(event)).collect();
+        self.notified.extend(new);
     }
 
     /// The owner of its part of the decision.
@@ -106,7 +129,14 @@ pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping
             ),
         });
     }
-    let part = media::derive(&session.id, &session.request, mapping)?;
+    let mut part = media::derive(&session.id, &session.request, mapping)?;
+    if association.kind == Kind::Sm {
+        let features = association.text_of("suppFeat");
+        let features = features.and_then(|features| SupportedFeatures::parse(features).ok());
+        media::fit(&mut part, |feature| {
+            features.as_ref().is_some_and(|features| features.has(feature))
+        });
+    }
     let is_empty = part.as_object().is_none_or(Map::is_empty);
     match is_empty {
         true => drop(association.parts.shift_remove(&session.part())),
@@ -120,6 +150,25 @@ pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping
         room.insert(session.id.clone(), value);
     }
     Ok(())
+}
+
+/// Keeps what AF sessions are notified of because of a report, where they want to be notified of it once.
+pub fn note_events(association: &mut Association, report: &Value) {
+    let notified: Vec<AfSession> = sessions(association)
+        .filter_map(|mut session| {
+            let before = session.notified.len();
+            let notification = event::notification(&session.id, &session.pending(), report)?;
+            session.note(&notification);
+            (session.notified.len() > before).then_some(session)
+        })
+        .collect();
+    if let Some(Value::Object(room)) = association.rooms.get_mut(ROOM) {
+        for session in notified {
+            if let Ok(value) = serde_json::to_value(&session) {
+                room.insert(session.id, value);
+            }
+        }
+    }
 }
 
 /// Removes an AF session and its rules.
@@ -197,7 +246,6 @@ pub fn rx_name(session_id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
     use super::*;
     use serde_json::json;
 

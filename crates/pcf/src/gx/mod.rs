@@ -140,6 +140,7 @@ async fn reported(
         if is_new {
             applications::note(association, &whole);
         }
+        af::note_events(association, &whole);
         af::drop_inactive(association, &whole);
         session::settle(association);
         pds::refresh(worker, association).await;

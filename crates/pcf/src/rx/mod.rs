@@ -35,6 +35,7 @@ pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut,
         None => begin(worker, request, &aar).await?,
     };
     let bound = change::parts(worker, id, async |association: &mut Association| {
+        binding::check_services(worker, association, &session.request).await?;
         binding::attach(worker, association, &session)
     });
     let bound = match bound.await {

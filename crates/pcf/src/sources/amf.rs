@@ -14,7 +14,7 @@ use sbi::name::{ACCEPT, CONTENT_TYPE};
 use sbi::{Body, Response};
 use serde_json::{Value, json};
 
-use super::producers::{located, root_of};
+use super::producers::{located, parts_of, root_of};
 use super::udr::SEGMENT;
 use crate::association::Association;
 use crate::config::UePolicy;
@@ -226,7 +226,47 @@ pub(crate) async fn transfer(
     }
 }
 
+/// Sends a request to an AMF; one that redirects it (307, 308, TS 29.500 §6.10.9) is followed.
 async fn post(
+    peers: &Peers,
+    root: &TargetApiRoot,
+    (path, content): (&str, (String, Bytes)),
+    deadline: Duration,
+) -> Result<Response, Failure> {
+    let end = Instant::now() + deadline;
+    let (mut at, mut path) = (root.clone(), path.to_owned());
+    for _ in 0..REDIRECTIONS {
+        let left = end.saturating_duration_since(Instant::now());
+        let answer = post_once(peers, &at, (&path, content.clone()), left).await?;
+        let Some((next, next_path)) = redirected(root, &answer) else {
+            return Ok(answer);
+        };
+        (at, path) = (next, next_path);
+    }
+    Err(Failure::passing(format!("{root} redirects in a circle")))
+}
+
+/// Requests of which each redirects to the next at most.
+const REDIRECTIONS: usize = 3;
+
+/// Where an answer redirects its request to: the root and the path. An AMF may name another port of its host, or another path;
+/// other hosts are not those that the NRF has named, and get no request of the PCF.
+fn redirected(root: &TargetApiRoot, answer: &Response) -> Option<(TargetApiRoot, String)> {
+    if !matches!(
+        answer.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    ) {
+        return None;
+    }
+    let (next, path) = parts_of(&located(root, answer)?)?;
+    let host = |root: &TargetApiRoot| {
+        let uri: http::Uri = root.origin.to_string().parse().ok()?;
+        Some((uri.scheme_str()?.to_owned(), uri.host()?.to_ascii_lowercase()))
+    };
+    (host(root).is_some() && host(root) == host(&next)).then_some((next, path))
+}
+
+async fn post_once(
     peers: &Peers,
     root: &TargetApiRoot,
     (path, (content_type, body)): (&str, (String, Bytes)),
@@ -292,6 +332,28 @@ mod tests {
                 .ends_with("&target-nf-instance-id=4947a69a-f61b-4bc1-b9da-47c9c5d14b64")
         );
         assert_eq!(query(json!({})), None);
+    }
+
+    #[test]
+    fn a_redirection_within_the_host_of_an_amf_is_followed() {
+        let root = TargetApiRoot::parse("http://192.0.2.1:80/a").unwrap();
+        let answer = |status: StatusCode, location: &str| {
+            let mut response = sbi::json::response(status, &json!({}));
+            response.headers_mut().set_printed(sbi::name::LOCATION, location);
+            let found = redirected(&root, &response);
+            found.map(|(root, path)| format!("{root}{path}"))
+        };
+        let (moved, other) = (StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT);
+        let followed = |location: &str| Some(location.to_owned());
+        for location in ["http://192.0.2.1:8080/b/c?d", "http://192.0.2.1:80/e"] {
+            assert_eq!(answer(moved, location), followed(location));
+            assert_eq!(answer(other, location), followed(location));
+        }
+        assert_eq!(answer(moved, "/f"), followed("http://192.0.2.1:80/f"));
+        for location in ["http://192.0.2.2:80/b", "https://192.0.2.1:443/b", "nonsense"] {
+            assert_eq!(answer(moved, location), None, "{location}");
+        }
+        assert_eq!(answer(StatusCode::OK, "http://192.0.2.1:8080/b"), None);
     }
 
     #[test]

@@ -406,7 +406,7 @@ pub(crate) async fn put(
 }
 
 /// The origin of an absolute URI, without a prefix, and its path with the query.
-fn parts_of(uri: &str) -> Option<(TargetApiRoot, String)> {
+pub(super) fn parts_of(uri: &str) -> Option<(TargetApiRoot, String)> {
     let parsed: http::Uri = uri.parse().ok()?;
     let (scheme, authority) = (parsed.scheme_str()?, parsed.authority()?);
     let root = TargetApiRoot::parse(&format!("{scheme}://{authority}")).ok()?;

@@ -259,7 +259,7 @@ fn free_diameter_as_pcef_gets_thresholds_applications_and_refusals() {
                 "Event-Trigger = 33",
                 "Monitoring-Key = \"month\"",
                 "CC-Total-Octets = 4000",
-                "Usage-Monitoring-Level = 1",
+                "Usage-Monitoring-Level = 0",
             ],
         );
         let report = "CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = 1\nEvent-Trigger = APPLICATION_START\n\
@@ -269,7 +269,7 @@ fn free_diameter_as_pcef_gets_thresholds_applications_and_refusals() {
                       Flow-Information = { Flow-Description = \"permit out 6 from 192.0.2.7 443 to 10.0.0.1 40000\" \
                       Flow-Direction = DOWNLINK } }\n\
                       Usage-Monitoring-Information = { Monitoring-Key = \"month\" \
-                      Used-Service-Unit = { CC-Total-Octets = 3000 } Usage-Monitoring-Level = PCC_RULE_LEVEL }";
+                      Used-Service-Unit = { CC-Total-Octets = 3000 } Usage-Monitoring-Level = SESSION_LEVEL }";
         send(&mut pgw, application::GX, "pgw;1;1", report);
         has(
             &pgw.expect("Credit-Control-Answer", 3).await,

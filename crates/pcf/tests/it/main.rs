@@ -1,6 +1,7 @@
 //! The PCF over real sockets, as SMFs and AMFs meet it.
 
 mod activity;
+mod af_events;
 mod audit;
 mod authorization;
 mod bindings;

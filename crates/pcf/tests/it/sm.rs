@@ -25,7 +25,7 @@ fn a_session_is_created_read_updated_and_deleted() {
         );
         assert_eq!(rule["authDefQos"]["5qi"], 8);
         // Of 16 features, those that the PCF has as well.
-        assert_eq!(created.json["suppFeat"], "897C");
+        assert_eq!(created.json["suppFeat"], "897D");
 
         let read = pcf.get(&path).await;
         assert_eq!(read.status, StatusCode::OK);
