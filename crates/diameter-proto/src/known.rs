@@ -90,6 +90,10 @@ pub mod application {
     pub const S6C: u32 = 16_777_312;
     /// T6a and T6b.
     pub const T6A: u32 = 16_777_346;
+
+    /// Applications of 3GPP whose messages name them by Auth-Application-Id alone, without a vendor: Rx, Gx, Gxx, S9, Sy, Sd, S9a
+    /// (TS 29.214 §5.6, TS 29.212 §5.6, TS 29.215, TS 29.219). Some peers look for them among what was announced without a vendor.
+    pub const NAMED_WITHOUT_VENDOR: [u32; 7] = [RX, GX, 16_777_266, S9, SY, SD, 16_777_319];
 }
 
 /// Values of Disconnect-Cause (RFC 6733 §5.4.3).
