@@ -285,7 +285,7 @@ impl Repository {
         for claim in claims::of(association) {
             let found = self
                 .associations
-                .find(Association::CLAIM, &text_key(claim), 1)
+                .find(Association::CLAIM, &text_key(&claim), 1)
                 .await?;
             for one in found {
                 let is_listed = holders.iter().any(|held| held.record.id == one.record.id);

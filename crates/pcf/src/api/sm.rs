@@ -203,7 +203,7 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     let removed = change::remove(worker, id_of(id)?, Kind::Sm, &report).await?;
     let (association, draft) = removed.ok_or_else(|| not_found(id))?;
     reassessment::after(worker, association.id, &draft);
-    af_notices::ended(worker, &association);
+    af_notices::ended_by(worker, &association, &report);
     pds::close(worker, &association).await;
     worker.count(Event::SmDeleted);
     bsf::unbind(worker, &association);
