@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
@@ -40,8 +39,6 @@ pub type Running = function::Running<Bsf>;
 const REFRESH: Duration = Duration::from_secs(1);
 /// Changes of PCFs that wait for the audit; beyond, the next walk finds them.
 const PCF_CHANGES: usize = 1_024;
-/// Time for Diameter peers to answer a DPR.
-const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
 
 /// Starts a BSF. Blocks until it is ready.
 ///
@@ -119,6 +116,7 @@ impl NetworkFunction for Bsf {
             congestion_configured: config.overload.enabled,
             pcf_changes,
             brake: Arc::default(),
+            flights: rx::Flights::default(),
             rx_latency: Latencies::new(&opening.registry),
             sets,
             names: names.clone(),
@@ -217,7 +215,7 @@ impl NetworkFunction for Bsf {
         let limits = Arc::new(front.worker().config().server.clone());
         let ended = listeners.sbi.serve(front, limits).await;
         if let Some(agent) = agent {
-            agent.stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING).await;
+            rx::stop(agent).await;
         }
         ended
     }

@@ -58,7 +58,8 @@ pub struct Config {
     /// Largest body of a request; a patch does not make a binding larger than this either.
     #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
-    /// Bindings of one address or subscriber that a discovery reads at once; up to 64 times as many where these do not decide.
+    /// Bindings of one address or subscriber that a discovery reads at once; up to 64 times as many of
+    /// an address, 8 times as many of a subscriber, where these do not decide.
     #[schemars(extend("x-reload" = true))]
     pub max_candidates: usize,
     /// Notifications of subscribers.

@@ -7,6 +7,7 @@ mod churn;
 #[path = "../../../store/tests/it/clusters.rs"]
 mod clusters;
 mod columns;
+mod contention;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
@@ -34,5 +35,6 @@ mod spellings;
 mod support;
 mod survival;
 mod tokens;
+mod two;
 mod ues;
 mod upgrade;
