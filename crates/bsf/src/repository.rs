@@ -118,7 +118,7 @@ pub struct GuardState {
 /// Where the first `most` records of a key do not decide, a multiple of that is read, in steps of
 /// [`STEP`] times as many.
 const WIDEST: usize = 64;
-/// The same for a subscriber, whom no address tells apart: no UE has so many sessions, and each of them is read.
+/// The same for a subscriber without an address: each of the sessions is read, and a UE has a handful.
 const WIDEST_OF_SUBSCRIBER: usize = 8;
 const STEP: usize = 8;
 
@@ -264,7 +264,7 @@ impl Repository {
     /// Whether there is a subscription.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        // Of a shared store only a query of the subscriber tells: another instance may have got the first one just now.
+        // Another instance on a shared store may have got the first one just now: only a query shows it.
         self.is_shared() || self.watched.load(Relaxed)
     }
 

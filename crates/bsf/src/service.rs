@@ -1,6 +1,7 @@
 //! The BSF as a network function: how it opens, and what its control thread does.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,7 +128,11 @@ impl NetworkFunction for Bsf {
         pages::observe(&opening.registry, &bsf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let tls = opening.listeners.sbi.client_tls();
+        let client = Client::with_names(limits.clone(), tls.clone(), names.clone());
+        let guarding = opening.live.clone();
+        let guard = function::sbi::guard(move || guarding.load().destinations.clone());
+        let guarded = Client::guarded(limits, tls, names.clone(), Some(guard));
         let instance = &config.nf_instance_id;
         let nrfs = nrfs(
             &config.nrf,
@@ -157,7 +162,7 @@ impl NetworkFunction for Bsf {
         tokio::task::spawn_local(auditor.run(changed));
         tokio::task::spawn_local(questions.answer(nrfs.clone()));
         let subscribers = Subscribers {
-            client,
+            client: guarded,
             nrfs: nrfs.clone(),
             names,
             repository: repository.clone(),
@@ -204,6 +209,7 @@ impl NetworkFunction for Bsf {
             let shedder = worker.shedder();
             shedder.enforce(bsf.switches.congestion());
             bsf.switches.operational().set_load(index, shedder.load());
+            worker.completion().measured(index, shedder);
         };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         let listeners = front.seat().listeners.clone();
@@ -229,6 +235,10 @@ impl NetworkFunction for Bsf {
 
     fn routes(self: &Arc<Self>) -> Router {
         pages::routes(&Arc::downgrade(self))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
     }
 
     fn metrics() -> Vec<Declaration> {

@@ -59,7 +59,7 @@ impl Scp {
         let settings = Arc::new(live.config.client.clone());
         let guarded = |admits: fn(&Bounds, SocketAddr) -> bool| {
             let live = self.shared.live.clone();
-            let guard = Guard::new(move |address| admits(&live.load().bounds, address));
+            let guard = Guard::new(move |_, address| admits(&live.load().bounds, address));
             let (settings, names) = (settings.clone(), self.shared.names.clone());
             Client::guarded(settings, self.client_tls.clone(), names, Some(guard))
         };

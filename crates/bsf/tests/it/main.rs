@@ -11,6 +11,7 @@ mod contention;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod destinations;
 mod events;
 #[path = "../../../store/tests/it/format_one.rs"]
 mod format_one;

@@ -13,6 +13,7 @@ use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
 use sbi::name::LOCATION;
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
@@ -38,10 +39,48 @@ fn object_of(
     if !faults.is_empty() {
         return Err(Fault::Shape(faults));
     }
+    check_destinations(worker, &value)?;
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(Fault::NotAnObject),
     }
+}
+
+/// Where consumers name the URIs that the PCF notifies (TS 29.507, TS 29.512, TS 29.514, TS 29.525).
+const CALLBACKS: [&str; 6] = [
+    "/notificationUri",
+    "/notifUri",
+    "/ascReqData/notifUri",
+    "/ascReqData/evSubsc/notifUri",
+    "/evSubsc/notifUri",
+    "/evsNotif/notifUri",
+];
+
+/// Refuses a body by which the PCF would send requests where it must not (`outgoing`). Alternates have scheme and port of the
+/// URI that they stand for.
+fn check_destinations(worker: &Worker, value: &Value) -> Result<(), Problem> {
+    for pointer in CALLBACKS {
+        if let Some(uri) = value.pointer(pointer).and_then(Value::as_str) {
+            worker.check_uri(pointer, uri)?;
+        }
+    }
+    let uri = value.get("notificationUri").and_then(Value::as_str);
+    let uri = uri.and_then(|uri| uri.parse::<http::Uri>().ok());
+    let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or("http");
+    let port = uri.as_ref().and_then(http::Uri::port_u16);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    for name in ["altNotifIpv4Addrs", "altNotifIpv6Addrs", "altNotifFqdns"] {
+        let hosts = value.get(name).and_then(Value::as_array);
+        for (at, host) in hosts.into_iter().flatten().enumerate() {
+            let Some(host) = host.as_str() else { continue };
+            let host = match host.contains(':') {
+                true => format!("[{host}]"),
+                false => host.to_owned(),
+            };
+            worker.check_uri(&format!("/{name}/{at}"), &format!("{scheme}://{host}{port}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an update that makes a document larger than a body may be: members that no release knows are kept, so that

@@ -25,7 +25,7 @@ pub use activity::{ActivityLog, JournalFiles, PolicyEvents};
 pub use audit::Audit;
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
-pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
+pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use notifier::{Notifier, NotifierMethod, NotifierServer};
 pub use peer_tokens::PeerTokens;
@@ -37,6 +37,7 @@ pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
 
+use function::sbi::Destinations;
 use function::sbi::config::Interface;
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
@@ -107,6 +108,13 @@ pub struct Config {
     /// Delivery of UE policies to UEs.
     #[schemars(extend("x-reload" = true))]
     pub ue_policy: UePolicy,
+    /// Destinations that requests and registered profiles may name.
+    #[schemars(extend("x-reload" = true))]
+    pub outgoing: Outgoing,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Servers of the operator that policy projects notify.
@@ -169,6 +177,8 @@ impl Default for Config {
             usage: Usage::default(),
             subscriber_state: StateVariables::default(),
             ue_policy: UePolicy::default(),
+            outgoing: Outgoing::default(),
+            other_admins: Vec::new(),
             notifications: Notifications::default(),
             notifier: Notifier::default(),
             collision_detection: false,
@@ -181,6 +191,15 @@ impl Default for Config {
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
         }
+    }
+}
+
+impl Config {
+    /// Where requests and profiles may make this PCF send to.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
+        Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins)
     }
 }
 

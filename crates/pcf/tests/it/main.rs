@@ -19,6 +19,7 @@ mod ldap;
 mod notify;
 mod one_binding;
 mod operator;
+mod outgoing;
 mod pages;
 mod pds;
 mod peer_tokens;
