@@ -10,6 +10,7 @@
 //! * [`features`]: `SupportedFeatures` bit masks (TS 29.500 §6.6).
 //! * [`shape`]: a small declarative language for "what a value must look like"; every fault is reported with its
 //!   JSON pointer and what was expected.
+//! * [`tolerance`]: what is optional, cannot be read and prevents nothing is dropped and reported.
 //! * [`nf_profile`]: the shape of an NF profile, and typed views over the members of an NF profile that an NRF or an SCP must understand.
 //!
 //! Types here are *views*: a function that must keep unknown members keeps the bytes it received and looks
@@ -28,6 +29,7 @@ pub mod pattern;
 pub mod plmn;
 pub mod shape;
 pub mod slice;
+pub mod tolerance;
 
 pub use address::{Ipv4Range, Ipv6Prefix, Ipv6PrefixRange};
 pub use area::{AmfId, Guami, Tac, TacRange, Tai, TaiRange};

@@ -44,6 +44,8 @@ pub(crate) async fn create(
     if worker.config().collision_detection {
         claims::make(association);
     }
+    // Until it is written, or was not.
+    let _expected = pds::expect(worker, association);
     let mut draft = Draft::default();
     let decided = pre::decide_new(worker, association, &mut draft).await;
     plan(worker, association, decided.map_err(ChangeFault::Refused)?);

@@ -159,6 +159,8 @@ impl NetworkFunction for Pcf {
         let config = opening.live.load_full().config.clone();
         let names = self::names(&config)?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
+        let repository = repository.with_largest(config.max_association_size.as_usize());
+        repository.unreadable().watch(opening.alarms.clone());
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));

@@ -11,6 +11,7 @@ use function::sbi::config::Overload;
 use function::sbi::{Completion, Door, State};
 use function::{Admission, Drmp, Seat, Shedder};
 use sbi::client::Client;
+use sbi::identity::Actor;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use worker::Random;
@@ -345,5 +346,10 @@ impl Worker {
         let (why, response) = self.door.denied(request, service, self.root())?;
         self.count(Event::of(why));
         Some(response)
+    }
+
+    /// The sender of an admitted request.
+    pub(crate) fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
+        self.door.gate().actor(request, service)
     }
 }

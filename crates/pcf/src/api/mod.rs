@@ -5,6 +5,7 @@ pub(crate) mod authorization;
 pub(crate) mod callbacks;
 pub(crate) mod fault;
 pub(crate) mod n1;
+mod owner;
 pub(crate) mod policies;
 pub(crate) mod sm;
 pub(crate) mod ue;
@@ -18,8 +19,11 @@ use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
 use self::fault::Fault;
-use crate::association::{Association, AssociationId};
+use crate::association::ledger::Draft;
+use crate::association::{Association, AssociationId, Kind};
+use crate::change::{self, ChangeFault};
 use crate::notices;
+use crate::shape::unchangeable;
 use crate::worker::Worker;
 
 /// The body of a request as an object of a shape.
@@ -83,6 +87,20 @@ fn check_destinations(worker: &Worker, value: &Value) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The body of an update, which changes none of the members that only a creation has.
+fn update_of(
+    worker: &Worker,
+    request: &Request,
+    (creation, update): (&'static Shape, &'static Shape),
+) -> Result<Map<String, Value>, Fault> {
+    let members = body_of(worker, request, update)?;
+    let faults = unchangeable(creation, update, &members);
+    match faults.is_empty() {
+        true => Ok(members),
+        false => Err(Fault::Shape(faults)),
+    }
+}
+
 /// Refuses an update that makes a document larger than a body may be: members that no release knows are kept, so that
 /// updates could add to them without end.
 fn check_size(worker: &Worker, document: &Value) -> Result<(), Fault> {
@@ -119,7 +137,27 @@ fn json_of(worker: &Worker, request: &Request, content_type: &str) -> Result<Val
     if body.len() > limit {
         return Err(Fault::BodyTooLarge(limit));
     }
-    Ok(sbi::json::parse(&body)?)
+    Ok(sbi::json::parse_unique(&body)?)
+}
+
+/// Deletes an association of a kind with what its consumer reports; of one that cannot be read the record alone goes, since the
+/// consumer has no use for it. `None`: nothing else is left to be done.
+async fn remove(
+    worker: &Worker,
+    id: &str,
+    kind: Kind,
+    report: &Value,
+) -> Result<Option<(Association, Draft)>, Fault> {
+    let key = id_of(id)?;
+    match change::remove(worker, key, kind, report).await {
+        Ok(removed) => removed.map(Some).ok_or_else(|| not_found(id)),
+        Err(ChangeFault::Store(store::Error::Corrupt { .. })) => {
+            worker.repository().discard(key).await?;
+            tracing::warn!(%key, "a policy association that cannot be read was deleted by its consumer");
+            Ok(None)
+        }
+        Err(fault) => Err(fault.into()),
+    }
 }
 
 fn id_of(text: &str) -> Result<AssociationId, Fault> {

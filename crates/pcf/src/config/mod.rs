@@ -81,6 +81,9 @@ pub struct Config {
     /// Largest body of a request.
     #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
+    /// Largest association: its context and its decision with all application sessions that are bound to it. A request that
+    /// would make one larger is refused; what is larger already can be reduced and deleted.
+    pub max_association_size: ByteSize,
     /// Associations of one address or subscriber that a query reads.
     pub max_candidates: usize,
     /// Policy projects.
@@ -167,6 +170,7 @@ impl Default for Config {
             dns: sbi::dns::DnsConfig::default(),
             store,
             max_body_size: ByteSize::kib(64),
+            max_association_size: ByteSize::kib(256),
             max_candidates: 256,
             policy: Policies::default(),
             audit: Audit::default(),
@@ -218,6 +222,15 @@ impl Validate for Config {
             identity: &self.identity,
         }
         .validate(faults);
+        if self.max_association_size < self.max_body_size {
+            faults.at("maxAssociationSize").say(
+                format!(
+                    "{} is less than maxBodySize ({})",
+                    self.max_association_size, self.max_body_size
+                ),
+                "at least maxBodySize, such as 256KiB",
+            );
+        }
         faults.within("dns", &self.dns);
         faults.within("store", &self.store);
         faults.within("policy", &self.policy);

@@ -4,18 +4,22 @@ mod activity;
 mod audit;
 mod authorization;
 mod bindings;
+mod bounds;
 mod collisions;
+mod consumers;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
 mod destination;
 mod diameter;
 mod flows;
+mod forged;
 mod free_diameter;
 mod hostile;
 mod import;
 mod judge;
 mod ldap;
+mod nested;
 mod notify;
 mod one_binding;
 mod operator;
