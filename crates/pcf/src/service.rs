@@ -15,6 +15,7 @@ use function::{
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
+use serde_json::json;
 use store::{Record, Sweep, SweepConfig, Table};
 use telemetry::{Alarms, Declaration};
 use tls::TlsFiles;
@@ -22,7 +23,7 @@ use tls::TlsFiles;
 use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
 use crate::audit;
-use crate::config::Config;
+use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::gx;
 use crate::listeners::Listening;
@@ -33,6 +34,7 @@ use crate::pages;
 use crate::profile::PROFILE;
 use crate::reports;
 use crate::repository::Repository;
+use crate::rx;
 use crate::sd;
 use crate::shared::Pcf;
 use crate::sources::Versions;
@@ -94,12 +96,31 @@ fn registration(
     Some(Registration {
         profile: PROFILE,
         instance: config.nf_instance_id.clone(),
-        settings: config.nrf.clone(),
+        settings: with_diameter_names(config),
         secure: config.tls.is_some(),
         address,
         operational,
         alarms: opening.alarms.clone(),
     })
+}
+
+/// The settings of the registration, with the names of the Diameter node in `pcfInfo` (TS 29.510 §6.1.6.2.20) where the operator gives
+/// no others: a BSF that looks for another PCF of the set sends Rx requests there.
+fn with_diameter_names(config: &Config) -> Nrf {
+    let mut settings = config.nrf.clone();
+    if !config.diameter.enabled {
+        return settings;
+    }
+    let info = settings.profile.entry("pcfInfo").or_insert_with(|| json!({}));
+    if let Some(info) = info.as_object_mut() {
+        for (member, name) in [
+            ("rxDiamHost", &config.diameter.host),
+            ("rxDiamRealm", &config.diameter.realm),
+        ] {
+            info.entry(member).or_insert_with(|| json!(name));
+        }
+    }
+    settings
 }
 
 /// Removes records whose time is over, as long as the control thread runs.
@@ -189,6 +210,8 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
+            restarts: gx::Restarts::default(),
+            finished: rx::Finished::default(),
             brake: Arc::default(),
             alarms: opening.alarms.clone(),
             reports: inbox,
@@ -265,6 +288,7 @@ impl NetworkFunction for Pcf {
             });
         }
         tokio::task::spawn_local(gx::run(front.clone()));
+        tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;

@@ -22,6 +22,7 @@ use crate::association::messages::Message;
 use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
+use crate::gx::Restarts;
 use crate::live::Effective;
 use crate::messenger::Messenger;
 use crate::notices::Notices;
@@ -29,6 +30,7 @@ use crate::orders::{Order, Orders};
 use crate::outbound::Peers;
 use crate::projects::Pair;
 use crate::repository::Repository;
+use crate::rx::Finished;
 use crate::schedule::Schedule;
 use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
@@ -298,6 +300,16 @@ impl Worker {
 
     pub(crate) fn state(&self) -> State {
         self.shared.operational.state()
+    }
+
+    /// AF sessions over Rx that have ended a moment ago.
+    pub(crate) fn finished(&self) -> &Finished {
+        &self.shared.finished
+    }
+
+    /// PCEFs that have restarted.
+    pub(crate) fn restarts(&self) -> &Restarts {
+        &self.shared.restarts
     }
 
     pub(crate) fn orders(&self) -> &Orders {

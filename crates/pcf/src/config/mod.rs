@@ -4,6 +4,7 @@ mod activity;
 mod audit;
 mod bsf;
 mod diameter;
+mod emergency;
 mod ldap;
 mod notifications;
 mod notifier;
@@ -25,6 +26,7 @@ pub use activity::{ActivityLog, JournalFiles, PolicyEvents};
 pub use audit::Audit;
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
+pub use emergency::Emergency;
 pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use notifier::{Notifier, NotifierMethod, NotifierServer};
@@ -97,6 +99,9 @@ pub struct Config {
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
     #[schemars(extend("x-reload" = true))]
     pub media: pcc::Mapping,
+    /// Emergency sessions.
+    #[schemars(extend("x-reload" = true))]
+    pub emergency: Emergency,
     /// Data of subscribers.
     pub pds: Pds,
     /// Application detection at TDFs.
@@ -176,6 +181,7 @@ impl Default for Config {
             audit: Audit::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
+            emergency: Emergency::default(),
             pds: Pds::default(),
             sd: Sd::default(),
             usage: Usage::default(),
@@ -245,6 +251,7 @@ impl Validate for Config {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }
         }
+        faults.within("emergency", &self.emergency);
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);
