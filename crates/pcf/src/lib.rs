@@ -86,6 +86,7 @@ mod sy;
 mod targets;
 mod tdf;
 mod turns;
+mod unreadable;
 mod updp;
 mod ursp;
 mod worker;

@@ -8,10 +8,11 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Door, State};
+use function::sbi::{Completion, Door, State};
 use function::{Admission, Drmp, Seat, Shedder};
-use sbi::client::Client;
-use sbi::problem::Problem;
+use sbi::client::{Client, Origin};
+use sbi::identity::Actor;
+use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use worker::Random;
 
@@ -21,6 +22,7 @@ use crate::association::messages::Message;
 use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
+use crate::gx::Restarts;
 use crate::live::Effective;
 use crate::messenger::Messenger;
 use crate::notices::Notices;
@@ -28,6 +30,7 @@ use crate::orders::{Order, Orders};
 use crate::outbound::Peers;
 use crate::projects::Pair;
 use crate::repository::Repository;
+use crate::rx::Finished;
 use crate::schedule::Schedule;
 use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
@@ -92,14 +95,17 @@ impl Worker {
             Some(before) => before.peers.clone(),
             None => {
                 let settings = Arc::new(now.config.client.clone());
-                let client =
-                    Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone());
-                Rc::new(Peers::new(
-                    &now.config,
-                    client,
-                    shared.names.clone(),
-                    counters.clone(),
-                ))
+                let live = seat.live.clone();
+                let guard = function::sbi::guard(move || live.load().destinations.clone());
+                let (tls, names) = (seat.listeners.sbi.client_tls(), shared.names.clone());
+                let client = Client::guarded(settings, tls, names, Some(guard));
+                let names = shared.names.clone();
+                let peers = Peers::new(&now.config, client, names, counters.clone());
+                let live = seat.live.clone();
+                let redirections = move |from: &http::Uri, to: &Origin| {
+                    live.load().destinations.permits_redirection(from, to)
+                };
+                Rc::new(peers.following(redirections))
             }
         };
         let messenger = match before {
@@ -164,6 +170,11 @@ impl Worker {
 
     pub(crate) fn config(&self) -> &Config {
         &self.now.config
+    }
+
+    /// What completes answers.
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.now.completion
     }
 
     /// Root of the URIs that the PCF hands out.
@@ -246,6 +257,19 @@ impl Worker {
         &self.shared.versions
     }
 
+    /// Refuses a URI of a consumer that requests are not sent to; `pointer` is its place in the body.
+    pub(crate) fn check_uri(&self, pointer: &str, uri: &str) -> Result<(), Problem> {
+        // The PCF appends `update`, `terminate` or `notify` to each of them (TS 29.512 §5.5.2, TS 29.514 §5.5.2).
+        let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Base);
+        checked.map_err(|expected| {
+            self.count(Event::TargetDenied);
+            let shown: String = uri.chars().take(255).collect();
+            Problem::new(Cause::MandatoryIeIncorrect)
+                .detail(format!("notifications are not sent to {shown}"))
+                .invalid_param(pointer, expected)
+        })
+    }
+
     pub(crate) fn max_body(&self) -> usize {
         self.config().max_body_size.as_usize()
     }
@@ -277,6 +301,16 @@ impl Worker {
 
     pub(crate) fn state(&self) -> State {
         self.shared.operational.state()
+    }
+
+    /// AF sessions over Rx that have ended a moment ago.
+    pub(crate) fn finished(&self) -> &Finished {
+        &self.shared.finished
+    }
+
+    /// PCEFs that have restarted.
+    pub(crate) fn restarts(&self) -> &Restarts {
+        &self.shared.restarts
     }
 
     pub(crate) fn orders(&self) -> &Orders {
@@ -325,5 +359,10 @@ impl Worker {
         let (why, response) = self.door.denied(request, service, self.root())?;
         self.count(Event::of(why));
         Some(response)
+    }
+
+    /// The sender of an admitted request.
+    pub(crate) fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
+        self.door.gate().actor(request, service)
     }
 }

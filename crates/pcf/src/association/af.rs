@@ -25,6 +25,9 @@ pub struct RxPeer {
     pub realm: String,
     /// DiameterIdentity of the peer that its requests come from: the AF, or an agent.
     pub peer: String,
+    /// Whether no other session may have its Session-Id; sessions of before may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claimed: bool,
 }
 
 /// An AF session.
@@ -42,6 +45,12 @@ pub struct AfSession {
     /// Events that it wanted to be notified of once, and has been.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notified: Vec<String>,
+    /// The `appSessionId` of N5: random, so that it says nothing of the association. None in a session of an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The NF instance that has created it over N5, where it has proved its identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
 }
 
 impl AfSession {
@@ -53,6 +62,18 @@ impl AfSession {
             request,
             rx,
             notified: Vec::new(),
+            name: None,
+            consumer: None,
+        }
+    }
+
+    /// A new session over N5, of an NF instance where it has proved its identity.
+    #[must_use]
+    pub fn of_n5(number: u64, request: Value, consumer: Option<&str>) -> Self {
+        Self {
+            name: Some(uuid::Uuid::new_v4().simple().to_string()),
+            consumer: consumer.map(str::to_owned),
+            ..Self::new(number, request, None)
         }
     }
 
@@ -82,10 +103,24 @@ impl AfSession {
 /// What the AF calls its session: the Session-Id of Rx, or the `appSessionId` of N5.
 #[must_use]
 pub fn name(association: &Association, session: &AfSession) -> String {
-    match &session.rx {
-        Some(rx) => rx.session.clone(),
-        None => format!("{}.{}", association.id, session.id),
+    match (&session.rx, &session.name) {
+        (Some(rx), _) => rx.session.clone(),
+        (None, Some(name)) => name.clone(),
+        (None, None) => format!("{}.{}", association.id, session.id),
     }
+}
+
+/// The AF session of an association that N5 knows by this `appSessionId`.
+#[must_use]
+pub fn of_app_session(association: &Association, app_session: &str) -> Option<AfSession> {
+    let mut own = sessions(association).filter(|session| session.rx.is_none());
+    own.find(|session| name(association, session) == app_session)
+}
+
+/// The name of an `appSessionId` in the index of names.
+#[must_use]
+pub(crate) fn n5_name(app_session: &str) -> String {
+    format!("n5:{app_session}")
 }
 
 /// The AF sessions of an association.
@@ -109,6 +144,13 @@ pub fn session(association: &Association, id: &str) -> Option<AfSession> {
         id: id.to_owned(),
         ..session
     })
+}
+
+/// The AF session over Rx of this Session-Id.
+#[must_use]
+pub fn rx_session(association: &Association, session_id: &str) -> Option<AfSession> {
+    let is_own = |session: &AfSession| session.rx.as_ref().is_some_and(|rx| rx.session == session_id);
+    sessions(association).find(is_own)
 }
 
 /// Adds or replaces an AF session with the rules that it asks for.
@@ -236,6 +278,21 @@ pub fn lost(association: &Association, report: &Value) -> Vec<AfSession> {
     sessions(association)
         .filter(|session| named(session) && is_lost(session))
         .collect()
+}
+
+/// What an AF session is known by after its end: an `appSessionId`, or the Session-Id of an AF over Rx with its Origin-Host.
+#[must_use]
+pub fn ended_name(association: &Association, session: &AfSession) -> String {
+    match &session.rx {
+        Some(rx) => ended_rx_name(&rx.host, &rx.session),
+        None => name(association, session),
+    }
+}
+
+/// As [`ended_name`], over Rx.
+#[must_use]
+pub fn ended_rx_name(host: &str, session_id: &str) -> String {
+    format!("rx:{} {session_id}", host.to_ascii_lowercase())
 }
 
 /// The name of an Rx session in the index of names.

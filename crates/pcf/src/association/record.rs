@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::messages::Messages;
-use super::{address, applications, claims, decision, sd, ue_policy};
+use super::{address, applications, callbacks, claims, decision, sd, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,25 +195,27 @@ impl Association {
         })
     }
 
-    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:`, of Sy after `sy:` and of Sd after
+    /// The names in [`Association::NAME`]: Session-Ids of Gx after `gx:`, those of Rx after `rx:`, identities of AF sessions of
+    /// N5 after `n5:`, paths of producers after `callback:`, those of Sy after `sy:` and of Sd after
     /// `sd:`, and that of requests and deliveries in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let gx = self
-            .rooms
-            .get("gx")
-            .and_then(|room| room.get("sessionId")?.as_str());
+        let gx = super::gx::name_of(self);
         let af = super::af::sessions(self);
-        let rx = af.filter_map(|session| session.rx.map(|rx| super::af::rx_name(&rx.session)));
+        let af = af.filter_map(|session| match (session.rx, session.name) {
+            (Some(rx), _) => Some(super::af::rx_name(&rx.session)),
+            (None, name) => name.map(|name| super::af::n5_name(&name)),
+        });
         let sy = self
             .rooms
             .get("pds")
             .and_then(|room| room.get("sy")?.get("sessionId")?.as_str());
         let sy = sy.map(|session| Cow::Owned(format!("sy:{session}")));
         let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
-        let own = gx.into_iter().chain(delivery);
         let sd = sd::names(self).map(Cow::Owned);
-        own.map(Cow::Borrowed)
-            .chain(rx.map(Cow::Owned))
+        gx.into_iter()
+            .chain(delivery.map(Cow::Borrowed))
+            .chain(af.map(Cow::Owned))
+            .chain(callbacks::names(self).map(Cow::Owned))
             .chain(sy)
             .chain(sd)
     }
@@ -250,7 +252,7 @@ impl Record for Association {
             keys.add(Self::NAME, &address::text_key(&name));
         }
         for claim in claims::of(self) {
-            keys.add(Self::CLAIM, &address::text_key(claim));
+            keys.add(Self::CLAIM, &address::text_key(&claim));
         }
         for key in address::keys(self) {
             keys.add(Self::ADDRESS, &key);

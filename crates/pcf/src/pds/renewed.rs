@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Map;
 
-use super::{Held, Upkeep, counters, ocs, subscribe_udr, supi_of, udr_callback};
+use super::{Held, Upkeep, counters, ocs, spending_limits_context, subscribe_udr, supi_of, udr_callback};
 use crate::association::Association;
 use crate::events::Event;
 use crate::outbound::{CHF, UDR};
@@ -104,7 +104,7 @@ async fn renew_udr(
     end: Instant,
 ) -> Result<Subscription, Failure> {
     let subject = (supi, association.kind.service());
-    let callback = udr_callback(worker, association);
+    let callback = udr_callback(worker, association).ok_or(LOST)?;
     match udr::renew(worker.peers(), uri, subject, &callback, end).await {
         Ok(term) => Ok(Subscription {
             uri: uri.to_owned(),
@@ -126,7 +126,7 @@ async fn renew_chf(
     before: &Held,
     end: Instant,
 ) -> Result<Held, Failure> {
-    let context = super::spending_limits(worker, association, supi);
+    let context = spending_limits_context(worker, association).ok_or(LOST)?;
     match chf::renew(worker.peers(), uri, &context, end).await {
         Ok(limits) => Ok(Held {
             chf: Some(uri.to_owned()),

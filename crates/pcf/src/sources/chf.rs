@@ -1,12 +1,12 @@
 //! Policy counters of subscribers at CHFs: Nchf_SpendingLimitControl (TS 29.594).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use sbi::Response;
 use serde_json::{Map, Value, json};
 
-use super::producers::{Ask, Producers, Unavailable, is_failure, located, put};
+use super::producers::{self, Ask, Producers, Unavailable, is_failure, located};
 use super::udr::Failure;
 use super::{Term, now_ms};
 use crate::outbound::{CHF, Peers};
@@ -70,7 +70,7 @@ pub(crate) async fn renew(
     end: Instant,
 ) -> Result<SpendingLimits, Failure> {
     let left = end.saturating_duration_since(Instant::now());
-    let response = put(peers, CHF, uri, context, left).await;
+    let response = producers::put(peers, CHF, uri, context, left).await;
     let response = response.ok_or(Failure::Unavailable(Unavailable::NoAnswer))?;
     match response.status() {
         StatusCode::OK => limits(uri.to_owned(), &response),
@@ -79,14 +79,44 @@ pub(crate) async fn renew(
     }
 }
 
-/// `SpendingLimitStatus`.
+/// `SpendingLimitStatus` of a subscription.
 fn limits(uri: String, response: &Response) -> Result<SpendingLimits, Failure> {
-    let mut status: Value = sbi::json::parse(response.body()).map_err(|_| Failure::Malformed)?;
+    let counters = counters_of(response).ok_or(Failure::Malformed)?;
+    let status: Value = sbi::json::parse(response.body()).unwrap_or_default();
     let term = Term::of(status.get("expiry").and_then(Value::as_str), now_ms());
-    let counters = match status.get_mut("statusInfos").map(Value::take) {
-        Some(Value::Object(counters)) => counters,
-        None => Map::new(),
-        Some(_) => return Err(Failure::Malformed),
-    };
     Ok(SpendingLimits { uri, counters, term })
+}
+
+/// `statusInfos` of a `SpendingLimitStatus`.
+fn counters_of(response: &Response) -> Option<Map<String, Value>> {
+    let mut status: Value = sbi::json::parse(response.body()).ok()?;
+    match status.get_mut("statusInfos").map(Value::take) {
+        Some(Value::Object(counters)) => Some(counters),
+        None if status.is_object() => Some(Map::new()),
+        _ => None,
+    }
+}
+
+/// What a CHF says of a subscription.
+#[derive(Debug)]
+pub(crate) enum Present {
+    /// It stands, with these counters.
+    Counters(Map<String, Value>),
+    /// There is no such subscription.
+    Gone,
+    /// The CHF does not say.
+    Unknown,
+}
+
+/// The counters of a subscription as they are now. The resource cannot be read; to subscribe to the same again answers with
+/// them (TS 29.594 §5.3.2.3.1, PUT).
+pub(crate) async fn present(peers: &Peers, uri: &str, context: &Value, deadline: Duration) -> Present {
+    let Some(response) = producers::put(peers, CHF, uri, context, deadline).await else {
+        return Present::Unknown;
+    };
+    match response.status() {
+        StatusCode::OK => counters_of(&response).map_or(Present::Unknown, Present::Counters),
+        StatusCode::NOT_FOUND => Present::Gone,
+        _ => Present::Unknown,
+    }
 }

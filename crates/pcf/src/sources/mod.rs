@@ -15,7 +15,7 @@ mod versions;
 
 pub(crate) use cache::PolicyDataCache;
 pub(crate) use term::{Term, now_ms};
-pub(crate) use versions::Versions;
+pub(crate) use versions::{Expected, Versions};
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

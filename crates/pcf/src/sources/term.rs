@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Least time until something is due, in milliseconds: a producer whose clock is ahead is not asked in a circle.
-const LEAST: u64 = 500;
+/// The term of a subscription that has ended already by our clock, in milliseconds: it is the clock that differs, and the producer
+/// is not asked in a circle.
+const UNKNOWN: u64 = 60_000;
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
@@ -26,9 +27,10 @@ impl Term {
     pub(crate) fn of(expiry: Option<&str>, now: u64) -> Option<Self> {
         let end = OffsetDateTime::parse(expiry?, &Rfc3339).ok()?;
         let until = u64::try_from(end.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+        let life = until.checked_sub(now).filter(|life| *life > 0).unwrap_or(UNKNOWN);
         Some(Self {
-            until,
-            life: until.saturating_sub(now),
+            until: now.saturating_add(life),
+            life,
         })
     }
 
@@ -42,7 +44,6 @@ impl Term {
 
     /// When it is to be renewed: a third of it is left for producers that do not answer at once.
     pub(crate) fn due(self) -> u64 {
-        let begun = self.until.saturating_sub(self.life);
-        (self.until - self.life.min(self.until) / 3).max(begun.saturating_add(LEAST))
+        self.until.saturating_sub(self.life / 3)
     }
 }

@@ -280,3 +280,30 @@ fn a_udr_whose_subscriptions_hang_gives_policy_data_all_the_same() {
         assert!(hangs.count() < 10, "{} requests", hangs.count());
     });
 }
+
+#[test]
+fn a_chf_that_was_away_is_asked_again_at_the_next_event_of_an_am_policy() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let chf = producer(CHF_PATH, |_| status("high", 3_600_000), |_| no_content());
+        let pcf = with(folder.path(), None, Some(&chf), |config| {
+            config.pds.chf.services = vec![pcf::config::CounterService::Am];
+        });
+        let root = chf.root();
+        chf.fails_with(503);
+        let association = json!({"supi": "imsi-001010000000001", "notificationUri": "http://127.0.0.1:9/amf", "suppFeat": "0"});
+        let path = path_of(
+            &pcf.post("/npcf-am-policy-control/v1/policies", &association)
+                .await,
+        );
+        chf.answers(move |seen| match seen.method {
+            Method::POST => created(&format!("{root}{CHF_PATH}/7"), &status("high", 3_600_000)),
+            _ => no_content(),
+        });
+        let _ = chf.take();
+        let updated = pcf.post(&format!("{path}/update"), &json!({})).await;
+        assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
+        until(async || of(&chf, &Method::POST).len() == 1).await;
+        until(async || pcf.running().count(Event::SubscriptionRenewed) == 1).await;
+    });
+}

@@ -188,7 +188,7 @@ fn a_policy_reaches_its_ue_and_the_answer_is_kept() {
         // The same rules are not sent again; the section of another PLMN is.
         let update = format!("{path}/update");
         pcf.post(&update, &json!({"triggers": ["PRA_CH"]})).await;
-        let moved = json!({"servingPlmn": {"mcc": "001", "mnc": "02"}});
+        let moved = json!({"plmnId": {"mcc": "001", "mnc": "02"}});
         pcf.post(&update, &moved).await;
         until(|| count(&pcf, Event::UePolicySent) == 2).await;
         assert_eq!(amf.count(), 3, "one subscription");
@@ -399,5 +399,38 @@ fn a_worker_without_room_leaves_deliveries_to_the_sweep() {
         amf.releases();
         until(|| count(&pcf, Event::UePolicySent) == 5).await;
         assert!(count(&pcf, Event::UePolicyResumed) >= 1);
+    });
+}
+
+/// An AMF that has moved names where its requests go now (TS 29.500 §6.10.9).
+#[test]
+fn a_redirection_of_an_amf_is_followed_and_no_circle() {
+    local(async {
+        let moved = amf(|| StatusCode::OK);
+        let root = moved.root();
+        let old = Server::start(move |seen| {
+            let mut answer = Problem::of_status(StatusCode::TEMPORARY_REDIRECT).into_response();
+            let location = format!("{root}{}", seen.path);
+            answer.headers_mut().set_printed(sbi::name::LOCATION, location);
+            answer
+        });
+        let pcf = with_amf(&old, Period::from_secs(3_600));
+        path_of(&pcf.post(UE, &association(&json!({}))).await);
+        until(|| !commands(&moved).is_empty()).await;
+        message_of(&commands(&moved)[0]);
+        assert!(old.count() >= 1);
+
+        // One that redirects to itself is given up for the time being.
+        let circle = Server::start(|_| no_content());
+        let own = circle.root();
+        circle.answers(move |seen| {
+            let mut answer = Problem::of_status(StatusCode::PERMANENT_REDIRECT).into_response();
+            let location = format!("{own}{}", seen.path);
+            answer.headers_mut().set_printed(sbi::name::LOCATION, location);
+            answer
+        });
+        let pcf = with_amf(&circle, Period::from_secs(3_600));
+        path_of(&pcf.post(UE, &association(&json!({}))).await);
+        until(|| circle.count() == 3).await;
     });
 }
