@@ -218,6 +218,19 @@ pub fn check_name(name: &str, is_known: impl Fn(&str) -> bool) -> Result<(), Pro
     }
 }
 
+/// The NF type that offers a service by the standard's naming (`nudm-sdm`: `UDM`; TS 29.501 §5.2.1); `None` for others.
+#[must_use]
+pub fn nf_type_of_service(service: &str) -> Option<String> {
+    let name = service.strip_prefix('n')?;
+    // The one type with a hyphen in its name.
+    let name = match name.starts_with("5g-eir-") {
+        true => "5G_EIR",
+        false => name.split_once('-')?.0,
+    };
+    let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    fits.then(|| name.to_ascii_uppercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use http2::name::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, VARY};
 use http2::{Fields, Value};
@@ -25,7 +25,7 @@ pub fn decode(headers: &Fields, body: Body, limit: usize) -> Result<Body, Proble
     if coding.is_empty() || coding.eq_ignore_ascii_case("identity") {
         return Ok(body);
     }
-    if !coding.eq_ignore_ascii_case("gzip") {
+    if !is_gzip(coding) {
         let problem = Problem::new(Cause::UnsupportedMediaType).detail(format!(
             "content coding `{coding}` is not supported; gzip and identity are"
         ));
@@ -33,7 +33,8 @@ pub fn decode(headers: &Fields, body: Body, limit: usize) -> Result<Body, Proble
     }
     let packed = body.into_bytes();
     let mut plain = Vec::new();
-    let read = GzDecoder::new(&packed[..])
+    // A body may have several members (RFC 1952 §2.2); the bound is that of all of them.
+    let read = MultiGzDecoder::new(&packed[..])
         .take(limit as u64 + 1)
         .read_to_end(&mut plain);
     match read {
@@ -46,19 +47,38 @@ pub fn decode(headers: &Fields, body: Body, limit: usize) -> Result<Body, Proble
     }
 }
 
-/// Whether a sender accepts gzip (`Accept-Encoding`, RFC 9110 §12.5.3).
+/// Whether a coding is gzip; `x-gzip` is the same (RFC 9110 §8.4.1.3), and codings have no case (§8.4.1).
+fn is_gzip(coding: &str) -> bool {
+    coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip")
+}
+
+/// Whether a sender accepts gzip (`Accept-Encoding`, RFC 9110 §12.5.3): what it says of gzip counts, else what it says of
+/// `*`, the codings that it does not name.
 #[must_use]
 pub fn accepts_gzip(headers: &Fields) -> bool {
-    headers
+    let values = headers
         .get_all(ACCEPT_ENCODING)
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| {
-            value.split(',').any(|item| {
-                let (coding, weight) = item.split_once(';').unwrap_or((item, ""));
-                let refused = matches!(weight.trim().trim_start_matches("q=").parse(), Ok(0.0_f32));
-                matches!(coding.trim(), "gzip" | "*") && !refused
-            })
-        })
+        .filter_map(|value| value.to_str().ok());
+    let (mut named, mut others) = (None, None);
+    for item in values.flat_map(|value| value.split(',')) {
+        let mut parts = item.split(';').map(str::trim);
+        let coding = parts.next().unwrap_or_default();
+        let accepted = !parts.any(is_weight_of_none);
+        if is_gzip(coding) {
+            named = Some(named.unwrap_or(false) || accepted);
+        } else if coding == "*" {
+            others = Some(accepted);
+        }
+    }
+    named.or(others).unwrap_or(false)
+}
+
+/// Whether a parameter is a weight of 0 (RFC 9110 §12.4.2), whose name has no case.
+fn is_weight_of_none(parameter: &str) -> bool {
+    let weight = parameter
+        .split_once('=')
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    weight.is_some_and(|(_, weight)| matches!(weight.trim().parse(), Ok(0.0_f32)))
 }
 
 /// Packs the body of a response with gzip, if that makes it smaller.
@@ -129,6 +149,27 @@ mod tests {
     }
 
     #[test]
+    fn several_members_are_one_body_within_one_bound() {
+        let member = |byte: u8| pack(&Body::from(vec![byte; 1_000])).unwrap();
+        let mut packed = member(b'a').to_vec();
+        packed.extend_from_slice(&member(b'b'));
+        for coding in ["gzip", "x-gzip", "GZIP"] {
+            let unpack =
+                |body: Vec<u8>, limit| decode(&with(CONTENT_ENCODING, coding), Body::from(body), limit);
+            let plain = unpack(packed.clone(), 2_000).unwrap();
+            assert_eq!((plain.len(), plain.into_bytes()[1_999]), (2_000, b'b'));
+            let tight = unpack(packed.clone(), 1_999).unwrap_err();
+            assert_eq!(tight.status(), StatusCode::PAYLOAD_TOO_LARGE);
+            let mut broken = packed.clone();
+            broken.truncate(packed.len() - 4);
+            assert_eq!(
+                unpack(broken, 2_000).unwrap_err().status(),
+                StatusCode::BAD_REQUEST
+            );
+        }
+    }
+
+    #[test]
     fn who_accepts_it() {
         for (value, accepted) in [
             ("gzip", true),
@@ -136,6 +177,18 @@ mod tests {
             ("gzip;q=0", false),
             ("br", false),
             ("*", true),
+            ("gzip;q=0, *", false),
+            ("*, gzip;q=0", false),
+            ("*;q=0", false),
+            ("*;q=0, gzip", true),
+            ("gzip;Q=0", false),
+            ("gzip ; q = 0.000", false),
+            ("gzip;q=0.001", true),
+            ("GZIP", true),
+            ("x-gzip", true),
+            ("br, X-GZip;q=0", false),
+            ("gzipped", false),
+            ("", false),
         ] {
             assert_eq!(accepts_gzip(&with(ACCEPT_ENCODING, value)), accepted, "{value}");
         }

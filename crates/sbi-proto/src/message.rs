@@ -70,8 +70,9 @@ pub struct Peer {
 }
 
 /// The requests of a connection that its peer has reset and that are not answered yet, by the number of their stream.
+/// Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct GivenUp(RefCell<Vec<u32>>);
+pub struct GivenUp(Rc<RefCell<Vec<u32>>>);
 
 impl GivenUp {
     /// More than can be in progress on a connection.

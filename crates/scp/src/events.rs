@@ -234,13 +234,16 @@ impl Services {
         }
     }
 
-    /// The counters of a service.
-    pub(crate) fn of(&self, service: &str) -> Rc<ServiceMetrics> {
+    /// The counters of a service; `offered`: whether a known producer or a setting names it. Names that consumers invent
+    /// get no series.
+    pub(crate) fn of(&self, service: &str, offered: impl FnOnce() -> bool) -> Rc<ServiceMetrics> {
         let mut known = self.known.borrow_mut();
         if let Some(one) = known.get(service) {
             return one.clone();
         }
-        let fits = service.len() <= LONGEST_SERVICE && known.len() < SERVICES;
+        let fits = service.len() <= LONGEST_SERVICE
+            && known.len() < SERVICES
+            && (model::ServiceName::from(service).is_known() || offered());
         let name = if fits { service } else { OTHER };
         if let Some(one) = known.get(name) {
             return one.clone();
@@ -261,8 +264,8 @@ pub(crate) struct AttemptMetrics {
 }
 
 /// The classes of status, and the ends without an answer.
-const OUTCOMES: [&str; 9] = [
-    "1xx", "2xx", "3xx", "4xx", "5xx", "connect", "timeout", "reset", "other",
+const OUTCOMES: [&str; 10] = [
+    "1xx", "2xx", "3xx", "4xx", "5xx", "connect", "timeout", "reset", "refused", "other",
 ];
 
 /// How an attempt ends without an answer.
@@ -271,6 +274,8 @@ pub(crate) enum Unanswered {
     Connect = 5,
     Timeout,
     Reset,
+    /// The stream was refused (REFUSED_STREAM).
+    Refused,
     Other,
 }
 

@@ -8,7 +8,7 @@ use ahash::{AHashMap, AHashSet};
 use function::sbi::OwnLoad;
 use mediation::{Action, Engine};
 use routing::policy::{Distances, PolicyTable};
-use routing::target::{Bounds, Reach};
+use routing::target::{Bounds, OwnNetworks, Reach};
 use sbi::headers::{SbiHeader, Scope, TargetApiRoot};
 use sbi::oauth::AssertionAuthorities;
 use telemetry::Registry;
@@ -32,6 +32,9 @@ pub struct Derived {
     pub(crate) distances: Distances,
     /// The SCPs of a region, by the localities in it; none for the own region.
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
+    /// The own networks, and the SEPPs to others.
+    pub(crate) networks: OwnNetworks,
+    pub(crate) sepps: Arc<[TargetApiRoot]>,
     pub(crate) rates: Arc<Rates>,
     /// Load and overload of this SCP.
     pub(crate) own_load: Arc<OwnLoad>,
@@ -126,6 +129,13 @@ impl Derived {
             policies,
             distances: config.places.distances(),
             next_hops,
+            networks: OwnNetworks::new(&config.networks.plmns),
+            sepps: config
+                .networks
+                .sepps
+                .iter()
+                .filter_map(|root| TargetApiRoot::parse(root).ok())
+                .collect(),
             rates,
             own_load,
             access: Access::new(&config.security.access),
@@ -186,7 +196,8 @@ fn reach<'a>(config: &'a Config, other_admins: &[SocketAddr]) -> Reach<'a> {
             Action::Route(steering) => steering.api_root.as_ref(),
             _ => None,
         });
-    let roots = nrfs.chain(config.next_hops.values().flatten()).chain(steered);
+    let hops = config.next_hops.values().flatten().chain(&config.networks.sepps);
+    let roots = nrfs.chain(hops).chain(steered);
     Reach {
         everywhere: config.forward_to_unknown,
         networks: &config.allowed_networks,

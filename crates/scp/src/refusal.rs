@@ -54,7 +54,7 @@ refusals! {
     Loop = "loop": MsgLoopDetected, None, "the request has passed this SCP before";
     /// A mediation rule refuses the message.
     Mediation = "mediation": Forbidden, None, "a mediation rule refuses the message";
-    /// `TRACE` or `CONNECT`.
+    /// A method that is none of the service-based interface, such as `TRACE` or `CONNECT`.
     Method = "method": NotImplemented, None, "this SCP does not relay the method";
     /// No candidate is left.
     NoProducer = "noProducer": TargetNfNotReachable, None, "no further producer may serve the request";

@@ -336,6 +336,7 @@ fn own_names(config: &Config, addresses: &[SocketAddr]) -> OwnNames {
         addresses,
         origin.as_ref().map(|origin| origin.authority()),
         &config.fqdn,
+        &config.names,
     )
 }
 

@@ -237,9 +237,10 @@ impl Connection {
         let unprocessed: Vec<StreamId> = self.streams.ids().filter(|id| id.number > last).collect();
         for stream in unprocessed {
             self.remove(stream);
+            // No RST_STREAM has named a reason: the peer leaves, and has not begun this one.
             self.events.push_back(Event::Reset {
                 stream,
-                reason: Reason::REFUSED_STREAM,
+                reason: Reason::NO_ERROR,
                 processed: false,
             });
         }

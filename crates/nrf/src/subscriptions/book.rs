@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use bytes::Bytes;
+use model::nf_profile::Allowed;
 use notifier::Notification;
 use registry::{ChangeKind, Entry, ProfileChange};
 use serde_json::{Value, json};
@@ -251,7 +252,8 @@ impl<'a> Bodies<'a> {
             return None;
         }
         if event == "NF_PROFILE_CHANGED" && condition_event.is_none() {
-            let pointers: Vec<String> = self.changes().iter().filter_map(pointer_of).collect();
+            let mut pointers: Vec<String> = self.changes().iter().filter_map(pointer_of).collect();
+            pointers.extend(hidden_changes(self.change));
             if pointers.is_empty() || !subscription.wants_changes(&pointers) {
                 return None;
             }
@@ -296,9 +298,14 @@ impl<'a> Bodies<'a> {
         if let Some(condition_event) = condition_event {
             out.push_str(&format!(",\"conditionEvent\":\"{condition_event}\""));
         }
-        if self.notifying.as_changes && event == "NF_PROFILE_CHANGED" && condition_event.is_none() {
+        let changes = match self.notifying.as_changes && event == "NF_PROFILE_CHANGED" {
+            true if condition_event.is_none() => self.whole_lists(),
+            // None either where only hidden members changed: `profileChanges` has one item at least.
+            _ => Vec::new(),
+        };
+        if !changes.is_empty() {
             out.push_str(",\"profileChanges\":");
-            out.push_str(&Value::from(self.whole_lists()).to_string());
+            out.push_str(&Value::from(changes).to_string());
         } else if let Some(after) = &self.change.after {
             out.push_str(",\"nfProfile\":");
             // Profiles are JSON texts, which are UTF-8.
@@ -307,6 +314,40 @@ impl<'a> Bodies<'a> {
         out.push('}');
         out.into()
     }
+}
+
+/// The members that say who may use the NF, where they have changed. Notifications do not show them (TS 29.510 §6.1.6.2.2),
+/// but the profile has changed: a subscriber may retrieve it.
+fn hidden_changes(change: &ProfileChange) -> Vec<String> {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else {
+        return Vec::new();
+    };
+    if before.shares_text(after) {
+        return Vec::new();
+    }
+    let mut changed = Vec::new();
+    let mut compare = |place: &str, before: &Allowed, after: &Allowed| {
+        let lists = [
+            ("allowedPlmns", before.plmns == after.plmns),
+            ("allowedSnpns", before.snpns == after.snpns),
+            ("allowedNfTypes", before.nf_types == after.nf_types),
+            ("allowedNfDomains", before.nf_domains == after.nf_domains),
+            ("allowedNssais", before.nssais == after.nssais),
+        ];
+        let differ = lists.iter().filter(|(_, same)| !same);
+        changed.extend(differ.map(|(name, _)| format!("{place}/{name}")));
+    };
+    let (before, after) = (&before.profile, &after.profile);
+    compare("", &before.allowed, &after.allowed);
+    for (position, service) in after.services().enumerate() {
+        let old = before.services().find(|old| {
+            old.service_instance_id == service.service_instance_id && old.service_name == service.service_name
+        });
+        if let Some(old) = old {
+            compare(&format!("/nfServices/{position}"), &old.allowed, &service.allowed);
+        }
+    }
+    changed
 }
 
 fn pointer_of(change: &Value) -> Option<String> {

@@ -168,9 +168,12 @@ impl Subscription {
                 .serving_scope
                 .iter()
                 .any(|scope| self.scopes.contains(scope));
-        // As for discovery: what services say of their consumers prevails; the profile decides where there are none.
+        // As for discovery: what services say of their consumers prevails; the profile decides where there are none. An SCP
+        // relays for consumers of every type and judges each by the profile, which it may retrieve (TS 29.510 §5.2.2.9,
+        // TS 29.500 §6.10).
         let mut services = profile.services().peekable();
         let may_see = match services.peek() {
+            _ if self.requester.nf_type == Some(NfType::Scp) => true,
             Some(_) => services.any(|service| self.requester.may_use_service(profile, service)),
             None => self.requester.may_use_profile(profile),
         };

@@ -88,6 +88,8 @@ pub struct ProducerService {
     pub restricted: bool,
     /// Endpoints in the order of the profile; never empty.
     pub endpoints: Vec<Endpoint>,
+    /// Other names of the endpoints, by which consumers may know them: the FQDN where the profile has addresses as well.
+    pub aliases: Vec<Endpoint>,
 }
 
 impl ProducerService {
@@ -220,6 +222,17 @@ impl Producer {
         Ok(RawProfile::deserialize(profile)?.into_producer(view.ok()))
     }
 
+    /// Whether this profile says that the function has begun to serve: it is new, no longer suspended, or started again
+    /// (`recoveryTime`).
+    #[must_use]
+    pub fn begins_after(&self, before: Option<&Self>) -> bool {
+        let recovered = |producer: &Self| producer.view.as_ref().and_then(|view| view.recovery_time.clone());
+        self.status == NfStatus::Registered
+            && before.is_none_or(|before| {
+                before.status == NfStatus::Suspended || recovered(before) != recovered(self)
+            })
+    }
+
     /// Whether another profile of this instance says the same but for its load.
     #[must_use]
     pub fn differs_in_load_only(&self, other: &Self) -> bool {
@@ -334,9 +347,7 @@ impl RawProfile {
             .into_iter()
             .filter_map(|one| serde_json::from_value(one).ok());
         let addresses = self.ipv4_addresses.iter().chain(&self.ipv6_addresses);
-        let hosts = addresses
-            .chain(&self.fqdn)
-            .map(|host| host.to_ascii_lowercase().into());
+        let hosts = addresses.chain(&self.fqdn).map(|host| canonical(host).into());
         Producer {
             notifications: notifications.collect(),
             hosts: hosts.collect(),
@@ -356,6 +367,7 @@ impl RawProfile {
 
     fn service(&self, service: RawService) -> Option<ProducerService> {
         let endpoints = self.endpoints(&service);
+        let aliases = self.aliases(&service, &endpoints);
         (!endpoints.is_empty()).then(|| ProducerService {
             instance: service.service_instance_id,
             name: service.service_name,
@@ -372,8 +384,34 @@ impl RawProfile {
             sets: service.nf_service_set_id_list,
             restricted: !service.allowed_nf_types.is_empty() || !self.allowed_nf_types.is_empty(),
             allowed_nf_types: service.allowed_nf_types,
+            aliases,
             endpoints,
         })
+    }
+
+    /// The FQDN of the service, else of the profile, with the ports of the endpoints.
+    fn aliases(&self, service: &RawService, endpoints: &[Endpoint]) -> Vec<Endpoint> {
+        let Some(fqdn) = service.fqdn.as_deref().or(self.fqdn.as_deref()) else {
+            return Vec::new();
+        };
+        let mut aliases: Vec<Endpoint> = Vec::new();
+        for endpoint in endpoints {
+            let Some((_, port)) = endpoint.authority.rsplit_once(':') else {
+                continue;
+            };
+            let authority = format!("{}:{port}", fqdn.to_ascii_lowercase());
+            let known = endpoints
+                .iter()
+                .chain(&aliases)
+                .any(|one| *one.authority == *authority);
+            if !known && is_usable(endpoint.scheme, &authority, &endpoint.prefix) {
+                aliases.push(Endpoint {
+                    authority: authority.into(),
+                    ..endpoint.clone()
+                });
+            }
+        }
+        aliases
     }
 
     /// TS 29.510 §6.1.6.2.3: the service's FQDN or endpoints, where absent those of the profile; an
@@ -382,6 +420,13 @@ impl RawProfile {
     /// no endpoints and gets no requests.
     fn endpoints(&self, service: &RawService) -> Vec<Endpoint> {
         let scheme = service.scheme;
+        if let Some(root) = service
+            .api_prefix
+            .as_deref()
+            .filter(|prefix| prefix.contains("://"))
+        {
+            return endpoint_of_root(root).into_iter().collect();
+        }
         let prefix: Arc<str> = match service.api_prefix.as_deref().map(|p| p.trim_matches('/')) {
             None | Some("") => "".into(),
             Some(prefix) => format!("/{prefix}").into(),
@@ -395,7 +440,7 @@ impl RawProfile {
                     authorities.push(format!("{address}:{}", port(end_point)));
                 }
                 (None, Some(address)) if address.parse::<Ipv6Addr>().is_ok() => {
-                    authorities.push(format!("[{address}]:{}", port(end_point)));
+                    authorities.push(format!("[{}]:{}", canonical(address), port(end_point)));
                 }
                 (Some(_), _) | (None, Some(_)) => {}
                 (None, None) => {}
@@ -418,7 +463,7 @@ impl RawProfile {
             authorities.extend(
                 self.ipv6_addresses
                     .iter()
-                    .map(|address| format!("[{address}]:{first_port}")),
+                    .map(|address| format!("[{}]:{first_port}", canonical(address))),
             );
         }
         match fqdn {
@@ -437,6 +482,34 @@ impl RawProfile {
             })
             .collect()
     }
+}
+
+/// A host as it is compared: names in lower case, IPv6 addresses in one form (RFC 5952; the texts of an address are many).
+pub(crate) fn canonical(host: &str) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => address.to_string(),
+        Err(_) => host.to_ascii_lowercase(),
+    }
+}
+
+/// The endpoint of a whole API root that a profile has in place of a prefix, as some projects write it.
+fn endpoint_of_root(root: &str) -> Option<Endpoint> {
+    let root = TargetApiRoot::parse(root).ok()?;
+    let scheme = match root.origin.scheme() {
+        sbi_proto::Scheme::Http => Scheme::Http,
+        sbi_proto::Scheme::Https => Scheme::Https,
+    };
+    let host = canonical(root.origin.host());
+    let port = root.origin.port();
+    let authority = match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    };
+    is_usable(scheme, &authority, &root.prefix).then(|| Endpoint {
+        scheme,
+        authority: authority.into(),
+        prefix: root.prefix.into(),
+    })
 }
 
 /// Whether this authority and prefix form a valid, unambiguous URI.

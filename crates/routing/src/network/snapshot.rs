@@ -71,12 +71,26 @@ impl ServiceRef {
             sbi_proto::Scheme::Https => Scheme::Https,
         };
         let port = || format!(":{}", origin.port());
-        self.service().endpoints.iter().find(|one| {
+        let service = self.service();
+        let address = origin
+            .host()
+            .contains(':')
+            .then(|| super::profile::canonical(origin.host()));
+        service.endpoints.iter().chain(&service.aliases).find(|one| {
             let authority = &*one.authority;
             one.scheme == scheme
                 && (authority == origin.authority()
-                    || authority.strip_suffix(&port()) == Some(origin.authority()))
+                    || authority.strip_suffix(&port()) == Some(origin.authority())
+                    || (address.is_some()
+                        && one.host() == address.as_deref()
+                        && authority.ends_with(&port())))
         })
+    }
+
+    /// Whether one of its endpoints is at an origin.
+    #[must_use]
+    pub fn listens_at(&self, origin: &Origin) -> bool {
+        self.endpoint_at(origin).is_some()
     }
 
     /// `fqdn` of the service, else of its producer.
@@ -108,6 +122,8 @@ pub struct Network {
     left: BTreeMap<Arc<str>, Instant>,
     /// When the profiles of known producers changed in more than their load, for the last [`MOST_LEFT`] of them.
     changed: BTreeMap<Arc<str>, Instant>,
+    /// When producers registered, or were no longer suspended, by authority; for the last [`MOST_LEFT`] of them.
+    registered: BTreeMap<Arc<str>, Instant>,
     made: Option<Instant>,
 }
 
@@ -146,10 +162,10 @@ impl Network {
                     [&service.service().name].into_iter(),
                     &service,
                 );
-                let authorities = service
-                    .service()
-                    .endpoints
+                let (endpoints, aliases) = (&service.service().endpoints, &service.service().aliases);
+                let authorities = endpoints
                     .iter()
+                    .chain(aliases)
                     .map(|endpoint| &endpoint.authority);
                 push_all(&mut network.by_authority, authorities, &service);
                 let mut endpoints = service.service().endpoints.iter();
@@ -168,12 +184,17 @@ impl Network {
     pub fn after(&self, changes: impl IntoIterator<Item = (Arc<str>, Option<Arc<Producer>>)>) -> Self {
         let mut producers = self.producers.clone();
         let (mut left, mut changed) = (self.left.clone(), self.changed.clone());
+        let mut registered = self.registered.clone();
         let now = Instant::now();
         for (id, change) in changes {
             match change {
                 Some(producer) => {
                     left.remove(&id);
                     let before = producers.insert(id.clone(), producer.clone());
+                    if producer.begins_after(before.as_deref()) {
+                        let endpoints = producer.services.iter().flat_map(|service| &service.endpoints);
+                        registered.extend(endpoints.map(|one| (one.authority.clone(), now)));
+                    }
                     if before.is_some_and(|before| !before.differs_in_load_only(&producer)) {
                         changed.insert(id, now);
                     }
@@ -185,14 +206,21 @@ impl Network {
                 }
             }
         }
-        for times in [&mut left, &mut changed] {
+        for times in [&mut left, &mut changed, &mut registered] {
             bound(times);
         }
         Self {
             left,
             changed,
+            registered,
             ..Self::new(producers.into_values())
         }
+    }
+
+    /// The authorities of producers that registered after a moment.
+    pub fn registered_since(&self, moment: Instant) -> impl Iterator<Item = &Arc<str>> {
+        let since = self.registered.iter().filter(move |(_, at)| **at >= moment);
+        since.map(|(authority, _)| authority)
     }
 
     /// When this snapshot was made; `None` for the empty one by default.
@@ -258,7 +286,7 @@ impl Network {
     fn of_authority<'a>(&'a self, origin: &Origin) -> impl Iterator<Item = &'a ServiceRef> + Clone + 'a {
         let here = self.by_authority.get(origin.authority()).or_else(|| {
             // The port may be left out where it is the scheme's.
-            let host = origin.host();
+            let host = super::profile::canonical(origin.host());
             let full = match host.contains(':') {
                 true => format!("[{host}]:{}", origin.port()),
                 false => format!("{host}:{}", origin.port()),
@@ -274,6 +302,7 @@ impl Network {
     #[must_use]
     pub fn has_host(&self, host: &str) -> bool {
         self.hosts.contains(host)
+            || (host.contains(':') && self.hosts.contains(&*super::profile::canonical(host)))
     }
 
     /// Whether any endpoint has a prefix (`apiPrefix`).

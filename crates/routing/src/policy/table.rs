@@ -128,6 +128,11 @@ pub struct ServicePolicy {
     /// so that it may have had an effect. Off: for such requests another attempt follows only a failure that is known
     /// to precede any processing.
     pub reroute_unsafe: bool,
+    /// Whether a request that is not idempotent may go to another producer after the stream was refused
+    /// (RST_STREAM with REFUSED_STREAM). RFC 9113 §8.7 says that such a request was not processed, but proxies before a
+    /// producer (HAProxy, Envoy, nghttpx) also say it of requests that they have passed on and lost. Off: the consumer
+    /// gets the error, as for any request whose outcome is unknown. On: only for producers without such a proxy.
+    pub refused_is_unprocessed: bool,
     /// Whether the SCP also looks in DNS for alternates of a producer that failed: the targets of the SRV records
     /// `_http._tcp` or `_https._tcp` of its FQDN (RFC 2782), when no other known producer may be tried. The limits of
     /// `reroute` and `attempts` hold for them as well.
@@ -152,6 +157,7 @@ impl Default for ServicePolicy {
             reroute_on_status: vec![503],
             reroute_rules: Vec::new(),
             reroute_unsafe: false,
+            refused_is_unprocessed: false,
             dns_srv_alternates: false,
             reverse_proxy_support: false,
         }

@@ -112,7 +112,7 @@ fn backups(binding: &RoutingBinding) -> impl Iterator<Item = String> + '_ {
 /// service that the binding names (`servname`), else to any service of the function.
 #[must_use]
 pub fn bound(binding: &RoutingBinding, service: &str, callback: bool, network: &Network) -> Vec<ServiceRef> {
-    let service = match callback || binding.get("scope") == Some("callback") {
+    let service = match callback || binding.is_of_callbacks() {
         true => binding.get("servname"),
         false => Some(service),
     };

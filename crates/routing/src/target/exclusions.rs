@@ -30,7 +30,7 @@ impl Exclusions {
         for (name, value) in info.0.into_iter().flatten() {
             let criterion = match name.as_str() {
                 "reselection" => {
-                    found.no_reselection |= value == "false";
+                    found.no_reselection |= value.eq_ignore_ascii_case("false");
                     continue;
                 }
                 "not-select-nfservinst" => Criterion::Service,

@@ -9,15 +9,17 @@ mod binding;
 mod bounds;
 mod exclusions;
 mod has;
+mod networks;
 mod own_names;
 mod placed;
 mod queries;
 
-pub use crate::path::{check_name, normal, service_of, version_of};
+pub use crate::path::{check_name, nf_type_of_service, normal, service_of, version_of};
 pub use binding::{Preference, bound};
 pub use bounds::{Bounds, Place, Reach};
 pub use exclusions::Exclusions;
 pub use has::Has;
+pub use networks::OwnNetworks;
 pub use own_names::OwnNames;
 pub use placed::{Placed, placed};
 pub use queries::{Delegated, Queries, nf_type_of};

@@ -11,20 +11,21 @@ pub struct OwnNames {
 }
 
 impl OwnNames {
-    /// Collects the addresses of the listeners, and the names of the SCP without a port.
-    pub fn new(addresses: &[SocketAddr], root: Option<&str>, fqdn: &str) -> Self {
+    /// Collects the addresses of the listeners, and the names of the SCP without a port. A further name is one with the
+    /// ports of the listeners, and as it stands.
+    pub fn new(addresses: &[SocketAddr], root: Option<&str>, fqdn: &str, further: &[String]) -> Self {
+        let names = || std::iter::once(fqdn).chain(further.iter().map(String::as_str));
         let with_ports = addresses.iter().flat_map(|address| {
             let port = address.port();
-            [
-                address.to_string(),
-                format!("{fqdn}:{port}"),
-                format!("localhost:{port}"),
-            ]
+            let named = names().map(move |name| format!("{name}:{port}"));
+            [address.to_string(), format!("localhost:{port}")]
+                .into_iter()
+                .chain(named)
         });
         Self {
             names: with_ports
                 .chain(root.map(str::to_owned))
-                .chain([fqdn.to_owned()])
+                .chain(names().map(str::to_owned))
                 .collect(),
             everywhere: addresses.iter().any(|address| address.ip().is_unspecified()),
         }
@@ -53,8 +54,16 @@ mod tests {
     #[test]
     fn listening_everywhere_makes_the_address_of_a_connection_an_own_one() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let one = OwnNames::new(&[at("127.0.0.1:8020")], Some("scp.example.org:8020"), "scp.test");
+        let one = OwnNames::new(
+            &[at("127.0.0.1:8020")],
+            Some("scp.example.org:8020"),
+            "scp.test",
+            &["scp.core".into(), "10.96.0.7:80".into()],
+        );
         for own in [
+            "scp.core:8020",
+            "SCP.core",
+            "10.96.0.7:80",
             "127.0.0.1:8020",
             "SCP.example.org:8020",
             "scp.test",
@@ -64,7 +73,7 @@ mod tests {
             assert!(one.has(own, at("127.0.0.1:8020")), "{own}");
         }
         assert!(!one.has("127.0.0.3:8020", at("127.0.0.3:8020")));
-        let everywhere = OwnNames::new(&[at("0.0.0.0:8020")], None, "scp.test");
+        let everywhere = OwnNames::new(&[at("0.0.0.0:8020")], None, "scp.test", &[]);
         assert!(everywhere.has("127.0.0.3:8020", at("127.0.0.3:8020")));
         assert!(everywhere.has("127.0.0.3:8020", at("[::ffff:127.0.0.3]:8020")));
         assert!(!everywhere.has("127.0.0.3:8021", at("127.0.0.3:8020")));

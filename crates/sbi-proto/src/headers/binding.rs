@@ -64,7 +64,7 @@ impl BindingLevel {
             Self::ServiceSet,
         ]
         .into_iter()
-        .find(|level| level.as_str() == text)
+        .find(|level| level.as_str().eq_ignore_ascii_case(text))
     }
 }
 
@@ -104,6 +104,13 @@ impl RoutingBinding {
         self.get("nfinst")
     }
 
+    /// Whether it is for callbacks (`scope=callback`).
+    #[must_use]
+    pub fn is_of_callbacks(&self) -> bool {
+        self.get("scope")
+            .is_some_and(|scope| scope.eq_ignore_ascii_case("callback"))
+    }
+
     /// `nfset`: NF set id.
     #[must_use]
     pub fn nf_set(&self) -> Option<&str> {
@@ -124,7 +131,9 @@ impl RoutingBinding {
 
     fn parse_element(text: &str) -> Option<Self> {
         let mut parts = split(text, b';');
-        let level = assignment(parts.next()?).filter(|(name, _)| *name == "bl")?.1;
+        let level = assignment(parts.next()?)
+            .filter(|(name, _)| name.eq_ignore_ascii_case("bl"))?
+            .1;
         let mut binding = Self::new(BindingLevel::parse(level)?);
         for part in parts {
             let (name, value) = assignment(part)?;
@@ -134,11 +143,12 @@ impl RoutingBinding {
             let (value, quoted) = match unquote(value) {
                 Some(inside) => (inside, true),
                 // `nr=` takes a URI without quotes, which is more than a token.
-                None if name == "nr" => (value, false),
+                None if name.eq_ignore_ascii_case("nr") => (value, false),
                 None => (Some(value).filter(|value| is_token(value))?, false),
             };
             binding.params.push(BindingParam {
-                name: name.to_owned(),
+                // Literals of ABNF have no case (RFC 5234 §2.3).
+                name: name.to_ascii_lowercase(),
                 value: value.to_owned(),
                 quoted,
             });

@@ -59,7 +59,8 @@ fn find<'a>(params: &'a Params, name: &str) -> Option<&'a str> {
 fn parse_params(text: &str) -> Option<Params> {
     let each = split(text, b';').map(|part| {
         let (name, value) = assignment(part)?;
-        (is_token(name) && is_token(value)).then(|| (name.to_owned(), value.to_owned()))
+        // Literals of ABNF have no case (RFC 5234 §2.3).
+        (is_token(name) && is_token(value)).then(|| (name.to_ascii_lowercase(), value.to_owned()))
     });
     each.collect::<Option<Params>>()
         .filter(|params| !params.is_empty())
@@ -163,7 +164,7 @@ impl SbiHeader for CorrelationInfo {
             // The type has no `-`, so the first one ends it.
             let (kind, value) = part.split_once('-')?;
             let value_fits = !value.is_empty() && value.bytes().all(|b| is_tchar(b) || b == b'@');
-            (is_token(kind) && value_fits).then(|| (kind.to_owned(), value.to_owned()))
+            (is_token(kind) && value_fits).then(|| (kind.to_ascii_lowercase(), value.to_owned()))
         });
         let identities = each
             .collect::<Option<Params>>()
@@ -185,7 +186,7 @@ impl ConsumerService {
         let mut service = Self::default();
         for part in split(text, b';') {
             let (name, value) = assignment(part)?;
-            match name {
+            match &*name.to_ascii_lowercase() {
                 "service" => service.service = Some(value).filter(|value| is_token(value))?.to_owned(),
                 "apiversion" => {
                     let inside = value.strip_prefix('(')?.strip_suffix(')')?;

@@ -80,6 +80,12 @@ pub(super) fn assignment(text: &str) -> Option<(&str, &str)> {
     Some((trim(name), trim(value)))
 }
 
+/// What follows a literal, which has no case (RFC 5234 §2.3).
+pub(super) fn strip_prefix<'a>(text: &'a str, literal: &str) -> Option<&'a str> {
+    let (first, rest) = text.split_at_checked(literal.len())?;
+    first.eq_ignore_ascii_case(literal).then_some(rest)
+}
+
 /// The inside of `"…"` without escapes; the headers that quote hold URIs, dates and prefixes, none of which
 /// can contain a quote.
 pub(super) fn unquote(text: &str) -> Option<&str> {

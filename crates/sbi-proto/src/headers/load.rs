@@ -80,6 +80,20 @@ pub struct SliceScope {
     pub relative_capacity: Option<u8>,
 }
 
+/// Names of scopes. Literals of ABNF have no case (RFC 5234 §2.3), so they are compared without it.
+const SCOPES: [&str; 10] = [
+    "NF-Instance",
+    "NF-Set",
+    "NF-Service-Instance",
+    "NF-Service-Set",
+    "NFC-Instance",
+    "NFC-Set",
+    "NFC-Service-Instance",
+    "NFC-Service-Set",
+    "SCP-FQDN",
+    "SEPP-FQDN",
+];
+
 /// The `Name: value` parts of an element, taken one after the other.
 struct Fields<'a>(std::iter::Peekable<std::vec::IntoIter<(&'a str, &'a str)>>);
 
@@ -96,7 +110,7 @@ impl<'a> Fields<'a> {
 
     fn take(&mut self, name: &str) -> Option<&'a str> {
         self.0
-            .next_if(|(found, _)| *found == name)
+            .next_if(|(found, _)| found.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
@@ -114,7 +128,7 @@ impl<'a> Fields<'a> {
 
     fn scope(&mut self) -> Option<Scope> {
         let (name, value) = self.0.next()?;
-        if name == "Callback-Uri" {
+        if name.eq_ignore_ascii_case("Callback-Uri") {
             let uris: Option<Vec<_>> = value
                 .split('&')
                 .map(|uri| unquote(trim(uri)).map(str::to_owned))
@@ -122,7 +136,8 @@ impl<'a> Fields<'a> {
             return uris.map(Scope::CallbackUris);
         }
         let value = Some(value).filter(|value| is_token(value))?.to_owned();
-        Some(match name {
+        let known = SCOPES.iter().find(|known| known.eq_ignore_ascii_case(name))?;
+        Some(match *known {
             "NF-Instance" => Scope::NfInstance(value, self.slices()?),
             "NF-Set" => Scope::NfSet(value, self.slices()?),
             "NF-Service-Instance" => {
@@ -154,7 +169,9 @@ impl<'a> Fields<'a> {
         let slices = list(slices)?;
         let dnns = list(self.take("DNN")?)?;
         let relative_capacity = match self.0.peek() {
-            Some(("Relative-Capacity", _)) => Some(self.percent("Relative-Capacity")?),
+            Some((name, _)) if name.eq_ignore_ascii_case("Relative-Capacity") => {
+                Some(self.percent("Relative-Capacity")?)
+            }
             _ => None,
         };
         Some(Some(SliceScope {
@@ -186,7 +203,7 @@ impl OciElement {
     fn parse(text: &str) -> Option<Self> {
         let mut fields = Fields::of(text)?;
         let timestamp = fields.timestamp()?;
-        let validity = number(fields.take("Period-of-Validity")?.strip_suffix('s')?)?;
+        let validity = number(fields.take("Period-of-Validity")?.strip_suffix(['s', 'S'])?)?;
         let element = Self {
             timestamp,
             validity: Duration::from_secs(validity),

@@ -62,13 +62,15 @@ impl SbiHeader for NrfUri {
         for part in split(text, b';') {
             let (name, value) = part.split_once(':').ok_or_else(fault)?;
             let (name, value) = (trim(name), trim(value));
+            // Literals of ABNF have no case (RFC 5234 §2.3).
+            let name = &*name.to_ascii_lowercase();
             match name {
                 DISCOVERY => found.discovery = Some(root_of(name, value).ok_or_else(fault)?),
                 MANAGEMENT => found.management = Some(root_of(name, value).ok_or_else(fault)?),
                 TOKENS => found.tokens = Some(root_of(name, value).ok_or_else(fault)?),
                 WANT_TOKENS => {
                     for service in value.split('&').map(trim) {
-                        match service {
+                        match &*service.to_ascii_lowercase() {
                             DISCOVERY => found.discovery_wants_token = true,
                             MANAGEMENT => found.management_wants_token = true,
                             _ => return Err(fault()),

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::lexis::{HeaderError, number, trim};
+use super::lexis::{HeaderError, assignment, number, strip_prefix, trim};
 use super::{SbiHeader, names};
 
 /// `3gpp-Sbi-Message-Priority`: 0 (highest) to 31 (lowest).
@@ -119,11 +119,10 @@ impl SbiHeader for MaxForwardHops {
         let fault = || HeaderError::of::<Self>("expected `N; nodetype=scp` with N from 0 to 99");
         let (hops, node) = text.split_once(';').ok_or_else(fault)?;
         let hops = number(trim(hops)).filter(|hops| *hops <= 99).ok_or_else(fault)?;
-        if trim(node) == "nodetype=scp" {
-            Ok(Self(hops))
-        } else {
-            Err(fault())
-        }
+        let of_scp = assignment(node).is_some_and(|(name, value)| {
+            name.eq_ignore_ascii_case("nodetype") && value.eq_ignore_ascii_case("scp")
+        });
+        if of_scp { Ok(Self(hops)) } else { Err(fault()) }
     }
 }
 
@@ -199,10 +198,9 @@ impl SbiHeader for OriginatingNetworkId {
         let source = match source {
             None => None,
             Some(source) => {
-                let value = trim(source).strip_prefix("src:").map(trim).ok_or_else(fault)?;
-                let name = value
-                    .strip_prefix("SCP-")
-                    .or_else(|| value.strip_prefix("SEPP-"))
+                let value = strip_prefix(trim(source), "src:").map(trim).ok_or_else(fault)?;
+                let name = strip_prefix(value, "SCP-")
+                    .or_else(|| strip_prefix(value, "SEPP-"))
                     .unwrap_or("");
                 let fits = name
                     .bytes()

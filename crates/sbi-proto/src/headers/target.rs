@@ -98,7 +98,7 @@ impl SbiHeader for ProducerId {
                 .filter(|(_, value)| is_token(value))
                 .ok_or_else(fault)?;
             let value = value.to_owned();
-            match name {
+            match &*name.to_ascii_lowercase() {
                 "nfinst" => id.nf_instance = value,
                 "nfservinst" => id.service_instance = Some(value),
                 "nfset" => id.nf_set = Some(value),
@@ -169,7 +169,7 @@ impl SbiHeader for Callback {
             None => None,
             Some(part) => {
                 let version = assignment(part)
-                    .filter(|(name, _)| *name == "apiversion")
+                    .filter(|(name, _)| name.eq_ignore_ascii_case("apiversion"))
                     .ok_or_else(fault)?
                     .1;
                 if !version.bytes().all(|b| b.is_ascii_digit()) {

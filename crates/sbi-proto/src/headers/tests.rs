@@ -100,8 +100,10 @@ fn token() -> impl Strategy<Value = String> {
     "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,20}"
 }
 
+/// Names of parameters have no case; they are written in lower case.
 fn params() -> impl Strategy<Value = Vec<(String, String)>> {
-    proptest::collection::vec((token(), token()), 1..4)
+    let name = token().prop_map(|name| name.to_ascii_lowercase());
+    proptest::collection::vec((name, token()), 1..4)
 }
 
 fn scope() -> impl Strategy<Value = Scope> {
@@ -187,4 +189,70 @@ proptest! {
             let _ = TargetApiRoot::of(&headers);
         }
     }
+}
+
+/// Literals of ABNF have no case (RFC 5234 §2.3): each header reads the same in capitals.
+#[test]
+fn names_and_literals_have_no_case() {
+    fn same<H: SbiHeader + PartialEq + Debug>(usual: &str, other: &str) {
+        assert_eq!(H::parse(usual).unwrap(), H::parse(other).unwrap(), "{other}");
+    }
+    same::<MaxForwardHops>("5; nodetype=scp", "5; NODETYPE=SCP");
+    same::<RoutingBinding>(
+        "bl=nf-instance; nfinst=a; nr=http://x/",
+        "BL=NF-INSTANCE;NFINST=a; NR=http://x/",
+    );
+    same::<Binding>(
+        "bl=nfservice-set; nfserviceset=s",
+        "Bl=NfService-Set; NfServiceSet=s",
+    );
+    let date = "\"Tue, 04 Feb 2020 08:49:37 GMT\"";
+    same::<Oci>(
+        &format!(
+            "Timestamp: {date}; Period-of-Validity: 20s; Overload-Reduction-Metric: 100%; NF-Instance: a; S-NSSAI: 1; DNN: b"
+        ),
+        &format!(
+            "timestamp: {date}; period-of-validity: 20S; overload-reduction-metric: 100%; nf-instance: a; s-nssai: 1; dnn: b"
+        ),
+    );
+    for scope in [
+        "NF-Set: a",
+        "NF-Service-Instance: a; NF-Inst: b",
+        "NF-Service-Set: a",
+        "NFC-Instance: a; Service-Name: b",
+        "NFC-Set: a",
+        "NFC-Service-Instance: a",
+        "NFC-Service-Set: a",
+        "SCP-FQDN: a",
+        "SEPP-FQDN: a",
+        "Callback-Uri: \"a\" & \"b\"",
+        "NF-Instance: a; S-NSSAI: 1; DNN: b; Relative-Capacity: 5%",
+    ] {
+        let usual = format!("Timestamp: {date}; Load-Metric: 7%; {scope}");
+        let other = format!(
+            "TIMESTAMP: {date}; LOAD-METRIC: 7%; {}",
+            scope.to_ascii_lowercase()
+        );
+        same::<Lci>(&usual, &other);
+    }
+    same::<RequestInfo>("retrans=true", "RETRANS=true");
+    same::<ResponseInfo>("request-retransmitted=true", "Request-Retransmitted=true");
+    same::<NfPeerInfo>("srcinst=a; dstinst=b", "SrcInst=a; DSTINST=b");
+    same::<SelectionInfo>("reselection=false", "Reselection=false");
+    same::<CorrelationInfo>("imsi-1; msisdn-2", "IMSI-1; Msisdn-2");
+    same::<ConsumerInfo>(
+        "service=a; apiversion=(1); supportedfeatures=0",
+        "SERVICE=a; ApiVersion=(1); SupportedFeatures=0",
+    );
+    same::<ProducerId>(
+        "nfinst=a; nfset=b; nfservinst=c; nfserviceset=d",
+        "NFINST=a; NFSET=b; NFSERVINST=c; NFServiceSet=d",
+    );
+    same::<TargetNfId>("nfinst=a; nfservinst=c", "NfInst=a; NfServInst=c");
+    same::<Callback>("Nx; apiversion=1", "Nx; ApiVersion=1");
+    same::<OriginatingNetworkId>("123-45; src: SCP-abcd", "123-45; SRC: SCP-abcd");
+    same::<NrfUri>(
+        "nnrf-disc: \"http://a\"; oauth2-requested-services: nnrf-disc",
+        "NNRF-DISC: \"http://a\"; OAuth2-Requested-Services: NNRF-Disc",
+    );
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustls_pki_types::ServerName;
 use tokio::net::{TcpStream, lookup_host};
@@ -41,23 +42,41 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
         .unwrap_or_else(|_| Err(format!("no connection within {limit:?}")))
 }
 
-/// Connects to one of the addresses of the pool's host.
+/// Least age of an answer of name servers that is asked for again because all of its addresses failed.
+const MOVED: Duration = Duration::from_secs(1);
+
+/// Connects to one of the addresses of the pool's host. When all refuse, the name may have moved: it is resolved again.
 async fn open(pool: &Pool) -> Result<TcpStream, String> {
     let (host, port) = (pool.origin.host(), pool.origin.port());
     let names = pool.names.as_ref().filter(|_| host.parse::<IpAddr>().is_err());
-    let mut addresses: Vec<SocketAddr> = match names {
-        Some(names) => {
-            let found = names.addresses(host).await.map_err(|e| e.to_string())?;
-            found.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
-        }
-        None => {
-            let found = lookup_host((host, port)).await.map_err(|e| e.to_string())?;
-            found.collect()
-        }
+    let Some(names) = names else {
+        let found = lookup_host((host, port)).await.map_err(|e| e.to_string())?;
+        return one_of(pool, found.collect()).await;
     };
+    let found = names.addresses(host).await.map_err(|e| e.to_string())?;
+    let at = |ip: &IpAddr| SocketAddr::new(*ip, port);
+    let failed = match one_of(pool, found.iter().map(at).collect()).await {
+        Ok(stream) => return Ok(stream),
+        Err(why) => why,
+    };
+    let newer = names.newer_addresses(host, MOVED).await;
+    let others = newer
+        .iter()
+        .flat_map(|all| all.iter())
+        .filter(|ip| !found.contains(ip));
+    let others: Vec<SocketAddr> = others.map(at).collect();
+    match others.is_empty() {
+        true => Err(failed),
+        false => one_of(pool, others).await,
+    }
+}
+
+/// Connects to one of several addresses. Each connection begins with another one, so that all get some.
+async fn one_of(pool: &Pool, mut addresses: Vec<SocketAddr>) -> Result<TcpStream, String> {
     if let Some(guard) = &pool.guard {
         addresses = guard.screen(&pool.origin, addresses)?;
     }
+    pool.spread(&mut addresses);
     let mut why = String::new();
     // The timeout of an address that does not answer leaves the other addresses their share of the time.
     let limit = pool.config.connect_timeout.duration() / u32::try_from(addresses.len().max(1)).unwrap_or(1);

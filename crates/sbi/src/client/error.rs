@@ -60,14 +60,21 @@ impl SendError {
         }
     }
 
-    /// The peer has ended the stream of a request that was sent, `processed` or not (RFC 9113 §8.7); `left`: it has
-    /// sent GOAWAY before.
-    pub(crate) fn of_stream(reason: Reason, processed: bool, left: bool) -> Self {
-        match (processed, left) {
+    /// The peer has ended the stream of a request that was sent, `processed` or not (RFC 9113 §8.7): with this reason, or
+    /// without one by GOAWAY.
+    pub(crate) fn of_stream(reason: Reason, processed: bool) -> Self {
+        match (processed, reason) {
             (true, _) => Self::unknown(SendErrorKind::Reset(reason.code())),
-            (false, true) => Self::not_sent(SendErrorKind::GoAway),
-            (false, false) => Self::not_sent(SendErrorKind::Reset(reason.code())),
+            (false, Reason::NO_ERROR) => Self::not_sent(SendErrorKind::GoAway),
+            (false, _) => Self::not_sent(SendErrorKind::Reset(reason.code())),
         }
+    }
+
+    /// Whether the peer said with REFUSED_STREAM that it has not processed the request. A proxy before it may say so of a
+    /// request that it has passed on.
+    #[must_use]
+    pub fn is_refused_stream(&self) -> bool {
+        self.kind == SendErrorKind::Reset(Reason::REFUSED_STREAM.code())
     }
 }
 

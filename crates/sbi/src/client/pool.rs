@@ -82,6 +82,13 @@ pub(super) struct Pool {
     /// Pending requests, most important first, then oldest.
     waiting: RefCell<BTreeMap<Ticket, oneshot::Sender<Given>>>,
     next_ticket: Cell<u64>,
+    /// How many addresses the name has, and which of them the next connection begins with.
+    addresses: Cell<usize>,
+    /// When a connection could not be made last.
+    unreachable_at: Cell<Option<Instant>>,
+    next_address: Cell<usize>,
+    /// Which of equally idle connections to several addresses is next.
+    turn: Cell<usize>,
     stats: RefCell<PeerStats>,
     me: Weak<Pool>,
 }
@@ -110,6 +117,11 @@ impl Pool {
             last_flood: Cell::new(None),
             waiting: RefCell::default(),
             next_ticket: Cell::new(0),
+            addresses: Cell::new(1),
+            unreachable_at: Cell::new(None),
+            turn: Cell::new(0),
+            // Workers and processes begin with different ones.
+            next_address: Cell::new(rand::random_range(0..1 << 16)),
             stats: RefCell::default(),
             me: me.clone(),
         })
@@ -185,6 +197,26 @@ impl Pool {
             .retain(|connection| connection.is_usable());
         let connections = self.connections.borrow();
         let with_room = || connections.iter().filter(|one| one.has_room());
+        if self.addresses.get() > 1 {
+            // Several addresses share the requests.
+            let best = with_room().min_by_key(|one| one.in_progress()).cloned();
+            if connections.len() < self.addresses.get() {
+                self.connect_another(connections.len());
+            }
+            let turn = self.turn.get();
+            let idlest = best.as_ref().map(|best| best.in_progress());
+            let mut equal = with_room()
+                .filter(|one| Some(one.in_progress()) == idlest)
+                .cycle();
+            return match best {
+                None if self.is_at_rate() => Err(SendError::not_sent(SendErrorKind::OverRate)),
+                None => Ok(None),
+                Some(best) => {
+                    self.turn.set(turn.wrapping_add(1));
+                    Ok(equal.nth(turn % connections.len().max(1)).cloned().or(Some(best)))
+                }
+            };
+        }
         let best = with_room()
             .find(|one| one.in_progress() < BUSY)
             .or_else(|| with_room().min_by_key(|one| one.in_progress()))
@@ -195,6 +227,16 @@ impl Pool {
         match best {
             None if self.is_at_rate() => Err(SendError::not_sent(SendErrorKind::OverRate)),
             best => Ok(best),
+        }
+    }
+
+    /// Puts the addresses of the name into the order for the next connection.
+    pub(super) fn spread(&self, addresses: &mut [std::net::SocketAddr]) {
+        self.addresses.set(addresses.len());
+        if addresses.len() > 1 {
+            let first = self.next_address.get();
+            self.next_address.set(first.wrapping_add(1));
+            addresses.rotate_left(first % addresses.len());
         }
     }
 
@@ -212,7 +254,14 @@ impl Pool {
     /// Whether another connection may be made beside those that are present.
     fn may_connect(&self, present: usize) -> bool {
         let wanted = usize::from(self.config.connections_per_origin.max(1));
-        present < wanted && self.not_before.get().is_none_or(|at| Instant::now() >= at)
+        let rests = |until: Instant| Instant::now() < until && !self.has_moved();
+        present < wanted && !self.not_before.get().is_some_and(rests)
+    }
+
+    /// Whether the name leads to other addresses than when no connection could be made.
+    fn has_moved(&self) -> bool {
+        let moved = self.names.as_ref().zip(self.unreachable_at.get());
+        moved.is_some_and(|(names, failed)| names.moved(self.origin.host()).is_some_and(|at| at > failed))
     }
 
     fn connect_another(&self, present: usize) {
@@ -248,6 +297,7 @@ impl Pool {
         tracing::debug!(origin = %self.origin, %why, "failed to connect");
         let failures = self.failures_in_a_row.get();
         self.failures_in_a_row.set(failures.saturating_add(1));
+        self.unreachable_at.set(Some(Instant::now()));
         self.pause(failures);
         {
             let mut stats = self.stats.borrow_mut();

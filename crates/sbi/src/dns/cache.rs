@@ -42,6 +42,10 @@ struct Known<T> {
     until: Instant,
     /// Until when its records may be used while no server answers.
     stale_until: Instant,
+    /// When the answer arrived.
+    learned: Instant,
+    /// When it last had other records than before.
+    moved: Option<Instant>,
 }
 
 /// Records of one kind by name.
@@ -52,7 +56,7 @@ pub(super) struct Cache<T> {
     times: Times,
 }
 
-impl<T> Cache<T> {
+impl<T: PartialEq> Cache<T> {
     pub(super) fn new(most: usize, most_asking: usize, times: Times) -> Self {
         Self {
             known: bounded::Cache::new(Limits::entries(most.max(1))),
@@ -72,7 +76,19 @@ impl<T> Cache<T> {
     }
 
     pub(super) fn look(&mut self, name: &str, now: Instant) -> Looked<T> {
-        if let Some(known) = self.known.get_if(name, |known| now < known.until) {
+        self.look_since(name, None, now)
+    }
+
+    /// When the records of a name last changed.
+    pub(super) fn moved(&self, name: &str) -> Option<Instant> {
+        self.known.peek(name)?.moved
+    }
+
+    /// As [`Cache::look`]; an answer that arrived before `oldest` does not count.
+    pub(super) fn look_since(&mut self, name: &str, oldest: Option<Instant>, now: Instant) -> Looked<T> {
+        let counts =
+            |known: &Known<T>| now < known.until && oldest.is_none_or(|oldest| known.learned >= oldest);
+        if let Some(known) = self.known.get_if(name, counts) {
             return Looked::Known(known.answer.clone());
         }
         if let Some(asking) = self.asking.get(name) {
@@ -90,11 +106,18 @@ impl<T> Cache<T> {
     pub(super) fn learn(&mut self, name: &str, answer: Result<(Vec<T>, Duration), DnsError>, now: Instant) {
         let times = self.times;
         let before = self.known.peek(name);
+        let mut moved = before.and_then(|known| known.moved);
         let mut stale_until = before.map_or(now, |known| known.stale_until);
         let (answer, until): (Answer<T>, Instant) = match answer {
             Ok((records, ttl)) if !records.is_empty() => {
                 let until = now + ttl.min(times.max_ttl);
                 stale_until = until + times.max_stale;
+                let other = |known: &[T]| {
+                    known.len() != records.len() || !records.iter().all(|one| known.contains(one))
+                };
+                if before.is_some_and(|before| before.answer.as_ref().is_ok_and(|known| other(known))) {
+                    moved = Some(now);
+                }
                 (Ok(records.into()), until)
             }
             Ok((_, ttl)) => (Err(DnsError::NoRecords), now + ttl.min(times.negative_ttl)),
@@ -108,6 +131,8 @@ impl<T> Cache<T> {
             answer: answer.clone(),
             until,
             stale_until,
+            learned: now,
+            moved,
         };
         self.known.insert(name.into(), known);
         if let Some(asking) = self.asking.remove(name) {
@@ -153,6 +178,26 @@ mod tests {
             cache.look("a", now + Duration::from_secs(30)),
             Looked::Ask(_)
         ));
+    }
+
+    #[test]
+    fn names_that_move_are_asked_for_before_their_time_to_live_ends() {
+        let (mut cache, now) = cache();
+        let _ = cache.look("a", now);
+        cache.learn("a", Ok((vec![1, 2], Duration::from_secs(30))), now);
+        let later = now + Duration::from_secs(2);
+        assert!(matches!(
+            cache.look_since("a", Some(later), later),
+            Looked::Ask(_)
+        ));
+        // The order does not matter.
+        cache.learn("a", Ok((vec![2, 1], Duration::from_secs(30))), later);
+        assert!(cache.moved("a").is_none());
+        assert!(known(cache.look_since("a", Some(later), later)).is_some());
+        cache.learn("a", Ok((vec![3], Duration::from_secs(30))), later);
+        assert_eq!(cache.moved("a"), Some(later));
+        cache.learn("a", Err(DnsError::Timeout), later);
+        assert_eq!(cache.moved("a"), Some(later));
     }
 
     #[test]

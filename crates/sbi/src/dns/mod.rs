@@ -142,6 +142,22 @@ impl Dns {
         self.0.answer(looked, || Question::Addresses(host.into())).await
     }
 
+    /// The addresses of a host as name servers said at most this long ago: the cached ones refuse connections.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn newer_addresses(&self, host: &str, age: Duration) -> Result<Arc<[IpAddr]>, DnsError> {
+        let now = Instant::now();
+        let looked = locked(&self.0.addresses).look_since(host, now.checked_sub(age), now);
+        self.0.answer(looked, || Question::Addresses(host.into())).await
+    }
+
+    /// When the addresses of a host last changed.
+    #[must_use]
+    pub fn moved(&self, host: &str) -> Option<Instant> {
+        locked(&self.0.addresses).moved(host)
+    }
+
     /// Where `_http._tcp` or `_https._tcp` of a name is offered; in no particular order, see [`in_order`].
     ///
     /// # Errors
@@ -278,7 +294,7 @@ async fn answer(mut questions: mpsc::Receiver<Question>, resolver: TokioResolver
 type Records<T> = Result<(Vec<T>, Duration), DnsError>;
 
 /// Delivers an answer to the callers that wait for it, and caches it.
-fn learn<T>(
+fn learn<T: PartialEq>(
     shared: &Weak<Shared>,
     cache: fn(&Shared) -> &Mutex<Cache<T>>,
     name: &str,

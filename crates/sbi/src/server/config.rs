@@ -67,6 +67,12 @@ pub struct ServerConfig {
     pub max_error_resets: u32,
     /// How long requests in progress may take to finish when the server stops.
     pub drain_timeout: Period,
+    /// Proxies before this function that end TLS, such as the sidecars of a mesh: the addresses they connect from
+    /// (`127.0.0.1`), or names in their certificates. What they say of the client's certificate in
+    /// `x-forwarded-client-cert` (the names in `URI` and `DNS` of the last element) counts as if the client had shown
+    /// that certificate. Each of them must remove or replace what its clients send in this header. From all others the
+    /// header means nothing.
+    pub certificate_proxies: Vec<String>,
 }
 
 impl Default for ServerConfig {
@@ -95,6 +101,7 @@ impl Default for ServerConfig {
             max_window_update_rate: 1_000,
             max_error_resets: 1_024,
             drain_timeout: Period::from_secs(10),
+            certificate_proxies: Vec::new(),
         }
     }
 }
@@ -106,6 +113,14 @@ impl Validate for ServerConfig {
             faults
                 .at("maxBody")
                 .say("too large", format!("at most {bound}: bodies are kept whole"));
+        }
+        for (i, proxy) in self.certificate_proxies.iter().enumerate() {
+            if proxy.trim().is_empty() || proxy.contains('/') && !proxy.contains(':') {
+                faults.at(format!("certificateProxies[{i}]")).say(
+                    "names no proxy",
+                    "an address such as 127.0.0.1, or a name in a certificate",
+                );
+            }
         }
         if self.max_header_list > ByteSize::mib(16) {
             faults.at("maxHeaderList").say("too large", "at most 16MiB");

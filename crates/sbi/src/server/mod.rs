@@ -20,6 +20,7 @@
 mod activity;
 mod config;
 mod connection;
+mod forwarded;
 mod host;
 mod http1;
 mod interface;

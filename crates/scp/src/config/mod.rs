@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use routing::network::Producer;
 use routing::policy::{Places, ServicePolicy, StatusProcessing};
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +46,10 @@ pub struct Config {
     /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information. The own NF
     /// profile names it only if it is set, because other NFs resolve the names of profiles.
     pub fqdn: String,
+    /// Further own names and addresses, such as `scp`, `scp.core.svc` or `10.96.0.7:80` of a service before several SCPs,
+    /// without a port or with one: requests to them name no producer. `fqdn`, `apiRoot` and the listeners need not be among
+    /// them.
+    pub names: Vec<String>,
     /// Addresses of the service-based interface.
     pub listen: Listen,
     /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
@@ -97,6 +102,9 @@ pub struct Config {
     /// `places.regions`, in order of preference.
     #[schemars(extend("x-reload" = true))]
     pub next_hops: BTreeMap<String, Vec<String>>,
+    /// The way to other networks.
+    #[schemars(extend("x-reload" = true))]
+    pub networks: Networks,
     /// Whether the SCP forwards requests to any destination that they name. Otherwise it forwards them to known ones
     /// only: the endpoints of profiles that are learned, static or named in an NRF's answer, NRFs and other SCPs of
     /// these settings, `allowedNetworks`, and callbacks (with `3gpp-Sbi-Callback`) to the hosts of known profiles. It
@@ -135,6 +143,18 @@ pub struct Config {
     pub feed: Feed,
 }
 
+/// Other networks, and the SEPPs that lead to them (TS 29.500 §6.1.4.3).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Networks {
+    /// The own networks (`001-01`). A producer is of another network when its name says so
+    /// (`ausf.5gc.mnc070.mcc999.3gppnetwork.org`, TS 23.003 §28), else when its `plmnList` has none of these.
+    pub plmns: Vec<String>,
+    /// API roots of SEPPs, in order of preference. They get all requests for producers of other networks, with
+    /// `3gpp-Sbi-Target-apiRoot`. Empty: the SCP connects to these producers itself.
+    pub sepps: Vec<String>,
+}
+
 /// Detection of requests that have timed out at their sender (TS 29.500 §6.11.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -165,6 +185,7 @@ impl Default for Config {
             nf_instance_id: String::new(),
             directory: "run/scp".into(),
             fqdn: DEFAULT_FQDN.to_owned(),
+            names: Vec::new(),
             listen: Listen::local(8020),
             admin: SocketAddr::from(([127, 0, 0, 1], 9020)),
             workers: 0,
@@ -186,6 +207,7 @@ impl Default for Config {
             discovery: Discovery::default(),
             route_cache: ByteSize::mib(64),
             next_hops: BTreeMap::new(),
+            networks: Networks::default(),
             forward_to_unknown: false,
             allowed_networks: Vec::new(),
             other_admins: Vec::new(),
@@ -227,10 +249,20 @@ impl Config {
 
 /// Whether a text is an API root.
 pub(crate) fn check_root(faults: &mut Faults, at: &str, root: &str) {
-    if root.parse::<sbi::client::Origin>().is_err() {
+    let Ok(parsed) = TargetApiRoot::parse(root) else {
         faults
             .at(at)
             .say(format!("`{root}` is not an API root"), "http://host:port");
+        return;
+    };
+    // Behind an API root each request adds the path of its service: it would be there twice.
+    let of_service =
+        |segment: &str| segment.starts_with("nnrf-") || matches!(segment, "oauth2" | "v1" | "v2");
+    if parsed.prefix.split('/').any(of_service) {
+        faults.at(at).say(
+            format!("`{root}` has the path of a service behind the API root"),
+            format!("the API root alone, `{}`", parsed.origin),
+        );
     }
 }
 
@@ -285,6 +317,27 @@ impl Validate for Config {
                 faults
                     .at(format!("producers[{i}]"))
                     .say(error.to_string(), "an NFProfile of TS 29.510");
+            }
+        }
+        for (i, plmn) in self.networks.plmns.iter().enumerate() {
+            check_plmn(faults, format!("networks.plmns[{i}]"), plmn);
+        }
+        for (i, root) in self.networks.sepps.iter().enumerate() {
+            check_root(faults, &format!("networks.sepps[{i}]"), root);
+        }
+        if !self.networks.sepps.is_empty() && self.networks.plmns.is_empty() {
+            faults.at("networks.plmns").say(
+                "is empty, so that every network would be another one",
+                "the own networks, such as 001-01",
+            );
+        }
+        for (i, name) in self.names.iter().enumerate() {
+            let authority = sbi::client::Origin::new(sbi::client::Scheme::Http, name);
+            if authority.is_err() {
+                faults.at(format!("names[{i}]")).say(
+                    format!("`{name}` is not a host name or address"),
+                    "such as scp.core or 10.96.0.7:80",
+                );
             }
         }
         for (region, hops) in &self.next_hops {
@@ -353,6 +406,7 @@ mod tests {
             "lateRequests",
             "maxForwardHops",
             "mediation",
+            "networks",
             "nextHops",
             "nfStatus",
             "nrf",
@@ -384,6 +438,17 @@ mod tests {
             plmns: plmns.iter().map(ToString::to_string).collect(),
             ..NrfSet::default()
         };
+        let path = faults(|config| config.nrf.roots = vec!["http://nrf:8010/nnrf-nfm/v1".into()]);
+        assert!(
+            path.contains("nrf.roots[0]") && path.contains("http://nrf:8010"),
+            "{path}"
+        );
+        let prefix = faults(|config| config.nrf.roots = vec!["http://nrf:8010/core/north".into()]);
+        assert!(!prefix.contains("nrf.roots"), "{prefix}");
+        let sepp = faults(|config| config.networks.sepps = vec!["http://sepp:1".into()]);
+        assert!(sepp.contains("networks.plmns"), "{sepp}");
+        let name = faults(|config| config.names = vec!["http://x".into()]);
+        assert!(name.contains("names[0]"), "{name}");
         let good = faults(|config| config.nrf.sets = vec![set(&["http://n:1"], &["262-01"])]);
         for (text, place) in [
             (

@@ -30,6 +30,8 @@ pub(crate) struct Heard {
 pub(crate) enum Change {
     /// A notification names an NF: the SCP looks it up at the NRFs.
     Hint(Hint),
+    /// The profile of an NF does not admit a consumer: it may have changed without a notification.
+    Doubted(Arc<str>),
     /// Result of the look-up of an NF that a notification named.
     LookedUp(Hint, LookedUp),
     /// All profiles of a type, from an audit that began at `began`.
@@ -216,6 +218,12 @@ impl Book {
             Change::Hint(hint) => {
                 self.metrics.notified.inc();
                 self.look_up(set, hint);
+            }
+            Change::Doubted(id) => {
+                // Static producers have no NRF.
+                if let Some(set) = self.origins.get(&id).copied() {
+                    self.look_up(set, Hint { id, gone: false });
+                }
             }
             Change::LookedUp(hint, found) => {
                 let again = self.looking.remove(&(set, hint.id.clone())).unwrap_or(false);

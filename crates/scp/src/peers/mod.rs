@@ -11,7 +11,7 @@ mod own_profile;
 mod search;
 
 pub(crate) use answers::Answers;
-pub(crate) use book::{Heard, hint_of};
+pub(crate) use book::{Change, Heard, hint_of};
 pub(crate) use callbacks::{Callbacks, Called};
 pub(crate) use doubts::Doubts;
 pub(crate) use learner::Learner;

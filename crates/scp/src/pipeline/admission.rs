@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use function::{Admission as Verdict, Meters};
+use routing::network::Network;
 use routing::target::{Has, service_of};
 use sbi::headers::{MessagePriority, SbiHeader, names};
 use sbi::oauth::{AssertionClaims, AssertionFault, Assertions, since_epoch};
@@ -71,7 +72,14 @@ impl Admission {
         Self {
             consumers: consumers.unwrap_or_else(|| {
                 let rates = live.rates.clone();
-                Rc::new(Consumers::new(protection, &shared.metrics, rates, setup.index))
+                let network = shared.network.load_full();
+                Rc::new(Consumers::new(
+                    protection,
+                    &shared.metrics,
+                    rates,
+                    network,
+                    setup.index,
+                ))
             }),
             load,
             assertions: Assertions::new(&live.config.security.assertions, live.authorities.clone(), "SCP"),
@@ -115,6 +123,11 @@ impl Admission {
             return Err(Refusal::InFlight.into());
         }
         Ok(self.admitted(arrived, consumer, claims, priority))
+    }
+
+    /// Follows the network: consumers that it has now are counted by name.
+    pub(super) fn follow(&self, network: &Arc<Network>) {
+        self.consumers.follow(network);
     }
 
     /// The account of an admitted request, closed when it is dropped.

@@ -92,6 +92,10 @@ impl Answer {
         if let Some(token) = &outgoing.conveyed {
             headers.set_sensitive(names::ACCESS_TOKEN, token);
         }
+        // Only SCPs and SEPPs name a producer (TS 29.500 §6.10.4); one that names another one would lead its consumers there.
+        if target.hops.is_none() {
+            headers.remove(names::TARGET_API_ROOT);
+        }
         let origin = &target.root.origin;
         if elsewhere {
             resolve_location(headers, origin);
@@ -136,7 +140,7 @@ fn say_retransmitted(headers: &mut Fields) {
         .get(names::RESPONSE_INFO)
         .and_then(|value| value.to_str().ok());
     match said.map(str::to_owned) {
-        Some(said) if said.contains(SAID) => {}
+        Some(said) if said.to_ascii_lowercase().contains(SAID) => {}
         Some(said) => {
             headers.set_printed(names::RESPONSE_INFO, format_args!("{said}; {SAID}"));
         }

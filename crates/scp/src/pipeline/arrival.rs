@@ -32,11 +32,22 @@ impl Arrival {
         }
     }
 
-    /// Normalises the path of a request for access control, routing and forwarding. Returns it, and whether any segment
-    /// of it may be the API name.
+    /// Normalises the path of a request for access control and routing. Returns it, and whether any segment of it may be
+    /// the API name. A path that is only written another way reaches the producer as it came (RFC 9110 §7.7).
     pub(super) fn read(&self, request: &mut Request) -> Step<(Address, bool)> {
-        // TRACE would disclose headers, CONNECT would open a tunnel (RFC 9110 §9.3.6, §9.3.8).
-        if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+        // TRACE would disclose headers, CONNECT would open a tunnel (RFC 9110 §9.3.6, §9.3.8); others are none of the
+        // service-based interface (TS 29.501 §5.1), and methods have a case.
+        let relayed = matches!(
+            *request.method(),
+            Method::GET
+                | Method::POST
+                | Method::PUT
+                | Method::PATCH
+                | Method::DELETE
+                | Method::OPTIONS
+                | Method::HEAD
+        );
+        if !relayed {
             return Err(Refusal::Method.into());
         }
         if self.live.reverse_proxy {
@@ -78,7 +89,9 @@ impl Arrival {
             request.headers_mut().set_printed(PATH, &placed.path);
             placed.root.set_in(request.headers_mut());
         } else if let Some(path) = normal {
-            request.headers_mut().set_printed(PATH, path);
+            let written = Rc::from(request.target());
+            request.headers_mut().set_printed(PATH, &path);
+            return Ok((Address::of(&path).written(Some(written)), unsure));
         } else {
             return Ok((address, unsure));
         }

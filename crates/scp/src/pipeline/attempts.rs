@@ -191,6 +191,11 @@ impl<'a> Attempts<'a> {
         }
     }
 
+    /// The next attempt is at the same producer.
+    pub(super) fn repeat(&mut self, target: &Rc<Target>) {
+        self.source = Source::NextEndpoint(target.clone());
+    }
+
     /// Whether the current attempt follows a redirection.
     pub(super) fn is_redirected(&self) -> bool {
         self.redirected
@@ -266,7 +271,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Whether there are candidates, and the profile of none of them admits the consumer.
-    pub(super) fn nobody_admits(&self, headers: &Fields) -> bool {
+    pub(super) fn admits_none(&self, headers: &Fields) -> bool {
         let round = self.round(headers, self.reach, false);
         let others = &self.plan.others;
         !others.is_empty()

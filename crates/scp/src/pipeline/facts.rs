@@ -14,7 +14,7 @@ pub(super) fn say_retransmitted(headers: &mut Fields) {
         .get(names::REQUEST_INFO)
         .and_then(|value| value.to_str().ok());
     match said.map(str::to_owned) {
-        Some(said) if said.contains(SAID) => {}
+        Some(said) if said.to_ascii_lowercase().contains(SAID) => {}
         Some(said) => {
             headers.set_printed(names::REQUEST_INFO, format_args!("{said}; {SAID}"));
         }

@@ -35,6 +35,8 @@ pub(super) struct Address {
     path_end: usize,
     /// Where the API name lies.
     service: Range<usize>,
+    /// As the consumer wrote it, where that differs.
+    written: Option<Rc<str>>,
 }
 
 impl Address {
@@ -44,6 +46,15 @@ impl Address {
             target: target.into(),
             path_end: path.len(),
             service: service_in(path),
+            written: None,
+        }
+    }
+
+    /// As the consumer wrote it: a proxy does not change path and query (RFC 9110 §7.7).
+    pub(super) fn written(self, target: Option<Rc<str>>) -> Self {
+        Self {
+            written: target,
+            ..self
         }
     }
 
@@ -144,7 +155,9 @@ pub(super) struct Target {
     /// Path and query that requests for it get, where its profile names them: those of a default notification
     /// subscription.
     pub(super) path: Option<Rc<str>>,
-    /// SCPs of its region, when it is reached through them, in order of preference.
+    /// Whether it is of another network, so that `hops` are SEPPs.
+    pub(super) abroad: bool,
+    /// SCPs of its region, when it is reached through them, in order of preference; SEPPs to another network.
     pub(super) hops: Option<Rc<[Hop]>>,
     /// The headers that name it, built when an answer needs them.
     pub(super) named: OnceCell<ProducerHeaders>,
@@ -308,12 +321,16 @@ impl Outgoing {
             facts::name_peers(&mut headers, &self.own_name, target, hop);
         }
         let root = match target.hop(hop) {
-            Some(hop) => {
+            Some(hop) if !target.abroad => {
                 target.root.set_in(&mut headers);
                 self.hops.set_in(&mut headers);
                 hop
             }
-            None => {
+            hop => {
+                // A SEPP gets what a producer gets, and where that is (TS 29.500 §6.1.4.3).
+                if hop.is_some() {
+                    target.root.set_in(&mut headers);
+                }
                 if self.has.has(Has::MAX_FORWARD_HOPS) {
                     headers.remove(names::MAX_FORWARD_HOPS);
                 }
@@ -324,7 +341,7 @@ impl Outgoing {
                 if self.has.has(Has::NRF_URI) {
                     headers.remove(names::NRF_URI);
                 }
-                &target.root
+                hop.unwrap_or(&target.root)
             }
         };
         let kept = match target.hop(hop) {
@@ -333,8 +350,9 @@ impl Outgoing {
             }
             _ => None,
         };
-        let path = kept.as_deref().unwrap_or(self.address.target());
-        if kept.is_some() || !root.prefix.is_empty() {
+        let written = self.address.written.as_deref();
+        let path = kept.as_deref().or(written).unwrap_or(self.address.target());
+        if kept.is_some() || written.is_some() || !root.prefix.is_empty() {
             headers.set_printed(PATH, format_args!("{}{path}", root.prefix));
         }
         let request = Outbound {

@@ -207,7 +207,9 @@ impl Pipeline {
         let copies = Copies::begin(self.tap.as_ref(), &request);
         let mut arrived = Arrived {
             has: Has::among(request.headers()),
-            metrics: self.services.of(address.service()),
+            metrics: self
+                .services
+                .of(address.service(), || self.offers(address.service())),
             request,
             address,
             unsure,
@@ -292,6 +294,11 @@ impl Pipeline {
         Ok(response)
     }
 
+    /// Whether a known producer offers a service, or a setting names it.
+    fn offers(&self, service: &str) -> bool {
+        !self.planner.view.network().of_service(service).is_empty() || self.live.services.contains(service)
+    }
+
     /// State of producers in this worker.
     pub(crate) fn peer_states(&self) -> Vec<PeerState> {
         let mut connections = AHashMap::<String, u32>::new();
@@ -320,6 +327,7 @@ impl Pipeline {
     /// Takes over a new sample of the load of this worker, and of the memory of its connections in percent.
     pub(crate) fn sampled(&self, memory: u8) {
         self.admission.load().holds(memory);
+        self.admission.follow(&self.planner.view.network());
         self.answer.advertise(self.admission.load());
         self.relay.producers.reports.hear(std::time::Instant::now());
     }

@@ -187,7 +187,7 @@ impl Planner {
             true => target::header::<RoutingBinding>(headers)?,
             false => None,
         };
-        let to_callback = |binding: &RoutingBinding| binding.get("scope") == Some("callback");
+        let to_callback = |binding: &RoutingBinding| binding.is_of_callbacks();
         let callback = has.has(Has::CALLBACK) || binding.as_ref().is_some_and(to_callback);
         // The hot path of Model C: the header is in the cache, and no other header needs parsing.
         let quick = root.and_then(|key| self.targets.remembered(key, service, callback));
@@ -237,7 +237,7 @@ impl Planner {
         };
         match wish {
             None => {}
-            Some(Wish::Root(named)) => match self.targets.resolve(root, named, service, callback) {
+            Some(Wish::Root(named)) => match self.targets.resolve(root, named.clone(), service, callback) {
                 Ok(target) => plan.named = Some(target),
                 // The discovery parameters find other producers (TS 29.500 §6.10.5.1).
                 Err(problem) => match self.query(caller, headers, has)? {
@@ -245,7 +245,10 @@ impl Planner {
                         self.discover(&mut plan, &wanted, binding.as_ref(), service, deadline, notes)
                             .await?;
                     }
-                    None => return Err(problem),
+                    None => {
+                        let looking = Box::pin(self.unlearned(named, service, caller, deadline));
+                        plan.named = Some(looking.await.ok_or(problem)?);
+                    }
                 },
             },
             Some(Wish::Discover(wanted)) if wanted.asks_for_nrfs(service) => {
@@ -277,6 +280,41 @@ impl Planner {
             return Err(problem.detail(format!("no producer of {service} was found for the request")));
         }
         Ok(plan)
+    }
+
+    /// The target at a root that no learned profile has, if an NRF lets the consumer discover a producer there: NRFs do
+    /// not notify an SCP of profiles whose `allowedNfTypes` lack it.
+    async fn unlearned(
+        &self,
+        root: TargetApiRoot,
+        service: &str,
+        caller: &Caller,
+        deadline: &Deadline,
+    ) -> Option<Rc<Target>> {
+        let (consumer, target_type) = (caller.nf_type()?, target::nf_type_of_service(service)?);
+        let query = DiscoveryQuery::new([
+            ("target-nf-type", &*target_type),
+            ("requester-nf-type", consumer),
+            ("service-names", service),
+        ]);
+        let (network, began) = (self.view.network(), Instant::now());
+        let left = deadline.left(began);
+        let found = match self.searcher.recall(&query, &network, began) {
+            Some(found) => found,
+            None => self.searcher.search(&query, &network, left).await.ok()?,
+        };
+        let at = |found: &Found| {
+            let mut candidates = found.candidates.iter();
+            candidates.find(|one| one.listens_at(&root.origin)).cloned()
+        };
+        let mut here = at(&found);
+        // Unknown roots do not make more queries than queries without a result do.
+        let again = self.live.config.discovery.empty_validity.duration();
+        if here.is_none() && began.saturating_duration_since(found.asked) >= again {
+            here = at(&*self.searcher.renew(&query, None, left).await?);
+        }
+        let here = here?;
+        Some(Rc::new(self.targets.at(root, Some(here), false)))
     }
 
     /// The delegated discovery of a request.

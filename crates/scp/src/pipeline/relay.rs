@@ -1,8 +1,9 @@
 //! Step 8, relay: sends the request, and reroutes it where that is safe and allowed (TS 29.500 §6.10.8).
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use routing::path::path_of;
@@ -13,6 +14,7 @@ use sbi::client::{Client, Origin, Processed, SendError, SendErrorKind};
 use sbi::headers::TargetApiRoot;
 use sbi::name::{LOCATION, RETRY_AFTER};
 use sbi::problem::{Cause, Problem};
+use tokio::sync::mpsc;
 
 use super::alternates::Alternates;
 use super::attempts::Attempts;
@@ -24,7 +26,8 @@ use super::planner::{Plan, Planner};
 use super::{Clients, Setup};
 use crate::events::ServiceMetrics;
 use crate::live::Live;
-use crate::protection::{Ended, Held, Peers, Sent, Way};
+use crate::peers::{Change, Heard};
+use crate::protection::{Ended, Held, Peer, Peers, Sent, Way};
 use crate::refusal::{Refusal, Refused};
 
 /// Sends requests to producers.
@@ -36,7 +39,12 @@ pub(super) struct Relay {
     pub(super) authorizer: Authorizer,
     mediator: Rc<Mediator>,
     alternates: Alternates,
+    changes: mpsc::Sender<Heard>,
+    doubted: Cell<Option<Instant>>,
 }
+
+/// Least time between two look-ups of profiles that do not admit a consumer, for each worker.
+const DOUBT: Duration = Duration::from_millis(100);
 
 /// A request with its plan.
 pub(super) struct Planned<'a> {
@@ -68,6 +76,21 @@ impl Relay {
                 names: setup.shared.names.clone(),
                 metrics: setup.shared.metrics.clone(),
             },
+            changes: setup.shared.changes.clone(),
+            doubted: Cell::new(None),
+        }
+    }
+
+    /// Has the profile of a producer looked up that does not admit a consumer: not every NRF notifies of changed
+    /// `allowedNfTypes`, as notifications do not show them.
+    fn doubt(&self, id: &Arc<str>) {
+        let now = Instant::now();
+        let recent = |at: Instant| now.saturating_duration_since(at) < DOUBT;
+        if !self.doubted.get().is_some_and(recent) {
+            self.doubted.set(Some(now));
+            let change = Change::Doubted(id.clone());
+            // Without room the audit finds the change.
+            let _ = self.changes.try_send(Heard { set: 0, change });
         }
     }
 
@@ -77,6 +100,23 @@ impl Relay {
             true => &self.clients.unknown,
             false => &self.clients.known,
         }
+    }
+
+    /// Whether the name of a producer leads to other addresses than when it failed: circuit and ejection were those of
+    /// the old ones.
+    async fn has_moved(&self, origin: &Origin, peer: &Peer) -> bool {
+        /// Longest wait for name servers; the answer counts for the next request then.
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let Some(names) = &self.alternates.names else {
+            return false;
+        };
+        let host = origin.host();
+        if host.parse::<std::net::IpAddr>().is_ok() {
+            return false;
+        }
+        let asked = names.newer_addresses(host, Duration::from_secs(1));
+        let _ = tokio::time::timeout(PATIENCE, asked).await;
+        names.moved(host).is_some_and(|moved| peer.failed_before(moved))
     }
 
     /// The attempts for a request.
@@ -104,6 +144,7 @@ impl Relay {
             outgoing,
             fallback: None,
             uncertain: None,
+            repeated: false,
         }
     }
 }
@@ -125,6 +166,8 @@ pub(super) struct Exchange<'a> {
     fallback: Option<Fallback>,
     /// The refusal for an unanswered attempt that may have had an effect. Failures of later attempts do not replace it.
     uncertain: Option<Box<Refused>>,
+    /// Whether the request was sent again to a producer that had left its connection.
+    repeated: bool,
 }
 
 /// The member of problem details that rules test (TS 29.571 §5.2.4.1).
@@ -163,7 +206,11 @@ impl Exchange<'_> {
 
     /// The refusal when no candidate may be tried: none admits the consumer, or none is usable.
     fn without_producer(&self) -> Box<Refused> {
-        match self.attempts.nobody_admits(&self.outgoing.headers) {
+        let none = self.attempts.admits_none(&self.outgoing.headers);
+        if none && let Some(first) = self.attempts.plan.others.first() {
+            self.relay.doubt(&first.producer.id);
+        }
+        match none {
             true => Refusal::Forbidden.with(Problem::new(Cause::Forbidden).detail(NOT_ADMITTED)),
             false => Refusal::NoProducer.into(),
         }
@@ -201,6 +248,11 @@ impl Exchange<'_> {
             .authorizer
             .allowed(target, self.caller, self.outgoing, callback)
         {
+            if why == NOT_ADMITTED
+                && let Some(service) = &target.service
+            {
+                relay.doubt(&service.producer.id);
+            }
             self.fallback = Some(Fallback::Forbidden(why));
             return match self.attempts.pass_over() {
                 true => Ok(None),
@@ -221,10 +273,18 @@ impl Exchange<'_> {
         let address = self.outgoing.address.clone();
         let way = target.way(self.attempts.hop, address.service());
         let origin = &target.next_root(self.attempts.hop).origin;
-        let may_send = match relay.client_for(target).admits(origin) {
+        let mut may_send = match relay.client_for(target).admits(origin) {
             true => relay.producers.may_send(way, self.priority, now),
             false => Err(relay.producers.at_connection_rate()),
         };
+        if matches!(may_send, Err(Held::Ejected | Held::Open)) {
+            let hop = target.hops.as_ref().and_then(|hops| hops.get(self.attempts.hop));
+            let peer = hop.map_or(&target.peer, |hop| &hop.peer);
+            if Box::pin(relay.has_moved(origin, peer)).await {
+                relay.producers.restore(peer);
+                may_send = relay.producers.may_send(way, self.priority, now);
+            }
+        }
         if let Err(held) = may_send {
             // The endpoint fails, or its connections are full: another route to the producer may work.
             let of_place = matches!(held, Held::Ejected | Held::Open | Held::ConnectionRate);
@@ -269,8 +329,7 @@ impl Exchange<'_> {
         let relay = self.relay;
         // A redirection needs the headers and body of the first attempt again, and so does another route to the same
         // producer.
-        let may_repeat = self.attempts.plan.stage.reroute.reach().is_some()
-            || relay.live.config.follow_redirects
+        let may_repeat = self.may_repeat()
             || target.hops.is_some()
             || target
                 .service
@@ -288,6 +347,11 @@ impl Exchange<'_> {
         let client = relay.client_for(target);
         let sent = client.send_until(&origin, request, until, self.priority).await;
         Ok(sent.and_then(|response| well_formed(&self.outgoing.method, response)))
+    }
+
+    /// Whether headers and body stay for a further attempt wherever the first one goes.
+    fn may_repeat(&self) -> bool {
+        self.attempts.plan.stage.reroute.reach().is_some() || self.relay.live.config.follow_redirects
     }
 
     /// Passes over a producer that must not get requests now, if another one may be selected.
@@ -350,6 +414,9 @@ impl Exchange<'_> {
 
     async fn failed(&mut self, target: &Rc<Target>, error: &SendError) -> Step<Option<Reply>> {
         let failure = match error.processed {
+            Processed::No if error.is_refused_stream() && !self.policy.refused_is_unprocessed => {
+                Failure::Unknown
+            }
             Processed::No => Failure::NotProcessed,
             Processed::Maybe => Failure::Unknown,
         };
@@ -357,8 +424,12 @@ impl Exchange<'_> {
             let refused = self.unanswered(error, target);
             self.uncertain.get_or_insert(refused);
         }
-        let again = failure == Failure::NotProcessed && self.verdict(failure) == Verdict::TryAnother;
-        if again && self.attempts.another_way(target) {
+        // The next SCP takes the place of one that was lost, as another producer of a set does; a producer that does not
+        // answer in time is not asked by another route.
+        let lost = target.hops.is_some() && error.kind != SendErrorKind::Timeout;
+        let by_another = failure == Failure::NotProcessed || error.is_refused_stream() || lost;
+        let again = self.verdict(failure) == Verdict::TryAnother;
+        if again && by_another && self.attempts.another_way(target) {
             self.metrics.rerouted.inc();
             return Ok(None);
         }
@@ -366,6 +437,13 @@ impl Exchange<'_> {
             self.look_further(target, true).await;
         }
         if self.retries(failure) {
+            return Ok(None);
+        }
+        // A peer that leaves (GOAWAY) has not begun the request (RFC 9113 §6.8): a new connection may serve it.
+        if again && error.kind == SendErrorKind::GoAway && self.may_repeat() && !self.repeated {
+            self.repeated = true;
+            self.attempts.repeat(target);
+            self.metrics.rerouted.inc();
             return Ok(None);
         }
         self.fallback_or(|this| this.unanswered(error, target)).map(Some)

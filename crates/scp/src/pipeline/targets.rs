@@ -99,18 +99,17 @@ impl Known {
         }
     }
 
-    /// Drops the targets of another snapshot.
-    fn follow(&mut self, network: &Arc<Network>, memory: Memory) {
-        if !self
-            .network
-            .as_ref()
-            .is_some_and(|known| Arc::ptr_eq(known, network))
-        {
+    /// Drops the targets of another snapshot. Returns whether there were any.
+    fn follow(&mut self, network: &Arc<Network>, memory: Memory) -> bool {
+        let known = self.network.as_ref();
+        let other = !known.is_some_and(|known| Arc::ptr_eq(known, network));
+        if other {
             *self = Self {
                 network: Some(network.clone()),
                 ..Self::new(memory)
             };
         }
+        other
     }
 
     fn of(&mut self, callback: bool) -> &mut Cache<Box<[u8]>, ByService> {
@@ -136,6 +135,19 @@ impl Targets {
             vouched: setup.shared.vouched.clone(),
             known: RefCell::new(Known::new(memory)),
             memory,
+        }
+    }
+
+    /// Drops the targets of another snapshot; producers that have registered since begin without failures.
+    fn follow(&self, known: &mut Known, network: &Arc<Network>) {
+        let before = known.network.as_ref().and_then(|before| before.made());
+        if known.follow(network, self.memory)
+            && self.producers.any_unwell()
+            && let Some(before) = before
+        {
+            let back = network.registered_since(before);
+            back.filter_map(|authority| self.producers.known(authority))
+                .for_each(|peer| self.producers.restore(&peer));
         }
     }
 
@@ -182,7 +194,7 @@ impl Targets {
             return Err(problem.detail(format!("no registered producer is at {root}")));
         };
         let mut known = self.known.borrow_mut();
-        known.follow(&network, self.memory);
+        self.follow(&mut known, &network);
         let target = Rc::new(self.at(root, found, place == Place::Unknown));
         let Some(key) = key else { return Ok(target) };
         let named = known.of(callback);
@@ -207,7 +219,7 @@ impl Targets {
             location,
         );
         let mut known = self.known.borrow_mut();
-        known.follow(&network, self.memory);
+        self.follow(&mut known, &network);
         if let Some(target) = known.places.get(&key) {
             return Some(target.clone());
         }
@@ -267,6 +279,10 @@ impl Targets {
     /// Classifies a destination without a known producer; `None` if the SCP does not send there.
     pub(super) fn place_of(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
         let place = self.live.bounds.place(origin, callback, network);
+        // The SEPP decides where requests to another network may go.
+        if !self.live.sepps.is_empty() && self.live.networks.are_others(origin.host(), None) {
+            return Some(Place::Known);
+        }
         match self.vouched.has(origin, Instant::now()) {
             true => Some(Place::Known),
             false => place,
@@ -276,7 +292,14 @@ impl Targets {
     /// Builds a target at an API root without caching it.
     pub(super) fn at(&self, root: TargetApiRoot, service: Option<ServiceRef>, unknown: bool) -> Target {
         let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
+        let sepps = &self.live.sepps;
+        let abroad = !sepps.is_empty()
+            && self
+                .live
+                .networks
+                .are_others(root.origin.host(), service.as_ref());
         let hops = match self.live.distances.of(locality) {
+            _ if abroad => Some(sepps),
             Places::ELSEWHERE => locality.and_then(|locality| self.live.next_hops.get(locality)),
             _ => None,
         };
@@ -294,6 +317,7 @@ impl Targets {
             unknown,
             path: None,
             hops,
+            abroad,
             named: OnceCell::new(),
         }
     }
@@ -308,7 +332,7 @@ impl Targets {
             return present(found, service, &network);
         }
         let mut known = self.known.borrow_mut();
-        known.follow(&network, self.memory);
+        self.follow(&mut known, &network);
         let key = Arc::as_ptr(found) as usize;
         if let Some((_, of_services)) = known.current.get(&key) {
             if let Some((_, candidates)) = of_services.iter().find(|(name, _)| **name == *service) {

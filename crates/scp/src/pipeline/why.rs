@@ -200,7 +200,9 @@ impl Pipeline {
         }
         let mut arrived = Arrived {
             has: Has::among(request.headers()),
-            metrics: self.services.of(address.service()),
+            metrics: self
+                .services
+                .of(address.service(), || self.offers(address.service())),
             request,
             address,
             unsure,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::{AHashMap, AHashSet};
+use routing::network::Network;
 use sbi::Request;
 use sbi::name::USER_AGENT;
 use telemetry::metrics::Counter;
@@ -26,6 +27,8 @@ pub(crate) struct Consumers {
     /// Time of the last sweep for idle consumers.
     swept: Cell<Option<Instant>>,
     others: Rc<Consumer>,
+    /// The network of the last sample.
+    network: RefCell<Arc<Network>>,
 }
 
 /// A consumer.
@@ -38,6 +41,8 @@ pub(crate) struct Consumer {
     /// The NF instance id behind the type, if there is one.
     pub(crate) instance: Option<Box<str>>,
     rate: Option<Rc<Share>>,
+    /// Whether it is counted by its name.
+    named: bool,
     requests: Counter,
     /// Value of `requests` at the last sweep.
     seen: Cell<u64>,
@@ -51,9 +56,15 @@ const IDLE: Duration = Duration::from_secs(60);
 const LONGEST: usize = 256;
 
 impl Consumers {
-    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>, worker: usize) -> Self {
+    pub(crate) fn new(
+        settings: &Protection,
+        metrics: &Metrics,
+        rates: Arc<Rates>,
+        network: Arc<Network>,
+        worker: usize,
+    ) -> Self {
         let shares = Shares::new(worker);
-        let others = Consumer::new(settings, metrics, &rates, OTHERS, &shares);
+        let others = Consumer::new(settings, metrics, &rates, (OTHERS, true), &shares);
         Self {
             settings: settings.clone(),
             metrics: metrics.clone(),
@@ -67,6 +78,7 @@ impl Consumers {
                 .collect(),
             swept: Cell::new(None),
             others: Rc::new(others),
+            network: RefCell::new(network),
         }
     }
 
@@ -83,27 +95,30 @@ impl Consumers {
             match key {
                 ConsumerKey::UserAgent => {
                     if let Some(agent) = request.headers().get(USER_AGENT) {
-                        return self.named(agent.as_bytes());
+                        return self.named(agent.as_bytes(), false);
                     }
                 }
                 ConsumerKey::TlsName => {
                     let names = request.peer.tls.as_ref().map(|tls| &tls.names);
                     if let Some(name) = names.and_then(|names| names.first()) {
-                        return self.named(name.as_bytes());
+                        return self.named(name.as_bytes(), true);
                     }
                 }
                 ConsumerKey::AssertionSubject => {
                     if let Some(subject) = subject {
-                        return self.named(subject.as_bytes());
+                        return self.named(subject.as_bytes(), true);
                     }
                 }
-                ConsumerKey::Address => return self.named(request.peer.addr.ip().to_string().as_bytes()),
+                ConsumerKey::Address => {
+                    return self.named(request.peer.addr.ip().to_string().as_bytes(), true);
+                }
             }
         }
-        self.named(b"unknown")
+        self.named(b"unknown", true)
     }
 
-    fn named(&self, name: &[u8]) -> Rc<Consumer> {
+    /// The account of a name; `proved`: the consumer has not just claimed it.
+    fn named(&self, name: &[u8], proved: bool) -> Rc<Consumer> {
         let mut known = self.known.borrow_mut();
         if let Some(consumer) = known.get(name) {
             return consumer.clone();
@@ -113,10 +128,24 @@ impl Consumers {
         if text.len() > LONGEST || (is_full && !self.has_room_for(text, &mut known, Instant::now())) {
             return self.others.clone();
         }
-        let consumer = Consumer::new(&self.settings, &self.metrics, &self.rates, text, &self.shares);
+        // Names that anyone can invent get no series of their own.
+        let labelled =
+            proved || self.configured.contains(text) || is_registered(text, &self.network.borrow());
+        let name_of = (text, labelled);
+        let consumer = Consumer::new(&self.settings, &self.metrics, &self.rates, name_of, &self.shares);
         let consumer = Rc::new(consumer);
         known.insert(name.into(), consumer.clone());
         consumer
+    }
+
+    /// Takes over another network: consumers that are registered now are counted by name from their next request.
+    pub(crate) fn follow(&self, network: &Arc<Network>) {
+        if Arc::ptr_eq(&self.network.borrow(), network) {
+            return;
+        }
+        self.network.replace(network.clone());
+        let stays = |one: &Consumer| one.named || !is_registered(&one.name, network);
+        self.known.borrow_mut().retain(|_, one| stays(one));
     }
 
     /// Whether a consumer gets an account in a full table: one with a configured rate always does, others replace idle
@@ -138,29 +167,56 @@ impl Consumers {
     }
 }
 
+/// Whether a `User-Agent` is that of a registered instance, or names an NF type alone.
+fn is_registered(agent: &str, network: &Network) -> bool {
+    let (nf_type, instance) = (type_in(agent), instance_in(agent));
+    match instance {
+        Some(instance) => network.producer(&instance.to_ascii_lowercase()).is_some(),
+        None => nf_type.is_some_and(|nf_type| nf_type == agent && model::NfType::from(nf_type).is_known()),
+    }
+}
+
+/// The NF type that a `User-Agent` begins with (TS 29.500 §5.2.2.2: the type, and after a hyphen or a space its
+/// identification).
+fn type_in(name: &str) -> Option<&str> {
+    name.split(['-', ' ', '/']).next().filter(|nf_type| {
+        !nf_type.is_empty()
+            && nf_type
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    })
+}
+
+/// The NF instance id behind the type.
+fn instance_in(name: &str) -> Option<&str> {
+    let instance = name.split_once('-').map(|(_, rest)| rest);
+    instance.and_then(|rest| rest.get(..36)).filter(|id| {
+        let fits = |(at, b): (usize, u8)| match at {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        };
+        id.bytes().enumerate().all(fits)
+    })
+}
+
 impl Consumer {
-    fn new(settings: &Protection, metrics: &Metrics, rates: &Rates, name: &str, shares: &Shares) -> Self {
-        // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space its identification.
-        let nf_type = name.split(['-', ' ', '/']).next().filter(|nf_type| {
-            !nf_type.is_empty()
-                && nf_type
-                    .bytes()
-                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-        });
-        let instance = name.split_once('-').map(|(_, rest)| rest);
-        let instance = instance.and_then(|rest| rest.get(..36)).filter(|id| {
-            let fits = |(at, b): (usize, u8)| match at {
-                8 | 13 | 18 | 23 => b == b'-',
-                _ => b.is_ascii_hexdigit(),
-            };
-            id.bytes().enumerate().all(fits)
-        });
+    /// `name`: its name, and whether it is counted by it.
+    fn new(
+        settings: &Protection,
+        metrics: &Metrics,
+        rates: &Rates,
+        (name, named): (&str, bool),
+        shares: &Shares,
+    ) -> Self {
+        let (nf_type, instance) = (type_in(name), instance_in(name));
+        let label = if named { name } else { OTHERS };
         Self {
             name: name.into(),
             instance: instance.map(|id| id.to_ascii_lowercase().into()),
             nf_type: nf_type.map(Into::into),
             rate: rates.of_consumer(settings, name, shares),
-            requests: metrics.consumers.get(&[name]),
+            named,
+            requests: metrics.consumers.get(&[label]),
             seen: Cell::new(0),
         }
     }
@@ -201,15 +257,15 @@ mod tests {
             ..Protection::default()
         };
         let metrics = Metrics::new(&telemetry::Registry::new());
-        let consumers = Consumers::new(&settings, &metrics, Arc::new(Rates::new(1)), 0);
+        let consumers = Consumers::new(&settings, &metrics, Arc::new(Rates::new(1)), Arc::default(), 0);
         let now = Instant::now();
-        let busy = consumers.named(b"AMF-1");
+        let busy = consumers.named(b"AMF-1", true);
         busy.admits(now);
-        consumers.named(b"AMF-2").admits(now);
+        consumers.named(b"AMF-2", true).admits(now);
         // The table is full, and no consumer has been idle for long.
-        assert_eq!(&*consumers.named(b"AMF-3").name, OTHERS);
+        assert_eq!(&*consumers.named(b"AMF-3", true).name, OTHERS);
         // A consumer with a configured rate gets its account in a full table.
-        let own = consumers.named(b"SMF-own");
+        let own = consumers.named(b"SMF-own", true);
         assert!(&*own.name == "SMF-own" && own.rate.is_some());
         busy.admits(now);
         own.admits(now);

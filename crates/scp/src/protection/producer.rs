@@ -27,6 +27,8 @@ pub(crate) struct Peer {
     pub(super) most_outstanding: Cell<u32>,
     pub(super) health: Health,
     pub(super) record: Record,
+    /// When it last failed.
+    pub(super) failed: Cell<Option<Instant>>,
     /// Its key in the outlier detector.
     pub(super) key: Arc<str>,
     pub(super) overloaded: Cell<Option<Reduction>>,
@@ -106,6 +108,11 @@ impl Peer {
     /// Whether its circuit lets a request pass.
     pub(super) fn passes(&self, now: Instant) -> bool {
         !self.health.is_troubled() || self.breaker.borrow_mut().allow(now)
+    }
+
+    /// Whether its last failure was before this moment.
+    pub(crate) fn failed_before(&self, moment: Instant) -> bool {
+        self.failed.get().is_some_and(|failed| failed < moment)
     }
 
     /// Whether it has sent `Retry-After` since the last success; if not, the clock is not read.

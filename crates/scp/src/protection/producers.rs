@@ -130,6 +130,7 @@ impl Peers {
             most_outstanding: Cell::new(most_outstanding(&self.settings.borrow())),
             health: Health::new(self.unwell.clone()),
             record: Record::default(),
+            failed: Cell::new(None),
             key: key.clone(),
             overloaded: Cell::new(None),
             shed: Cell::new(Discard::new()),
@@ -148,6 +149,15 @@ impl Peers {
     /// The producer at an authority of a profile, if it has got a request.
     pub(crate) fn known(&self, authority: &str) -> Option<Rc<Peer>> {
         self.known.borrow().get(authority).cloned()
+    }
+
+    /// A producer has registered, or its name has moved: its failures were those of another process or address. What a
+    /// later answer clears stays until then.
+    pub(crate) fn restore(&self, peer: &Peer) {
+        if peer.health.is_troubled() {
+            self.outliers.borrow_mut().restore(&*peer.key);
+            *peer.breaker.borrow_mut() = CircuitBreaker::new(self.settings.borrow().breaker.clone());
+        }
     }
 
     /// Whether a producer is ejected now.
@@ -314,6 +324,7 @@ impl Peers {
                 metrics.unanswered(match error.kind {
                     SendErrorKind::Connect(_) | SendErrorKind::NoTls => Unanswered::Connect,
                     SendErrorKind::Timeout => Unanswered::Timeout,
+                    _ if error.is_refused_stream() => Unanswered::Refused,
                     SendErrorKind::Reset(_) | SendErrorKind::GoAway => Unanswered::Reset,
                     _ => Unanswered::Other,
                 });
@@ -392,6 +403,9 @@ impl Peers {
         drop(breaker);
         let recovered = well && closed && !self.outliers.borrow().is_ejected(&*peer.key, now);
         peer.health.set_troubled(!recovered);
+        if !well {
+            peer.failed.set(Some(now));
+        }
         changed || recovered
     }
 

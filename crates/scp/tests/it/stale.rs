@@ -227,3 +227,100 @@ fn without_an_nrf_the_last_answer_serves_after_its_validity() {
         }
     });
 }
+
+/// TS 29.510 §6.1.6.2.2: NRFs need not notify an SCP of a profile whose `allowedNfTypes` lack it.
+#[test]
+fn a_producer_that_only_a_discovery_of_its_consumer_finds_serves_in_model_c() {
+    local(async {
+        let closed = Producer::start(1);
+        let nrf = Producer::start(99);
+        let profile = closed.profile(&json!({}));
+        nrf.answers(move |seen| {
+            let found = match seen.path.contains("requester-nf-type=AMF") && seen.path.contains("nf-type=UDM")
+            {
+                true => vec![profile.clone()],
+                false => Vec::new(),
+            };
+            let found = json!({"validityPeriod": 60, "nfInstances": found});
+            sbi::json::response(StatusCode::OK, &found)
+        });
+        let scp = delegating(vec![nrf.root()], |config| config.forward_to_unknown = false);
+        let to = async |root: &str, agent: &str| {
+            let headers = [("3gpp-sbi-target-apiroot", root), ("user-agent", agent)];
+            scp.ask(Method::GET, PATH, &headers).await.status
+        };
+        assert_eq!(to(&closed.root(), "AF-1").await, StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(to(&closed.root(), "AMF-1").await, StatusCode::OK);
+        // Unknown roots do not become queries.
+        let asked = nrf.count();
+        for port in 1..50 {
+            to(&format!("http://127.0.0.1:{port}"), "AMF-1").await;
+        }
+        assert!(nrf.count() <= asked + 2, "{asked} {}", nrf.count());
+    });
+}
+
+#[test]
+fn other_allowed_types_are_learned_without_a_notification() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = StubNrf::start();
+        nrf.knows(producer.profile(&json!({"allowedNfTypes": ["SMF"]})));
+        let scp = nrf.learner(|config| config.discovery.order = Order::ScpThenNrf);
+        let running = scp.running.as_ref().unwrap();
+        until("it is learned", async || running.network().len() == 1).await;
+        let root = producer.root();
+        let named = [("3gpp-sbi-target-apiroot", &*root), ("user-agent", "AMF-1")];
+        let got = scp.ask(Method::GET, PATH, &named).await;
+        assert_eq!((got.status, got.by()), (StatusCode::FORBIDDEN, ""));
+        assert!(
+            got.json["detail"].as_str().unwrap().contains("does not admit"),
+            "{got:?}"
+        );
+        // Model D says the same, and not that there is no producer.
+        let got = wish(
+            &scp,
+            &[("user-agent", "AMF-1"), ("3gpp-sbi-discovery-supi", "imsi-1")],
+        )
+        .await;
+        assert_eq!(got.status, StatusCode::FORBIDDEN, "{got:?}");
+        nrf.knows(producer.profile(&json!({"allowedNfTypes": ["SMF", "AMF"]})));
+        until("the list is learned", async || {
+            scp.ask(Method::GET, PATH, &named).await.status == StatusCode::OK
+        })
+        .await;
+    });
+}
+
+/// A new registration ends ejection and circuit: another process may serve now.
+#[test]
+fn a_producer_that_registers_again_begins_without_failures() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = StubNrf::start();
+        nrf.knows(producer.profile(&json!({})));
+        let scp = nrf.learner(|config| {
+            config.protection.breaker.open = settings::Period::from_secs(600);
+            config.protection.outliers.base_ejection = settings::Period::from_secs(600);
+        });
+        let running = scp.running.as_ref().unwrap();
+        until("it is learned", async || running.network().len() == 1).await;
+        producer.fails_with(503);
+        until("it is left out", async || {
+            scp.get(&producer).await;
+            scp.count("signalbox_scp_passed_over_total", "") > 0.0
+        })
+        .await;
+        let by = json!({"by": producer.id});
+        producer.answers(move |_| sbi::json::response(StatusCode::OK, &by));
+        assert_ne!(scp.get(&producer).await.status, StatusCode::OK);
+        let callback = nrf.callback().await;
+        nrf.knows(producer.profile(&json!({"recoveryTime": "2026-01-01T00:00:00Z"})));
+        scp.notify(&callback, &notification("NF_REGISTERED", &producer.id, None))
+            .await;
+        until("it serves again", async || {
+            scp.get(&producer).await.status == StatusCode::OK
+        })
+        .await;
+    });
+}

@@ -228,6 +228,53 @@ fn closed_profiles_are_told_only_to_those_allowed() {
 }
 
 #[test]
+fn an_scp_is_notified_of_closed_profiles() {
+    let mut book = Book::default();
+    subscribe(&mut book, "scp", json!({"reqNfType": "SCP"}));
+    let closed = entry(|p| p["allowedNfTypes"] = json!(["SMF"]));
+    let notified = notify(&mut book, ChangeKind::Registered, None, Some(closed));
+    assert_eq!(who(&notified), ["scp"]);
+    assert!(!notified[0].1.to_string().contains("allowedNfTypes"));
+}
+
+#[test]
+fn another_list_of_allowed_types_alone_is_notified_and_not_shown() {
+    let open = || entry(|_| {});
+    let profile = || entry(|p| p["allowedNfTypes"] = json!(["AMF", "SCP"]));
+    let narrower = || entry(|p| p["allowedNfTypes"] = json!(["AMF"]));
+    let service = || entry(|p| p["nfServices"][0]["allowedNfTypes"] = json!(["AMF", "SCP"]));
+    for (before, after) in [
+        (profile(), open()),
+        (open(), profile()),
+        (profile(), narrower()),
+        (service(), open()),
+    ] {
+        for as_changes in [false, true] {
+            let mut book = Book::default();
+            subscribe(&mut book, "all", json!({}));
+            let monitors = |member: &str| json!({"notifCondition": {"monitoredAttributes": [member]}});
+            subscribe(&mut book, "types", monitors("/allowedNfTypes"));
+            subscribe(&mut book, "priority", monitors("/priority"));
+            let change = ProfileChange {
+                kind: ChangeKind::Updated,
+                before: Some(before.clone()),
+                after: Some(after.clone()),
+            };
+            let notifying = Notifying {
+                load_threshold: 10,
+                as_changes,
+            };
+            let notified = book.notify(&change, notifying, "http://nrf", OffsetDateTime::UNIX_EPOCH);
+            let whom: Vec<_> = notified.iter().map(|one| &*one.subscription).collect();
+            assert!(whom.contains(&"all") && !whom.contains(&"priority"), "{whom:?}");
+            let body: Value = serde_json::from_slice(&notified[0].body).unwrap();
+            assert_eq!(body["event"], "NF_PROFILE_CHANGED");
+            assert!(body["nfProfile"].is_object() && !body.to_string().contains("allowedNfTypes"));
+        }
+    }
+}
+
+#[test]
 fn what_is_no_subscription() {
     let until = OffsetDateTime::UNIX_EPOCH;
     let place = |data: Value| {

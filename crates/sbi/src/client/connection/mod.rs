@@ -37,8 +37,6 @@ pub(super) struct Connection {
     key: MemberKey,
     /// Whether it takes requests.
     usable: Cell<bool>,
-    /// The peer has sent GOAWAY.
-    left: Cell<bool>,
     in_progress: Cell<u32>,
     last_used: Cell<Instant>,
     rate: RefCell<RateWindow>,
@@ -89,7 +87,6 @@ pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
             reactor: reactor.clone(),
             key,
             usable: Cell::new(true),
-            left: Cell::new(false),
             in_progress: Cell::new(0),
             last_used: Cell::new(now),
             rate: RefCell::new(RateWindow::new(config.max_request_rate, now)),
@@ -260,13 +257,9 @@ impl Connection {
                 reason,
                 processed,
             } => {
-                let left = self.left.get();
-                self.done(stream, || Err(SendError::of_stream(reason, processed, left)));
+                self.done(stream, || Err(SendError::of_stream(reason, processed)));
             }
-            Event::GoAway { .. } => {
-                self.left.set(true);
-                self.retire();
-            }
+            Event::GoAway { .. } => self.retire(),
             Event::Settings => {
                 if let Some(pool) = self.pool.upgrade() {
                     pool.serve_waiting();

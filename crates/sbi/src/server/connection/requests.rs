@@ -12,6 +12,7 @@ use crate::link::Link;
 use crate::memory::Shares;
 use crate::reactor::TimerKey;
 use crate::server::activity::InProgress;
+use crate::server::forwarded::client_of;
 use crate::server::{host, refusal};
 use crate::stats::count;
 
@@ -254,10 +255,15 @@ impl<S: Service> Connection<S> {
         } = arrived;
         in_progress.charge(body.len());
         let Some(me) = self.me.upgrade() else { return };
+        let proxies = &self.shared.config.certificate_proxies;
+        let peer = match proxies.is_empty() {
+            true => self.peer.clone(),
+            false => client_of(&self.peer, proxies, &head.fields),
+        };
         let request = Request {
             head,
             body,
-            peer: self.peer.clone(),
+            peer,
             received,
             waited,
             stream: stream.number(),
