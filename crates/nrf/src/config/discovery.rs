@@ -61,15 +61,15 @@ impl Validate for Discovery {
                 .at("maxProfiles")
                 .say("is 0, so that every answer is empty", "at least 1");
         }
-        let types = |key: &'static str, names: Vec<&String>| (key, names);
-        for (key, names) in [
-            types("validityByType", self.validity_by_type.keys().collect()),
-            types(
+        let lists: [(&str, Vec<&String>); 3] = [
+            ("validityByType", self.validity_by_type.keys().collect()),
+            (
                 "emptyValidityByType",
                 self.empty_validity_by_type.keys().collect(),
             ),
-            types("suspendedFor", self.suspended_for.iter().collect()),
-        ] {
+            ("suspendedFor", self.suspended_for.iter().collect()),
+        ];
+        for (key, names) in lists {
             for name in names.into_iter().filter(|name| !is_nf_type(name)) {
                 let wrong = format!("`{name}` is not an NF type of TS 29.510");
                 faults
