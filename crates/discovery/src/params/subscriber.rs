@@ -222,8 +222,8 @@ fn hss(
     ranges: impl Fn(&model::nf_profile::HssInfo) -> &[IdentityRange] + 'static,
 ) -> Result<Option<Test>, ParamFault> {
     let value = match param.name {
-        // The OpenAPI file has a pattern for these two.
-        "imsi" | "msisdn" => digits(param, 5..=15)?,
+        // The OpenAPI file has a pattern for it.
+        "imsi" => digits(param, 5..=15)?,
         _ => param.text()?,
     };
     must(move |p| {
