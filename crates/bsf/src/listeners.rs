@@ -38,11 +38,6 @@ impl Listening {
         })
     }
 
-    /// The first address of the service-based interface.
-    pub(crate) fn sbi_address(&self) -> Option<SocketAddr> {
-        self.sbi.addresses().first().copied()
-    }
-
     /// Where it listens for Diameter.
     pub(crate) fn diameter(&self) -> &[SocketAddr] {
         &self.diameter

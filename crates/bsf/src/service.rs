@@ -78,11 +78,13 @@ impl NetworkFunction for Bsf {
 
     fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
         let directory = &config.store.embedded.directory;
+        let (tls, client_tls) = (config.tls.as_ref(), config.client_tls.as_ref());
+        function::sbi::certify_instance(&mut config.nf_instance_id, tls, client_tls)?;
         settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let listeners = Listening::reserve(config, &Self::common(config), workers)?;
         // The URIs that the BSF hands out name the port it really has.
         if config.api_root.is_empty() {
-            config.api_root = listeners.sbi.root();
+            config.api_root = listeners.sbi.root(&config.nrf.api_roots)?;
         }
         Ok(listeners)
     }
@@ -172,13 +174,15 @@ impl NetworkFunction for Bsf {
         };
         tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
 
-        let address = opening.listeners.sbi_address();
-        let registration = address.filter(|_| !nrfs.is_empty()).map(|address| Registration {
+        let listens = function::Listeners::addresses(&*opening.listeners.sbi).to_vec();
+        let serves = !listens.is_empty() && !nrfs.is_empty();
+        let registration = serves.then(|| Registration {
             profile: PROFILE,
             instance: config.nf_instance_id.clone(),
             settings: config.nrf.clone(),
             secure: config.tls.is_some(),
-            address,
+            listens,
+            root: config.api_root.clone(),
             operational,
             alarms: opening.alarms.clone(),
         });

@@ -63,8 +63,8 @@ pub(crate) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
         .map(|unit| unit.into_iter().map(|atom| test_of_atom(&param, &atom)).collect())
         .collect::<Result<_, _>>()?;
     Ok(match conjunctive {
-        true => Test::new(move |p| units.iter().all(|unit| unit.iter().any(|test| test.holds(p)))),
-        false => Test::new(move |p| units.iter().any(|unit| unit.iter().all(|test| test.holds(p)))),
+        true => Test::new(move |p| units.iter().all(|unit| unit.iter().any(|test| test.fits(p)))),
+        false => Test::new(move |p| units.iter().any(|unit| unit.iter().all(|test| test.fits(p)))),
     })
 }
 
@@ -100,11 +100,11 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
         }
         "supi" => {
             let supi = inner.text().map_err(faulty)?;
-            Test::new(move |p| crate::params::fits_supi(p, &supi, None))
+            Test::new(move |p| crate::params::fits_supi_in(p, &supi, None))
         }
         "gpsi" => {
             let gpsi = inner.text().map_err(faulty)?;
-            Test::new(move |p| crate::params::fits_gpsi(p, &gpsi, None))
+            Test::new(move |p| crate::params::fits_gpsi_in(p, &gpsi, None))
         }
         _ => test_of(inner).map_err(faulty)?.ok_or_else(|| {
             param.fault(format!(

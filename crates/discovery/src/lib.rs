@@ -17,6 +17,8 @@ mod requester;
 mod service_instance;
 mod test;
 mod version;
+mod view;
+mod whom;
 
 pub use fault::ParamFault;
 pub use locality::{Localities, LocationType, Nearness, PreferredLocation};
@@ -26,3 +28,4 @@ pub use requester::Requester;
 pub use service_instance::ServiceInstance;
 pub use test::{Param, Test};
 pub use version::VersionIndication;
+pub use whom::Whom;

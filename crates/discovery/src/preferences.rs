@@ -84,8 +84,8 @@ impl Preferences {
         if self.full_plmn == Some(true) {
             prefer("preferred-full-plmn", serves_full_plmn(profile));
         }
-        if let Some(pgw) = self.pgw {
-            prefer("preferred-pgw-ind", self.pgw_fits(profile, pgw));
+        if let Some(pgw) = &self.pgw_test {
+            prefer("preferred-pgw-ind", pgw.holds(profile));
         }
         if !self.api_versions.is_empty() {
             prefer("preferred-api-versions", self.versions_fit(profile));
@@ -113,10 +113,6 @@ impl Preferences {
             found.push((LOCALITY, near.rank(profile)));
         }
         found
-    }
-
-    fn pgw_fits(&self, profile: &NfProfile, wanted: bool) -> bool {
-        profile.smf_infos().any(model::nf_profile::SmfInfo::is_pgw) == wanted
     }
 
     fn versions_fit(&self, profile: &NfProfile) -> bool {
@@ -226,8 +222,8 @@ pub fn preferred_search<'a>(
             all(&|p| wanted.collocation_fits(p)),
         ));
     }
-    if let Some(pgw) = wanted.pgw {
-        said.push(("preferredPgwMatchInd", all(&|p| wanted.pgw_fits(p, pgw))));
+    if let Some(pgw) = &wanted.pgw_test {
+        said.push(("preferredPgwMatchInd", all(&|p| pgw.holds(p))));
     }
     if !wanted.analytics_delays.is_empty() {
         said.push(("preferredAnalyticsDelaysInd", all(&|p| wanted.delays_fit(p))));

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use model::nf_profile::VendorSpecificFeature;
+use model::nf_profile::{SmfInfo, VendorSpecificFeature};
 use model::{
     Guami, NfInstanceId, NfService, NfType, PlmnId, PlmnSnssai, ServiceName, Snssai, SupportedFeatures, Tai,
 };
@@ -50,7 +51,7 @@ pub struct Query {
     /// `dnn`, `dnai-list` and `redundant-transport`, which must be offered in one of the slices.
     session: params::Session,
     /// What the profiles must fit.
-    pub tests: Vec<Test>,
+    pub tests: Rc<[Test]>,
     /// What services must fit to be shown.
     pub service: ServiceFilter,
     /// In which order the profiles are answered.
@@ -91,6 +92,8 @@ pub struct Preferences {
     pub tai: Option<Test>,
     /// `preferred-pgw-ind`.
     pub pgw: Option<bool>,
+    /// The test that `preferred-pgw-ind` stands for.
+    pub(crate) pgw_test: Option<Test>,
     /// `preferred-full-plmn`.
     pub full_plmn: Option<bool>,
     /// `preferred-api-versions`, by service name.
@@ -113,7 +116,7 @@ impl Query {
     /// # Errors
     /// The first parameter that is missing or cannot be used.
     pub fn parse(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Self, ParamFault> {
-        let mut query = Self::empty();
+        let (mut query, mut tests) = (Self::empty(), Vec::new());
         for (at, (name, value)) in pairs.iter().enumerate() {
             // Consumers repeat parameters; equal values are accepted, different ones are not.
             match pairs[..at].iter().find(|(earlier, _)| earlier == name) {
@@ -124,7 +127,7 @@ impl Query {
                         "expected once; lists are separated by commas",
                     ));
                 }
-                None => query.take(Param { name, value })?,
+                None => query.take(Param { name, value }, &mut tests)?,
             }
         }
         if query.target.is_none() {
@@ -145,7 +148,9 @@ impl Query {
         let session = std::mem::take(&mut query.session);
         let named = session.names();
         let test = session.into_test(&query.slices);
-        query.tests.extend(test.map(|test| test.of_parameter(&named)));
+        tests.extend(test.map(|test| test.of_parameter(&named)));
+        query.tests = tests.into();
+        query.preferences.join(&query.tests);
         Ok(query)
     }
 
@@ -163,7 +168,7 @@ impl Query {
             plmn_slices: Vec::new(),
             guami: None,
             session: params::Session::default(),
-            tests: Vec::new(),
+            tests: Rc::default(),
             service: ServiceFilter::default(),
             preferences: Preferences::default(),
             requester_features: SupportedFeatures::default(),
@@ -171,7 +176,7 @@ impl Query {
         }
     }
 
-    fn take(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
+    fn take(&mut self, param: Param<'_>, tests: &mut Vec<Test>) -> Result<(), ParamFault> {
         match param.name {
             "target-nf-type" => self.target = Some(NfType::from(param.text()?)),
             "requester-nf-type" => self.requester.nf_type = Some(NfType::from(param.text()?)),
@@ -222,7 +227,7 @@ impl Query {
                     .collect();
                 self.service.required = masks.map_err(|expected| param.fault(expected))?;
             }
-            "complex-query" => self.tests.push(complex::parse(param)?.of_parameter(param.name)),
+            "complex-query" => tests.push(complex::parse(param)?.of_parameter(param.name)),
             name if name.starts_with("prefer") => self.preferences.take(param)?,
             _ => {
                 match param.name {
@@ -236,7 +241,7 @@ impl Query {
                     _ => {}
                 }
                 match params::test_of(param)? {
-                    Some(test) => self.tests.push(test.of_parameter(param.name)),
+                    Some(test) => tests.push(test.of_parameter(param.name)),
                     None => self.unknown.push(param.name.to_owned()),
                 }
             }
@@ -271,6 +276,22 @@ impl ServiceFilter {
 }
 
 impl Preferences {
+    /// Makes the preferences that are about an entry of a list those of an entry that matches the query.
+    fn join(&mut self, tests: &Rc<[Test]>) {
+        let joined = |preference: Test| {
+            let tests = tests.clone();
+            // A whole profile is ranked only if it matches.
+            Test::new(move |view| {
+                preference.fits(view) && (!view.is_part() || tests.iter().all(|test| test.fits(view)))
+            })
+        };
+        self.tai = self.tai.take().map(joined);
+        self.pgw_test = self
+            .pgw
+            .map(|wanted| Test::new(move |view| view.smf_infos().any(SmfInfo::is_pgw) == wanted))
+            .map(joined);
+    }
+
     fn take(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
         match param.name {
             "preferred-locality" => self.locality = Some(param.text()?),

@@ -3,17 +3,18 @@
 use model::NfProfile;
 
 use super::fault::ParamFault;
+use super::view::View;
 
 /// Whether a profile fits a parameter. Parameters are parsed once into closures, which also serve as the
 /// atoms of `complex-query`.
 pub struct Test {
-    predicate: Box<dyn Fn(&NfProfile) -> bool>,
+    predicate: Box<dyn Fn(&View<'_>) -> bool>,
     parameter: Box<str>,
 }
 
 impl Test {
     /// A test made of a predicate.
-    pub fn new(predicate: impl Fn(&NfProfile) -> bool + 'static) -> Self {
+    pub(crate) fn new(predicate: impl Fn(&View<'_>) -> bool + 'static) -> Self {
         Self {
             predicate: Box::new(predicate),
             parameter: Box::default(),
@@ -35,16 +36,21 @@ impl Test {
         &self.parameter
     }
 
-    /// Whether the profile fits.
+    /// Whether the profile fits, by itself: the tests of a query are judged together ([`crate::Query::matches`]).
     #[must_use]
     pub fn holds(&self, profile: &NfProfile) -> bool {
-        (self.predicate)(profile)
+        View::any(profile, |view| self.fits(view))
+    }
+
+    /// Whether the profile fits with these entries of its lists.
+    pub(crate) fn fits(&self, view: &View<'_>) -> bool {
+        (self.predicate)(view)
     }
 
     /// The opposite test.
     #[must_use]
     pub fn negated(self) -> Self {
-        Self::new(move |profile| !self.holds(profile))
+        Self::new(move |view| !self.fits(view))
     }
 }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// Faults collected before the walk gives up: enough to mend a body, not enough to be an amplifier.
 pub const MAX_FAULTS: usize = 20;
 
-/// Values that are spelled anew at most; nobody writes as many otherwise than others do.
+/// Values that get another spelling at most: far more than a peer of practice writes in an unusual way.
 const MAX_RESPELT: usize = 256;
 
 /// Something wrong with a value.
@@ -194,7 +194,7 @@ impl<'v> Walk<'v> {
 
     fn respell(&mut self, spelling: Value) {
         if self.found.respelt.len() < MAX_RESPELT {
-            self.found.respelt.push((self.pointer(), spelling));
+            self.found.respelt.push((self.whole_pointer(), spelling));
         } else {
             self.fault("expected fewer values in an unusual spelling", false);
         }
@@ -206,6 +206,19 @@ impl<'v> Walk<'v> {
             // Writing to a String cannot fail.
             let _ = match step {
                 Step::Member(name) => write!(pointer, "/{}", escape(name)),
+                Step::Item(index) => write!(pointer, "/{index}"),
+            };
+        }
+        pointer
+    }
+
+    /// The pointer with names as they are, by which the value is found.
+    fn whole_pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in &self.place {
+            // Writing to a String cannot fail.
+            let _ = match step {
+                Step::Member(name) => write!(pointer, "/{}", name.replace('~', "~0").replace('/', "~1")),
                 Step::Item(index) => write!(pointer, "/{index}"),
             };
         }
@@ -376,6 +389,7 @@ pub fn escape(name: &str) -> Cow<'_, str> {
 /// Rules over texts that many data types share.
 pub mod rules {
     use std::borrow::Cow;
+    use std::cell::Cell;
 
     use crate::hex::hex;
     use crate::identity::{Digits, NfInstanceId};
@@ -392,25 +406,50 @@ pub mod rules {
         NfInstanceId::parse(text).map(drop).map_err(Cow::from)
     }
 
+    thread_local! {
+        /// Whether this thread takes names of hosts where a fully qualified domain name is expected.
+        static HOST_NAMES: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Runs `work` with names of hosts (`amf`, `pcf.core1`) taken, or not, where [`fqdn`] is the rule.
+    pub fn with_host_names<T>(accepted: bool, work: impl FnOnce() -> T) -> T {
+        struct Before(bool);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                HOST_NAMES.set(self.0);
+            }
+        }
+        let _before = Before(HOST_NAMES.replace(accepted));
+        work()
+    }
+
+    fn label(label: &str) -> bool {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    }
+
     /// A fully qualified domain name (TS 29.571 §5.2.2).
     pub fn fqdn(text: &str) -> Verdict {
         const EXPECTED: &str = "expected a fully qualified domain name: labels of letters, digits and hyphens, \
                                 ending in an alphabetic top-level label";
         let name = text.strip_suffix('.').unwrap_or(text);
-        let label = |label: &str| {
-            (1..=63).contains(&label.len())
-                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
         let (first, last) = name.rsplit_once('.').unwrap_or(("", ""));
         when(
-            (4..=253).contains(&text.len())
+            ((4..=253).contains(&text.len())
                 && (2..=63).contains(&last.len())
                 && last.bytes().all(|b| b.is_ascii_alphabetic())
-                && first.split('.').all(label),
+                && first.split('.').all(label))
+                || (HOST_NAMES.get() && host_name(text)),
             EXPECTED,
         )
+    }
+
+    /// Whether a text is a name of a host as in RFC 1123 §2.1, of one label or more, and not an address.
+    #[must_use]
+    pub fn host_name(text: &str) -> bool {
+        text.len() <= 253 && text.parse::<std::net::Ipv4Addr>().is_err() && text.split('.').all(label)
     }
 
     /// A dotted IPv4 address.
@@ -569,9 +608,18 @@ pub mod rules {
     /// A time of RFC 3339.
     pub fn date_time(text: &str) -> Verdict {
         when(
-            time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok(),
+            time(text).is_some(),
             "expected a date and time as in RFC 3339, such as 2024-05-01T12:00:00Z",
         )
+    }
+
+    /// A time of RFC 3339; a blank may stand between date and time (§5.6, note).
+    #[must_use]
+    pub fn time(text: &str) -> Option<time::OffsetDateTime> {
+        // The parser takes any character there.
+        let separated = matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '));
+        let parsed = time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339);
+        parsed.ok().filter(|_| separated)
     }
 
     /// An absolute URI.
@@ -624,6 +672,57 @@ pub mod rules {
             !text.is_empty() && !text.chars().any(char::is_control),
             "expected a string that is not empty, without control characters",
         )
+    }
+}
+
+/// Spellings that every reader knows, of texts that some readers refuse in another one.
+pub mod spellings {
+    use std::fmt::Write as _;
+    use std::net::Ipv6Addr;
+
+    /// An IPv6 address outside the pattern of TS 29.571 §5.2.2, which has small letters and no leading zeros.
+    #[must_use]
+    pub fn ipv6(text: &str) -> Option<String> {
+        let usual = |group: &str| {
+            (group.len() <= 1 || !group.starts_with('0')) && !group.bytes().any(|b| b.is_ascii_uppercase())
+        };
+        if text.split(':').all(usual) {
+            return None;
+        }
+        let address: Ipv6Addr = text.parse().ok()?;
+        Some(match address.to_ipv4_mapped() {
+            // The mixed notation is outside the pattern as well.
+            Some(_) => address.segments().iter().fold(String::new(), |mut text, group| {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{}{group:x}", if text.is_empty() { "" } else { ":" });
+                text
+            }),
+            None => address.to_string(),
+        })
+    }
+
+    /// An IPv6 prefix likewise.
+    #[must_use]
+    pub fn ipv6_prefix(text: &str) -> Option<String> {
+        let (address, length) = text.split_once('/')?;
+        Some(format!("{}/{length}", ipv6(address)?))
+    }
+
+    /// A time with small letters, with a blank, or in a leap second, which RFC 3339 §5.6 and §5.7 allow and libraries of
+    /// several languages refuse. A leap second becomes the second before it.
+    #[must_use]
+    pub fn date_time(text: &str) -> Option<String> {
+        let leap = text.get(17..19) == Some("60");
+        let usual = text.as_bytes().get(10) == Some(&b'T') && !text.ends_with('z') && !leap;
+        if usual {
+            return None;
+        }
+        let (date, rest) = (text.get(..10)?, text.get(11..)?);
+        let rest = match leap {
+            true => format!("{}59{}", rest.get(..6)?, rest.get(8..)?),
+            false => rest.to_owned(),
+        };
+        Some(format!("{date}T{}", rest.replace('z', "Z")))
     }
 }
 
@@ -722,5 +821,54 @@ mod tests {
             assert!(token(bad).is_err(), "{bad}");
         }
         assert!(amf_set("3ff").is_ok() && amf_set("400").is_err());
+        for bad in ["2027-03-29_02:30:00Z", "2027-03-29-02:30:00Z", "2027-03-29 "] {
+            assert!(date_time(bad).is_err(), "{bad}");
+        }
+        let names = ["amf", "pcf.core1", "smf-0.smf"];
+        assert!(with_host_names(true, || names
+            .iter()
+            .all(|name| fqdn(name).is_ok())));
+        assert!(with_host_names(true, || ["10.0.0.1", "a b", "", "a..b"]
+            .iter()
+            .all(|name| fqdn(name).is_err())));
+        assert!(
+            names.iter().all(|name| fqdn(name).is_err()),
+            "only where it is asked for"
+        );
+    }
+
+    #[test]
+    fn unusual_spellings_have_a_usual_one() {
+        use spellings::*;
+        for (from, to) in [
+            ("2001:DB8::1", "2001:db8::1"),
+            ("2001:0db8::1", "2001:db8::1"),
+            ("::FFFF:102:304", "0:0:0:0:0:ffff:102:304"),
+        ] {
+            assert_eq!(ipv6(from).as_deref(), Some(to));
+        }
+        assert_eq!(ipv6_prefix("2001:DB8::/32").as_deref(), Some("2001:db8::/32"));
+        for from in ["2001:db8::1", "0:0:0:0:0:0:0:1", "::", "::1"] {
+            assert_eq!(ipv6(from), None, "{from}");
+        }
+        for (from, to) in [
+            ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"),
+            ("2016-12-31t23:59:60.5+00:00", "2016-12-31T23:59:59.5+00:00"),
+            ("2024-05-01 12:00:00z", "2024-05-01T12:00:00Z"),
+        ] {
+            assert!(rules::date_time(from).is_ok(), "{from}");
+            assert_eq!(date_time(from).as_deref(), Some(to));
+        }
+        assert_eq!(date_time("2024-05-01T12:00:00Z"), None);
+        let shape = Shape::Integer(0, 100);
+        let found = shape.examine(&serde_json::json!(6.0));
+        assert_eq!(
+            (found.faults.len(), found.respelt),
+            (0, vec![(String::new(), 6.into())])
+        );
+        assert!(
+            !shape.check(&serde_json::json!(6.5)).is_empty()
+                && !shape.check(&serde_json::json!(1e3)).is_empty()
+        );
     }
 }

@@ -8,6 +8,9 @@ use function::AdmissionMetrics;
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("nrf");
 
+/// Members of profiles and subscriptions that counted as absent.
+pub(crate) const DROPPED: telemetry::Declaration = function::tolerated_members!("nrf");
+
 telemetry::declare! {
     /// Times in which a request waits for other functions.
     pub WAITS;

@@ -18,7 +18,7 @@ use telemetry::{Declaration, Registry};
 use tokio::sync::oneshot;
 
 use crate::cluster::{Handoff, micros};
-use crate::events::{ADMISSION, Event, WAITS};
+use crate::events::{ADMISSION, DROPPED, Event, WAITS};
 use crate::registrar::{Followed, Look};
 use crate::shared::Nrf;
 use crate::worker::Worker;
@@ -131,7 +131,7 @@ pub(crate) const PAGES: &[Page] = &[
 
 /// Every metric of the NRF.
 pub(crate) fn metrics() -> Vec<Declaration> {
-    let own = [REGISTRY, WAITS].concat();
+    let own = [REGISTRY, WAITS, &[DROPPED]].concat();
     function::sbi::metrics_of::<Worker, Event>(&own, &ADMISSION)
 }
 

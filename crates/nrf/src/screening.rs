@@ -1,8 +1,9 @@
 //! NF screening: lists that a profile must pass to be registered.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use model::{NfProfile, Pattern, PlmnId};
+use model::{NfInstanceId, NfProfile, Pattern, PlmnId};
 
 use crate::config;
 
@@ -13,6 +14,7 @@ pub struct Screening {
     allowed_fqdns: Vec<Pattern>,
     denied_fqdns: Vec<Pattern>,
     allowed_plmns: Vec<PlmnId>,
+    types: BTreeMap<NfInstanceId, Vec<String>>,
 }
 
 impl Screening {
@@ -34,6 +36,11 @@ impl Screening {
             allowed_fqdns: patterns(&rules.allowed_fqdns)?,
             denied_fqdns: patterns(&rules.denied_fqdns)?,
             allowed_plmns: plmns.collect::<Result<_, _>>()?,
+            types: rules
+                .nf_types_by_instance
+                .iter()
+                .filter_map(|(id, types)| Some((NfInstanceId::parse(id).ok()?, types.clone())))
+                .collect(),
             rules: rules.clone(),
         })
     }
@@ -50,6 +57,11 @@ impl Screening {
         {
             return Err(("/nfType", format!("{nf_type} may not register here")));
         }
+        if let Some(types) = self.types.get(&profile.nf_instance_id)
+            && !types.iter().any(|one| one == nf_type)
+        {
+            return Err(("/nfType", format!("this instance may not register as {nf_type}")));
+        }
         let service_names = profile.services().filter_map(|service| service.fqdn.as_deref());
         for fqdn in profile.fqdn.as_deref().into_iter().chain(service_names) {
             let listed = |list: &[Pattern]| list.iter().any(|pattern| pattern.matches(fqdn));
@@ -59,6 +71,14 @@ impl Screening {
             }
         }
         let end_points = profile.services().flat_map(|service| &service.ip_end_points);
+        let services = profile.services().flat_map(|service| &service.ip_end_points);
+        let mut ports = services.filter_map(|point| point.port);
+        if let Some(port) = ports.find(|port| self.rules.denied_ports.contains(port)) {
+            return Err((
+                "/nfServices",
+                format!("end points with port {port} may not register here"),
+            ));
+        }
         let own = profile.ipv4_addresses.iter().chain(&profile.ipv6_addresses);
         let addresses =
             own.chain(end_points.flat_map(|point| point.ipv4_address.iter().chain(&point.ipv6_address)));

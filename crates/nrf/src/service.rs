@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use function::sbi::Sbi;
 use function::{
-    Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
-    settle_instance,
+    Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, Tolerated,
+    listening, settle_instance,
 };
 use registry::{ProfileRecord, Snapshot, SubscriptionRecord};
 use sbi::client::Client;
@@ -24,11 +24,12 @@ use worker::Random;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::events::DROPPED;
 use crate::growth::Standing;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{RESYNCS, Subscribers};
 use crate::pages;
-use crate::registrar::{Inputs, Registrar, Waiting};
+use crate::registrar::{Inputs, OwedRecord, Registrar, Waiting};
 use crate::shared::Nrf;
 use crate::worker::Worker;
 
@@ -70,11 +71,13 @@ impl NetworkFunction for Nrf {
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
         let directory = &config.store.embedded.directory;
+        let (tls, client_tls) = (config.tls.as_ref(), config.client_tls.as_ref());
+        function::sbi::certify_instance(&mut config.nf_instance_id, tls, client_tls)?;
         settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         // The URIs that the NRF hands out name the port it really has.
         if config.api_root.is_empty() {
-            config.api_root = sbi.root();
+            config.api_root = sbi.root(&[])?;
         }
         Ok(sbi)
     }
@@ -91,8 +94,9 @@ impl NetworkFunction for Nrf {
             TableDef::of::<ProfileRecord>(),
             TableDef::of::<SubscriptionRecord>(),
         ];
-        if config.cluster.enabled {
-            tables.extend(Cluster::tables());
+        match config.cluster.enabled {
+            true => tables.extend(Cluster::tables()),
+            false => tables.push(TableDef::of::<OwedRecord>()),
         }
         let store = Store::open(&config.store, &tables).await?;
         opening.watch_store(&store);
@@ -109,6 +113,7 @@ impl NetworkFunction for Nrf {
             published.clone(),
             queue.clone(),
             counts.control(),
+            Tolerated::new(&DROPPED, &opening.registry),
             cluster.as_ref(),
         );
         let registrar = registrar.await?;

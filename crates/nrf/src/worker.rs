@@ -139,7 +139,7 @@ impl Worker {
         self.reader.borrow_mut().load().clone()
     }
 
-    fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.now.config
     }
 

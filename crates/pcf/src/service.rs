@@ -93,13 +93,14 @@ fn registration(
     opening: &Opening<Pcf>,
     operational: Arc<Operational>,
 ) -> Option<Registration> {
-    let address = opening.listeners.sbi.addresses().first().copied()?;
-    Some(Registration {
+    let listens = opening.listeners.sbi.addresses().to_vec();
+    (!listens.is_empty()).then(|| Registration {
         profile: PROFILE,
         instance: config.nf_instance_id.clone(),
         settings: with_diameter_names(config),
         secure: config.tls.is_some(),
-        address,
+        listens,
+        root: config.api_root.clone(),
         operational,
         alarms: opening.alarms.clone(),
     })
@@ -160,11 +161,13 @@ impl NetworkFunction for Pcf {
 
     fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
         let directory = &config.store.embedded.directory;
+        let (tls, client_tls) = (config.tls.as_ref(), config.client_tls.as_ref());
+        function::sbi::certify_instance(&mut config.nf_instance_id, tls, client_tls)?;
         function::settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let listeners = Listening::reserve(config, &Self::common(config), workers)?;
         // The URIs that the PCF hands out name the port it really has.
         if config.api_root.is_empty() {
-            config.api_root = listeners.sbi.root();
+            config.api_root = listeners.sbi.root(&config.nrf.api_roots)?;
         }
         Ok(listeners)
     }

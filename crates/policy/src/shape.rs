@@ -229,13 +229,30 @@ pub(crate) fn to_bit_rate(bits: f64) -> Option<String> {
     Some(format!("{whole}.{} {unit}", fraction.trim_end_matches('0')))
 }
 
+/// As RFC 3339 §5.6 has it; the parser would take any character between date and time. A leap second is valid, but
+/// libraries of several languages refuse the whole document for it.
 fn is_date_time(text: &str) -> bool {
-    time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok()
+    matches!(text.as_bytes().get(10), Some(b'T' | b't'))
+        && text.get(17..19) != Some("60")
+        && time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_those_that_every_reader_takes() {
+        assert!(is_date_time("2027-03-29T02:30:00Z") && is_date_time("2027-03-29t02:30:00.5+01:00"));
+        for bad in [
+            "2027-03-29_02:30:00Z",
+            "2027-03-29 02:30:00Z",
+            "2016-12-31T23:59:60Z",
+            "2027-03-29",
+        ] {
+            assert!(!is_date_time(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn bit_rates_are_read_and_written() {

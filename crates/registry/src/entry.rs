@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use model::shape::Fault;
+use model::shape::rules;
+use model::tolerance::Dropped;
 use model::{NfInstanceId, NfProfile, NfStatus, NfType, pattern};
 
 use sbi_proto::json::{text, unique};
 
+use crate::fault::ProfileFault;
 use crate::fingerprint::fingerprint;
+use crate::reading::{Reading, Settled, settle};
 use crate::still::{ALLOWED, SERVICES, Still};
 use crate::visible::Visible;
 
@@ -46,44 +49,6 @@ pub struct Entry {
     etag: u64,
 }
 
-/// Why a text is not a profile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileFault {
-    /// Not JSON.
-    #[error("line {line}, column {column}: {reason}")]
-    Syntax {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What the parser says.
-        reason: String,
-    },
-    /// JSON, but not a profile.
-    #[error("{} faults, the first at {}: {}", .0.len(), .0[0].pointer, .0[0].expected)]
-    Shape(Vec<Fault>),
-    /// A profile with more regular expressions than allowed; the faults say where.
-    #[error("{} faults, the first at {}: {}", .0.len(), .0[0].pointer, .0[0].expected)]
-    Patterns(Vec<Fault>),
-}
-
-impl ProfileFault {
-    /// Whether it has more regular expressions than allowed.
-    #[must_use]
-    pub fn exceeds_patterns(&self) -> bool {
-        matches!(self, Self::Patterns(_))
-    }
-
-    fn at(pointer: &str, expected: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self::Shape(vec![Fault {
-            pointer: pointer.to_owned(),
-            expected: expected.into(),
-            missing: false,
-            optional: false,
-        }])
-    }
-}
-
 impl Entry {
     /// Reads a profile as its owner sent it; `timer` is the heart-beat timer the NRF assigns.
     ///
@@ -102,15 +67,38 @@ impl Entry {
         limits: pattern::Limits,
         timer: impl FnOnce(&NfProfile) -> u32,
     ) -> Result<Self, ProfileFault> {
+        let reading = Reading {
+            limits,
+            strict: false,
+            host_names: true,
+        };
+        Self::read(body, &reading, timer).map(|(entry, _)| entry)
+    }
+
+    /// As [`Entry::parse_within`], by the operator's settings, with the members that counted as absent.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(
+        body: &[u8],
+        reading: &Reading,
+        timer: impl FnOnce(&NfProfile) -> u32,
+    ) -> Result<(Self, Vec<Dropped>), ProfileFault> {
         // What is compiled to be checked is used by the profile.
-        let (read, exceeded) = pattern::within(limits, || Self::read(body, timer));
+        let (read, exceeded) = pattern::within(reading.limits, || {
+            rules::with_host_names(reading.host_names, || Self::read_now(body, reading, timer))
+        });
         match read {
             Err(ProfileFault::Shape(faults)) if exceeded => Err(ProfileFault::Patterns(faults)),
             other => other,
         }
     }
 
-    fn read(body: &[u8], timer: impl FnOnce(&NfProfile) -> u32) -> Result<Self, ProfileFault> {
+    fn read_now(
+        body: &[u8],
+        reading: &Reading,
+        timer: impl FnOnce(&NfProfile) -> u32,
+    ) -> Result<(Self, Vec<Dropped>), ProfileFault> {
         let value = unique::parse(body).map_err(|fault| match fault {
             unique::Fault::Syntax(error) => ProfileFault::Syntax {
                 line: error.line(),
@@ -119,10 +107,9 @@ impl Entry {
             },
             unique::Fault::Twice(place) => ProfileFault::at(&place, "expected each member once"),
         })?;
-        let faults = model::nf_profile::shape::PROFILE.check(&value);
-        if !faults.is_empty() {
-            return Err(ProfileFault::Shape(faults));
-        }
+        // A JSON text is UTF-8, as the parser has found.
+        let body = std::str::from_utf8(body).map_err(|error| ProfileFault::at("", error.to_string()))?;
+        let Settled { text, value, dropped } = settle(body, value, reading)?;
         let profile: NfProfile = serde::Deserialize::deserialize(&value)
             .map_err(|error: serde_json::Error| ProfileFault::at("", error.to_string()))?;
         if profile.services().count() > MAX_SERVICES {
@@ -131,18 +118,17 @@ impl Entry {
                 format!("expected at most {MAX_SERVICES} services"),
             ));
         }
-        // A JSON text is UTF-8, as the parser has found.
-        let body = std::str::from_utf8(body).map_err(|error| ProfileFault::at("", error.to_string()))?;
-        let still = Still::new(body, &profile);
+        let still = Still::new(&text, &profile);
         let timer = timer(&profile);
-        Ok(Self::assemble(
+        let entry = Self::assemble(
             profile.nf_status.clone(),
             profile.load,
             profile.load_time_stamp.as_deref().map(Into::into),
             timer,
             Arc::new(profile),
             Arc::new(still),
-        ))
+        );
+        Ok((entry, dropped))
     }
 
     fn assemble(

@@ -6,15 +6,19 @@
 
 mod change;
 mod entry;
+mod fault;
 mod fingerprint;
+mod reading;
 mod record;
 mod snapshot;
 mod still;
 mod visible;
 
 pub use change::{ChangeKind, ProfileChange};
-pub use entry::{Entry, MAX_SERVICES, ProfileFault};
+pub use entry::{Entry, MAX_SERVICES};
+pub use fault::ProfileFault;
 pub use fingerprint::fingerprint;
+pub use reading::Reading;
 pub use record::{ProfileRecord, SubscriptionRecord};
 pub use snapshot::{Reader, Snapshot, TypeTable};
 pub use visible::Visible;

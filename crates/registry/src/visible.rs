@@ -18,6 +18,8 @@ pub struct Visible {
     pub fqdn: Option<Range<usize>>,
     /// The value of `priority`, which is lower where another locality is preferred.
     pub priority: Option<Range<usize>>,
+    /// The value of `oauth2Required`, which is another for some networks.
+    pub oauth2: Option<Range<usize>>,
 }
 
 impl Visible {
@@ -38,6 +40,7 @@ impl Visible {
                 "perPlmnSnssaiList" => found.per_plmn = Some(value),
                 "fqdn" => found.fqdn = Some(value),
                 "priority" => found.priority = Some(value),
+                "oauth2Required" => found.oauth2 = Some(value),
                 _ => {}
             }
         }
@@ -61,6 +64,7 @@ impl Visible {
             per_plmn: behind_brace(members.per_plmn),
             fqdn: behind_brace(members.fqdn),
             priority: behind_brace(members.priority),
+            oauth2: behind_brace(members.oauth2),
         }
     }
 
@@ -78,6 +82,13 @@ impl Visible {
     #[must_use]
     pub fn with_priority(&self, priority: u16) -> Self {
         self.with("priority", self.priority.clone(), &priority.to_string())
+    }
+
+    /// With another `oauth2Required`.
+    #[must_use]
+    pub fn with_oauth2(&self, required: bool) -> Self {
+        let value = if required { "true" } else { "false" };
+        self.with("oauth2Required", self.oauth2.clone(), value)
     }
 
     /// With another value of a member, which is now at `span`; one that is absent is put behind the last member.
@@ -115,6 +126,11 @@ impl Visible {
                 None
             } else {
                 moved(&self.priority)
+            },
+            oauth2: if name == "oauth2Required" {
+                None
+            } else {
+                moved(&self.oauth2)
             },
         }
     }

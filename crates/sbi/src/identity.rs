@@ -224,12 +224,8 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// The answer, when it may not.
     pub fn may_act_for(&self, instance: &str) -> Result<(), Problem> {
-        judge(
-            self.mode,
-            self.trusted,
-            self.instances.is_empty(),
-            self.is(instance),
-        )
+        let proved = self.instances.first().copied();
+        judge(self.mode, self.trusted, proved, self.is(instance), instance)
     }
 
     /// Whether it has proved an identity of the kind that is required of every sender, whichever instance it is.
@@ -237,8 +233,8 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// The answer, when it has not.
     pub fn is_known(&self) -> Result<(), Problem> {
-        let unknown = self.instances.is_empty();
-        judge(self.mode, self.trusted, unknown, !unknown)
+        let proved = self.instances.first().copied();
+        judge(self.mode, self.trusted, proved, proved.is_some(), "")
     }
 
     /// A copy that outlives the request.
@@ -259,7 +255,8 @@ impl Actor {
     /// The answer, when it may not.
     pub fn may_act_for(&self, instance: &str) -> Result<(), Problem> {
         let is = self.instances.iter().any(|id| id.eq_ignore_ascii_case(instance));
-        judge(self.mode, self.trusted, self.instances.is_empty(), is)
+        let proved = self.instances.first().map(|id| &**id);
+        judge(self.mode, self.trusted, proved, is, instance)
     }
 
     /// As [`Sender::may_act_for`], of what may have no owner: where identities are required, a trusted sender alone
@@ -288,7 +285,15 @@ impl Actor {
     }
 }
 
-fn judge(mode: IdentityMode, trusted: bool, unknown: bool, is: bool) -> Result<(), Problem> {
+/// `proved`: the instance that the sender has proved to be; `wanted`: the one for which it acts.
+fn judge(
+    mode: IdentityMode,
+    trusted: bool,
+    proved: Option<&str>,
+    is: bool,
+    wanted: &str,
+) -> Result<(), Problem> {
+    let unknown = proved.is_none();
     let refused = |detail: &str| Err(Problem::new(Cause::Forbidden).detail(detail));
     match mode {
         IdentityMode::Off => Ok(()),
@@ -297,7 +302,10 @@ fn judge(mode: IdentityMode, trusted: bool, unknown: bool, is: bool) -> Result<(
         _ if unknown => refused(
             "the sender has proved no NF instance id: by its certificate, an assertion, or an access token",
         ),
-        _ => refused("the sender is another NF instance"),
+        _ => refused(&format!(
+            "the sender is another NF instance: it has proved to be {}, and the request is of {wanted}",
+            proved.unwrap_or("none")
+        )),
     }
 }
 

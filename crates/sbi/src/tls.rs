@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, ServerConfig, ServerConnection};
 use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 use sbi_proto::TlsPeer;
 use tls::{HTTP2, Material, Watched};
 
@@ -114,6 +115,20 @@ fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     };
     let names = parsed.valid_dns_names().map(str::to_owned);
     names.chain(parsed.valid_uri_names().map(str::to_owned)).collect()
+}
+
+/// The NF instance that the first certificate of these files names; none where they cannot be read or name none.
+#[must_use]
+pub fn instance_in(files: &TlsFiles) -> Option<String> {
+    let certificate = CertificateDer::pem_file_iter(&files.certificate)
+        .ok()?
+        .next()?
+        .ok()?;
+    let names = names_of(&certificate);
+    names
+        .iter()
+        .find_map(|name| instance_of(name))
+        .map(str::to_ascii_lowercase)
 }
 
 /// The NF instance that a name of a certificate stands for: `urn:uuid:…` (TS 33.310 §6.1.3c.3). The scheme and the

@@ -95,12 +95,14 @@ impl NetworkFunction for Scp {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
+        let (tls, client_tls) = (config.tls.as_ref(), config.client_tls.as_ref());
+        function::sbi::certify_instance(&mut config.nf_instance_id, tls, client_tls)?;
         settle_instance(&mut config.nf_instance_id, &config.directory, Self::NAME)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         config.workers = workers;
         // The URIs that the SCP hands out name the port it really has.
         if config.api_root.is_empty() {
-            config.api_root = sbi.root();
+            config.api_root = sbi.root(&config.nrf.roots)?;
         }
         Ok(sbi)
     }

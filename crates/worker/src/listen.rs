@@ -36,7 +36,8 @@ pub fn reserve(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
-        socket.set_only_v6(true)?;
+        // `[::]` takes both families, as the listeners of Diameter do; any other address has one.
+        socket.set_only_v6(!address.ip().is_unspecified())?;
     }
     socket.bind(&address.into())?;
     Ok(socket.into())
@@ -73,6 +74,17 @@ mod tests {
         assert!(std::net::TcpStream::connect(address).is_err());
         listen(&reserved).unwrap();
         std::net::TcpStream::connect(address).unwrap();
+    }
+
+    #[test]
+    fn all_addresses_take_both_families() {
+        let Ok(listener) = bind("[::]:0".parse().unwrap()) else {
+            eprintln!("skipped: this machine has no IPv6");
+            return;
+        };
+        let port = listener.local_addr().unwrap().port();
+        std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        std::net::TcpStream::connect(("::1", port)).unwrap();
     }
 
     #[test]

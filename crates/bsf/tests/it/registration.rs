@@ -69,6 +69,44 @@ fn two_installations_with_default_settings_register_as_two() {
     });
 }
 
+/// No peer can send anything to `0.0.0.0`: others get the address from which the BSF reaches its NRF.
+#[test]
+fn addresses_that_others_cannot_use_are_not_published() {
+    local(async {
+        let nrf = nrf();
+        for (listen, own) in [
+            (vec!["0.0.0.0:0"], vec!["127.0.0.1"]),
+            (vec!["127.0.0.1:0", "127.0.0.2:0"], vec!["127.0.0.1", "127.0.0.2"]),
+        ] {
+            drop(nrf.take());
+            let root = nrf.root();
+            let bsf = start(|config| {
+                config.nrf.api_roots = vec![root];
+                config.listen = settings::Listen(listen.iter().map(|one| one.parse().unwrap()).collect());
+            });
+            while nrf.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let profile = nrf.seen()[0].json();
+            crate::judge::profile(&profile);
+            assert_eq!(profile["ipv4Addresses"], json!(own));
+            for service in profile["nfServices"].as_array().unwrap() {
+                let points = service["ipEndPoints"].as_array().unwrap();
+                let ips: Vec<&str> = points
+                    .iter()
+                    .map(|point| point["ipv4Address"].as_str().unwrap())
+                    .collect();
+                assert_eq!(ips, own);
+                assert!(points.iter().all(|point| point["port"].as_u64() > Some(0)));
+            }
+            let all = json!({"ipv4Addr": "10.0.0.1", "supi": "imsi-1"});
+            let made = bsf.post("pcfBindings", &crate::support::binding(&all)).await;
+            let location = made.header("location");
+            assert!(location.starts_with("http://127.0.0.1:"), "{location}");
+        }
+    });
+}
+
 /// The NRF that SRV records name first does not listen; when the second one fails, the third answers.
 #[test]
 fn nrfs_are_found_by_the_srv_records_of_their_name() {

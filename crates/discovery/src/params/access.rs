@@ -1,11 +1,12 @@
 //! Where the subscriber is: tracking areas, AMFs, access and radio types, positioning.
 
-use model::{Guami, NfProfile, Tai, TaiRange};
+use model::{Guami, Tai, TaiRange};
 use serde::Deserialize;
 
 use super::{block_or, exactly, must, open_or};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 #[derive(Deserialize)]
 struct AnyText(String);
@@ -18,7 +19,7 @@ fn serves(list: &[Tai], ranges: &[TaiRange], tai: &Tai) -> bool {
 }
 
 /// Whether the profile serves a tracking area in every kind of block it has.
-pub(super) fn serves_tai(p: &NfProfile, tai: &Tai) -> bool {
+pub(super) fn serves_tai(p: &View<'_>, tai: &Tai) -> bool {
     block_or(p.amf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && block_or(p.smf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && block_or(p.upf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
@@ -27,15 +28,9 @@ pub(super) fn serves_tai(p: &NfProfile, tai: &Tai) -> bool {
         && open_or(&p.nef_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && open_or(&p.mfaf_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && open_or(&p.dccf_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
-        && open_or(p.nsacf_info_list.values(), |b| {
-            serves(&b.tai_list, &b.tai_range_list, tai)
-        })
-        && open_or(p.mb_smf_info_list.values(), |b| {
-            serves(&b.tai_list, &b.tai_range_list, tai)
-        })
-        && open_or(p.mb_upf_info_list.values(), |b| {
-            serves(&b.tai_list, &b.tai_range_list, tai)
-        })
+        && open_or(p.nsacf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
+        && open_or(p.mb_smf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
+        && open_or(p.mb_upf_infos(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && open_or(&p.iwmsc_info, |b| serves(&[], &b.tai_range_list, tai))
 }
 
@@ -80,7 +75,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| {
                 block_or(p.smf_infos(), |b| {
                     open_or(&b.access_type, |known| *known == access)
-                }) && open_or(p.pcscf_info_list.values(), |b| {
+                }) && open_or(p.pcscf_infos(), |b| {
                     open_or(&b.access_type, |known| *known == access)
                 }) && open_or(&p.lmf_info, |b| {
                     open_or(&b.serving_access_types, |known| *known == access)
@@ -133,7 +128,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "nsac-sai" => {
             let area = param.text()?;
             must(move |p| {
-                open_or(p.nsacf_info_list.values(), |b| {
+                open_or(p.nsacf_infos(), |b| {
                     open_or(&b.nsac_sai_list, |known| *known == area)
                 })
             })

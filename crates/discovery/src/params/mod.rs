@@ -10,13 +10,13 @@ mod session;
 mod special;
 mod subscriber;
 
-use model::NfProfile;
-
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 pub use session::Session;
-pub use subscriber::{fits_gpsi, fits_supi, gpsi_ranges, serves_a_group_only, supi_ranges};
+pub(crate) use subscriber::{fits_gpsi_in, fits_supi_in};
+pub use subscriber::{gpsi_ranges, serves_a_group_only, supi_ranges};
 
 /// The test that a parameter stands for; `None` for parameters that test nothing or are not known.
 ///
@@ -54,14 +54,14 @@ fn block_or<'a, T: 'a>(blocks: impl Iterator<Item = &'a T>, fits: impl FnMut(&'a
 }
 
 /// A test of an attribute that must be there to fit.
-fn must(predicate: impl Fn(&NfProfile) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
+fn must(predicate: impl Fn(&View<'_>) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
     Ok(Some(Test::new(predicate)))
 }
 
 /// A boolean that asks for a capability: `false` asks for nothing.
 fn capability(
     param: Param<'_>,
-    has: impl Fn(&NfProfile) -> bool + 'static,
+    has: impl Fn(&View<'_>) -> bool + 'static,
 ) -> Result<Option<Test>, ParamFault> {
     let wanted = param.boolean()?;
     Ok(Some(Test::new(move |profile| !wanted || has(profile))))
@@ -70,7 +70,7 @@ fn capability(
 /// A boolean that must not contradict the profile's: one that says nothing may have the capability or not.
 fn unless_contradicted(
     param: Param<'_>,
-    said: impl Fn(&NfProfile) -> Option<bool> + 'static,
+    said: impl Fn(&View<'_>) -> Option<bool> + 'static,
 ) -> Result<Option<Test>, ParamFault> {
     let wanted = param.boolean()?;
     Ok(Some(Test::new(move |profile| {
@@ -79,7 +79,7 @@ fn unless_contradicted(
 }
 
 /// A boolean that must equal the profile's.
-fn exactly(param: Param<'_>, has: impl Fn(&NfProfile) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
+fn exactly(param: Param<'_>, has: impl Fn(&View<'_>) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
     let wanted = param.boolean()?;
     Ok(Some(Test::new(move |profile| has(profile) == wanted)))
 }

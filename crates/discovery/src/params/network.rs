@@ -1,10 +1,11 @@
 //! Which network, instance, set or service: names and places of network functions.
 
-use model::{ExtSnssai, NfInstanceId, NfProfile, PlmnId, PlmnIdNid, PlmnSnssai, Snssai};
+use model::{ExtSnssai, NfInstanceId, PlmnId, PlmnIdNid, PlmnSnssai, Snssai};
 
 use super::{must, open_or};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
@@ -77,9 +78,10 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "scp-domain-list" => {
             let wanted = param.list()?;
             must(move |p| {
+                // One that connects the domains belongs to each of them.
                 wanted
                     .iter()
-                    .any(|domain| p.scp_domains.contains(domain) || has_domain(p, domain))
+                    .all(|domain| p.scp_domains.contains(domain) || has_domain(p, domain))
             })
         }
         "exclude-nfinst-list" => {
@@ -113,7 +115,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
 }
 
 /// Whether one of the slices is served: by the profile, for any of its networks, or by a service.
-fn serves_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
+fn serves_slices(profile: &View<'_>, slices: &[Snssai]) -> bool {
     let own = profile
         .snssais
         .iter()
@@ -122,7 +124,7 @@ fn serves_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
         && super::session::offers_slices(profile, slices)
 }
 
-fn has_domain(profile: &NfProfile, domain: &str) -> bool {
+fn has_domain(profile: &View<'_>, domain: &str) -> bool {
     let info = profile
         .scp_info
         .iter()

@@ -6,24 +6,23 @@ use model::address::IpAddrChoice;
 use model::nf_profile::{
     AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, SmfInfo, V2xCapability,
 };
-use model::{Ipv6Prefix, NfProfile, PlmnId, Snssai};
+use model::{Ipv6Prefix, PlmnId, Snssai};
 use serde_json::Value;
 
 use super::{all_or, block_or, exactly, must, open_or, unless_contradicted};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 /// Every list of slices and data networks a profile may have.
-fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
-    let smf = profile.smf_infos().flat_map(|b| &b.snssais);
-    let upf = profile.upf_infos().flat_map(|b| &b.snssais);
-    let easdf = profile.easdf_info_list.values().flat_map(|b| &b.snssais);
-    let mb_smf = profile.mb_smf_info_list.values().flat_map(|b| b.snssais.values());
-    let mb_upf = profile.mb_upf_info_list.values().flat_map(|b| &b.snssais);
-    let tsctsf = profile
-        .tsctsf_info_list
-        .values()
-        .flat_map(|b| b.snssai_info_list.values());
+fn offers<'a>(view: &View<'a>) -> impl Iterator<Item = &'a SliceDnnItem> + use<'a> {
+    let profile = view.profile();
+    let smf = view.smf_infos().flat_map(|b| &b.snssais);
+    let upf = view.upf_infos().flat_map(|b| &b.snssais);
+    let easdf = view.easdf_infos().flat_map(|b| &b.snssais);
+    let mb_smf = view.mb_smf_infos().flat_map(|b| b.snssais.values());
+    let mb_upf = view.mb_upf_infos().flat_map(|b| &b.snssais);
+    let tsctsf = view.tsctsf_infos().flat_map(|b| b.snssai_info_list.values());
     let trusted = profile.trust_af_info.iter().flat_map(|b| &b.snssais);
     let untrusted = profile
         .nef_info
@@ -40,7 +39,7 @@ fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
 }
 
 /// Whether one of the slices is in an offer; a profile without offers restricts nothing.
-pub(super) fn offers_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
+pub(super) fn offers_slices(profile: &View<'_>, slices: &[Snssai]) -> bool {
     open_or(offers(profile), |item| {
         slices.iter().any(|slice| item.serves_slice(slice))
     })
@@ -89,7 +88,7 @@ impl Session {
     }
 
     /// Whether a UPF has redundant transport, or has not, as it is asked for, in one of the slices.
-    fn is_transported(&self, profile: &NfProfile, slices: &[Snssai]) -> bool {
+    fn is_transported(&self, profile: &View<'_>, slices: &[Snssai]) -> bool {
         let Some(wanted) = self.redundant else { return true };
         open_or(profile.upf_infos().flat_map(|b| &b.snssais), |item| {
             let in_slice = slices.is_empty() || slices.iter().any(|slice| item.serves_slice(slice));
@@ -97,7 +96,7 @@ impl Session {
         })
     }
 
-    fn is_offered(&self, profile: &NfProfile, slices: &[Snssai]) -> bool {
+    fn is_offered(&self, profile: &View<'_>, slices: &[Snssai]) -> bool {
         open_or(offers(profile), |item| {
             let in_slice = slices.is_empty() || slices.iter().any(|slice| item.serves_slice(slice));
             in_slice
@@ -115,11 +114,11 @@ fn any_or(offered: &[String], wanted: &[String]) -> bool {
 }
 
 /// Whether the data network is in the lists of PCF, BSF and P-CSCF.
-fn lists_dnn(profile: &NfProfile, dnn: &str) -> bool {
+fn lists_dnn(profile: &View<'_>, dnn: &str) -> bool {
     let listed = |list: &[String]| open_or(list, |known| model::nf_profile::dnn_matches(known, dnn));
     block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
         && block_or(profile.bsf_infos(), |b| listed(&b.dnn_list))
-        && open_or(profile.pcscf_info_list.values(), |b| listed(&b.dnn_list))
+        && open_or(profile.pcscf_infos(), |b| listed(&b.dnn_list))
 }
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
@@ -171,7 +170,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "mbsmf-serving-area" => {
             let area = param.text()?;
             must(move |p| {
-                open_or(p.mb_upf_info_list.values(), |b| {
+                open_or(p.mb_upf_infos(), |b| {
                     open_or(&b.mb_smf_serving_area, |known| *known == area)
                 })
             })
@@ -204,8 +203,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| {
                 let upf = p.upf_infos().filter_map(|b| b.supported_pfcp_features.as_deref());
                 let mb = p
-                    .mb_upf_info_list
-                    .values()
+                    .mb_upf_infos()
                     .filter_map(|b| b.supported_pfcp_features.as_deref());
                 upf.chain(mb).filter_map(pfcp_bits).any(|known| {
                     wanted
@@ -228,7 +226,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "upf-n6-ip" => {
             let address: IpAddrChoice = param.json()?;
             must(move |p| {
-                let lists = p.easdf_info_list.values().map(|b| &b.upf_n6_ip_address_list);
+                let lists = p.easdf_infos().map(|b| &b.upf_n6_ip_address_list);
                 open_or(lists, |list| open_or(list.iter(), |known| *known == address))
             })
         }
@@ -236,7 +234,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let address: Ipv4Addr = param.number("expected an IPv4 address")?;
             must(move |p| {
                 block_or(p.bsf_infos(), |b| b.serves_ipv4(address))
-                    && open_or(p.pcscf_info_list.values(), |b| {
+                    && open_or(p.pcscf_infos(), |b| {
                         open_or(&b.served_ipv4_address_ranges, |range| range.contains(address))
                     })
             })
@@ -245,7 +243,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let prefix: Ipv6Prefix = param.number("expected an IPv6 prefix such as 2001:db8::/64")?;
             must(move |p| {
                 block_or(p.bsf_infos(), |b| b.serves_ipv6(&prefix))
-                    && open_or(p.pcscf_info_list.values(), |b| {
+                    && open_or(p.pcscf_infos(), |b| {
                         open_or(&b.served_ipv6_prefix_ranges, |range| range.contains(&prefix))
                     })
             })
@@ -283,7 +281,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
 }
 
 /// What the blocks of an SMF say of a capability: that one has it, that none has it, or nothing.
-fn said(profile: &NfProfile, of: impl Fn(&SmfInfo) -> Option<bool>) -> Option<bool> {
+fn said(profile: &View<'_>, of: impl Fn(&SmfInfo) -> Option<bool>) -> Option<bool> {
     let blocks = profile.smf_infos().filter_map(of);
     blocks.reduce(|one, other| one || other)
 }

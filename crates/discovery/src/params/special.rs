@@ -3,11 +3,12 @@
 use std::net::Ipv4Addr;
 
 use model::nf_profile::{AfEventExposureData, MbsSessionId, MlAnalyticsInfo, NsacfCapability, PfdData};
-use model::{Ipv6Prefix, NfProfile, NfType, PlmnId, PlmnIdNid};
+use model::{Ipv6Prefix, NfType, PlmnId, PlmnIdNid};
 
 use super::{all_or, block_or, capability, exactly, must, open_or};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
@@ -90,16 +91,12 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }),
         "nsacf-capability" => {
             let wanted: NsacfCapability = param.json()?;
-            must(move |p| {
-                p.nsacf_info_list
-                    .values()
-                    .any(|b| b.nsacf_capability.covers(&wanted))
-            })
+            must(move |p| p.nsacf_infos().any(|b| b.nsacf_capability.covers(&wanted)))
         }
         "mbs-session-id-list" => {
             let wanted: Vec<MbsSessionId> = param.json_list()?;
             must(move |p| {
-                p.mb_smf_info_list.values().any(|b| {
+                p.mb_smf_infos().any(|b| {
                     wanted.iter().any(|id| {
                         let listed = b
                             .mbs_session_list
@@ -118,10 +115,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "area-session-id" => {
             let id: u16 = param.number("expected a number from 0 to 65535")?;
             must(move |p| {
-                let sessions = p
-                    .mb_smf_info_list
-                    .values()
-                    .flat_map(|b| b.mbs_session_list.values());
+                let sessions = p.mb_smf_infos().flat_map(|b| b.mbs_session_list.values());
                 sessions
                     .into_iter()
                     .any(|session| session.mbs_area_sessions.contains_key(&id.to_string()))
@@ -212,7 +206,7 @@ fn shares(known: &[String], wanted: &[String]) -> bool {
 }
 
 fn notifies(
-    profile: &NfProfile,
+    profile: &View<'_>,
     fits: impl Fn(&model::nf_profile::DefaultNotificationSubscription) -> bool,
 ) -> bool {
     let own = &profile.default_notification_subscriptions;
@@ -223,7 +217,7 @@ fn notifies(
 }
 
 /// A SEPP that names no networks reaches all (TS 29.510 §6.1.6.2.72), an SCP that names none reaches none.
-fn sepp(profile: &NfProfile, plmn: &PlmnId) -> bool {
+fn sepp(profile: &View<'_>, plmn: &PlmnId) -> bool {
     profile
         .sepp_info
         .as_ref()

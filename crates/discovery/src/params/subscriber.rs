@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::{block_or, must, open_or};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
+use crate::view::View;
 
 /// What a block of any subscriber-related kind says of subscribers.
 struct Served<'a> {
@@ -16,7 +17,8 @@ struct Served<'a> {
     gpsi: &'a [IdentityRange],
 }
 
-fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
+fn served<'a>(view: &View<'a>) -> SmallVec<[Served<'a>; 2]> {
+    let profile = view.profile();
     let mut blocks = SmallVec::new();
     macro_rules! each {
         ($blocks:expr, $group:ident, $supi:ident, $gpsi:ident) => {
@@ -27,28 +29,23 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
             }))
         };
     }
-    each!(profile.udm_infos(), group_id, supi_ranges, gpsi_ranges);
-    each!(profile.udr_infos(), group_id, supi_ranges, gpsi_ranges);
-    each!(profile.pcf_infos(), group_id, supi_ranges, gpsi_ranges);
-    each!(profile.bsf_infos(), group_id, supi_ranges, gpsi_ranges);
-    each!(profile.chf_infos(), group_id, supi_range_list, gpsi_range_list);
-    each!(
-        profile.hss_info_list.values(),
-        group_id,
-        imsi_ranges,
-        msisdn_ranges
-    );
-    blocks.extend(profile.ausf_infos().map(|b| Served {
+    each!(view.udm_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(view.udr_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(view.pcf_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(view.bsf_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(view.chf_infos(), group_id, supi_range_list, gpsi_range_list);
+    each!(view.hss_infos(), group_id, imsi_ranges, msisdn_ranges);
+    blocks.extend(view.ausf_infos().map(|b| Served {
         group: b.group_id.as_deref(),
         supi: &b.supi_ranges,
         gpsi: &[],
     }));
-    blocks.extend(profile.udsf_infos().map(|b| Served {
+    blocks.extend(view.udsf_infos().map(|b| Served {
         group: b.group_id.as_deref(),
         supi: &b.supi_ranges,
         gpsi: &[],
     }));
-    let tsctsf = profile.tsctsf_info_list.values();
+    let tsctsf = view.tsctsf_infos();
     blocks.extend(tsctsf.map(|b| Served {
         group: None,
         supi: &b.supi_ranges,
@@ -75,44 +72,48 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
 
 /// Calls `each` with every range of SUPIs of the profile.
 pub fn supi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
-    served(profile).iter().flat_map(|block| block.supi).for_each(each);
+    served(&View::whole(profile))
+        .iter()
+        .flat_map(|block| block.supi)
+        .for_each(each);
 }
 
 /// Calls `each` with every range of GPSIs of the profile.
 pub fn gpsi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
-    served(profile).iter().flat_map(|block| block.gpsi).for_each(each);
+    served(&View::whole(profile))
+        .iter()
+        .flat_map(|block| block.gpsi)
+        .for_each(each);
 }
 
-/// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
+/// Whether these entries of the profile serve this SUPI; `group` is what a location function says of the subscriber:
 /// `None` without a lookup, `Some(None)` when the lookup found no group.
-#[must_use]
-pub fn fits_supi(profile: &NfProfile, supi: &str, group: Option<Option<&str>>) -> bool {
-    fits(profile, supi, group, |block| block.supi)
+pub(crate) fn fits_supi_in(view: &View<'_>, supi: &str, group: Option<Option<&str>>) -> bool {
+    fits(view, supi, group, |block| block.supi)
 }
 
-/// Whether the profile serves this GPSI; `group` as in [`fits_supi`].
-#[must_use]
-pub fn fits_gpsi(profile: &NfProfile, gpsi: &str, group: Option<Option<&str>>) -> bool {
-    fits(profile, gpsi, group, |block| block.gpsi)
+/// Whether these entries of the profile serve this GPSI; `group` as in [`fits_supi_in`].
+pub(crate) fn fits_gpsi_in(view: &View<'_>, gpsi: &str, group: Option<Option<&str>>) -> bool {
+    fits(view, gpsi, group, |block| block.gpsi)
 }
 
 /// Whether the profile names a group and no ranges, so that only a subscriber location function can decide which
 /// subscribers it serves.
 #[must_use]
 pub fn serves_a_group_only(profile: &NfProfile) -> bool {
-    let blocks = served(profile);
+    let blocks = served(&View::whole(profile));
     blocks
         .iter()
         .any(|block| block.group.is_some() && block.supi.is_empty() && block.gpsi.is_empty())
 }
 
 fn fits<'a>(
-    profile: &'a NfProfile,
+    view: &View<'a>,
     identity: &str,
     group: Option<Option<&str>>,
     ranges: impl Fn(&Served<'a>) -> &'a [IdentityRange],
 ) -> bool {
-    let blocks = served(profile);
+    let blocks = served(view);
     let digits = Digits::of_identity(identity);
     blocks.is_empty()
         || blocks.iter().any(|block| {
@@ -142,7 +143,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 };
                 block_or(p.udm_infos(), |b| serves(&b.routing_indicators, &b.suci_infos))
                     && block_or(p.ausf_infos(), |b| serves(&b.routing_indicators, &b.suci_infos))
-                    && open_or(p.aanf_info_list.values(), |b| fits(&b.routing_indicators))
+                    && open_or(p.aanf_infos(), |b| fits(&b.routing_indicators))
             })
         }
         "home-pub-key-id" => {
@@ -160,12 +161,8 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 let fits = |ranges: &[IdentityRange]| open_or(ranges, |range| range.contains(&value));
                 block_or(p.udm_infos(), |b| fits(&b.external_group_identifiers_ranges))
                     && block_or(p.udr_infos(), |b| fits(&b.external_group_identifiers_ranges))
-                    && open_or(p.hss_info_list.values(), |b| {
-                        fits(&b.external_group_identifiers_ranges)
-                    })
-                    && open_or(p.tsctsf_info_list.values(), |b| {
-                        fits(&b.external_group_identifiers_ranges)
-                    })
+                    && open_or(p.hss_infos(), |b| fits(&b.external_group_identifiers_ranges))
+                    && open_or(p.tsctsf_infos(), |b| fits(&b.external_group_identifiers_ranges))
                     && open_or(&p.nef_info, |b| fits(&b.external_group_identifiers_ranges))
             })
         }
@@ -175,9 +172,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 let fits =
                     |ranges: &[model::nf_profile::GroupIdRange]| open_or(ranges, |r| r.contains(&value));
                 block_or(p.udm_infos(), |b| fits(&b.internal_group_identifiers_ranges))
-                    && open_or(p.tsctsf_info_list.values(), |b| {
-                        fits(&b.internal_group_identifiers_ranges)
-                    })
+                    && open_or(p.tsctsf_infos(), |b| fits(&b.internal_group_identifiers_ranges))
                     && open_or(&p.nssaaf_info, |b| fits(&b.internal_group_identifiers_ranges))
             })
         }
@@ -226,9 +221,13 @@ fn hss(
     param: Param<'_>,
     ranges: impl Fn(&model::nf_profile::HssInfo) -> &[IdentityRange] + 'static,
 ) -> Result<Option<Test>, ParamFault> {
-    let value = param.text()?;
+    let value = match param.name {
+        // The OpenAPI file has a pattern for it.
+        "imsi" => digits(param, 5..=15)?,
+        _ => param.text()?,
+    };
     must(move |p| {
-        open_or(p.hss_info_list.values(), |b| {
+        open_or(p.hss_infos(), |b| {
             open_or(ranges(b), |range| range.contains(&value))
         })
     })

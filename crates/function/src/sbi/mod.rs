@@ -3,6 +3,7 @@
 pub mod config;
 
 mod admission;
+mod certified;
 mod completion;
 mod destinations;
 mod door;
@@ -12,6 +13,7 @@ mod metrics;
 mod operational;
 mod operations;
 mod own_load;
+mod published;
 mod rates;
 mod registration;
 mod verification;
@@ -33,6 +35,7 @@ use tls::Watched;
 use worker::Waiting;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
+pub use certified::{certify_instance, contradiction};
 pub use completion::Completion;
 pub use destinations::{Destinations, Use, guard};
 pub use door::{Door, TurnedAway};
@@ -43,6 +46,7 @@ pub use operational::{Operational, State};
 pub use operations::OperationMetrics;
 use operations::Operations;
 pub use own_load::{Conveying, OwnLoad};
+pub use published::is_unspecified;
 pub use rates::{Exceeded, Rates};
 pub use registration::{Profile, Registration, nrfs};
 pub use verification::Verification;
@@ -148,10 +152,21 @@ impl Sbi {
         Ok(Self { interface, tls })
     }
 
-    /// The root of URIs at the first address; empty without one.
-    #[must_use]
-    pub fn root(&self) -> String {
-        self.interface.root()
+    /// The root of URIs at the first address that others can use; empty without a listener. `nrfs` are API roots: a
+    /// function that listens at all addresses is where it reaches them from.
+    ///
+    /// # Errors
+    /// When no address of this machine leads anywhere.
+    pub fn root(&self, nrfs: &[String]) -> Result<String, StartError> {
+        let listens = self.interface.addresses();
+        match (published::published(listens, nrfs).first(), listens.first()) {
+            (Some(address), _) => Ok(self.interface.root_at(*address)),
+            (None, None) => Ok(String::new()),
+            (None, Some(address)) => Err(StartError::Config(format!(
+                "listen: {address} stands for all addresses of this machine, and none of them leads to an NRF or \
+                 elsewhere, so that no peer could reach this function; set `apiRoot`"
+            ))),
+        }
     }
 
     /// The files that are checked for changes, for other listeners of the function to add theirs.

@@ -1,6 +1,6 @@
 //! A function at the NRFs: its profile and its registration (TS 29.510 §5.2.2.2).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use telemetry::{AlarmKind, Alarms};
 
 use super::config::Nrf;
 use super::operational::Operational;
+use super::published::Place;
 use worker::Shutdown;
 
 /// Pause between attempts to register.
@@ -53,8 +54,10 @@ pub struct Registration {
     pub settings: Nrf,
     /// Whether its service-based interface has TLS.
     pub secure: bool,
-    /// Where it serves.
-    pub address: SocketAddr,
+    /// Where it listens.
+    pub listens: Vec<SocketAddr>,
+    /// The root of its URIs.
+    pub root: String,
     /// Its state and load.
     pub operational: Arc<Operational>,
     /// Where its alarm is raised.
@@ -100,10 +103,10 @@ impl Presence for Registration {
 
     fn profile(&self) -> Value {
         let scheme = if self.secure { "https" } else { "http" };
-        let (ip, port) = (self.address.ip().to_string(), self.address.port());
-        let (member, service_member) = match self.address {
-            SocketAddr::V4(_) => ("ipv4Addresses", "ipv4Address"),
-            SocketAddr::V6(_) => ("ipv6Addresses", "ipv6Address"),
+        let place = Place::of(&self.listens, &self.root, &self.settings.api_roots);
+        let points: Vec<Value> = match &place.name {
+            Some((_, port)) => vec![json!({"port": port})],
+            None => place.addresses.iter().map(end_point).collect(),
         };
         let service = |(name, full_version): &(&str, &str)| {
             let mut service = json!({
@@ -112,8 +115,11 @@ impl Presence for Registration {
                 "versions": [{"apiVersionInUri": "v1", "apiFullVersion": full_version}],
                 "scheme": scheme,
                 "nfServiceStatus": "REGISTERED",
-                "ipEndPoints": [{service_member: ip, "port": port}],
+                "ipEndPoints": points,
             });
+            if let Some((name, _)) = &place.name {
+                service["fqdn"] = json!(name);
+            }
             let allowed = (self.profile.allowed_nf_types)(name);
             if !allowed.is_empty() {
                 service["allowedNfTypes"] = json!(allowed);
@@ -127,13 +133,31 @@ impl Presence for Registration {
             "nfStatus": self.status(),
             "heartBeatTimer": self.settings.heart_beat.duration().as_secs(),
             "load": self.load(),
-            member: [ip],
             self.profile.info: {},
             "nfServices": services,
         });
+        if let Some((name, _)) = &place.name {
+            profile["fqdn"] = json!(name);
+        }
+        for (member, v6) in [("ipv4Addresses", false), ("ipv6Addresses", true)] {
+            let of_family = place.addresses.iter().filter(|address| address.is_ipv6() == v6);
+            let mut ips: Vec<IpAddr> = of_family.map(SocketAddr::ip).collect();
+            ips.dedup();
+            if !ips.is_empty() {
+                profile[member] = json!(ips);
+            }
+        }
         for (name, value) in &self.settings.profile {
             profile[name.as_str()] = value.clone();
         }
         profile
     }
+}
+
+fn end_point(address: &SocketAddr) -> Value {
+    let member = match address {
+        SocketAddr::V4(_) => "ipv4Address",
+        SocketAddr::V6(_) => "ipv6Address",
+    };
+    json!({member: address.ip(), "port": address.port()})
 }

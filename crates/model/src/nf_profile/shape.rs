@@ -5,9 +5,9 @@
 use serde_json::{Map, Value};
 
 use crate::shape::Shape::{
-    Any, Bool, Integer, List, Map as MapOf, MaybeEmpty, MaybeEmptyMap, Of, Rule, Text,
+    Any, Bool, Integer, List, Map as MapOf, MaybeEmpty, MaybeEmptyMap, Of, Rule, Spelled, Text,
 };
-use crate::shape::{Object, Shape, opt, req, rules};
+use crate::shape::{Object, Shape, opt, req, rules, soft, spellings};
 
 macro_rules! object {
     ($($(#[$meta:meta])* $vis:vis $name:ident = [$($member:expr),* $(,)?] $(where $rule:expr)?;)+) => {
@@ -25,11 +25,11 @@ static TOKEN: Shape = Rule(rules::token);
 static TEXTS: Shape = List(&TEXT);
 static FQDN: Shape = Rule(rules::fqdn);
 static IPV4: Shape = Rule(rules::ipv4);
-static IPV6: Shape = Rule(rules::ipv6);
-static IPV6_PREFIX: Shape = Rule(rules::ipv6_prefix);
+static IPV6: Shape = ADDRESS6;
+static IPV6_PREFIX: Shape = PREFIX6;
 static PATTERN: Shape = Rule(rules::pattern);
 static DOMAIN: Shape = Rule(rules::domain_pattern);
-static TIME: Shape = Rule(rules::date_time);
+static TIME: Shape = DATE_TIME;
 static ACCESS_TYPE: Shape = Rule(rules::access_type);
 static ROUTING: Shape = Rule(rules::routing_indicator);
 static GMLC_NUMBER: Shape = Rule(rules::number5to15);
@@ -39,6 +39,11 @@ static PORT: Shape = Integer(0, 65535);
 static ANY: Shape = Any;
 static VENDOR_FEATURES: Shape = List(&VENDOR_FEATURE);
 static IDENTITY_RANGES: Shape = List(&IDENTITY_RANGE);
+
+/// Consumers get addresses as the pattern of TS 29.571 has them, and times that each library reads.
+const ADDRESS6: Shape = Spelled(rules::ipv6, spellings::ipv6);
+const PREFIX6: Shape = Spelled(rules::ipv6_prefix, spellings::ipv6_prefix);
+const DATE_TIME: Shape = Spelled(rules::date_time, spellings::date_time);
 
 const U16: Shape = Integer(0, 65535);
 const LOAD: Shape = Integer(0, 100);
@@ -102,19 +107,19 @@ object! {
     PLMN_RANGE = [opt("start", Rule(rules::plmn_digits)), opt("end", Rule(rules::plmn_digits)), opt("pattern", Rule(rules::pattern))]
         where number_range;
     IPV4_RANGE = [req("start", Rule(rules::ipv4)), req("end", Rule(rules::ipv4))];
-    IPV6_RANGE = [req("start", Rule(rules::ipv6_prefix)), req("end", Rule(rules::ipv6_prefix))];
-    IP_ADDR = [opt("ipv4Addr", Rule(rules::ipv4)), opt("ipv6Addr", Rule(rules::ipv6)), opt("ipv6Prefix", Rule(rules::ipv6_prefix))]
+    IPV6_RANGE = [req("start", PREFIX6), req("end", PREFIX6)];
+    IP_ADDR = [opt("ipv4Addr", Rule(rules::ipv4)), opt("ipv6Addr", ADDRESS6), opt("ipv6Prefix", PREFIX6)]
         where |map| match ["ipv4Addr", "ipv6Addr", "ipv6Prefix"].iter().filter(|name| has(map, name)).count() {
             1 => Ok(()),
             _ => Err(("", "expected exactly one of ipv4Addr, ipv6Addr, ipv6Prefix")),
         };
     IP_END_POINT = [
         opt("ipv4Address", Rule(rules::ipv4)),
-        opt("ipv6Address", Rule(rules::ipv6)),
+        opt("ipv6Address", ADDRESS6),
         opt("transport", Text),
         opt("port", U16),
     ];
-    VERSION = [req("apiVersionInUri", Text), req("apiFullVersion", Text), opt("expiry", Rule(rules::date_time))];
+    VERSION = [req("apiVersionInUri", Text), req("apiFullVersion", Text), soft("expiry", DATE_TIME)];
     VENDOR_FEATURE = [req("featureName", Text), req("featureVersion", Text)];
     DEFAULT_NOTIFICATION = [
         req("notificationType", Text),
@@ -154,13 +159,13 @@ object! {
         opt("priority", U16),
         opt("capacity", U16),
         opt("load", LOAD),
-        opt("loadTimeStamp", Rule(rules::date_time)),
-        opt("recoveryTime", Rule(rules::date_time)),
+        opt("loadTimeStamp", DATE_TIME),
+        soft("recoveryTime", DATE_TIME),
         opt("supportedFeatures", Rule(rules::features)),
         opt("nfServiceSetIdList", List(&TEXT)),
         opt("sNssais", List(&EXT_SNSSAI)),
         opt("perPlmnSnssaiList", List(&PLMN_SNSSAI)),
-        opt("vendorId", Rule(rules::vendor)),
+        soft("vendorId", Rule(rules::vendor)),
         opt("supportedVendorSpecificFeatures", MapOf(&VENDOR_FEATURES)),
         opt("oauth2Required", Bool),
         opt("perPlmnOauth2ReqList", Of(&PLMN_OAUTH)),
@@ -481,7 +486,7 @@ object! {
         req("nfInstanceId", Rule(rules::uuid)),
         req("nfType", Rule(rules::token)),
         req("nfStatus", Rule(rules::token)),
-        opt("nfInstanceName", Text),
+        soft("nfInstanceName", Text),
         opt("collocatedNfInstances", List(&COLLOCATED)),
         opt("heartBeatTimer", Integer(1, u32::MAX as i64)),
         opt("plmnList", List(&PLMN)),
@@ -501,24 +506,24 @@ object! {
         opt("priority", U16),
         opt("capacity", U16),
         opt("load", LOAD),
-        opt("loadTimeStamp", Rule(rules::date_time)),
+        opt("loadTimeStamp", DATE_TIME),
         opt("locality", Text),
         opt("extLocality", MapOf(&TEXT)),
-        opt("customInfo", Of(&ANY_OBJECT)),
-        opt("recoveryTime", Rule(rules::date_time)),
-        opt("nfServicePersistence", Bool),
+        soft("customInfo", Of(&ANY_OBJECT)),
+        soft("recoveryTime", DATE_TIME),
+        soft("nfServicePersistence", Bool),
         opt("nfServices", List(&SERVICE)),
         // Some functions register without services so.
         opt("nfServiceList", MaybeEmptyMap(&SERVICE)),
         opt("defaultNotificationSubscriptions", MaybeEmpty(&DEFAULT_NOTIFICATION)),
         opt("nfSetIdList", List(&TEXT)),
         opt("servingScope", List(&TEXT)),
-        opt("lcHSupportInd", Bool),
-        opt("olcHSupportInd", Bool),
-        opt("nfSetRecoveryTimeList", MapOf(&TIME)),
-        opt("serviceSetRecoveryTimeList", MapOf(&TIME)),
+        soft("lcHSupportInd", Bool),
+        soft("olcHSupportInd", Bool),
+        soft("nfSetRecoveryTimeList", MapOf(&TIME)),
+        soft("serviceSetRecoveryTimeList", MapOf(&TIME)),
         opt("scpDomains", List(&TEXT)),
-        opt("vendorId", Rule(rules::vendor)),
+        soft("vendorId", Rule(rules::vendor)),
         opt("supportedVendorSpecificFeatures", MapOf(&VENDOR_FEATURES)),
         opt("hniList", List(&FQDN)),
         opt("nrfInfo", Of(&ANY_OBJECT)),

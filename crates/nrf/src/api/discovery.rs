@@ -218,7 +218,7 @@ pub(crate) fn try_query(raw: &str, profile: Option<&model::NfProfile>) {
     assert!(rest.len() <= raw.len());
     let Ok(plan) = Plan::parse(&rest) else { return };
     let Some(profile) = profile else { return };
-    for test in &plan.query.tests {
+    for test in plan.query.tests.iter() {
         let _ = test.holds(profile);
     }
 }

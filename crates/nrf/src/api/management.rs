@@ -6,13 +6,13 @@ use std::rc::Rc;
 use http::{Method, StatusCode};
 use model::{NfInstanceId, NfType};
 use registry::Entry;
-use sbi::name::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
+use sbi::name::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use sbi::problem::{Cause, Problem};
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response, Value as FieldValue};
 use serde_json::{Value, json};
 
-use crate::registrar::{Done, What, not_found};
+use crate::registrar::{Done, Preconditions, What, not_found};
 use crate::worker::Worker;
 
 /// Features of the service this NRF supports (TS 29.510 §6.1.9); none of the optional ones is negotiated.
@@ -68,25 +68,33 @@ pub(crate) async fn instance(worker: Rc<Worker>, request: Request, id: String) -
 
 fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Option<What>, Problem> {
     let headers = &request.head.fields;
-    let if_match = headers
-        .get(IF_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
+    let wanted = Preconditions {
+        matches: every(headers.get_all(IF_MATCH)),
+        none_match: every(headers.get_all(IF_NONE_MATCH)),
+    };
     let what = match *request.head.method() {
         Method::PUT => {
             sbi::json::expect_type(headers, "application/json")?;
             let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
-            What::Put { id, body, if_match }
+            What::Put { id, body, wanted }
         }
         Method::PATCH => {
-            sbi::json::expect_type(headers, sbi::json::JSON_PATCH)?;
+            super::expect_patch(worker, headers)?;
             let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
-            What::Patch { id, body, if_match }
+            What::Patch { id, body, wanted }
         }
-        Method::DELETE => What::Delete { id },
+        Method::DELETE => What::Delete { id, wanted },
         _ => return Ok(None),
     };
     Ok(Some(what))
+}
+
+/// All fields of a name as one list (RFC 9110 §5.3).
+fn every<'a>(fields: impl Iterator<Item = FieldValue<'a>>) -> Option<Box<str>> {
+    let texts: Vec<String> = fields
+        .filter_map(|value| value.to_str().ok().map(str::to_owned))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(",").into())
 }
 
 fn answer(worker: &Worker, done: Done, gzip: bool) -> Response {

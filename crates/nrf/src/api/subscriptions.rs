@@ -190,7 +190,7 @@ pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor
     let mut asked = None;
     let what = match *request.head.method() {
         Method::DELETE => Ok(What::Unsubscribe { id, by }),
-        Method::PATCH => sbi::json::expect_type(headers, sbi::json::JSON_PATCH)
+        Method::PATCH => super::expect_patch(&worker, headers)
             .and_then(|()| super::body_of(&worker, headers, request.body, worker.max_subscription()))
             .map(|body| {
                 asked = validity_asked(&body);

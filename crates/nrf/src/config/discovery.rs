@@ -61,5 +61,46 @@ impl Validate for Discovery {
                 .at("maxProfiles")
                 .say("is 0, so that every answer is empty", "at least 1");
         }
+        let lists: [(&str, Vec<&String>); 3] = [
+            ("validityByType", self.validity_by_type.keys().collect()),
+            (
+                "emptyValidityByType",
+                self.empty_validity_by_type.keys().collect(),
+            ),
+            ("suspendedFor", self.suspended_for.iter().collect()),
+        ];
+        for (key, names) in lists {
+            for name in names.into_iter().filter(|name| !is_nf_type(name)) {
+                let wrong = format!("`{name}` is not an NF type of TS 29.510");
+                faults
+                    .at(key)
+                    .say(wrong, "a type such as UDM, or one that begins with CUSTOM_");
+            }
+        }
+    }
+}
+
+/// Whether a name is an NF type of the standard, or one of an operator (TS 29.510 §6.1.6.3.3).
+fn is_nf_type(name: &str) -> bool {
+    model::NfType::from(name).is_known() || name.starts_with("CUSTOM_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nf_types_that_do_not_exist_are_found() {
+        let of = |name: &str| {
+            let mut faults = Faults::default();
+            let validity_by_type = [(name.to_owned(), Period::from_secs(60))].into();
+            Discovery {
+                validity_by_type,
+                ..Discovery::default()
+            }
+            .validate(&mut faults);
+            faults.is_empty()
+        };
+        assert!(of("UDM") && of("5G_EIR") && of("CUSTOM_X") && !of("UDMM") && !of("udm"));
     }
 }

@@ -11,6 +11,7 @@ mod screening;
 mod slf;
 mod subscriptions;
 mod tokens;
+mod tolerance;
 
 pub use bounds::{Patches, Patterns};
 pub use cluster::Cluster;
@@ -24,6 +25,7 @@ pub use screening::Screening;
 pub use slf::{Slf, WhenUnavailable};
 pub use subscriptions::Subscriptions;
 pub use tokens::{AuthRule, Tokens};
+pub use tolerance::Tolerance;
 
 use std::net::SocketAddr;
 
@@ -124,6 +126,9 @@ pub struct Config {
     /// Screening of registrations.
     #[schemars(extend("x-reload" = true))]
     pub screening: Screening,
+    /// What is taken although it is not as the standard has it.
+    #[schemars(extend("x-reload" = true))]
+    pub tolerance: Tolerance,
 }
 
 impl Default for Config {
@@ -166,6 +171,7 @@ impl Default for Config {
             forwarding: Forwarding::default(),
             growth: Growth::default(),
             screening: Screening::default(),
+            tolerance: Tolerance::default(),
         }
     }
 }
@@ -212,6 +218,18 @@ impl Validate for Config {
             faults
                 .at("apiRoot")
                 .say("is not an API root", "http://host:port or https://host:port");
+        }
+        if function::sbi::is_unspecified(&self.api_root) {
+            faults.at("apiRoot").say(
+                "is an address that others cannot use",
+                "the name or address of this machine",
+            );
+        }
+        let (tls, client_tls) = (self.tls.as_ref(), self.client_tls.as_ref());
+        if let Some(wrong) = function::sbi::contradiction(&self.nf_instance_id, tls, client_tls) {
+            faults
+                .at("nfInstanceId")
+                .say(wrong, "the instance that the certificate names");
         }
         if self.max_waiting_bytes < self.max_profile_size {
             faults.at("maxWaitingBytes").say(

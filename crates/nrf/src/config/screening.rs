@@ -1,5 +1,7 @@
 //! Screening of registrations.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
@@ -20,6 +22,10 @@ pub struct Screening {
     pub allowed_networks: Vec<ipnet::IpNet>,
     /// Addresses must lie in none of these.
     pub denied_networks: Vec<ipnet::IpNet>,
+    /// Ports that no end point of a profile or service may have, such as those of admin endpoints.
+    pub denied_ports: Vec<u16>,
+    /// NF types by NF instance id: an instance that is listed registers only as one of its types.
+    pub nf_types_by_instance: BTreeMap<String, Vec<String>>,
     /// PLMNs of a profile must be among these (`001-01`).
     pub allowed_plmns: Vec<String>,
 }
@@ -37,6 +43,14 @@ impl Validate for Screening {
                         .at(format!("{key}[{at}]"))
                         .say(wrong, "one such as `^udm[0-9]+\\.example\\.com$`");
                 }
+            }
+        }
+        for id in self.nf_types_by_instance.keys() {
+            if model::NfInstanceId::parse(id).is_err() {
+                faults.at("nfTypesByInstance").say(
+                    format!("`{id}` is not a UUID"),
+                    "NF instance ids with lists of NF types",
+                );
             }
         }
         for (at, text) in self.allowed_plmns.iter().enumerate() {

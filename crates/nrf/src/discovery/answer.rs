@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use model::{ExtSnssai, PlmnSnssai, Snssai};
+use model::{ExtSnssai, NfService, PlmnSnssai, Snssai};
 use registry::{Entry, Visible, fingerprint};
 use serde_json::Value;
 
@@ -250,12 +250,31 @@ impl Chosen {
                 if let Some(priority) = altered.and_then(|tier| tier.of_service(service.priority)) {
                     text = Cow::Owned(text.with_priority(priority));
                 }
+                if let Some(required) = token_required(service, query) {
+                    text = Cow::Owned(text.with_oauth2(required));
+                }
                 narrowed(&text, &service.snssais, &service.per_plmn_snssai_list, query, out);
             }
             out.put_u8(if map { b'}' } else { b']' });
         }
         out.put_u8(b'}');
     }
+}
+
+/// Whether a requester of these networks needs a token, where the service says so for one of them and otherwise for all
+/// (TS 29.510 §6.1.6.2.3, `perPlmnOauth2ReqList`).
+fn token_required(service: &NfService, query: &Query) -> Option<bool> {
+    let lists = &service.per_plmn_oauth2_req_list;
+    let own = &query.requester.plmns;
+    let named = |list: &[model::PlmnId]| own.iter().any(|plmn| list.contains(plmn));
+    let required = if named(&lists.oauth2_required_plmn_id_list) {
+        true
+    } else if named(&lists.oauth2_not_required_plmn_id_list) {
+        false
+    } else {
+        return None;
+    };
+    (service.oauth2_required != Some(required)).then_some(required)
 }
 
 /// Writes a text with the slices it names narrowed to those asked for: the answer has the intersection

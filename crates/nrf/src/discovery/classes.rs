@@ -158,7 +158,13 @@ mod tests {
         for supi in numbers.chain(["nai-x".to_owned(), "imsi-x7".to_owned()]) {
             let fits = table
                 .iter()
-                .map(|entry| params::fits_supi(&entry.profile, &supi, None))
+                .map(|entry| {
+                    let whom = ::discovery::Whom {
+                        supi: Some(&supi),
+                        ..::discovery::Whom::default()
+                    };
+                    whom.is_served_by(&entry.profile)
+                })
                 .collect::<Vec<_>>();
             let class = classes.class(Some(&supi), None).unwrap();
             assert_eq!(

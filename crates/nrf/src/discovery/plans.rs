@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::discovery::Whom;
 use ahash::AHashMap;
 use bounded::{Cache, Limits};
 use model::{NfInstanceId, NfType, PlmnId};
@@ -215,7 +216,8 @@ impl Plan {
         if table.len() <= MATCHES_MAX {
             return all();
         }
-        let fits = |entry: &Arc<Entry>| self.query.tests.iter().all(|test| test.holds(&entry.profile));
+        // For all subscribers: an answer judges its own together with these tests.
+        let fits = |entry: &Arc<Entry>| self.query.matches(&entry.profile, Whom::default());
         let mut matches = self.matches.borrow_mut();
         let known = match &mut *matches {
             Matches::Many => return all(),

@@ -9,7 +9,7 @@ use registry::{Entry, TypeTable};
 use settings::Period;
 
 use super::answer::{self, Answer, Chosen, Reason, Result as Found};
-use ::discovery::{Localities, Nearness, Query, params, preferred_search};
+use ::discovery::{Localities, Nearness, Query, Whom, preferred_search};
 
 use super::notes::{Notes, noting};
 use super::order::Rank;
@@ -81,6 +81,16 @@ pub struct About<'a> {
     pub validity: Option<u32>,
 }
 
+impl<'a> About<'a> {
+    fn whom(self) -> Whom<'a> {
+        Whom {
+            supi: self.supi,
+            gpsi: self.gpsi,
+            group: self.group,
+        }
+    }
+}
+
 /// Extent of an answer.
 #[derive(Clone, Debug)]
 pub enum Extent {
@@ -121,7 +131,7 @@ pub(crate) fn select_noting<'a, N: Notes>(
     }
     let reason = sieve.reason.unwrap_or(Reason::NoMatch);
     let suspended_too = policy.suspended_for.iter().any(|one| one == target);
-    let fitting = sieve.fitting(query, suspended_too, notes);
+    let fitting = sieve.fitting(query, about, suspended_too, notes);
     let near = query.preferences.locality.as_deref().map(|preferred| {
         let localities = &policy.localities;
         localities.near(preferred, query.target.as_ref(), &query.services)
@@ -201,15 +211,12 @@ impl Sieve {
         notes: &mut N,
     ) {
         let profile = &entry.profile;
-        if let Some(test) = query.tests.iter().find(|test| !test.holds(profile)) {
-            return notes.dropped(entry, test.parameter(), "the profile does not match");
-        }
-        if let Some(parameter) = other_subscriber(profile, about) {
-            return notes.dropped(
-                entry,
-                parameter,
-                "the profile serves other subscribers or another group",
-            );
+        if let Some(parameter) = query.mismatch(profile, about.whom()) {
+            let why = match parameter {
+                "supi" | "gpsi" => "the profile serves other subscribers or another group",
+                _ => "the profile does not match",
+            };
+            return notes.dropped(entry, parameter, why);
         }
         let plmns = policy.plmns_of(profile);
         let asked = &query.target_plmns;
@@ -261,19 +268,28 @@ impl Sieve {
     }
 
     /// The matching profiles after backups of AMFs and exclusive preferences are considered.
-    fn fitting<N: Notes>(self, query: &Query, suspended_too: bool, notes: &mut N) -> Vec<Chosen> {
+    fn fitting<N: Notes>(
+        self,
+        query: &Query,
+        about: About<'_>,
+        suspended_too: bool,
+        notes: &mut N,
+    ) -> Vec<Chosen> {
         let (mut fitting, mut suspended) = (self.registered, self.suspended);
         if let Some(guami) = &query.guami {
             let no_guami = (
                 "guami",
                 "the AMF neither serves the GUAMI nor is its backup, or an AMF that serves it is available",
             );
+            let has = |one: &Chosen, list: fn(&AmfInfo) -> &Vec<Guami>| {
+                query.matches_with_guami(&one.entry.profile, about.whom(), guami, list)
+            };
             noting(&mut suspended, notes, no_guami, |suspended| {
-                suspended.retain(|one| amf_has(one, guami, |block| &block.guami_list));
+                suspended.retain(|one| has(one, |block| &block.guami_list));
             });
             let failed = !suspended.is_empty();
             noting(&mut fitting, notes, no_guami, |fitting| {
-                amfs_for(guami, fitting, failed);
+                amfs_for(has, fitting, failed)
             });
         }
         if fitting.is_empty() && suspended_too {
@@ -283,7 +299,7 @@ impl Sieve {
             noting(&mut suspended, notes, silent, Vec::clear);
         }
         let others = (
-            "preferred-…",
+            "preferred-*",
             "other profiles match the preference, and the answer has only these",
         );
         noting(&mut fitting, notes, others, |fitting| {
@@ -294,17 +310,6 @@ impl Sieve {
 
     fn because(&mut self, reason: Reason) {
         self.reason = self.reason.max(Some(reason));
-    }
-}
-
-/// The parameter by which the profile does not serve the subscriber.
-fn other_subscriber(profile: &NfProfile, about: About<'_>) -> Option<&'static str> {
-    let fits_supi = |supi| params::fits_supi(profile, supi, about.group);
-    let fits_gpsi = |gpsi| params::fits_gpsi(profile, gpsi, about.group);
-    match (about.supi.is_none_or(fits_supi), about.gpsi.is_none_or(fits_gpsi)) {
-        (false, _) => Some("supi"),
-        (true, false) => Some("gpsi"),
-        (true, true) => None,
     }
 }
 
@@ -360,10 +365,7 @@ fn no_service(query: &Query, entry: &Entry) -> Fault {
             query.services.is_empty() || query.services.contains(&service.service_name)
         }),
         (
-            (
-                "service-names, supported-features …",
-                "none of its services matches",
-            ),
+            ("service-names, *-features", "none of its services matches"),
             &|service| query.service.admits(&entry.id, service, &query.services),
         ),
         (
@@ -372,8 +374,8 @@ fn no_service(query: &Query, entry: &Entry) -> Fault {
         ),
         (
             (
-                "requester-…",
-                "`allowed…` of the profile or its services excludes the requester",
+                "requester-*",
+                "`allowed*` of the profile or its services excludes the requester",
             ),
             &|service| query.requester.may_use_service(profile, service),
         ),
@@ -399,27 +401,24 @@ fn no_service(query: &Query, entry: &Entry) -> Fault {
     }
     match query.requester.may_use_profile(profile) {
         true => ("service-names", "it has no services"),
-        false => ("requester-…", "`allowed…` of the profile excludes the requester"),
+        false => ("requester-*", "`allowed*` of the profile excludes the requester"),
     }
 }
 
 /// Keeps the AMFs of a GUAMI; without one, its backups: those for a failure while the AMF is suspended, all of them after
 /// it has deregistered (TS 29.510 table 6.2.3.2.3.1 note 1, §6.1.6.2.11).
-fn amfs_for(guami: &Guami, candidates: &mut Vec<Chosen>, failed: bool) {
-    let own = |one: &Chosen| amf_has(one, guami, |block| &block.guami_list);
+fn amfs_for(
+    has: impl Fn(&Chosen, fn(&AmfInfo) -> &Vec<Guami>) -> bool,
+    candidates: &mut Vec<Chosen>,
+    failed: bool,
+) {
+    let own = |one: &Chosen| has(one, |block| &block.guami_list);
     if candidates.iter().any(own) {
         candidates.retain(own);
         return;
     }
     candidates.retain(|one| {
-        amf_has(one, guami, |block| &block.backup_info_amf_failure)
-            || (!failed && amf_has(one, guami, |block| &block.backup_info_amf_removal))
+        has(one, |block| &block.backup_info_amf_failure)
+            || (!failed && has(one, |block| &block.backup_info_amf_removal))
     });
-}
-
-fn amf_has(one: &Chosen, guami: &Guami, list: fn(&AmfInfo) -> &Vec<Guami>) -> bool {
-    one.entry
-        .profile
-        .amf_infos()
-        .any(|block| list(block).contains(guami))
 }

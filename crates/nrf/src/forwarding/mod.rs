@@ -41,6 +41,9 @@ pub struct Forwarder {
     time: Histogram,
 }
 
+/// NRFs that an answer names at most.
+const TARGETS_NAMED: usize = 4;
+
 impl Forwarder {
     /// Creates the client of a worker; `settings` were validated.
     pub(crate) fn new(
@@ -109,7 +112,16 @@ impl Forwarder {
         }
         self.counters.count(Event::ForwardFailed);
         Problem::new(Cause::NrfNotReachable)
-            .detail("no other NRF answered")
+            .detail(format!(
+                "no other NRF answered; queried: {}",
+                destination
+                    .targets
+                    .iter()
+                    .take(TARGETS_NAMED)
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))
             .into_response()
     }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::discovery::{Query, params};
+use ::discovery::{Query, Whom};
 use model::{NfInstanceId, NfProfile, NfStatus, NfType, pattern};
 use registry::{Entry, Snapshot};
 use sbi::headers::TargetApiRoot;
@@ -45,15 +45,17 @@ impl Served {
                 others.filter_map(|entry| elsewhere(entry)).collect(),
             );
         }
+        let whom = Whom {
+            supi,
+            gpsi,
+            group: None,
+        };
         let fits = |profile: &NfProfile| {
             Some(&profile.nf_type) == query.target.as_ref()
-                && query.tests.iter().all(|test| test.holds(profile))
-                && supi.is_none_or(|supi| params::fits_supi(profile, supi, None))
-                && gpsi.is_none_or(|gpsi| params::fits_gpsi(profile, gpsi, None))
-                && query.guami.as_ref().is_none_or(|guami| {
-                    let mut blocks = profile.amf_infos();
-                    blocks.any(|block| block.guami_list.contains(guami))
-                })
+                && match &query.guami {
+                    Some(guami) => query.matches_with_guami(profile, whom, guami, |entry| &entry.guami_list),
+                    None => query.matches(profile, whom),
+                }
         };
         let matching = known.1.iter().filter(|other| other.profiles.iter().any(fits));
         let mut reachable = matching.map(|other| {

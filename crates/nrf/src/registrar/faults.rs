@@ -7,10 +7,23 @@ use sbi::problem::{Cause, Problem};
 
 use registry::{Entry, ProfileFault};
 
-/// Whether the profile is the one that `If-Match` names.
-pub(super) fn check_match(before: Option<&Arc<Entry>>, if_match: Option<&str>) -> Result<(), Problem> {
-    let Some(wanted) = if_match else { return Ok(()) };
+use super::Preconditions;
+
+/// Whether the profile is as the request requires it (RFC 9110 §13.1.1, §13.1.2).
+pub(super) fn check_match(before: Option<&Arc<Entry>>, wanted: &Preconditions) -> Result<(), Problem> {
     let etag = before.map(|entry| entry.etag());
+    if let Some(unwanted) = &wanted.none_match {
+        // Weak comparison.
+        let tag = |one: &str| Some(one.strip_prefix("W/").unwrap_or(one)) == etag.as_deref();
+        let mut listed = unwanted.split(',').map(str::trim);
+        if etag.is_some() && listed.any(|one| one == "*" || tag(one)) {
+            return Err(Problem::new(Cause::PreconditionFailed)
+                .detail("the profile is one of those that If-None-Match excludes"));
+        }
+    }
+    let Some(wanted) = &wanted.matches else {
+        return Ok(());
+    };
     let holds = etag.is_some_and(|etag| {
         wanted
             .split(',')
@@ -46,6 +59,12 @@ pub(super) fn problem_of(fault: ProfileFault) -> Problem {
             })
         }
     }
+}
+
+/// What identifies a registered NF stays: it deregisters first.
+pub(super) fn type_stays() -> Problem {
+    Problem::new(Cause::ModificationNotAllowed)
+        .detail("nfInstanceId and nfType of a registered NF cannot be changed")
 }
 
 /// Whether something is refused because it is too large.

@@ -12,6 +12,7 @@ mod elsewhere;
 mod faults;
 mod looks;
 mod others;
+mod owed;
 mod prepare;
 mod profiles;
 mod sharing;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use function::Shutdown;
+use function::{Shutdown, Tolerated};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use model::{NfInstanceId, NfProfile};
@@ -44,6 +45,8 @@ use self::faults::store_failed;
 pub(crate) use self::faults::{no_subscription, not_found};
 pub(crate) use self::looks::{Followed, Look};
 use self::others::OtherSets;
+use self::owed::Owed;
+pub(crate) use self::owed::OwedRecord;
 use self::prepare::{Next, Prepared, Preparing, Refused, Rules, Work};
 use self::profiles::ProfileEffect;
 use self::sharing::Sharing;
@@ -73,6 +76,13 @@ pub(crate) struct Write {
     pub(crate) held: Held,
 }
 
+/// `If-Match` and `If-None-Match` of a request, all of their fields (RFC 9110 §5.3).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preconditions {
+    pub(crate) matches: Option<Box<str>>,
+    pub(crate) none_match: Option<Box<str>>,
+}
+
 /// What is to change.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
@@ -82,16 +92,16 @@ pub(crate) enum What {
     Put {
         id: NfInstanceId,
         body: Bytes,
-        if_match: Option<String>,
+        wanted: Preconditions,
     },
     /// Change by JSON Patch; heart-beats are patches as well.
     Patch {
         id: NfInstanceId,
         body: Bytes,
-        if_match: Option<String>,
+        wanted: Preconditions,
     },
     /// Deregister.
-    Delete { id: NfInstanceId },
+    Delete { id: NfInstanceId, wanted: Preconditions },
     /// Subscribe under a new id.
     Subscribe {
         id: String,
@@ -235,6 +245,10 @@ pub(crate) struct Registrar {
     subscribing: usize,
     /// Subscriptions per owner, including those whose commits are in flight.
     shares: Shares,
+    /// Counts members that counted as absent.
+    tolerated: Tolerated,
+    /// Changes that subscribers may have to be notified of at the next start; none in a cluster.
+    owed: Option<Owed>,
     /// What is shared with other NRFs on the same database.
     sharing: Option<Sharing>,
 }
@@ -249,10 +263,15 @@ impl Registrar {
         published: Arc<ArcSwap<Snapshot>>,
         notify: notifier::Queue,
         counters: Arc<Counters>,
+        tolerated: Tolerated,
         cluster: Option<&Cluster>,
     ) -> Result<Self, store::Error> {
         let root = config.root();
         let (profiles, subscriptions) = (store.table()?, store.table()?);
+        let owed = match cluster {
+            Some(_) => None,
+            None => Some(Owed::new(store.table()?)),
+        };
         let mut registrar = Self {
             config,
             screening,
@@ -275,6 +294,8 @@ impl Registrar {
             registering: 0,
             subscribing: 0,
             shares: Shares::default(),
+            tolerated,
+            owed,
             sharing: cluster.map(Sharing::new),
         };
         registrar.recover().await?;
@@ -328,7 +349,7 @@ impl Registrar {
             }
             next = page.next;
         }
-        Ok(())
+        self.pay_owed().await
     }
 
     /// Runs until all workers have stopped and their changes are done.
@@ -367,6 +388,7 @@ impl Registrar {
                 _ = audit.tick(), if open => {
                     self.follow(live.load());
                     self.audit(Instant::now(), OffsetDateTime::now_utc());
+                    self.settle_owed();
                 }
             }
         }
@@ -389,6 +411,7 @@ impl Registrar {
         Rules {
             config: self.config.clone(),
             screening: self.screening.clone(),
+            tolerated: self.tolerated.clone(),
         }
     }
 
@@ -402,7 +425,7 @@ impl Registrar {
 
     fn begin(&mut self, write: Write) {
         let key = match &write.what {
-            What::Find { id } | What::Put { id, .. } | What::Patch { id, .. } | What::Delete { id } => {
+            What::Find { id } | What::Put { id, .. } | What::Patch { id, .. } | What::Delete { id, .. } => {
                 Key::Nf(*id)
             }
             What::Subscribe { id, .. }
@@ -439,9 +462,9 @@ impl Registrar {
     fn first_step(&mut self, what: What) -> Result<Step, Problem> {
         match what {
             What::Find { id } => self.find(id),
-            What::Put { id, body, if_match } => self.put(id, body, if_match),
-            What::Patch { id, body, if_match } => self.patch(id, body, if_match),
-            What::Delete { id } => self.remove(id, ChangeKind::Deregistered),
+            What::Put { id, body, wanted } => self.put(id, body, wanted),
+            What::Patch { id, body, wanted } => self.patch(id, body, wanted),
+            What::Delete { id, wanted } => self.remove(id, ChangeKind::Deregistered, &wanted),
             What::Subscribe { id, body, source, by } => self.subscribe(id, body, source, by),
             What::PatchSubscription { id, body, by } => self.patch_subscription(&id, body, &by),
             What::Unsubscribe { id, by } => self.unsubscribe(id, Some(&by)),

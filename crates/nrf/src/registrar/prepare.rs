@@ -8,17 +8,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use function::Tolerated;
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use model::pattern;
+use model::tolerance::{Dropped, Why};
 use model::{NfInstanceId, NfProfile};
-use registry::Entry;
+use registry::{Entry, Reading};
 use sbi::json::patch;
 use sbi::problem::{Cause, Problem};
+use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
-use super::faults::{is_excess, problem_of};
+use super::faults::{is_excess, problem_of, type_stays};
 use super::subscriptions::{OWNER, validity_of};
 use super::{Key, Registrar, Reply, Step};
 use crate::config::Config;
@@ -132,19 +135,29 @@ impl From<Problem> for Refused {
 pub(super) struct Rules {
     pub(super) config: Arc<Config>,
     pub(super) screening: Arc<Screening>,
+    pub(super) tolerated: Tolerated,
 }
 
 impl Rules {
     /// Reads a profile.
     pub(super) fn profile(&self, body: &[u8]) -> Result<Entry, Refused> {
         let timer = |profile: &NfProfile| self.config.heart_beat.assign(profile.heart_beat_timer);
-        let entry = Entry::parse_within(body, self.config.patterns.limits(), timer).map_err(|fault| {
+        let reading = Reading {
+            limits: self.config.patterns.limits(),
+            strict: self.config.tolerance.strict,
+            host_names: self.config.tolerance.host_names,
+        };
+        let (entry, dropped) = Entry::read(body, &reading, timer).map_err(|fault| {
             let event = fault.exceeds_patterns().then_some(Event::TooManyPatterns);
             Refused {
                 problem: problem_of(fault),
                 event,
             }
         })?;
+        if !dropped.is_empty() {
+            let sender = format!("{}-{}", entry.nf_type(), entry.id);
+            self.tolerated.note(&sender, &dropped);
+        }
         if let Err((place, reason)) = self.screening.check(&entry.profile) {
             let problem = Problem::new(Cause::Forbidden)
                 .detail(format!("screened out: {reason}"))
@@ -165,9 +178,7 @@ impl Rules {
         let patched = patch::apply(&document, &operations, &limits).map_err(unpatched)?;
         let entry = self.profile(patched.as_bytes())?;
         if entry.id != before.id || entry.nf_type() != before.nf_type() {
-            return Err(Problem::new(Cause::ModificationNotAllowed)
-                .detail("nfInstanceId and nfType of a registered NF cannot be changed")
-                .into());
+            return Err(type_stays().into());
         }
         Ok(entry)
     }
@@ -180,9 +191,9 @@ impl Rules {
         body: &[u8],
         proved: Option<&str>,
     ) -> Result<Subscription, Refused> {
-        let mut document: serde_json::Value = sbi::json::parse_slice(body)?;
+        let mut document: Value = sbi::json::parse_slice(body)?;
         if let (Some(proved), Some(members)) = (proved, document.as_object_mut())
-            && members.get(OWNER).is_none_or(serde_json::Value::is_null)
+            && members.get(OWNER).is_none_or(Value::is_null)
         {
             members.insert(OWNER.to_owned(), proved.to_ascii_lowercase().into());
         }
@@ -195,7 +206,7 @@ impl Rules {
         before: &Subscription,
         body: &[u8],
     ) -> Result<Subscription, Refused> {
-        let mut document = serde_json::Value::Object(before.document.clone());
+        let mut document = Value::Object(before.document.clone());
         let limits = self.config.patches.limits(self.config.subscriptions.max_size);
         sbi::json::apply_patch(&mut document, body, &limits)?;
         let mut after = self.subscription_of(&before.id, document)?;
@@ -203,8 +214,34 @@ impl Rules {
         Ok(after)
     }
 
-    fn subscription_of(&self, id: &str, document: serde_json::Value) -> Result<Subscription, Refused> {
-        let until = self.bounded(validity_of(&document)?);
+    fn subscription_of(&self, id: &str, document: Value) -> Result<Subscription, Refused> {
+        let mut document = document;
+        let mut dropped = match self.config.tolerance.strict {
+            true => Vec::new(),
+            false => absent(&mut document),
+        };
+        let wanted = match validity_of(&document) {
+            Ok(wanted) => wanted,
+            // A wish only: the NRF assigns its own (TS 29.510 §5.2.2.5.2).
+            Err(expected) if !self.config.tolerance.strict => {
+                dropped.push(Dropped {
+                    pointer: "/validityTime".to_owned(),
+                    member: "/validityTime".to_owned(),
+                    why: Why::Unreadable(expected.into()),
+                });
+                None
+            }
+            Err(expected) => {
+                return Err(Problem::new(Cause::OptionalIeIncorrect)
+                    .invalid_param("/validityTime", expected)
+                    .into());
+            }
+        };
+        if !dropped.is_empty() {
+            let sender = document.get(OWNER).and_then(Value::as_str).unwrap_or("unknown");
+            self.tolerated.note(sender, &dropped);
+        }
+        let until = self.bounded(wanted);
         let limits = self.config.patterns.limits();
         let (read, exceeded) = pattern::within(limits, || Subscription::parse(document, id, until));
         let subscription = read?;
@@ -235,6 +272,35 @@ impl Rules {
             .filter(|wanted| *wanted > now)
             .map_or(longest, |wanted| wanted.min(longest))
     }
+}
+
+/// Takes out of a subscription the members that are `null`, and lists without entries that may be left out.
+fn absent(document: &mut Value) -> Vec<Dropped> {
+    let mut dropped = Vec::new();
+    // What is in them first: a condition of which nothing is left is none.
+    for part in ["/subscrCond", "/notifCondition", ""] {
+        let Some(Value::Object(members)) = document.pointer_mut(part) else {
+            continue;
+        };
+        members.retain(|name, value| {
+            let why = match value {
+                Value::Null => Why::Null,
+                Value::Array(list) if list.is_empty() && part != "/subscrCond" => Why::Empty,
+                _ => return true,
+            };
+            let pointer = format!("{part}/{}", model::shape::escape(name));
+            let member = pointer.clone();
+            dropped.push(Dropped { pointer, member, why });
+            false
+        });
+    }
+    // Any name may stand there, which must not become a label.
+    const KNOWN: usize = 40;
+    dropped
+        .iter_mut()
+        .filter(|one| one.member.len() > KNOWN)
+        .for_each(|one| one.member = "other".to_owned());
+    dropped
 }
 
 /// Whether an NF is registered with this set or one that is followed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::shape::rules;
+use model::shape::{rules, spellings};
 use model::{NfInstanceId, NfStatus};
 use registry::{ChangeKind, Entry, ProfileChange, ProfileRecord};
 use sbi::json::patch;
@@ -13,8 +13,8 @@ use store::{Batch, Receipt, Version};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::faults::{check_match, not_found};
-use super::{Done, Effect, Key, Registrar, Step};
+use super::faults::{check_match, not_found, type_stays};
+use super::{Done, Effect, Key, Preconditions, Registrar, Step};
 use crate::cluster::micros;
 use crate::events::Event;
 use crate::notify::Resync;
@@ -51,9 +51,9 @@ impl Registrar {
         &mut self,
         id: NfInstanceId,
         body: Bytes,
-        if_match: Option<String>,
+        wanted: Preconditions,
     ) -> Result<Step, Problem> {
-        self.may_put(id, if_match.as_deref())?;
+        self.may_put(id, &wanted)?;
         let rules = self.rules();
         Ok(Step::prepare(
             body.len(),
@@ -61,18 +61,18 @@ impl Registrar {
             move |registrar, entry| {
                 let entry = entry.map_err(|refused| registrar.refuse(refused))?;
                 // Others may have registered meanwhile.
-                let before = registrar.may_put(id, if_match.as_deref())?;
+                let before = registrar.may_put(id, &wanted)?;
                 registrar.put_entry(id, before, entry)
             },
         ))
     }
 
     /// Checks whether an instance may register; returns its present registration.
-    fn may_put(&self, id: NfInstanceId, if_match: Option<&str>) -> Result<Option<Arc<Entry>>, Problem> {
+    fn may_put(&self, id: NfInstanceId, wanted: &Preconditions) -> Result<Option<Arc<Entry>>, Problem> {
         // An instance of another set creates a new registration here.
         let known = self.published.load().get(&id).cloned();
         let before = known.filter(|entry| entry.is_ours());
-        check_match(before.as_ref(), if_match)?;
+        check_match(before.as_ref(), wanted)?;
         // Instances of other sets do not count; each instance of this set has a time of its last heart-beat.
         if before.is_none() && self.last_heard.len() + self.registering >= self.config.max_profiles {
             return Err(Problem::new(Cause::InsufficientResources)
@@ -92,6 +92,13 @@ impl Registrar {
                 .detail("the profile is of another instance than the URI")
                 .invalid_param("/nfInstanceId", format!("expected {id}")));
         }
+        // As by a patch: who may discover it, and which tokens it gets, follows from its type.
+        if before
+            .as_ref()
+            .is_some_and(|before| before.nf_type() != entry.nf_type())
+        {
+            return Err(type_stays());
+        }
         let (kind, event) = match before {
             Some(_) => (ChangeKind::Updated, Event::Updated),
             None => (ChangeKind::Registered, Event::Registered),
@@ -104,13 +111,13 @@ impl Registrar {
         &mut self,
         id: NfInstanceId,
         body: Bytes,
-        if_match: Option<String>,
+        wanted: Preconditions,
     ) -> Result<Step, Problem> {
         let known = self.published.load().get(&id).cloned();
         let before = known
             .filter(|entry| entry.is_ours())
             .ok_or_else(|| not_found(id))?;
-        check_match(Some(&before), if_match.as_deref())?;
+        check_match(Some(&before), &wanted)?;
         let mut beats = false;
         if body.len() <= HEART_BEAT_BYTES
             && let Ok(operations) = patch::operations(&body, HEART_BEAT_OPERATIONS)
@@ -162,11 +169,17 @@ impl Registrar {
         Step::Done(Ok(Done::HeartBeat))
     }
 
-    pub(super) fn remove(&mut self, id: NfInstanceId, kind: ChangeKind) -> Result<Step, Problem> {
+    pub(super) fn remove(
+        &mut self,
+        id: NfInstanceId,
+        kind: ChangeKind,
+        wanted: &Preconditions,
+    ) -> Result<Step, Problem> {
         let known = self.published.load().get(&id).cloned();
         let before = known
             .filter(|entry| entry.is_ours())
             .ok_or_else(|| not_found(id))?;
+        check_match(Some(&before), wanted)?;
         let event = match kind {
             ChangeKind::Expired => Event::Expired,
             _ => Event::Deregistered,
@@ -251,7 +264,11 @@ impl Registrar {
             }
             (None, None) => {}
         }
+        let id = after.as_ref().or(before.as_ref()).map(|entry| entry.id);
         self.publish_of(kind, before, after, version.micros());
+        if let Some(id) = id {
+            self.pushed(id);
+        }
         done
     }
 
@@ -378,7 +395,9 @@ impl Registrar {
             .filter(|(_, since)| now.saturating_duration_since(**since) > remove_after)
             .filter(|(id, _)| self.audits(id.0.as_bytes()));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.order(Key::Nf(id), |registrar| registrar.remove(id, ChangeKind::Expired));
+            self.order(Key::Nf(id), |registrar| {
+                registrar.remove(id, ChangeKind::Expired, &Preconditions::default())
+            });
         }
         for id in self.book.expired(wall) {
             if !self.audits(id.as_bytes()) {
@@ -425,7 +444,7 @@ fn heart_beat(before: &Entry, operations: &[patch::Operation<'_>]) -> Option<Ent
             "/loadTimeStamp" => {
                 let text: String = serde_json::from_str(value).ok()?;
                 rules::date_time(&text).ok()?;
-                stamp = Some(text.into());
+                stamp = Some(spellings::date_time(&text).unwrap_or(text).into());
             }
             _ => return None,
         }

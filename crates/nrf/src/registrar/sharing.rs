@@ -121,6 +121,7 @@ impl Registrar {
 
     /// Adds the entry of the journal to the batch of a change. `removed` is the last profile of an instance.
     pub(super) fn journal(&self, batch: &mut Batch, key: Key, removed: Option<Bytes>) {
+        self.owe(batch, &key, removed.clone());
         if let Some(sharing) = &self.sharing {
             let record = ChangeRecord { key, removed };
             batch.put(&sharing.journal, &record, Condition::Always);

@@ -203,15 +203,14 @@ pub(super) fn parse_stored(id: &str, document: &[u8]) -> Option<Subscription> {
     Some(subscription)
 }
 
-pub(super) fn validity_of(document: &serde_json::Value) -> Result<Option<OffsetDateTime>, Problem> {
+/// `validityTime`.
+///
+/// # Errors
+/// What was expected, where the value is another.
+pub(super) fn validity_of(document: &serde_json::Value) -> Result<Option<OffsetDateTime>, &'static str> {
     let Some(value) = document.get("validityTime").filter(|value| !value.is_null()) else {
         return Ok(None);
     };
-    let parsed = value
-        .as_str()
-        .and_then(|text| OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).ok());
-    parsed.map(Some).ok_or_else(|| {
-        Problem::new(Cause::OptionalIeIncorrect)
-            .invalid_param("/validityTime", "expected a date and time as in RFC 3339")
-    })
+    let parsed = value.as_str().and_then(model::shape::rules::time);
+    parsed.map(Some).ok_or("expected a date and time as in RFC 3339")
 }

@@ -263,7 +263,8 @@ impl Condition {
             Self::Nwdaf(wanted) => {
                 p.nf_type == NfType::Nwdaf
                     && p.nwdaf_infos().any(|info| {
-                        common(&info.event_ids, &wanted.analytics_ids)
+                        (common(&info.event_ids, &wanted.analytics_ids)
+                            || is_offered(&info.nwdaf_events, &wanted.analytics_ids))
                             && wanted.serves_slices(p)
                             && wanted.serves_areas(&info.tai_list, &info.tai_range_list)
                             && common(&info.serving_nf_type_list, &wanted.serving_nf_type_list)
@@ -338,6 +339,11 @@ impl Exposure {
 /// Whether the lists have an item in common; an empty one restricts nothing.
 fn common<T: PartialEq>(known: &[T], wanted: &[T]) -> bool {
     known.is_empty() || wanted.is_empty() || known.iter().any(|one| wanted.contains(one))
+}
+
+/// Whether an item that is wanted is among those that are offered.
+fn is_offered(offered: &[String], wanted: &[String]) -> bool {
+    offered.iter().any(|one| wanted.contains(one))
 }
 
 fn serves_any(list: &[Tai], ranges: &[TaiRange], wanted: &[Tai]) -> bool {

@@ -264,8 +264,13 @@ fn check_events(events: &[String]) -> Result<(), Problem> {
     }
 }
 
+/// Of the members of `SubscriptionData` only the URI is mandatory (TS 29.510 table 6.1.6.2.16-1).
 fn incorrect(place: &str, expected: &str) -> Problem {
-    Problem::new(Cause::MandatoryIeIncorrect)
+    let cause = match place {
+        "" | "/nfStatusNotificationUri" => Cause::MandatoryIeIncorrect,
+        _ => Cause::OptionalIeIncorrect,
+    };
+    Problem::new(cause)
         .detail(format!("invalid subscription: {place}: {expected}"))
         .invalid_param(place, expected)
 }

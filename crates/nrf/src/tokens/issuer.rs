@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use model::{NfProfile, NfStatus, NfType, ServiceName};
+use model::{NfProfile, NfService, NfStatus, NfType, ServiceName};
 use registry::Snapshot;
 use sbi::oauth::{AccessTokenClaims, Audience, Keys, PlmnClaim, SigningKey, SnssaiClaim};
 use serde_json::{Value, json};
@@ -321,5 +321,23 @@ fn offers(profile: &NfProfile, scope: &str, requester: &Requester) -> bool {
     profile
         .services()
         .filter(|service| service.service_name == ServiceName::from(name))
-        .any(|service| requester.may_use_service(profile, service))
+        .any(|service| requester.may_use_service(profile, service) && allows(service, scope, requester))
+}
+
+/// Whether a service allows the consumer the operations of a scope: where it lists those of its type or of its instance,
+/// a scope below the service is one of them (TS 29.510 §6.1.6.2.3, `allowedOperationsPerNfType`,
+/// `allowedOperationsPerNfInstance`).
+fn allows(service: &NfService, scope: &str, requester: &Requester) -> bool {
+    let of_type = requester.nf_type.as_ref();
+    let of_type = of_type.and_then(|own| service.allowed_operations_per_nf_type.get(own.as_str()));
+    let mut instances = service.allowed_operations_per_nf_instance.iter();
+    let of_instance = requester.instance.and_then(|own| {
+        let own = own.to_string();
+        instances
+            .find(|(id, _)| id.eq_ignore_ascii_case(&own))
+            .map(|(_, operations)| operations)
+    });
+    let mut lists = of_type.into_iter().chain(of_instance).peekable();
+    // A token for the whole service names no operation; the producer judges each request.
+    !scope.contains(':') || lists.peek().is_none() || lists.flatten().any(|operation| operation == scope)
 }

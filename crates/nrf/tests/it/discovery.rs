@@ -115,7 +115,7 @@ fn table() -> Vec<Row> {
         (udr.clone(), "data-set=POLICY".into(), true),
         (udr.clone(), "data-set=SUBSCRIPTION".into(), false),
         (udr, "data-set=A_PFD".into(), false),
-        (scp.clone(), "scp-domain-list=dom1,dom2".into(), true),
+        (scp.clone(), "scp-domain-list=dom1".into(), true),
         (scp.clone(), "scp-domain-list=dom2".into(), false),
         (scp, "served-nf-set-id=set2".into(), false),
         (json!({"allowedNfTypes": ["SMF"]}), String::new(), false),

@@ -26,3 +26,4 @@ mod roaming;
 mod support;
 mod survival;
 mod tokens;
+mod tolerance;

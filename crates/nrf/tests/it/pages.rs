@@ -47,7 +47,7 @@ fn why_names_the_parameter_that_drops_each_profile() {
             (2, "nfStatus"),
             (3, "nfStatus"),
             (4, "snssais"),
-            (5, "requester-…"),
+            (5, "requester-*"),
             (6, "target-plmn-list"),
             (7, "supi"),
             (9, "discovery.maxProfiles"),

@@ -1,9 +1,12 @@
 //! A restart keeps what was acknowledged. (`kill -9` of the whole process is tested with the binary.)
 
 use http::{Method, StatusCode};
+use sbi::client::Origin;
 use serde_json::json;
+use testpeer::sbi::{Seen, Server, client, no_content, request, send};
 use testpeer::until;
 
+use crate::process::Process;
 use crate::support::{config, id, local, profile, start};
 
 #[test]
@@ -82,6 +85,74 @@ fn a_suspension_survives_a_restart() {
         assert_eq!(nrf.patch(&id(1), load).await.status, StatusCode::NO_CONTENT);
         assert_eq!(nrf.get(&path).await.json["nfStatus"], "REGISTERED");
         nrf.stop();
+    });
+}
+
+/// An acknowledged change is notified of, whenever the process dies.
+#[test]
+fn a_kill_before_a_notification_leaves_it_owed() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.subscriptions.retry_pause = settings::Period::from_secs(20);
+        let subscriber = Server::start(|_| no_content());
+        subscriber.fails_with(503);
+        let client = client("AMF-test");
+        let ask = async |origin: &Origin, method: Method, path: String, body: String| {
+            let kind = if body.is_empty() { "" } else { "application/json" };
+            send(&client, origin, request(method, &path, kind, body))
+                .await
+                .unwrap()
+        };
+        let nrf = Process::start(&config);
+        for number in [1, 2] {
+            let (path, body) = (
+                format!("/nnrf-nfm/v1/nf-instances/{}", id(number)),
+                profile(&id(number), "UDM", "nudm-sdm", &json!({})).to_string(),
+            );
+            assert_eq!(
+                ask(&nrf.origin, Method::PUT, path, body).await.status,
+                StatusCode::CREATED
+            );
+        }
+        let data = json!({"nfStatusNotificationUri": format!("{}/notified", subscriber.root()), "subscrCond": {"nfType": "UDM"}});
+        let made = ask(
+            &nrf.origin,
+            Method::POST,
+            "/nnrf-nfm/v1/subscriptions".to_owned(),
+            data.to_string(),
+        )
+        .await;
+        assert_eq!(made.status, StatusCode::CREATED);
+        let gone = ask(
+            &nrf.origin,
+            Method::DELETE,
+            format!("/nnrf-nfm/v1/nf-instances/{}", id(1)),
+            String::new(),
+        )
+        .await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT);
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(2));
+        let changed = profile(&id(2), "UDM", "nudm-sdm", &json!({"priority": 7})).to_string();
+        assert_eq!(
+            ask(&nrf.origin, Method::PUT, path, changed).await.status,
+            StatusCode::OK
+        );
+        until("an attempt", async || subscriber.count() > 0).await;
+        nrf.kill();
+        subscriber.answers(|_| no_content());
+        drop(subscriber.take());
+        let nrf = Process::start(&config);
+        let heard = |number: u32| {
+            let seen = subscriber.seen();
+            let mut about = seen.iter().map(Seen::json);
+            let uri = |one: &serde_json::Value| one["nfInstanceUri"].as_str().unwrap_or_default().to_owned();
+            about.find(|one| uri(one).ends_with(&id(number)))
+        };
+        until("both changes", async || heard(1).is_some() && heard(2).is_some()).await;
+        assert_eq!(heard(1).unwrap()["event"], "NF_DEREGISTERED");
+        assert_ne!(heard(2).unwrap()["event"], "NF_DEREGISTERED");
+        nrf.kill();
     });
 }
 

@@ -408,6 +408,9 @@ impl Assertions {
         if claims.iat > now.as_secs().saturating_add(skew) {
             return Err("it was issued in the future");
         }
+        if claims.exp < claims.iat {
+            return Err("it ends before it was issued");
+        }
         if claims.exp.saturating_sub(claims.iat) > self.settings.max_validity.as_secs() {
             return Err("it holds for longer than is accepted");
         }
@@ -552,6 +555,10 @@ mod tests {
         assert_eq!(
             refused(&with("iat", json!(NOW.as_secs() + 60)), NOW),
             "it was issued in the future"
+        );
+        assert_eq!(
+            refused(&with("exp", json!(NOW.as_secs() - 3)), NOW),
+            "it ends before it was issued"
         );
         assert_eq!(
             refused(&with("exp", json!(NOW.as_secs() + 9_999)), NOW),

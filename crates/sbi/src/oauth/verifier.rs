@@ -65,6 +65,9 @@ pub enum Denied {
     Scope(String),
 }
 
+/// Longest access token: one of 3GPP with every claim takes a few KiB.
+const TOKEN_BYTES: usize = 16 * 1024;
+
 impl Verifier {
     /// A verifier with these keys that caches at most `capacity` tokens.
     #[must_use]
@@ -121,6 +124,9 @@ impl Verifier {
             return Err(Denied::Invalid("expected `Bearer TOKEN`"));
         }
         let token = token.trim();
+        if token.len() > TOKEN_BYTES {
+            return Err(Denied::Invalid("the token is longer than 16 KiB"));
+        }
         let known = self.known.borrow().get(token).cloned();
         let claims = match known {
             Some(claims) => claims,
@@ -135,6 +141,12 @@ impl Verifier {
         }
         if jws::lies_ahead(claims.nbf, now, jws::LEEWAY) {
             return Err(Denied::Invalid("the token is not to be accepted yet"));
+        }
+        let issued = claims.more.get("iat").and_then(serde_json::Value::as_u64);
+        if jws::lies_ahead(issued, now, jws::LEEWAY) || issued.is_some_and(|issued| issued > claims.exp) {
+            return Err(Denied::Invalid(
+                "the token was issued in the future, or after its end",
+            ));
         }
         if !scopes.is_empty() && !scopes.iter().any(|scope| claims.has_scope(scope)) {
             return Err(Denied::Scope(scopes.join(" ")));
@@ -357,6 +369,32 @@ mod tests {
             f.check_token(&token, "nudm-ee", 1),
             Err(Denied::Scope("nudm-ee".into()))
         );
+    }
+
+    #[test]
+    fn tokens_of_the_future_and_huge_ones_are_refused() {
+        let f = fixture();
+        let with = |more: serde_json::Value| AccessTokenClaims {
+            more: more.as_object().cloned().unwrap_or_default(),
+            ..claims()
+        };
+        f.check(&with(json!({"iat": 1})), "nudm-sdm", 1).unwrap();
+        for (more, why) in [
+            (
+                json!({"iat": 900}),
+                "the token was issued in the future, or after its end",
+            ),
+            (
+                json!({"iat": 2_000}),
+                "the token was issued in the future, or after its end",
+            ),
+            (
+                json!({"x": "y".repeat(17_000)}),
+                "the token is longer than 16 KiB",
+            ),
+        ] {
+            assert_eq!(f.check(&with(more), "nudm-sdm", 1), Err(Denied::Invalid(why)));
+        }
     }
 
     #[test]

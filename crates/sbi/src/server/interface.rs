@@ -109,14 +109,11 @@ impl Interface {
         &self.addresses
     }
 
-    /// The root of URIs at the first address; empty without one.
+    /// The root of URIs at an address.
     #[must_use]
-    pub fn root(&self) -> String {
+    pub fn root_at(&self, address: SocketAddr) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        self.addresses
-            .first()
-            .map(|address| format!("{scheme}://{address}"))
-            .unwrap_or_default()
+        format!("{scheme}://{address}")
     }
 
     /// What the servers have counted, one per worker.

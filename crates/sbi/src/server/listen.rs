@@ -146,9 +146,11 @@ async fn accepted<S: Service>(
     // Small frames must not wait for one another (Nagle); a socket that refuses the option still works.
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else { return };
+    // IPv4 peers of a listener that takes both families are known by their own address.
+    let plain = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
     let mut peer = Peer {
-        addr,
-        local,
+        addr: plain(addr),
+        local: plain(local),
         tls: None,
         connection,
         given_up: GivenUp::default(),

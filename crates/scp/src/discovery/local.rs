@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ::discovery::{Preferences, Query, params};
+use ::discovery::{Preferences, Query, Whom, params};
 use model::{NfProfile, NfServiceStatus};
 
 use routing::network::{Network, NfStatus, Producer, ServiceRef, service_of};
@@ -80,13 +80,17 @@ pub(crate) fn ranked(found: &[(Vec<u32>, ServiceRef)]) -> Vec<ServiceRef> {
 }
 
 fn fits(query: &Query, view: &NfProfile, whom: &(Option<Cow<'_, str>>, Option<Cow<'_, str>>)) -> bool {
-    let (supi, gpsi) = whom;
-    let of_guami = |guami: &model::Guami| view.amf_infos().any(|block| block.guami_list.contains(guami));
-    query.tests.iter().all(|test| test.holds(view))
+    let whom = Whom {
+        supi: whom.0.as_deref(),
+        gpsi: whom.1.as_deref(),
+        group: None,
+    };
+    let matches = match &query.guami {
+        Some(guami) => query.matches_with_guami(view, whom, guami, |entry| &entry.guami_list),
+        None => query.matches(view, whom),
+    };
+    matches
         && (view.services().next().is_some() || query.requester.may_use_profile(view))
-        && supi.as_ref().is_none_or(|supi| params::fits_supi(view, supi, None))
-        && gpsi.as_ref().is_none_or(|gpsi| params::fits_gpsi(view, gpsi, None))
-        && query.guami.as_ref().is_none_or(of_guami)
         // A profile without PLMNs is of the NRF's own networks, which this SCP does not know.
         && (query.target_plmns.is_empty() || !view.plmn_list.is_empty())
 }

@@ -4,6 +4,8 @@ use sbi::identity::{IdentityMode, IdentitySettings};
 use sbi::tls::TlsFiles;
 use settings::{ByteSize, Faults, Listen};
 
+use super::super::certified::contradiction;
+use super::super::published::is_unspecified;
 use super::tokens::Tokens;
 
 /// Settings of a service-based interface, where a function with a store keeps them.
@@ -19,6 +21,8 @@ pub struct Interface<'a> {
     pub api_root: &'a str,
     /// `tls`.
     pub tls: Option<&'a TlsFiles>,
+    /// `clientTls`.
+    pub client_tls: Option<&'a TlsFiles>,
     /// `maxCandidates`.
     pub max_candidates: usize,
     /// `maxBodySize`.
@@ -40,6 +44,11 @@ impl Interface<'_> {
                 "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64, or nothing",
             );
         }
+        if let Some(wrong) = contradiction(self.nf_instance_id, self.tls, self.client_tls) {
+            faults
+                .at("nfInstanceId")
+                .say(wrong, "the instance that the certificate names");
+        }
         if self.listen.first().is_none() {
             let right = format!("at least one address such as 127.0.0.1:{}", self.usual_port);
             faults.at("listen").say("is empty", right);
@@ -48,6 +57,12 @@ impl Interface<'_> {
             faults
                 .at("apiRoot")
                 .say("is not an API root", "http://host:port or https://host:port");
+        }
+        if is_unspecified(self.api_root) {
+            faults.at("apiRoot").say(
+                "is an address that others cannot use",
+                "the name or address of this machine",
+            );
         }
         if self.max_candidates < 2 {
             faults
