@@ -93,6 +93,7 @@ impl NetworkFunction for Nrf {
         if config.cluster.enabled {
             tables.extend(Cluster::tables());
         }
+        opening.wait_for_store(&config.store).await?;
         let store = Store::open(&config.store, &tables).await?;
         opening.watch_store(&store);
         let cluster = match config.cluster.enabled {
