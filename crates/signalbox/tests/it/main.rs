@@ -3,11 +3,13 @@
 mod activity;
 mod commands;
 mod crash;
+mod documents;
 mod h2spec;
 mod life;
 mod policies;
 mod process;
 mod references;
+mod refused;
 mod router;
 mod secure;
 mod store;
