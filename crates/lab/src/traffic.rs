@@ -206,12 +206,13 @@ impl Drop for Running {
 }
 
 /// The functions that are simulated: type and how many.
-const FUNCTIONS: [(&str, u32); 6] = [
+const FUNCTIONS: [(&str, u32); 7] = [
     ("AMF", 2),
     ("SMF", 2),
     ("AUSF", 1),
     ("UDM", 2),
     ("UDR", 2),
+    ("CHF", 1),
     ("NEF", 1),
 ];
 /// Who looks for whom.

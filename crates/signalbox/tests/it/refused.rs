@@ -157,7 +157,7 @@ fn a_file_that_nobody_has_written_is_refused() {
     // By signal: one line in the log for all mistakes.
     process.signal("HUP");
     until("the refusal in the log", || {
-        log(folder.path()).matches("did you mean `listen`").count() >= 3
+        log(folder.path()).matches("did you mean `listen`").count() >= 2
     });
     std::fs::write(&config, before).unwrap();
     assert_eq!(reload("nrf", admin).0, Some(0));
@@ -210,7 +210,7 @@ fn a_database_that_is_absent_at_the_start_is_waited_for() {
     assert!(
         ask(admin, "GET", "/metrics")
             .1
-            .contains("signalbox_alarm_raised{number=\"10520\"")
+            .contains("signalbox_alarm_details{number=\"10520\"")
     );
     let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(killed.success());
