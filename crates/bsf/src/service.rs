@@ -96,6 +96,7 @@ impl NetworkFunction for Bsf {
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
         let names = names(&config)?;
+        opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;

@@ -15,7 +15,16 @@ telemetry::declare! {
 }
 
 /// Every alarm about certificates.
-pub const ALARMS: &[AlarmKind] = &[EXPIRES];
+pub const ALARMS: &[AlarmKind] = &[EXPIRES, REFUSED];
+
+/// Files have changed and cannot be used. The number is ours.
+pub(crate) const REFUSED: AlarmKind = AlarmKind {
+    number: 10526,
+    name: "TLS Files Refused",
+    severity: Severity::Major,
+    text: "Certificate, key or authorities have changed and cannot be used; handshakes use those loaded before, until they expire.",
+    advice: "Replace the files that the detail names: certificate and key of one pair, the own certificate first. They are read again at `tls.checkInterval`.",
+};
 
 const EXPIRES: AlarmKind = AlarmKind {
     number: 10521,
@@ -26,7 +35,7 @@ const EXPIRES: AlarmKind = AlarmKind {
 };
 
 /// Interval of the checks.
-const INTERVAL: Duration = Duration::from_secs(600);
+const INTERVAL: Duration = Duration::from_secs(10);
 const MINOR_DAYS: i64 = 30;
 const MAJOR_DAYS: i64 = 7;
 
@@ -43,7 +52,7 @@ pub(crate) fn observe(registry: &Registry, watched: &Arc<Watched>) {
 
 /// Raises and clears the alarm. Never ends; belongs on a control thread.
 pub(crate) async fn watch(alarms: Alarms, watched: Weak<Watched>) {
-    let mut known: Vec<String> = Vec::new();
+    let (mut known, mut refused): (Vec<String>, Vec<String>) = Default::default();
     loop {
         let found = expiries(&watched);
         check(&alarms, &found, OffsetDateTime::now_utc());
@@ -51,6 +60,17 @@ pub(crate) async fn watch(alarms: Alarms, watched: Weak<Watched>) {
             alarms.clear(&EXPIRES, gone);
         }
         known = found.into_keys().collect();
+        let faults = watched
+            .upgrade()
+            .map(|watched| watched.faults())
+            .unwrap_or_default();
+        for gone in refused.iter().filter(|key| !faults.contains_key(*key)) {
+            alarms.clear(&REFUSED, gone);
+        }
+        for (key, fault) in &faults {
+            alarms.raise(&REFUSED, key, fault.clone());
+        }
+        refused = faults.into_keys().collect();
         tokio::time::sleep(INTERVAL).await;
     }
 }

@@ -31,6 +31,12 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Whether the configuration is at fault, or files that it names: another try would find the same.
+    #[must_use]
+    pub fn is_configuration(&self) -> bool {
+        matches!(self, Self::Config(_))
+    }
+
     /// Turns an error of the system into a [`StartError`] that names the failed step in `what`.
     pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();

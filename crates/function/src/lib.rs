@@ -63,7 +63,7 @@ pub use instance::settle_instance;
 pub use overload::{Admission, Offered, WaitingTime};
 pub use running::{Handle, Running};
 pub use shedder::{AdmissionMetrics, Meters, Shedder, Shedding, Step};
-pub use start::start;
+pub use start::{Frame, start, start_within};
 #[doc(hidden)]
 pub use telemetry;
 pub use tolerated::Tolerated;

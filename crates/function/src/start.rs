@@ -26,11 +26,47 @@ const BEAT: Duration = Duration::from_secs(1);
 /// Longest delay until a reload that sets `checkInterval` for the first time takes effect.
 const UNWATCHED: Duration = Duration::from_secs(60);
 
+/// What a function shows of itself, from before its start on: metrics, health, alarms.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Its metrics.
+    pub registry: Registry,
+    /// Whether it is ready.
+    pub health: Health,
+    /// Its alarms.
+    pub alarms: Alarms,
+}
+
+impl Frame {
+    /// The frame of a function that has not been started.
+    #[must_use]
+    pub fn new<F: NetworkFunction>() -> Self {
+        let registry = Registry::with_series(F::SERIES);
+        let alarms = Alarms::new(&registry);
+        Self {
+            registry,
+            health: Health::new(),
+            alarms,
+        }
+    }
+}
+
 /// Starts a function. Blocks until it is ready.
 ///
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
-pub fn start<F: NetworkFunction>(mut config: F::Config) -> Result<Running<F>, StartError> {
+pub fn start<F: NetworkFunction>(config: F::Config) -> Result<Running<F>, StartError> {
+    start_within(config, Frame::new::<F>())
+}
+
+/// As [`start`]; `frame` shows how the start goes. A start that waits for a database ends when `Health::stop` is called.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_within<F: NetworkFunction>(
+    mut config: F::Config,
+    frame: Frame,
+) -> Result<Running<F>, StartError> {
     let common = F::common(&config);
     let (count, pinning) = (worker::count(common.workers), Pinning::to(common.cores));
     let listeners = Arc::new(F::bind(&mut config, count)?);
@@ -38,8 +74,11 @@ pub fn start<F: NetworkFunction>(mut config: F::Config) -> Result<Running<F>, St
     let derived = F::derive(&config, None).map_err(StartError::Config)?;
     let live = Arc::new(Live::<F>::new(config, derived));
 
-    let (registry, health) = (Registry::with_series(F::SERIES), Health::new());
-    let alarms = Alarms::new(&registry);
+    let Frame {
+        registry,
+        health,
+        alarms,
+    } = frame;
     listeners.observe(&registry);
     if let Some(watched) = listeners.watched() {
         certificates::observe(&registry, watched);
@@ -86,10 +125,13 @@ fn open<F: NetworkFunction>(opening: Opening<F>) -> Result<(Arc<F>, JoinHandle<(
             Ok(Opened { function, control }) => {
                 if ready.send(Ok(function)).is_ok() {
                     if let Some(watched) = listeners.watched() {
-                        tokio::task::spawn_local(certificates::watch(alarms, Arc::downgrade(watched)));
+                        tokio::task::spawn_local(certificates::watch(
+                            alarms.clone(),
+                            Arc::downgrade(watched),
+                        ));
                     }
                     // The task ends with the thread.
-                    tokio::task::spawn_local(follow_files::<F>(live, listeners));
+                    tokio::task::spawn_local(follow_files::<F>(live, listeners, alarms));
                     control.await;
                 }
             }
@@ -104,9 +146,9 @@ fn open<F: NetworkFunction>(opening: Opening<F>) -> Result<(Arc<F>, JoinHandle<(
             let _ = thread.join();
             Err(error)
         }
-        Err(_) => Err(StartError::Config(
-            "the control thread ended before it was ready; see the log".to_owned(),
-        )),
+        Err(_) => Err(StartError::io("starting the control thread")(io::Error::other(
+            "it ended before it was ready; see the log",
+        ))),
     }
 }
 
@@ -179,7 +221,7 @@ impl Drop for Last {
 }
 
 /// Checks periodically whether files have changed, under the lock of all changes.
-async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::Listeners>) {
+async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::Listeners>, alarms: Alarms) {
     let mut known = None;
     loop {
         let interval = F::common(&live.load().config).files_interval();
@@ -192,8 +234,9 @@ async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::
         let read = move || live.hold(|now| listeners.reload_files(&F::common(&now.config)));
         let read = tokio::task::spawn_blocking(read).await;
         let fault = read.ok().and_then(Result::err);
+        alarms.set(&certificates::REFUSED, "tls", fault.clone());
         if let Some(fault) = fault.as_ref().filter(|fault| known.as_ref() != Some(*fault)) {
-            tracing::warn!(%fault, "TLS files invalid; handshakes use the certificates loaded before");
+            tracing::warn!(function = F::NAME, %fault, "TLS files invalid; handshakes use the certificates loaded before");
         }
         known = fault;
     }

@@ -1,10 +1,13 @@
 //! The store of a function: readiness, an alarm, metrics.
 
+use std::time::{Duration, Instant};
+
 use ::store::{Damage, LateSite, Stats, Store};
 use parking_lot::Mutex;
 use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, Severity};
 
 use crate::contract::{NetworkFunction, Opening};
+use crate::error::StartError;
 
 /// The store refuses all writes. The number is ours.
 const CANNOT_WRITE: AlarmKind = AlarmKind {
@@ -33,7 +36,56 @@ const REPLICATION_STOPPED: AlarmKind = AlarmKind {
     advice: "Check the database's replication from that site (MariaDB: SHOW ALL SLAVES STATUS), the connection, and whether a function runs there. Of a site that was removed, delete the row in signalbox_heartbeat.",
 };
 
+/// Between two tries to reach a database, while a start waits for it.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Between two lines in the log that say so.
+const LOGGED: Duration = Duration::from_secs(10);
+
 impl<F: NetworkFunction> Opening<F> {
+    /// Waits until the database of the store can be reached, for `store.openFor` at most: machines of one site start in any
+    /// order. Meanwhile the function is not ready, and says why.
+    ///
+    /// # Errors
+    /// When it cannot be reached in time, or the process stops.
+    pub async fn wait_for_store(&self, config: &::store::Config) -> Result<(), StartError> {
+        let (component, begun) = (self.health.component("store"), Instant::now());
+        let mut logged: Option<Instant> = None;
+        loop {
+            let reason = match ::store::reach(config).await {
+                Ok(()) => {
+                    self.alarms.clear(&CANNOT_WRITE, "store");
+                    if logged.is_some() {
+                        tracing::info!(function = F::NAME, "the database can be reached");
+                    }
+                    return Ok(());
+                }
+                Err(error @ ::store::Error::Unavailable { .. })
+                    if begun.elapsed() < config.open_for.duration() =>
+                {
+                    error.to_string()
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if self.health.is_stopping() {
+                return Err(StartError::Store(
+                    format!("stopped while waiting for the database: {reason}").into(),
+                ));
+            }
+            component.not_ready(format!("waiting for the database: {reason}"));
+            self.alarms.raise(&CANNOT_WRITE, "store", reason.clone());
+            if logged.is_none_or(|at| at.elapsed() >= LOGGED) {
+                logged = Some(Instant::now());
+                tracing::warn!(
+                    function = F::NAME,
+                    reason,
+                    limit_seconds = config.open_for.duration().as_secs(),
+                    "the database cannot be reached; waiting"
+                );
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
     /// Readiness, the alarm and metrics follow the store, which is open, from now on.
     pub fn watch_store(&self, store: &Store) {
         watch(store, &self.health, &self.alarms);

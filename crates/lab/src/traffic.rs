@@ -212,7 +212,7 @@ const FUNCTIONS: [(&str, u32); 7] = [
     ("AUSF", 1),
     ("UDM", 2),
     ("UDR", 2),
-    ("BSF", 1),
+    ("CHF", 1),
     ("NEF", 1),
 ];
 /// Who looks for whom.

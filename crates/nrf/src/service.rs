@@ -98,6 +98,7 @@ impl NetworkFunction for Nrf {
             true => tables.extend(Cluster::tables()),
             false => tables.push(TableDef::of::<OwedRecord>()),
         }
+        opening.wait_for_store(&config.store).await?;
         let store = Store::open(&config.store, &tables).await?;
         opening.watch_store(&store);
         let cluster = match config.cluster.enabled {

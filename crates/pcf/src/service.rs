@@ -183,6 +183,7 @@ impl NetworkFunction for Pcf {
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
         let names = self::names(&config)?;
+        opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         let repository = repository.with_largest(config.max_association_size.as_usize());
         repository.unreadable().watch(opening.alarms.clone());

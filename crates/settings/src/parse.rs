@@ -115,7 +115,7 @@ pub(crate) fn parse(text: &str, limits: Limits) -> Result<(Node, Vec<Unreadable>
     Ok((root, builder.faults))
 }
 
-/// Refuses a document that says nothing: a full disk, or a tool that broke off, leaves one, and nobody means "all defaults".
+/// Refuses a document that says nothing: a full disk, or a tool that broke off, leaves one, which does not mean "all defaults".
 pub(crate) fn refuse_empty(root: &Node, text: &str) -> Result<(), Unreadable> {
     // `{}` is a mapping that a person has written.
     let has_mapping = |line: &str| line.split('#').next().is_some_and(|line| line.contains('{'));

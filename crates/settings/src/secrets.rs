@@ -63,7 +63,7 @@ fn hide_urls(line: &str) -> (String, Vec<String>) {
         let secret = user_end.and_then(|end| {
             let user = &authority[..end];
             let colon = user.find(':')?;
-            // A port is no password.
+            // A port is not a password.
             (!spilled || further.starts_with('@')).then_some(&user[colon + 1..])
         });
         match secret.filter(|secret| !secret.is_empty()) {
@@ -142,8 +142,8 @@ mod tests {
         }
         let all = hide("password: hunter2\n");
         assert_eq!(
-            all.within("`hunter2` is no list, nor is http://u:other@h"),
-            "`****` is no list, nor is http://u:*****@h"
+            all.within("`hunter2` fits nothing, and http://u:other@h neither"),
+            "`****` fits nothing, and http://u:*****@h neither"
         );
     }
 }

@@ -10,12 +10,13 @@ use settings::Report;
 
 use crate::config::Config;
 use crate::failure::{Failure, USAGE};
-use crate::{complain, print};
+use crate::{complain, machine, print};
 
 /// Check configurations and call models: every mistake at once, with line and column
 ///
-/// The policy projects that the configuration of a PCF names are compiled as well. Their folders are relative to the working
-/// directory, as at a start.
+/// The policy projects that the configuration of a PCF names are compiled as well. Certificates, keys, authorities, other
+/// files, secrets, directories and addresses are those of this machine; relative paths begin at the working directory, as
+/// at a start.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// YAML files
@@ -24,6 +25,9 @@ pub(crate) struct CheckArgs {
     /// Kind of the files; without it recognised by their keys
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
+    /// The files are for another machine: leave out files, secrets, directories and addresses that they name
+    #[arg(long)]
+    elsewhere: bool,
     /// Print JSON: an array with an object per file
     #[arg(long)]
     json: bool,
@@ -57,29 +61,41 @@ impl Kind {
         }
     }
 
-    fn check(self, text: &str, name: &str) -> Result<(), Mistakes> {
+    fn check(self, text: &str, name: &str, elsewhere: bool) -> Mistakes {
         match self {
             Self::Config => {
-                let config = settings::from_str::<Config>(text, name).map_err(Mistakes::InFile)?;
-                let projects = pcf::check_projects(&config.pcf);
-                match projects.is_empty() {
-                    true => Ok(()),
-                    false => Err(Mistakes::InProjects(projects)),
+                let mut in_projects = Vec::new();
+                let read = settings::from_str_and::<Config>(text, name, |config, faults| {
+                    if !elsewhere {
+                        machine::judge(config, faults);
+                    }
+                    in_projects = pcf::check_projects(&config.pcf);
+                });
+                Mistakes {
+                    in_file: read.err(),
+                    in_projects,
                 }
             }
-            Self::Callmodel => settings::from_str::<callmodel::CallModel>(text, name)
-                .map(drop)
-                .map_err(Mistakes::InFile),
+            Self::Callmodel => Mistakes {
+                in_file: settings::from_str::<callmodel::CallModel>(text, name).err(),
+                in_projects: Vec::new(),
+            },
         }
     }
 }
 
 /// What is wrong.
-enum Mistakes {
-    /// With the file.
-    InFile(Report),
+struct Mistakes {
+    /// With the file, and what it names of the machine.
+    in_file: Option<Report>,
     /// With policy projects that the file names.
-    InProjects(Vec<ProjectMistakes>),
+    in_projects: Vec<ProjectMistakes>,
+}
+
+impl Mistakes {
+    fn is_empty(&self) -> bool {
+        self.in_file.is_none() && self.in_projects.is_empty()
+    }
 }
 
 /// Checks files; prints mistakes to stderr and the names of files without any to stdout.
@@ -87,24 +103,21 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut all_right = true;
     let mut results = Vec::new();
     for file in &args.files {
-        let (kind, found) = check(file, args.kind);
-        all_right &= found.is_ok();
+        let (kind, found) = check(file, args);
+        all_right &= found.is_empty();
         if args.json {
             results.push(as_json(file, kind, &found));
             continue;
         }
-        match found {
-            Ok(()) => print(&format!(
-                "{}: a {} without mistakes\n",
-                file.display(),
-                kind.words()
-            ))?,
-            Err(Mistakes::InFile(report)) => complain(&format!("{report}\n")),
-            Err(Mistakes::InProjects(projects)) => {
-                for project in projects {
-                    complain(&format!("{}: pcf.{project}\n", file.display()));
-                }
-            }
+        if found.is_empty() {
+            let words = format!("{}: a {} without mistakes\n", file.display(), kind.words());
+            print(&words)?;
+        }
+        if let Some(report) = &found.in_file {
+            complain(&format!("{report}\n"));
+        }
+        for project in &found.in_projects {
+            complain(&format!("{}: pcf.{project}\n", file.display()));
         }
     }
     if args.json {
@@ -117,30 +130,31 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn check(file: &Path, kind: Option<Kind>) -> (Kind, Result<(), Mistakes>) {
+fn check(file: &Path, args: &CheckArgs) -> (Kind, Mistakes) {
     let name = file.display().to_string();
     match std::fs::read_to_string(file) {
         Ok(text) => {
-            let kind = kind.unwrap_or_else(|| Kind::of(&text));
-            (kind, kind.check(&text, &name))
+            let kind = args.kind.unwrap_or_else(|| Kind::of(&text));
+            (kind, kind.check(&text, &name, args.elsewhere))
         }
-        Err(error) => (
-            kind.unwrap_or(Kind::Config),
-            Err(Mistakes::InFile(Report::unreadable(&name, &error))),
-        ),
+        Err(error) => {
+            let mistakes = Mistakes {
+                in_file: Some(Report::unreadable(&name, &error)),
+                in_projects: Vec::new(),
+            };
+            (args.kind.unwrap_or(Kind::Config), mistakes)
+        }
     }
 }
 
-fn as_json(file: &Path, kind: Kind, found: &Result<(), Mistakes>) -> Value {
-    let mistakes = match found {
-        Ok(()) => Vec::new(),
-        Err(Mistakes::InFile(report)) => findings(report).collect(),
-        Err(Mistakes::InProjects(projects)) => projects.iter().flat_map(of_project).collect(),
-    };
+fn as_json(file: &Path, kind: Kind, found: &Mistakes) -> Value {
+    let in_file = found.in_file.iter().flat_map(findings);
+    let in_projects = found.in_projects.iter().flat_map(of_project);
+    let mistakes: Vec<Value> = in_file.chain(in_projects).collect();
     json!({
         "file": file.display().to_string(),
         "kind": kind.words(),
-        "pass": found.is_ok(),
+        "pass": found.is_empty(),
         "mistakes": mistakes,
     })
 }

@@ -87,6 +87,9 @@ struct UpArgs {
     /// With mutual TLS and access tokens everywhere, by certificates that are made at the start
     #[arg(long)]
     secure: bool,
+    /// Without what an earlier start has kept: its folders are renamed to NAME.old
+    #[arg(long)]
+    fresh: bool,
 }
 
 #[derive(Debug, Args)]
@@ -130,7 +133,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Err(error) => error.exit(),
     };
     match command {
-        Command::Up(args) => run::up(args.config, !args.no_traffic, args.secure)?,
+        Command::Up(args) => run::up(args.config, !args.no_traffic, args.secure, args.fresh)?,
         Command::Run(args) => run::functions(&args.functions, args.config)?,
         Command::Check(args) => return check::run(&args),
         Command::Config(ConfigCommand::Reference) => {

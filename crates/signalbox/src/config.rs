@@ -14,10 +14,24 @@ pub(crate) use crate::functions::Config;
 impl Config {
     /// Reads the configuration; without a file the defaults.
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Failure> {
-        match file {
-            None => Ok(Self::default()),
-            Some(file) => settings::from_file(file).map_err(|report| Failure::Mistakes(Box::new(report))),
-        }
+        Self::load_with_text(file).map(|(config, _)| config)
+    }
+
+    /// As [`Config::load`], with what the file has.
+    pub(crate) fn load_with_text(file: Option<&Path>) -> Result<(Self, Option<String>), Failure> {
+        let Some(file) = file else {
+            return Ok((Self::default(), None));
+        };
+        let mistakes = |report| Failure::Mistakes(Box::new(report));
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| mistakes(settings::Report::unreadable(&name, &error)))?;
+        Ok((Self::read(&text, &name).map_err(mistakes)?, Some(text)))
+    }
+
+    /// Reads a text. An empty one is refused: it is what a full disk leaves.
+    pub(crate) fn read(text: &str, name: &str) -> Result<Self, settings::Report> {
+        settings::from_str_and(text, name, |_, _| {})
     }
 
     /// As YAML or JSON, passwords in addresses redacted.

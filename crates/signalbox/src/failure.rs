@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use function::StartError;
+
 /// A check or run failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line or a configuration is wrong.
@@ -15,6 +17,8 @@ pub(crate) enum Failure {
     Mistakes(Box<settings::Report>),
     /// The command line asks for what cannot be.
     Usage(String),
+    /// A signal ended a start that waited; with what it waited for.
+    Stopped(anyhow::Error),
     /// Something went wrong on the way.
     Other(anyhow::Error),
 }
@@ -23,6 +27,15 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) | Self::Usage(_) => USAGE,
+            // A function found at its start what `check` cannot: another try would find the same.
+            Self::Other(error)
+                if error
+                    .downcast_ref::<StartError>()
+                    .is_some_and(StartError::is_configuration) =>
+            {
+                USAGE
+            }
+            Self::Stopped(_) => 0,
             Self::Other(_) => FAILED,
         })
     }
@@ -33,7 +46,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Mistakes(report) => report.fmt(f),
             Self::Usage(said) => f.write_str(said),
-            Self::Other(error) => f.write_str(&causes(error)),
+            Self::Stopped(error) | Self::Other(error) => f.write_str(&causes(error)),
         }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::failure::{FAILED, Failure};
 use crate::functions::{Function, Page};
-use crate::print;
+use crate::{complain, print};
 
 /// What every function shows.
 const COMMON: &[Page] = &[
@@ -167,8 +167,10 @@ pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<E
     };
     let argument = inner.try_get_one::<String>("argument").ok().flatten();
     let json = inner.get_flag("json");
-    if name == "status" {
-        return status(admin, json);
+    match name.as_str() {
+        "status" => return status(admin, json),
+        "reload" => return reload(function.name, admin, json),
+        _ => {}
     }
     let page = COMMON.iter().chain(function.pages).find(|page| page.name == name);
     let page = page
@@ -190,7 +192,6 @@ struct View<'a> {
 
 fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>) -> Result<(), Failure> {
     let body = match (page.name, argument) {
-        ("reload", _) => client::post(admin, page.path, "")?,
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
         ("enable" | "drain" | "disable" | "reconnect", Some(peer)) => {
             client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
@@ -231,6 +232,47 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>)
         }
         _ => print(&(serde_json::to_string_pretty(&value)? + "\n")),
     }
+}
+
+/// Has a process read its file again. What was refused is on stderr, and the exit code says so.
+fn reload(function: &str, admin: SocketAddr, json: bool) -> Result<ExitCode, Failure> {
+    let answer = client::ask(admin, "POST", "/config/reload", "")?;
+    let failed = answer.status != 200;
+    let exit = || {
+        if failed {
+            ExitCode::from(FAILED)
+        } else {
+            ExitCode::SUCCESS
+        }
+    };
+    let Ok(mut value) = serde_json::from_str::<Value>(&answer.body) else {
+        let words = format!("the {function} at http://{admin} refused the reload; it runs as before");
+        complain(&format!("{}\n\n{words}", answer.body.trim_end()));
+        return Ok(exit());
+    };
+    if json {
+        print(&(serde_json::to_string_pretty(&value)? + "\n"))?;
+        return Ok(exit());
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
+    if let Some(invalid) = value.as_object_mut().and_then(|value| value.remove("invalid")) {
+        for one in list(&invalid) {
+            complain(&format!(
+                "{}:\n{}\n",
+                text(&one["what"]),
+                text(&one["reason"]).trim_end()
+            ));
+        }
+        complain(&"reload refused in part: what is named above runs as before");
+        // It has been shown, and better than in a list.
+        let restarts = list(&value["refused"]).into_iter();
+        value["refused"] = restarts
+            .filter(|one| text(one).ends_with("(needs a restart)"))
+            .collect();
+    }
+    print(&settings::to_yaml(&value))?;
+    Ok(exit())
 }
 
 /// The lines of a metrics page whose metric's name holds `text`.

@@ -1,8 +1,10 @@
 //! The signalling core and its laboratory on one command line.
 //!
 //! - [`cli`]: what can be typed; [`functions`]: the table of network functions, to which adding one is a line;
-//! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it;
+//! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it, [`machine`]: and in
+//!   the files, directories and addresses that it names;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`supervisor`]: its states, for systemd;
 //! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
@@ -22,6 +24,7 @@ mod functions;
 mod import;
 mod inspect;
 mod laboratory;
+mod machine;
 mod policies;
 mod reload;
 mod run;
@@ -30,6 +33,7 @@ mod secure;
 mod started;
 mod store_export;
 mod store_files;
+mod supervisor;
 mod welcome;
 mod wiring;
 

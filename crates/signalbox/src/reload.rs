@@ -1,15 +1,17 @@
 //! Reading the configuration again while functions run.
 //!
 //! What can change, changes at once; what cannot is named, and stays as it is until a restart. A file with a
-//! mistake changes nothing at all.
+//! mistake changes nothing at all, and a part that cannot be used (a policy project, TLS files) is refused by itself.
+//! Whether the file is what runs is a metric; a refusal is an alarm.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use settings::Report;
 use settings::reload::is_within;
-use telemetry::logging;
+use telemetry::{AlarmKind, Alarms, Registry, Severity, logging};
 
 use crate::config::Config;
 use crate::functions::Live;
@@ -18,29 +20,121 @@ use crate::wiring::Core;
 /// How much is logged: changed at once, like the filter.
 const LOG_BOUNDS: [&str; 2] = ["log.maxPerSecond", "log.maxValueLength"];
 
+telemetry::declare! {
+    /// What is said of the configuration file.
+    pub METRICS;
+    gauge DIFFERS = "signalbox_config_differs" []: "Whether the configuration file is not what runs: 1 when it has changed and was not reloaded, when a reload refused it or a part of it, or when a change of it needs a restart; otherwise 0.";
+}
+
+/// A reload was refused. The number is ours.
+pub(crate) const REFUSED: AlarmKind = AlarmKind {
+    number: 10525,
+    name: "Configuration Refused",
+    severity: Severity::Minor,
+    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
+    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
+};
+
 /// The configuration in effect, and how to change it.
 pub(crate) struct Reloader {
     file: Option<PathBuf>,
     current: Mutex<Config>,
     /// What each running function can change.
     live: Vec<(&'static str, Live)>,
+    /// The alarms of each running function.
+    alarms: Vec<(&'static str, Alarms)>,
     /// What is made of a configuration before it takes effect.
     core: Arc<Core>,
+    last: Mutex<Last>,
+}
+
+/// What was read last.
+#[derive(Default)]
+struct Last {
+    text: Option<String>,
+    /// Whether something of it is not in effect.
+    differs: bool,
+}
+
+/// Why a file is not in effect.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// For people: with the lines of the file.
+    pub(crate) text: String,
+    /// On one line, for logs and alarms.
+    pub(crate) brief: String,
+}
+
+impl From<Report> for Refusal {
+    fn from(report: Report) -> Self {
+        Self {
+            text: report.to_string(),
+            brief: report.brief(),
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self {
+            brief: on_one_line(&text),
+            text,
+        }
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// What a reload has done, by the path of a setting.
+#[derive(Default)]
+struct Outcome {
+    applied: Vec<String>,
+    /// With the reason in parentheses.
+    refused: Vec<String>,
+    /// Those refused because they cannot be used, with function and reason; others need a restart.
+    invalid: Vec<(&'static str, String, String)>,
+    /// Functions whose files were read again.
+    files: Vec<String>,
 }
 
 impl Reloader {
+    /// `text`: what the file had when `current` was made of it.
     pub(crate) fn new(
-        file: Option<PathBuf>,
+        (file, text): (Option<PathBuf>, Option<String>),
         current: Config,
         live: Vec<(&'static str, Live)>,
+        alarms: Vec<(&'static str, Alarms)>,
         core: Arc<Core>,
     ) -> Arc<Self> {
         Arc::new(Self {
             file,
             current: Mutex::new(current),
             live,
+            alarms,
             core,
+            last: Mutex::new(Last { text, differs: false }),
         })
+    }
+
+    /// Shows whether the file is what runs.
+    pub(crate) fn observe(self: &Arc<Self>, registry: &Registry) {
+        let reloader = Arc::downgrade(self);
+        registry.observe(&DIFFERS, move || {
+            let differs = reloader.upgrade().is_some_and(|reloader| reloader.differs());
+            f64::from(u8::from(differs))
+        });
+    }
+
+    fn differs(&self) -> bool {
+        let Some(file) = &self.file else {
+            return false;
+        };
+        let text = std::fs::read_to_string(file).ok();
+        let last = self.last.lock();
+        last.differs || text != last.text
     }
 
     /// The configuration in effect, as one function sees it.
@@ -53,71 +147,141 @@ impl Reloader {
         self.current.lock().pcf.diameter.realm.clone()
     }
 
-    /// Reads the file again. Answers what has changed and what would need a restart.
-    pub(crate) fn reload(&self) -> Result<Value, String> {
+    /// Reads the file again. Returns what has changed, what would need a restart, and what cannot be used (`invalid`).
+    pub(crate) fn reload(&self) -> Result<Value, Refusal> {
         let file = self
             .file
             .as_deref()
-            .ok_or("started without a file, so that no file can be read again")?;
-        let mut wanted: Config = settings::from_file(file).map_err(|report| report.to_string())?;
-        self.core.adapt(&mut wanted);
+            .ok_or_else(|| "started without a file, so that no file can be read again".to_owned())?;
         // Two reloads at a time would undo one another.
         let mut current = self.current.lock();
-        let to_json = |config: &Config| serde_json::to_value(config).map_err(|error| error.to_string());
-        let (mut effective, new) = (to_json(&current)?, to_json(&wanted)?);
-        let changes = changes(&effective, &new);
-        let mut applied = Vec::new();
-        let mut refused = Vec::new();
-        let mut files = Vec::new();
+        let outcome = self.take(file, &mut current);
+        self.last.lock().differs = match &outcome {
+            Ok(outcome) => !outcome.refused.is_empty(),
+            Err(_) => true,
+        };
+        drop(current);
+        for (name, alarms) in &self.alarms {
+            let detail = match &outcome {
+                Err(refusal) => Some(refusal.brief.clone()),
+                Ok(outcome) => {
+                    let mine = outcome.invalid.iter().filter(|(function, ..)| function == name);
+                    let words: Vec<String> = mine
+                        .map(|(_, what, reason)| format!("{what}: {}", on_one_line(reason)))
+                        .collect();
+                    (!words.is_empty()).then(|| words.join("; "))
+                }
+            };
+            alarms.set(&REFUSED, "configuration", detail);
+        }
+        let Outcome {
+            applied,
+            refused,
+            invalid,
+            ..
+        } = outcome.inspect_err(|refusal| {
+            tracing::error!(
+                file = %file.display(),
+                reason = refusal.brief,
+                "reload failed; configuration unchanged"
+            );
+        })?;
+        let mut answer = json!({ "applied": applied, "refused": refused });
+        if invalid.is_empty() {
+            tracing::info!(?applied, ?refused, file = %file.display(), "configuration read again");
+        } else {
+            let invalid = invalid
+                .iter()
+                .map(|(_, what, reason)| json!({ "what": what, "reason": reason }));
+            answer["invalid"] = invalid.collect();
+            let refused: Vec<String> = refused.iter().map(|one| on_one_line(one)).collect();
+            tracing::error!(?applied, ?refused, file = %file.display(), "reload refused in part");
+        }
+        Ok(answer)
+    }
 
+    /// Reads the file and puts into effect what can be.
+    fn take(&self, file: &Path, current: &mut Config) -> Result<Outcome, Refusal> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Report::unreadable(&file.display().to_string(), &error))?;
+        self.last.lock().text = Some(text.clone());
+        let mut wanted: Config = Config::read(&text, &file.display().to_string())?;
+        self.core.adapt(&mut wanted);
+        let to_json = |config: &Config| serde_json::to_value(config).map_err(|error| error.to_string());
+        let (mut effective, new) = (to_json(current)?, to_json(&wanted)?);
+        let changes = changes(&effective, &new);
+        let mut outcome = Outcome::default();
+        self.take_log(&wanted, &changes, &mut outcome)?;
+        for (name, live) in &self.live {
+            take_function(name, live, &wanted, &changes, &mut outcome);
+        }
+        let Outcome {
+            applied,
+            refused,
+            files,
+            ..
+        } = &mut outcome;
+        let restarts = changes
+            .iter()
+            .filter(|path| !applied.contains(path) && !refused.iter().any(|one| one.starts_with(*path)))
+            .map(|path| format!("{path} (needs a restart)"));
+        let restarts: Vec<String> = restarts.collect();
+        refused.extend(restarts);
+        for path in applied.iter() {
+            settings::reload::take(&mut effective, &new, path);
+        }
+        applied.append(files);
+        *current = serde_json::from_value(effective).map_err(|error| error.to_string())?;
+        Ok(outcome)
+    }
+
+    fn take_log(&self, wanted: &Config, changes: &[String], outcome: &mut Outcome) -> Result<(), String> {
         if changes.iter().any(|path| path == "log.filter") {
             logging::set_filter(&wanted.log.filter)?;
-            applied.push("log.filter".to_owned());
+            outcome.applied.push("log.filter".to_owned());
         }
         let bounds = changes.iter().filter(|path| LOG_BOUNDS.contains(&path.as_str()));
         let bounds: Vec<String> = bounds.cloned().collect();
         if !bounds.is_empty() {
             logging::set_bounds(&wanted.log);
-            applied.extend(bounds);
+            outcome.applied.extend(bounds);
         }
-        for (name, live) in &self.live {
-            let mine: Vec<String> = changes
-                .iter()
-                .filter(|path| {
-                    live.keys
-                        .iter()
-                        .any(|key| is_within(path, &format!("{name}.{key}")))
-                })
-                .cloned()
-                .collect();
-            if mine.is_empty() {
-                // Files may be others under the names they had.
-                match live.reread.as_ref().map(|reread| reread()) {
-                    Some(Ok(true)) => files.push(format!("{name} (files)")),
-                    Some(Err(reason)) => refused.push(format!("{name} ({reason})")),
-                    Some(Ok(false)) | None => {}
-                }
-                continue;
+        Ok(())
+    }
+}
+
+/// Has a function take the changes of its own settings, or read its files again where there is none.
+fn take_function(
+    name: &'static str,
+    live: &Live,
+    wanted: &Config,
+    changes: &[String],
+    outcome: &mut Outcome,
+) {
+    let is_mine = |path: &&String| {
+        let mut keys = live.keys.iter();
+        keys.any(|key| is_within(path, &format!("{name}.{key}")))
+    };
+    let mine: Vec<String> = changes.iter().filter(is_mine).cloned().collect();
+    if mine.is_empty() {
+        // Files may be others under the names they had.
+        match live.reread.as_ref().map(|reread| reread()) {
+            Some(Ok(true)) => outcome.files.push(format!("{name} (files)")),
+            Some(Err(reason)) => {
+                outcome.refused.push(format!("{name} ({reason})"));
+                outcome.invalid.push((name, name.to_owned(), reason));
             }
-            match (live.apply)(&wanted) {
-                Ok(()) => applied.extend(mine),
-                Err(reason) => refused.extend(mine.into_iter().map(|path| format!("{path} ({reason})"))),
-            }
+            Some(Ok(false)) | None => {}
         }
-        refused.extend(
-            changes
-                .iter()
-                .filter(|path| !applied.contains(path) && !refused.iter().any(|one| one.starts_with(*path)))
-                .map(|path| format!("{path} (needs a restart)"))
-                .collect::<Vec<_>>(),
-        );
-        for path in &applied {
-            settings::reload::take(&mut effective, &new, path);
+        return;
+    }
+    match (live.apply)(wanted) {
+        Ok(()) => outcome.applied.extend(mine),
+        Err(reason) => {
+            outcome.invalid.push((name, mine.join(", "), reason.clone()));
+            let refused = mine.into_iter().map(|path| format!("{path} ({reason})"));
+            outcome.refused.extend(refused);
         }
-        applied.extend(files);
-        *current = serde_json::from_value(effective).map_err(|error| error.to_string())?;
-        tracing::info!(?applied, ?refused, file = %file.display(), "configuration read again");
-        Ok(json!({ "applied": applied, "refused": refused }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `signalbox up` and `signalbox run`: functions in this process, until a signal ends them.
 //!
-//! Starting: logs → each function (blocks until it is ready) → its admin endpoint. Running: signals. Ending:
+//! Starting: logs → admin endpoints, which answer "starting" → each function (blocks until it is ready). Running: signals. Ending:
 //! not ready any more → admin endpoints → functions, requests in flight first.
 
 use std::future::pending;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use telemetry::admin::{Limits, serve_within};
+use function::Frame;
+use telemetry::admin::{Entrance, Limits, Serving, serve_within};
 use telemetry::{Admin, Registry, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,12 +24,13 @@ use crate::laboratory::{self, traffic};
 use crate::reload::Reloader;
 use crate::secure::Secure;
 use crate::started::{self, Started};
+use crate::supervisor::Supervisor;
 use crate::welcome::State;
 use crate::wiring::Core;
 use crate::{complain, print, running, welcome};
 
 /// The whole core, and with it simulated traffic where wanted.
-pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(), Failure> {
+pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool) -> Result<(), Failure> {
     if traffic && !laboratory::PRESENT {
         complain(&format!(
             "starting without simulated traffic: {}",
@@ -41,6 +43,11 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(
         true => Kind::SecureCore,
         false => Kind::Core,
     };
+    if fresh {
+        let config = Config::load(file.as_deref())?;
+        running::refuse_second(&all, &config)?;
+        State::of(&config).set_aside()?;
+    }
     let mut running = Running::start(&all, file, kind)?;
     print(&welcome::page(
         &running.functions,
@@ -117,6 +124,8 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    /// Whether one that ends the process came during the start.
+    have_come: bool,
 }
 
 impl Signals {
@@ -125,6 +134,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            have_come: false,
         })
     }
 
@@ -138,7 +148,7 @@ impl Signals {
 
 impl Running {
     fn start(wanted: &[&'static Function], file: Option<PathBuf>, kind: Kind) -> Result<Self, Failure> {
-        let mut config = Config::load(file.as_deref())?;
+        let (mut config, text) = Config::load_with_text(file.as_deref())?;
         let secure = match kind {
             Kind::SecureCore => Some(Arc::new(Secure::open(&config)?)),
             Kind::Functions | Kind::Core => None,
@@ -160,45 +170,14 @@ impl Running {
         logging::register(&process);
         telemetry::admin::register(&process);
         telemetry::trace::init(&config.traces, &process)?;
-        let mut mounted = Vec::new();
-        for function in functions::ALL {
-            if wanted.iter().any(|one| one.name == function.name) {
-                let started = (function.start)(&config)?;
-                // Those that start after them get their real addresses.
-                core.found(function.name, &started.interfaces);
-                core.adapt(&mut config);
-                mounted.push((function, started));
-            }
-        }
-        let live = mounted
-            .iter_mut()
-            .filter_map(|(function, mounted)| Some((function.name, mounted.live.take()?)))
+        let functions = functions::ALL.iter();
+        let functions = functions.filter(|function| wanted.iter().any(|one| one.name == function.name));
+        let doors: Result<Vec<Door>, _> = functions
+            .map(|function| Door::open(function, &config, &runtime))
             .collect();
-        let reloader = Reloader::new(file, config.clone(), live, core);
-        let mut running = Vec::new();
-        for (function, mounted) in mounted {
-            let address = (function.admin)(&config);
-            if !address.ip().is_loopback() {
-                tracing::warn!(
-                    function = function.name,
-                    %address,
-                    "the admin endpoint asks for no credentials and other machines may reach it: \
-                     let a firewall decide which"
-                );
-            }
-            let mut pages = admin_pages(function, &mounted, &reloader).hosts(&config.admin.hosts);
-            // At one endpoint only, or sums over all endpoints would count the process several times.
-            if running.is_empty() {
-                pages = pages.also(process.clone());
-            }
-            let limits = Limits::from(&config.admin);
-            let admin = runtime.block_on(serve_within(address, pages.router(), limits))?;
-            running.push(Started {
-                name: function.name,
-                mounted,
-                admin,
-            });
-        }
+        let doors = doors?;
+        let (mounted, signals) = mount(&doors, &mut config, &core, &runtime, signals)?;
+        let (running, reloader) = open(doors, mounted, (file, text), &config, core, &process);
         Ok(Self {
             functions: running,
             runtime,
@@ -217,16 +196,34 @@ impl Running {
 
     /// Waits for the end; SIGHUP reloads the configuration. On a terminal it shows the counts of simulated traffic.
     fn until_signal(&mut self, traffic: Option<&traffic::Running>) -> Result<(), Failure> {
+        if self.signals.have_come {
+            return Ok(());
+        }
         let reloader = self.reloader.clone();
         let traffic = traffic.filter(|_| std::io::stderr().is_terminal());
+        let supervisor = Supervisor::of_environment();
+        supervisor.notify("READY=1");
+        let health: Vec<_> = self
+            .functions
+            .iter()
+            .map(|one| one.mounted.health.clone())
+            .collect();
         let Signals {
             terminate,
             interrupt,
             hang_up,
+            ..
         } = &mut self.signals;
         self.runtime.block_on(async {
             let mut second = tokio::time::interval(Duration::from_secs(1));
+            let mut beats = supervisor.interval().map(tokio::time::interval);
             loop {
+                let beat = async {
+                    match &mut beats {
+                        Some(beats) => drop(beats.tick().await),
+                        None => pending().await,
+                    }
+                };
                 let report = async {
                     match traffic {
                         Some(traffic) => {
@@ -241,15 +238,10 @@ impl Running {
                     _ = interrupt.recv() => break,
                     _ = hang_up.recv() => {
                         let reloader = reloader.clone();
-                        // What has changed is in the log.
-                        let read = tokio::task::spawn_blocking(move || reloader.reload()).await;
-                        if let Ok(Err(report)) = read {
-                            tracing::error!("reload failed; configuration unchanged");
-                            for line in report.lines().filter(|line| !line.is_empty()) {
-                                tracing::error!("{line}");
-                            }
-                        }
+                        // What has changed, or why nothing has, is in the log.
+                        let _ = tokio::task::spawn_blocking(move || reloader.reload().map(drop)).await;
                     }
+                    () = beat => supervisor.beat(health.iter()),
                     (right, wrong) = report => {
                         // A closed stderr does not end the core.
                         let _ = write!(std::io::stderr(), "\r  simulated traffic: {right} answered, {wrong} failed ");
@@ -257,6 +249,7 @@ impl Running {
                 }
             }
         });
+        supervisor.notify("STOPPING=1");
         if traffic.is_some() {
             complain(&"");
         }
@@ -301,6 +294,125 @@ impl Running {
     }
 }
 
+/// The admin endpoint of a function: it answers from before the start on, so that probes see how that goes.
+struct Door {
+    function: &'static Function,
+    frame: Frame,
+    entrance: Entrance,
+    serving: Serving,
+}
+
+impl Door {
+    fn open(function: &'static Function, config: &Config, runtime: &Runtime) -> Result<Self, Failure> {
+        let address = (function.admin)(config);
+        if !address.ip().is_loopback() {
+            tracing::warn!(
+                function = function.name,
+                %address,
+                "the admin endpoint asks for no credentials and other machines may reach it: \
+                 let a firewall decide which"
+            );
+        }
+        let frame = (function.frame)();
+        // Not ready until it has started.
+        let _ = frame.health.component("start");
+        let pages = Admin::new(function.name, frame.registry.clone())
+            .health(frame.health.clone())
+            .alarms(frame.alarms.clone())
+            .hosts(&config.admin.hosts);
+        let entrance = Entrance::new(pages);
+        let limits = Limits::from(&config.admin);
+        let serving = runtime.block_on(serve_within(address, entrance.router(), limits))?;
+        Ok(Self {
+            function,
+            frame,
+            entrance,
+            serving,
+        })
+    }
+}
+
+/// Starts the functions, one after the other. A signal ends a start that waits, for a database say; a start that has
+/// succeeded all the same ends in order.
+fn mount(
+    doors: &[Door],
+    config: &mut Config,
+    core: &Core,
+    runtime: &Runtime,
+    mut signals: Signals,
+) -> Result<(Vec<Mounted>, Signals), Failure> {
+    let (done, finished) = tokio::sync::oneshot::channel::<()>();
+    let frames: Vec<Frame> = doors.iter().map(|door| door.frame.clone()).collect();
+    let watcher = runtime.spawn(async move {
+        tokio::select! {
+            () = signals.end() => {
+                signals.have_come = true;
+                frames.iter().for_each(|frame| frame.health.stop());
+            }
+            _ = finished => {}
+        }
+        signals
+    });
+    let mut mounted = Vec::new();
+    let mut failed = None;
+    for door in doors {
+        match (door.function.start)(config, door.frame.clone()) {
+            Ok(started) => {
+                // Those that start after it get its real addresses.
+                core.found(door.function.name, &started.interfaces);
+                core.adapt(config);
+                door.frame.health.component("start").ready();
+                mounted.push(started);
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    drop(done);
+    let signals = runtime.block_on(watcher)?;
+    match failed {
+        Some(error) if signals.have_come => Err(Failure::Stopped(error)),
+        Some(error) => Err(error.into()),
+        None => Ok((mounted, signals)),
+    }
+}
+
+/// Opens the pages of functions that have started.
+fn open(
+    doors: Vec<Door>,
+    mut mounted: Vec<Mounted>,
+    file: (Option<PathBuf>, Option<String>),
+    config: &Config,
+    core: Arc<Core>,
+    process: &Registry,
+) -> (Vec<Started>, Arc<Reloader>) {
+    let named = doors.iter().map(|door| door.function.name).zip(&mut mounted);
+    let live = named.filter_map(|(name, mounted)| Some((name, mounted.live.take()?)));
+    let live = live.collect();
+    let alarms = doors
+        .iter()
+        .map(|door| (door.function.name, door.frame.alarms.clone()));
+    let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core);
+    reloader.observe(process);
+    let mut running = Vec::new();
+    for (door, mounted) in doors.into_iter().zip(mounted) {
+        let mut pages = admin_pages(door.function, &mounted, &reloader).hosts(&config.admin.hosts);
+        // At one endpoint only, or sums over all endpoints would count the process several times.
+        if running.is_empty() {
+            pages = pages.also(process.clone());
+        }
+        door.entrance.open(pages);
+        running.push(Started {
+            name: door.function.name,
+            mounted,
+            admin: door.serving,
+        });
+    }
+    (running, reloader)
+}
+
 fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Reloader>) -> Admin {
     let (name, shown, again) = (function.name, reloader.clone(), reloader.clone());
     let pages = Admin::new(name, mounted.registry.clone());
@@ -312,6 +424,6 @@ fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Re
         .health(mounted.health.clone())
         .alarms(mounted.alarms.clone())
         .config(move || shown.current(name))
-        .reload(Arc::new(move || again.reload()))
+        .reload(Arc::new(move || again.reload().map_err(|refusal| refusal.text)))
         .routes(mounted.routes.clone())
 }

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+
 use crate::config::Config;
 use crate::functions;
 use crate::running::{option, program};
@@ -34,6 +36,22 @@ impl State {
         }
     }
 
+    /// Renames the folders of an earlier start; those that were renamed before are removed.
+    pub(crate) fn set_aside(&self) -> anyhow::Result<()> {
+        for (folder, _) in self.folders.iter().filter(|(_, found)| *found) {
+            let mut old = folder.clone().into_os_string();
+            old.push(".old");
+            let old = PathBuf::from(old);
+            // Nothing is removed that no store has made.
+            if old.join("store.json").exists() {
+                std::fs::remove_dir_all(&old).with_context(|| format!("removing {}", old.display()))?;
+            }
+            std::fs::rename(folder, &old)
+                .with_context(|| format!("renaming {} to {}", folder.display(), old.display()))?;
+        }
+        Ok(())
+    }
+
     fn words(&self) -> String {
         let mut text = String::from(
             "\nRegistrations, bindings and policy associations are kept on disk and found again by the next start:\n",
@@ -41,6 +59,9 @@ impl State {
         for (folder, found) in &self.folders {
             let age = if *found { "from an earlier start" } else { "new" };
             let _ = writeln!(text, "  {}  ({age})", folder.display());
+        }
+        if self.folders.iter().any(|(_, found)| *found) {
+            text.push_str("  `up --fresh` begins without them, as after a start with other security.\n");
         }
         text
     }

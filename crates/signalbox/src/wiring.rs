@@ -92,9 +92,11 @@ impl Core {
         {
             config.scp.nrf.roots = vec![nrf.clone()];
         }
-        // A PCF without an NRF registers at the one beside it.
-        if let Some(nrf) = self.nrf.get().filter(|_| config.pcf.nrf.api_roots.is_empty()) {
-            config.pcf.nrf.api_roots = vec![nrf.clone()];
+        // A PCF or a BSF without an NRF registers at the one beside it.
+        for roots in [&mut config.pcf.nrf.api_roots, &mut config.bsf.nrf.api_roots] {
+            if let Some(nrf) = self.nrf.get().filter(|_| roots.is_empty()) {
+                *roots = vec![nrf.clone()];
+            }
         }
         if let Some(rx) = self.rx.get().filter(|_| config.bsf.rx.tls.is_none()) {
             join_rx(config, *rx, None);

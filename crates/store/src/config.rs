@@ -37,6 +37,9 @@ pub struct Config {
     pub embedded: EmbeddedConfig,
     /// Settings of the database, when `engine` is `mariadb`.
     pub mariadb: MariadbConfig,
+    /// How long a start waits for a database that cannot be reached; the function is not ready meanwhile. Then it ends with
+    /// exit code 1.
+    pub open_for: Period,
     /// Settings of the cluster, when `engine` is `cassandra`.
     pub cassandra: CassandraConfig,
 }
@@ -160,6 +163,7 @@ impl Default for Config {
             max_batch_operations: 4_096,
             max_batch_bytes: ByteSize::mib(16),
             replication_alarm: Period::from_secs(60),
+            open_for: Period::from_secs(300),
             embedded: EmbeddedConfig::default(),
             mariadb: MariadbConfig::default(),
             cassandra: CassandraConfig::default(),

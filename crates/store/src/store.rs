@@ -232,6 +232,45 @@ impl Store {
     }
 }
 
+/// Whether the database of a store can be reached: a node of it takes connections. The embedded engine has none.
+///
+/// # Errors
+/// [`Error::Unavailable`] when it cannot be reached now; others for a configuration that cannot be used.
+pub async fn reach(config: &Config) -> Result<(), Error> {
+    match config.engine {
+        EngineKind::Embedded => Ok(()),
+        #[cfg(feature = "mariadb")]
+        EngineKind::Mariadb => mariadb::reach(&config.mariadb).await,
+        #[cfg(feature = "cql")]
+        EngineKind::Cassandra => {
+            let nodes = config.cassandra.nodes.iter();
+            let nodes = nodes.map(|node| (node.host.clone(), node.port)).collect();
+            reach_any(nodes, config.cassandra.connect_timeout.duration()).await
+        }
+        // Opening says which part this program was built without.
+        #[allow(unreachable_patterns, reason = "by features")]
+        _ => Ok(()),
+    }
+}
+
+/// Whether one of these addresses takes connections. A cluster that does is asked further by the driver.
+#[cfg(feature = "cql")]
+async fn reach_any(nodes: Vec<(String, u16)>, timeout: std::time::Duration) -> Result<(), Error> {
+    let mut reasons = Vec::new();
+    for (host, port) in nodes {
+        let connect = tokio::net::TcpStream::connect((host.as_str(), port));
+        match tokio::time::timeout(timeout, connect).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => reasons.push(format!("{host}:{port}: {error}")),
+            Err(_) => reasons.push(format!("{host}:{port}: no connection within {timeout:?}")),
+        }
+    }
+    Err(Error::Unavailable {
+        reason: reasons.join("; "),
+        maybe_applied: false,
+    })
+}
+
 /// The dictionaries in the table at this position, which has only these.
 async fn stored_dictionaries(engine: &dyn Engine, position: usize) -> Result<Vec<Dictionary>, Error> {
     let table = TableId(u16::try_from(position).map_err(|_| Error::Open("too many tables".to_owned()))?);

@@ -15,6 +15,7 @@ crate::declare! {
     /// What is counted of alarms.
     pub METRICS;
     gauge ACTIVE = "signalbox_alarm_active" ["severity"]: "Alarms that are active now.";
+    gauge BY_NUMBER = "signalbox_alarm_details" ["number", "name", "severity", "about"]: "1 for each alarm that is active now: its number, its name, and what it is about, up to 100 alarms, the worst first.";
     counter RAISED = "signalbox_alarm_raised_total" ["number", "name"]: "Times that an alarm was raised.";
 }
 
@@ -121,6 +122,10 @@ struct State {
     cleared: VecDeque<Alarm>,
 }
 
+/// Alarms that have a metric of their own; a collector keeps a series for each that ever was.
+const MOST_SHOWN: usize = 100;
+/// Characters of what an alarm is about, as a label: strangers may name it.
+const MOST_ABOUT: usize = 100;
 /// Active alarms at most: more say nothing more, and instances may be named by strangers.
 const MOST_ACTIVE: usize = 4096;
 /// Cleared alarms that are remembered.
@@ -131,7 +136,7 @@ impl Alarms {
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let gauges = registry.gauges(&ACTIVE);
-        Self {
+        let this = Self {
             inner: Arc::new(Inner {
                 state: Mutex::default(),
                 active: Severity::ALL
@@ -140,7 +145,30 @@ impl Alarms {
                     .collect(),
                 raised: registry.counters(&RAISED),
             }),
-        }
+        };
+        let seen = Arc::downgrade(&this.inner);
+        registry.observe_all(&BY_NUMBER, move || match seen.upgrade() {
+            Some(inner) => Self { inner }.shown(),
+            None => Vec::new(),
+        });
+        this
+    }
+
+    /// The values of [`BY_NUMBER`].
+    fn shown(&self) -> Vec<(Vec<String>, f64)> {
+        let active = self.active().into_iter().take(MOST_SHOWN);
+        let labels = active.map(|alarm| {
+            let about: String = alarm.instance.chars().take(MOST_ABOUT).collect();
+            vec![
+                alarm.number.to_string(),
+                alarm.name.to_owned(),
+                alarm.severity.as_str().to_owned(),
+                about,
+            ]
+        });
+        // Two long names may be one when they are cut.
+        let labels: std::collections::BTreeSet<Vec<String>> = labels.collect();
+        labels.into_iter().map(|labels| (labels, 1.0)).collect()
     }
 
     /// Raises an alarm about `instance`. While it is active already, only its detail is brought up to date.

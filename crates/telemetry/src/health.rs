@@ -87,6 +87,12 @@ impl Health {
         self.inner.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Whether [`Health::stop`] was called.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.inner.stopping.load(Ordering::Relaxed)
+    }
+
     /// Why the function is not ready; empty when it is.
     #[must_use]
     pub fn not_ready(&self) -> BTreeMap<String, String> {

@@ -261,6 +261,16 @@ impl Watched {
         self.used().into_iter().filter_map(certificate).collect()
     }
 
+    /// The sets whose files have changed and cannot be used, with the reason: as the last look at them found.
+    #[must_use]
+    pub fn faults(&self) -> std::collections::BTreeMap<String, String> {
+        let fault = |source: Arc<dyn Source>| {
+            let fault = source.state().lock().logged.clone()?;
+            Some((source.key().to_owned(), fault))
+        };
+        self.used().into_iter().filter_map(fault).collect()
+    }
+
     /// The sets that connections can still be made by; the others are dropped.
     fn used(&self) -> Vec<Arc<dyn Source>> {
         let mut sources = self.sources.lock();
@@ -403,9 +413,10 @@ mod tests {
         let start = Instant::now();
         watched.poll(start + Duration::from_secs(60));
         assert!(logged().unwrap().contains("a private key"));
+        assert!(watched.faults()["peer"].contains("a private key"));
         std::fs::write(&files.key, key).unwrap();
         watched.poll(start + Duration::from_secs(120));
-        assert_eq!(logged(), None);
+        assert_eq!((logged(), watched.faults().len()), (None, 0));
         drop(current);
     }
 }

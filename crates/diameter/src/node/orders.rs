@@ -101,7 +101,9 @@ impl<A: Application> Node<A> {
     }
 
     fn announce(&self, connection: &Rc<Connection<A::State>>, up: PeerUp) {
-        tracing::info!(peer = up.remote.origin.host, remote = %connection.remote(), tls = up.tls, "peer is open");
+        // `up` knows TLS that was agreed on in the exchange of capabilities, the connection also that of before its first byte.
+        let tls = up.tls || self.is_tls(connection);
+        tracing::info!(peer = up.remote.origin.host, remote = %connection.remote(), tls, "peer is open");
         let state = self.app().peer_up(self, connection, &up);
         let route_record = encode_one(known::ROUTE_RECORD, &up.remote.origin.host);
         connection.establish(up, route_record, state);

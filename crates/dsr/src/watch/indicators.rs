@@ -18,7 +18,7 @@ const MACHINE: &str = "machine";
 
 /// Every message that was read from a peer, however it was processed, peer control included: the guide's Ingress Message
 /// Rate. The number is ours, the guide has none.
-const INGRESS_RATE: (u32, &str) = (10_504, "Ingress Message Rate");
+const INGRESS_RATE: (u32, &str) = (10_505, "Ingress Message Rate");
 
 /// Indicators while they are computed.
 pub(super) struct Indicate<'i> {

@@ -161,7 +161,7 @@ fn is_own_address(path: &str) -> bool {
         .is_some_and(|key| key == "admin" || key.to_ascii_lowercase().ends_with("listen"))
 }
 
-/// The first address of a name with a port, by the system's resolver; `None` for what is no name.
+/// The first address of a name with a port, by the system's resolver; `None` for anything else.
 fn resolved(text: &str) -> Option<Result<SocketAddr, String>> {
     let is_name = text.parse::<SocketAddr>().is_err() && text.contains(|c: char| c.is_ascii_alphabetic());
     let (host, port) = text.rsplit_once(':').filter(|_| is_name)?;

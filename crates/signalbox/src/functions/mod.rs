@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use axum::Router;
-use function::NetworkFunction;
 pub(crate) use function::Page;
+use function::{Frame, NetworkFunction};
 use function::{sbi, store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,10 @@ pub(crate) struct Function {
     pub(crate) admin: fn(&Config) -> SocketAddr,
     /// Every address it listens at, with the key that says so.
     pub(crate) addresses: fn(&Config) -> Vec<(String, SocketAddr)>,
-    /// Starts it. Blocks until it is ready.
-    pub(crate) start: fn(&Config) -> anyhow::Result<Mounted>,
+    /// What it shows of itself before it is started.
+    pub(crate) frame: fn() -> Frame,
+    /// Starts it within its frame. Blocks until it is ready.
+    pub(crate) start: fn(&Config, Frame) -> anyhow::Result<Mounted>,
     /// Its own pages, beside those that every function has.
     pub(crate) pages: &'static [Page],
     /// Every metric it has.
@@ -85,10 +87,11 @@ fn mount<F: NetworkFunction>(
     mut config: F::Config,
     section: fn(&Config) -> &F::Config,
     admins: &[SocketAddr],
+    frame: Frame,
 ) -> anyhow::Result<Mounted> {
     F::beside(&mut config, admins);
     let starting = || format!("starting the {}", F::TITLE);
-    let running = function::start::<F>(config).with_context(starting)?;
+    let running = function::start_within::<F>(config, frame).with_context(starting)?;
     let handle = running.handle();
     let (changed, files) = (handle.clone(), handle.clone());
     let interfaces = handle.interfaces();
@@ -141,9 +144,10 @@ macro_rules! table {
             about: concat!($($about),+),
             admin: |config| <$function>::common(&config.$name).admin,
             addresses: |config| addresses::<$function>(&config.$name),
-            start: |config| {
+            frame: Frame::new::<$function>,
+            start: |config, frame| {
                 let admins = admins_beside(stringify!($name), config);
-                mount::<$function>(config.$name.clone(), |config| &config.$name, &admins)
+                mount::<$function>(config.$name.clone(), |config| &config.$name, &admins, frame)
             },
             pages: <$function>::PAGES,
             metrics: <$function>::metrics,
@@ -175,7 +179,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 pub(crate) fn parse(name: &str) -> Result<&'static Function, String> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|function| function.name).collect();
-        format!("the function does not exist; valid are {}", names.join(", "))
+        let guess =
+            settings::nearest(name, &names).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        format!(
+            "the function does not exist; valid are {}{guess}",
+            names.join(", ")
+        )
     })
 }
 
@@ -187,6 +196,7 @@ fn common_metrics() -> Vec<Declaration> {
         logging::METRICS,
         admin::METRICS,
         trace::METRICS,
+        crate::reload::METRICS,
         function::certificates::METRICS,
     ]
     .concat()

@@ -222,3 +222,73 @@ fn an_unreachable_function_is_1() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("is the function running?"));
 }
+
+/// What a start finds one after the other, `check` finds at once: mistakes of form, of content, of files and of addresses.
+#[test]
+fn check_reads_the_files_that_a_configuration_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("plain-file"), "x").unwrap();
+    let config = at("c.yaml");
+    let lines = [
+        "nrf:".to_owned(),
+        "  listen: 192.0.2.77:8010".to_owned(),
+        format!(
+            "  tls: {{certificate: {}, key: {}}}",
+            at("gone.crt"),
+            at("gone.key")
+        ),
+        format!("  store: {{embedded: {{directory: {}}}}}", at("plain-file/below")),
+        "  apiRoot: no-uri".to_owned(),
+        "  lisen: x".to_owned(),
+    ];
+    std::fs::write(&config, lines.join("\n")).unwrap();
+    let output = signalbox(&["check", &config]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        "unknown key `lisen`",
+        "nrf.apiRoot",
+        "gone.crt",
+        "gone.key",
+        "is not a directory",
+        "192.0.2.77 is not an address of this machine",
+        "6 mistakes",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // For another machine.
+    let said = text(&signalbox(&["check", "--elsewhere", &config]).stderr);
+    assert!(said.contains("2 mistakes") && !said.contains("gone"), "{said}");
+}
+
+#[test]
+fn check_judges_certificates_and_keys_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = tls::authority::Authority::new("a").unwrap();
+    let write = |name: &str| {
+        let identity = authority.issue(&["localhost"]).unwrap();
+        authority.write(&identity, folder.path(), name).unwrap()
+    };
+    let (one, other) = (write("one"), write("other"));
+    let config = folder.path().join("c.yaml");
+    let check = |files: &tls::TlsFiles| {
+        let settings = serde_json::json!({"scp": {"tls": files, "clientTls": files}});
+        std::fs::write(&config, settings::to_yaml(&settings)).unwrap();
+        let output = signalbox(&["check", config.to_str().unwrap()]);
+        (output.status.success(), text(&output.stderr))
+    };
+    assert_eq!(check(&one), (true, String::new()));
+    let (right, said) = check(&tls::TlsFiles {
+        key: other.key.clone(),
+        ..one.clone()
+    });
+    assert!(
+        !right && said.contains("do not belong together") && said.contains("2 mistakes"),
+        "{said}"
+    );
+    assert!(
+        said.contains("one.crt") || said.contains(one.certificate.to_str().unwrap()),
+        "{said}"
+    );
+}

@@ -250,7 +250,7 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     until("SCP and BSF to be registered", || {
         let metrics = ask(core.up.admin("nrf"), "GET", "/metrics").1;
         metrics.contains("signalbox_nrf_profiles{nf_type=\"SCP\"} 1")
-            && metrics.contains("signalbox_nrf_profiles{nf_type=\"BSF\"} 2")
+            && metrics.contains("signalbox_nrf_profiles{nf_type=\"BSF\"} 1")
     });
 }
 

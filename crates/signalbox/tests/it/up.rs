@@ -210,3 +210,39 @@ fn calls_pass_through_every_function() {
     let request = Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1");
     assert_eq!(bsf.exchange(&[request]).unwrap()[0].status, 200);
 }
+
+/// Who discovers a BSF finds the one that has the bindings, and no simulated one.
+#[test]
+fn up_registers_its_own_bsf_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    up.is_populated();
+    let listed = || -> Vec<Value> {
+        let all: Value = serde_json::from_str(&ask(up.admin("nrf"), "GET", "/nrf/instances").1).unwrap();
+        let all = all.as_array().unwrap().iter();
+        all.filter(|one| one["nfType"] == "BSF").cloned().collect()
+    };
+    until("the BSF to register", || !listed().is_empty());
+    let all = listed();
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(
+        !all[0]["nfInstanceId"].as_str().unwrap().starts_with("5b0000d"),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn a_fresh_start_leaves_the_state_of_an_earlier_one_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Up::start(folder.path(), &["--no-traffic"]));
+    let again = Up::start(folder.path(), &["--no-traffic"]);
+    assert!(
+        again.page.contains("(from an earlier start)") && again.page.contains("up --fresh"),
+        "{}",
+        again.page
+    );
+    drop(again);
+    let fresh = Up::start(folder.path(), &["--no-traffic", "--fresh"]);
+    assert!(!fresh.page.contains("(from an earlier start)"), "{}", fresh.page);
+    assert!(folder.path().join("state/nrf.old/store.json").exists());
+}

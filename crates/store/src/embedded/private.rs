@@ -26,7 +26,21 @@ pub(super) fn open_or_create(path: &Path) -> io::Result<File> {
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.read(true).write(true).mode(FILE).open(path)?;
+    // A symbolic link would have a file elsewhere narrowed, or written (CWE-59).
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let file = options
+        .read(true)
+        .write(true)
+        .mode(FILE)
+        .custom_flags(flags)
+        .open(path);
+    let file =
+        file.map_err(
+            |error| match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+                true => io::Error::other("a symbolic link, which a store does not follow"),
+                false => error,
+            },
+        )?;
     // The mode counts only for a file that was created, and less the umask.
     if file.metadata()?.mode() & 0o777 != FILE
         && let Err(error) = file.set_permissions(Permissions::from_mode(FILE))
@@ -37,9 +51,23 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a directory with all above it; those it creates are the owner's alone.
+/// Creates a directory with all above it; those it creates are the owner's alone. One that is there must be this user's, or
+/// root's as a volume for a group is: its owner could replace any file in it.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)
+    DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)?;
+    let (owner, own) = (
+        std::fs::metadata(path)?.uid(),
+        rustix::process::geteuid().as_raw(),
+    );
+    if owner == own || owner == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "the directory belongs to user {owner}, this process is user {own}: give it a directory of its own (chown)"
+        ),
+    ))
 }
 
 /// Takes rights of others from a directory and the files in it, as earlier releases left them; says so where that

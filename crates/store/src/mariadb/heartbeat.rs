@@ -49,10 +49,15 @@ impl Heart {
         let mut warned = false;
         loop {
             ticks.tick().await;
-            let turn = self.turn(&mut connection, tick.is_multiple_of(LOOKS)).await;
+            let is_beat = tick.is_multiple_of(LOOKS);
             // It writes, so it notices a node that does not take writes also when no function does.
-            if let Err(failure) = turn {
+            if let Err(failure) = self.turn(&mut connection, is_beat).await {
                 self.nodes.failed(&mut connection, &failure, true);
+                // Another node may be ready, and the store serves with it.
+                if let Err(failure) = self.turn(&mut connection, is_beat).await {
+                    self.nodes.failed(&mut connection, &failure, true);
+                    self.counters.trouble.begin(&failure.reason());
+                }
             }
             if tick.is_multiple_of(LOOKS * REPAIRS) {
                 self.repair(&mut connection, &mut repair).await;
@@ -92,7 +97,10 @@ impl Heart {
         let conn = self.nodes.connected(connection).await?;
         if beat {
             self.nodes.within(self.beat(conn)).await?;
-            // The database takes writes.
+            for probe in self.tables.iter().flat_map(SqlTable::probes) {
+                self.nodes.within(conn.query_drop(probe)).await?;
+            }
+            // The database takes writes, and has the tables.
             self.counters.trouble.end();
             self.nodes.within(self.forget(conn)).await?;
         }

@@ -21,6 +21,14 @@ pub(super) fn at(what: &str) -> impl Fn(mysql_async::Error) -> Error + '_ {
     move |error| Error::Open(format!("{what}: {error}"))
 }
 
+fn not_ours(table: &str) -> impl Fn(mysql_async::Error) -> Error + '_ {
+    move |error| {
+        Error::Open(format!(
+            "the table {table} is not one of this program, or is damaged: {error}"
+        ))
+    }
+}
+
 /// What leads from one version of the layout to the next.
 fn steps(version: u32, engine: &str) -> Vec<String> {
     match version {
@@ -85,6 +93,11 @@ pub(super) async fn migrate(
     for table in tables {
         create_table(conn, table, engine, clock).await?;
     }
+    for table in tables {
+        for probe in table.probes() {
+            conn.query_drop(probe).await.map_err(not_ours(table.name))?;
+        }
+    }
     triggers::create(conn, tables).await
 }
 
@@ -107,6 +120,10 @@ async fn create_table(conn: &mut Conn, table: &SqlTable, engine: &str, clock: &C
         .await
         .map_err(at("signalbox_tables"))?;
     let changed = found.as_ref().is_some_and(|found| *found != wanted);
+    // Before anything is added to it: a table of this name may be another program's.
+    conn.query_drop(table.first_probe())
+        .await
+        .map_err(not_ours(name))?;
     alter(conn, table, changed).await?;
     if let Some(found) = found {
         if !changed {

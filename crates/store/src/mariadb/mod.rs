@@ -208,6 +208,17 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
     })
 }
 
+/// Whether a node takes connections of this user to this database.
+pub(crate) async fn reach(config: &MariadbConfig) -> Result<(), Error> {
+    let nodes = Nodes::new(config)?;
+    let mut connection = None;
+    let reached = nodes.connected(&mut connection).await.map(drop);
+    reached.map_err(|failure| Error::Unavailable {
+        reason: failure.reason(),
+        maybe_applied: false,
+    })
+}
+
 async fn prepare(
     nodes: &Nodes,
     tables: &[SqlTable],

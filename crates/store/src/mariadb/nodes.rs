@@ -66,6 +66,20 @@ pub(super) enum Failure {
     Failed(String),
 }
 
+impl Failure {
+    /// What happened, in words.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Failure::Again(reason)
+            | Failure::Lost(reason)
+            | Failure::Unfit(reason)
+            | Failure::Duplicate(reason)
+            | Failure::Refused(reason)
+            | Failure::Failed(reason) => reason,
+        }
+    }
+}
+
 impl From<mysql_async::Error> for Failure {
     fn from(error: mysql_async::Error) -> Failure {
         let text = error.to_string();

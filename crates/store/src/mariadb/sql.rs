@@ -21,6 +21,11 @@ pub(super) const SIDE_VERSION: &str = "record_version";
 /// Keys in one statement are padded to one of these numbers, so that few statements are prepared.
 pub(super) const STEPS: [usize; 5] = [1, 4, 16, 64, 256];
 
+fn probe<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> String {
+    let columns: Vec<String> = columns.map(|column| format!("`{column}`")).collect();
+    format!("SELECT {} FROM `{table}` LIMIT 0", columns.join(", "))
+}
+
 /// An index in SQL.
 pub(super) struct SqlIndexTable {
     /// The column, in the table or, for `multi`, in a table of its own.
@@ -55,6 +60,38 @@ pub(super) struct SqlTable {
 }
 
 impl SqlTable {
+    /// Statements that read nothing, and fail where the table, a column, or the table of an index is missing.
+    pub(super) fn probes(&self) -> Vec<String> {
+        let own = self.indexes.iter().filter(|index| index.side.is_none());
+        let columns = [
+            self.id.name,
+            self.version,
+            self.created,
+            self.value,
+            INDEXED,
+            "site_id",
+        ];
+        let columns = columns.into_iter().chain(self.modified);
+        let columns = columns.chain(own.map(|index| index.column.as_str()));
+        let columns = columns.chain(self.extra.iter().map(|column| column.name));
+        let mut all = vec![probe(self.name, columns)];
+        for (_, index, side) in self.side_tables() {
+            all.push(probe(
+                side,
+                [index.column.as_str(), self.id.name, SIDE_VERSION].into_iter(),
+            ));
+        }
+        all
+    }
+
+    /// As [`SqlTable::probes`], for the columns that a table of any release has.
+    pub(super) fn first_probe(&self) -> String {
+        probe(
+            self.name,
+            [self.id.name, self.version, self.created, self.value].into_iter(),
+        )
+    }
+
     pub(super) fn new(def: TableDef) -> SqlTable {
         let schema: &'static TableSchema = def.schema;
         let mapping = schema.sql;

@@ -407,6 +407,71 @@ async fn a_lost_database_is_told(servers: &Servers, config: &store::Config) {
     store.close().await;
 }
 
+/// Waits until the store has trouble, or none any more; returns it.
+async fn trouble(store: &Store, is_there: bool) -> Option<String> {
+    for _ in 0..600 {
+        if store.trouble().is_some() == is_there {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(store.trouble().is_some(), is_there);
+    store.trouble()
+}
+
+async fn connection(servers: &Servers) -> mysql_async::Conn {
+    let url = format!("mysql://signalbox:signalbox@{}/signalbox", servers.address(1));
+    mysql_async::Conn::from_url(url).await.unwrap()
+}
+
+/// Readiness follows the connection and the tables, also while no function writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_is_trouble_before_a_write_meets_it() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let config = servers.config("site-1", &[1]);
+    store::reach(&config).await.unwrap();
+    let (store, sessions) = open(&config).await;
+    let mut connection = connection(&servers).await;
+    connection
+        .query_drop("RENAME TABLE session TO elsewhere")
+        .await
+        .unwrap();
+    let reason = trouble(&store, true).await.unwrap();
+    assert!(reason.contains("session"), "{reason}");
+    connection
+        .query_drop("RENAME TABLE elsewhere TO session")
+        .await
+        .unwrap();
+    trouble(&store, false).await;
+    assert!(servers.run("kill", Some(1)));
+    trouble(&store, true).await;
+    let unreachable = store::reach(&config).await.unwrap_err();
+    assert!(matches!(unreachable, Error::Unavailable { .. }), "{unreachable}");
+    assert!(servers.run("restart", Some(1)));
+    trouble(&store, false).await;
+    drop(sessions);
+    store.close().await;
+
+    // A table of another program stays as it is.
+    let mut connection = connection(&servers).await;
+    connection.query_drop("DROP TABLE session").await.unwrap();
+    connection
+        .query_drop("CREATE TABLE session (id INT, value TEXT)")
+        .await
+        .unwrap();
+    let refused = Store::open(&config, &[TableDef::of::<Session>()]).await;
+    let words = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        words.contains("the table session is not one of this program"),
+        "{words}"
+    );
+    let columns: Vec<String> = connection
+        .query("SELECT column_name FROM information_schema.columns WHERE table_name = 'session'")
+        .await
+        .unwrap();
+    assert_eq!(columns.len(), 2, "{columns:?}");
+}
+
 /// Nodes of a cluster die in turn, the one in use among them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_loses_nodes_and_no_acknowledged_write() {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -48,9 +48,21 @@ fn is_port(text: &str) -> bool {
             .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether a request of HTTP/1.1 has no Host (RFC 9112 §3.2); HTTP/1.0 knows none.
+fn lacks_host(request: &Request) -> bool {
+    request.version() == Version::HTTP_11 && !request.headers().contains_key(header::HOST)
+}
+
 /// Refuses what is meant for another host (RFC 9110 §7.4), and changes that pages of other sites ask for. curl and
 /// operators' tools send neither `Origin` nor `Sec-Fetch-Site`.
 pub(super) async fn refuse_foreign(State(names): State<Names>, request: Request, next: Next) -> Response {
+    if lacks_host(&request) {
+        return (
+            StatusCode::BAD_REQUEST,
+            "a request of HTTP/1.1 names its host (Host)\n",
+        )
+            .into_response();
+    }
     if !is_for_us(&names, &request) {
         let said =
             "this name is not one of ours; an IP address, localhost and the names in admin.hosts are\n";
@@ -66,7 +78,6 @@ pub(super) async fn refuse_foreign(State(names): State<Names>, request: Request,
 
 fn is_for_us(names: &Names, request: &Request) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).iter();
-    // HTTP/1.0 knows no Host; a browser always says one.
     let by_header = hosts.all(|host| host.to_str().is_ok_and(|host| names.include(host)));
     let by_target = request
         .uri()

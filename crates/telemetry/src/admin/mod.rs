@@ -24,6 +24,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 
 use crate::alarms::Alarms;
@@ -34,7 +36,8 @@ use crate::metrics::{Format, Registry, render_as};
 pub use config::Config;
 pub use serve::{Limits, METRICS, Serving, register, serve, serve_within};
 
-/// The reload hook: returns what has changed, or why nothing has.
+/// The reload hook: returns what has changed, or why nothing has. Where a part was refused, the answer lists it as
+/// `invalid`: the status is then 422 as well.
 pub type Reload = Arc<dyn Fn() -> Result<Value, String> + Send + Sync>;
 
 /// The admin pages of a function.
@@ -148,6 +151,39 @@ impl Admin {
             .fallback(nothing_here)
             .layer(axum::middleware::from_fn_with_state(names, guard::refuse_foreign))
             .layer(axum::extract::DefaultBodyLimit::max(64 << 10))
+    }
+}
+
+/// The pages of a function that is being started, which its own pages follow: a client meanwhile gets health, alarms and
+/// metrics, and is not refused.
+#[derive(Clone, Debug)]
+pub struct Entrance {
+    starting: Router,
+    started: Arc<std::sync::OnceLock<Router>>,
+}
+
+impl Entrance {
+    /// Answers with these pages until [`Entrance::open`].
+    #[must_use]
+    pub fn new(starting: Admin) -> Self {
+        Self {
+            starting: starting.router(),
+            started: Arc::default(),
+        }
+    }
+
+    /// Answers with these pages from now on.
+    pub fn open(&self, pages: Admin) {
+        let _ = self.started.set(pages.router());
+    }
+
+    /// What the server asks.
+    pub fn router(&self) -> Router {
+        let this = self.clone();
+        Router::new().fallback(move |request: axum::extract::Request| {
+            let router = this.started.get().unwrap_or(&this.starting).clone();
+            TowerToHyperService::new(router).call(request)
+        })
     }
 }
 
@@ -273,7 +309,14 @@ async fn reload(State(admin): Shared) -> Response {
     };
     // It reads files; other pages are served meanwhile.
     match tokio::task::spawn_blocking(move || reload()).await {
-        Ok(Ok(changed)) => axum::Json(changed).into_response(),
+        Ok(Ok(changed)) => {
+            let invalid = changed.get("invalid").and_then(Value::as_array);
+            let status = match invalid.is_some_and(|invalid| !invalid.is_empty()) {
+                true => StatusCode::UNPROCESSABLE_ENTITY,
+                false => StatusCode::OK,
+            };
+            (status, axum::Json(changed)).into_response()
+        }
         Ok(Err(report)) => (StatusCode::UNPROCESSABLE_ENTITY, report + "\n").into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }

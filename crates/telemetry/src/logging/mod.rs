@@ -44,14 +44,17 @@ pub struct Config {
     /// (`info,nrf=debug`). The libraries `h2`, `hyper`, `rustls` and `hickory` are heard at `error` only, unless
     /// it names them (`info,h2=debug`): peers decide how much they say. The environment variable `RUST_LOG` goes
     /// before it.
+    #[schemars(extend("x-reload" = true))]
     pub filter: String,
     /// One JSON object per line.
     pub json: bool,
     /// How many lines per second one place in the program may write; what is beyond is suppressed, counted in
     /// `signalbox_log_suppressed_lines_total` and reported by one line a second. 0: not bounded.
+    #[schemars(extend("x-reload" = true))]
     pub max_per_second: u32,
     /// How many bytes of a value or message are logged; what is beyond is cut, marked by `…` and counted in
     /// `signalbox_log_cut_values_total`. At least 64 B.
+    #[schemars(extend("x-reload" = true))]
     pub max_value_length: ByteSize,
 }
 
