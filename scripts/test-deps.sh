@@ -22,13 +22,14 @@ slapd:slapd
 rsync:rsync
 jq:jq
 go:golang-go
+escript:erlang-base
 node:nodejs
 linux.uml:user-mode-linux
 insmod:kmod
 ip:iproute2
 arping:iputils-arping
 "
-EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
+EXTRA_PACKAGES="erlang-diameter freediameter-extensions libfreediameter-dev gcc galera-4"
 
 missing=""
 for need in $NEEDS; do

@@ -39,6 +39,7 @@ mod events;
 pub mod fuzzing;
 mod gate;
 mod hiding;
+mod incidents;
 mod listen;
 mod load_report;
 mod measures;

@@ -40,6 +40,9 @@ pub(crate) const PAGES: &[Page] = &[
             ("in", "/messagesIn"),
             ("out", "/messagesOut"),
             ("pending", "/pending"),
+            ("since", "/downSince"),
+            ("attempts", "/attempts"),
+            ("error", "/lastError"),
         ],
     },
     Page {
@@ -283,6 +286,11 @@ pub(crate) async fn report(core: Rc<Core>, dsr: Arc<Dsr>, worker: usize) {
                 let mut row = row(node, connection.as_deref(), &status, name, worker);
                 if let Some(hop) = core.hop_of(&status.host, index) {
                     row.administration = hop.administration().as_str();
+                    if let Some(trouble) = hop.trouble() {
+                        row.last_error = trouble.text;
+                        row.down_since = telemetry::rfc3339(trouble.since);
+                        row.attempts = trouble.attempts;
+                    }
                 }
                 rows.push(row);
             }
@@ -312,6 +320,9 @@ fn row(
         local_node: local_node.to_owned(),
         worker,
         state: link.map_or(HopState::Down, |link| link.hop().state()).as_str(),
+        last_error: String::new(),
+        down_since: String::new(),
+        attempts: 0,
         administration: "enabled",
         machine: format!("{:?}", status.state),
         address: connection
