@@ -55,7 +55,9 @@ impl Incident {
         };
         match *event {
             NodeEvent::Refused { remote, host, fault } => Self {
-                host: (!host.is_empty()).then(|| host.to_owned()),
+                // It is not checked yet: it must neither end a line nor fill a page.
+                host: (!host.is_empty())
+                    .then(|| host.chars().flat_map(char::escape_debug).take(255).collect()),
                 remote: Some(remote),
                 alarm: Alarm::Refused,
                 ..new(reason_of(fault), fault.to_string())
@@ -355,6 +357,7 @@ mod tests {
         assert_eq!(plain(&error), "connection refused");
         assert_eq!(plain(&std::io::ErrorKind::TimedOut.into()), "no answer in time");
         assert_eq!(camel("handshakes_per_address"), "handshakesPerAddress");
+        assert_eq!(refused("a\nb\u{1b}[2J", "x").host.unwrap(), "a\\nb\\u{1b}[2J");
         let http = no_diameter(&FrameReason::Version(b'G'));
         assert!(http.1.contains("HTTP at the Diameter port"));
         assert_eq!(no_diameter(&FrameReason::Version(0x16)).0, "tlsInClear");

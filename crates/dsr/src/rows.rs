@@ -92,6 +92,8 @@ pub struct MeasureRow {
     pub kind: &'static str,
     /// Its name.
     pub name: String,
+    /// Of transactions: the names of application, command and result.
+    pub meaning: String,
     /// How often.
     pub count: u64,
 }

@@ -192,7 +192,7 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>)
     let body = match (page.name, argument) {
         ("reload", _) => client::post(admin, page.path, "")?,
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
-        ("enable" | "drain" | "disable" | "reconnect", Some(peer)) => {
+        ("enable" | "drain" | "disable" | "reconnect" | "list-equipment", Some(peer)) => {
             client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
         }
         ("trace add" | "trace remove", Some(subscriber)) => {

@@ -38,7 +38,7 @@ pub(crate) struct Link {
     obedience: RefCell<Obedience>,
     /// The Route-Record of its requests, with what asks servers for overload reports.
     asking: OnceCell<Bytes>,
-    /// Its requests that were sent on and not answered, and when the last one came.
+    /// Its requests that are not answered, and when the last one came.
     in_flight: Cell<u32>,
     last_request: Cell<Option<Instant>>,
 }
@@ -83,6 +83,8 @@ impl Link {
     /// A request came on it.
     #[inline]
     pub(super) fn asked(&self, hop_by_hop: u32, now: Instant) {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        self.last_request.set(Some(now));
         let mut successor = self.successor.borrow_mut();
         let Some(known) = &mut *successor else { return };
         if now >= known.until {
@@ -92,11 +94,9 @@ impl Link {
         }
     }
 
-    /// A request of it was sent to a server.
-    #[inline]
-    pub(super) fn forwarded(&self, now: Instant) {
-        self.in_flight.set(self.in_flight.get().saturating_add(1));
-        self.last_request.set(Some(now));
+    /// A request of it was dropped: it gets no answer.
+    pub(super) fn dropped(&self) {
+        self.in_flight.set(self.in_flight.get().saturating_sub(1));
     }
 
     /// Whether the router owes it answers. Some requests never get one by the configuration: none is owed when the last

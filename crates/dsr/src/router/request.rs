@@ -111,7 +111,11 @@ impl Core {
         };
         if matches!(decision, Decision::Discard) {
             // Not a message in the sense of MPS.
-            return self.answer_by(transit.origin, &message, &snapshot.config.overload.answer);
+            let rule = &snapshot.config.overload.answer;
+            if rule.result_code == 0 {
+                link.dropped();
+            }
+            return self.answer_by(transit.origin, &message, rule);
         }
         self.count(Event::Message);
         match decision {
@@ -129,14 +133,16 @@ impl Core {
                     Some(Copying::Answer(after)) => transit.copy = Some(after),
                 }
                 transit.tried.push(target.hop);
-                link.forwarded(node.now());
                 let append = self.appended(&snapshot, from, &mut transit.origin);
                 self.dispatch(target, message, append, transit);
             }
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
             Decision::Except(why) => self.except(transit.origin, &message, why),
             Decision::Reply(reply) => self.reply(&transit, message.command(), reply),
-            Decision::Abandon | Decision::Discard => self.count(Event::Abandoned),
+            Decision::Abandon | Decision::Discard => {
+                link.dropped();
+                self.count(Event::Abandoned);
+            }
         }
     }
 
