@@ -94,6 +94,24 @@ fn ranges_decide_and_are_read_again_when_their_file_changes() {
     });
 }
 
+#[test]
+fn address_resolution_answers_with_experimental_results_too() {
+    run(async {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let rules = rbar(&file.path().display().to_string()).replace(
+            "onNoMatch: {destination: two}",
+            "onNoMatch: {answer: {resultCode: 5001, vendorId: 10415, message: unknown subscriber}}",
+        );
+        let (dsr, _servers, _peers) = world(read(config(), &rules), HSS, "").await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("999990000000001").as_bytes()).await;
+        let answer = mme.expect(command::UPDATE_LOCATION).await;
+        let routing = diameter::proto::Routing::scan(&answer, b"").unwrap();
+        assert_eq!(routing.experimental_result(), Some((10_415, 5001)));
+        assert_eq!(routing.result_code, None);
+    });
+}
+
 /// A million ranges of a hundred subscribers each, dealt to two servers in turn, the first one first or second.
 fn write_million(path: &std::path::Path, first: usize) {
     let mut text = String::with_capacity(40 << 20);
