@@ -23,13 +23,14 @@ slapd:slapd
 rsync:rsync
 jq:jq
 go:golang-go
+escript:erlang-base
 node:nodejs
 linux.uml:user-mode-linux
 insmod:kmod
 ip:iproute2
 arping:iputils-arping
 "
-EXTRA_PACKAGES="kamailio-ims-modules freediameter-extensions libfreediameter-dev gcc galera-4"
+EXTRA_PACKAGES="erlang-diameter kamailio-ims-modules freediameter-extensions libfreediameter-dev gcc galera-4"
 
 missing=""
 for need in $NEEDS; do

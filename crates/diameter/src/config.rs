@@ -24,6 +24,8 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Peers that may connect without being configured one by one.
     pub dynamic: Vec<DynamicPeers>,
+    /// Whether a CER without Host-IP-Address is refused (RFC 6733 §5.3.1). Else it is an event.
+    pub strict: bool,
 }
 
 impl NodeConfig {
@@ -34,6 +36,7 @@ impl NodeConfig {
             local,
             limits: Limits::default(),
             dynamic: Vec::new(),
+            strict: false,
         }
     }
 }

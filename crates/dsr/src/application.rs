@@ -31,6 +31,13 @@ pub(crate) trait Application: Debug + Send + Sync {
     /// Its tables, for pages and metrics.
     fn tables(&self) -> Vec<Table>;
 
+    /// Puts an entry on a list, or takes it off all lists (`none`); none: its entries are not changed one by one. It may
+    /// wait for the disk.
+    fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
+        let _ = (subject, list);
+        None
+    }
+
     /// What it knows of a subject, for pages; none: it is asked about nothing.
     fn look_up(&self, subject: &str) -> Option<Value> {
         let _ = subject;

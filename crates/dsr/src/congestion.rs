@@ -2,12 +2,11 @@
 //! time, time and counts are arguments.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use diameter::proto::AvpWriter;
-use diameter::proto::overload::doic::{LOSS, Report, ReportType, Reporter, SupportedFeatures};
+use diameter::proto::overload::doic::{LOSS, Report, ReportNumbers, ReportType, Reporter, SupportedFeatures};
 use overload::cpu::CpuLoad;
 use overload::{Change, CongestionLevels, Discard, PriorityDiscard, RunningAverage};
 
@@ -50,7 +49,7 @@ pub(crate) struct Congestion {
     /// Reports of the realm: of requests that name no host, this router chooses the server. Only a host itself reports
     /// its overload; a report about a neighbour would be RFC 8581's.
     reporter: Reporter,
-    numbers: Arc<AtomicU64>,
+    numbers: Arc<ReportNumbers>,
     /// The report in force, encoded: alone, and with the features.
     reports: [Bytes; 2],
     /// The features, encoded; empty where nothing is ever reported.
@@ -60,7 +59,7 @@ pub(crate) struct Congestion {
 impl Congestion {
     /// Without congestion. `numbers` grow from run to run and are shared by all workers, for overload reports.
     #[must_use]
-    pub(crate) fn new(settings: &Overload, numbers: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(settings: &Overload, numbers: Arc<ReportNumbers>) -> Self {
         let validity = settings.doic_validity.duration();
         let spare = settings.spare_priority.min(DRMP - 1);
         // The classes that are spared.

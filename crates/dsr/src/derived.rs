@@ -46,7 +46,7 @@ impl Derived {
             return Self::compile(config, None, Vec::new());
         };
         let peers = config.peers.iter().map(|peer| {
-            let security = security(known.watched(), peer.tls.as_ref());
+            let security = security(known.watched(), peer.tls.as_ref(), peer.inband_security);
             security.map_err(|reason| format!("peer {}: {reason}", peer.host))
         });
         let peers = peers.collect::<Result<_, String>>()?;

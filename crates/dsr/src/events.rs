@@ -38,6 +38,8 @@ telemetry::events! {
     BadRequest = "bad_requests";
     /// An answer had an AVP that is framed wrong.
     BadAnswer = "bad_answers";
+    /// An answer had another Command-Code, Application-Id or End-to-End Identifier than its request.
+    AnswerMismatched = "mismatched_answers";
     /// An answer found its peer on another connection than the request's.
     AnswerFollowed = "followed_answers";
     /// An answer to a request of an earlier connection was withheld: its peer has restarted, or uses the identifier for another request.
@@ -102,7 +104,7 @@ telemetry::events! {
     Traced = "traced_messages";
     /// A message should have been traced, but the queue of the writer was full.
     TraceLost = "untraced_messages";
-    /// A traced message was not written, because the files of its point cannot be (alarm 10504).
+    /// A traced message was not written, because the files of its point cannot be (alarm 10517).
     TraceUnwritten = "unwritten_trace_messages";
     /// A connection was placed on another message processor than the one that accepted it.
     Placed = "placed_connections";
@@ -114,6 +116,8 @@ telemetry::events! {
     PeerDown = "peers_down";
     /// A connection was refused, cut off or could not be made.
     ConnectionRefused = "refused_connections";
+    /// A peer was admitted whose CER lacks a required AVP on which nothing depends (Host-IP-Address).
+    CapabilitiesIncomplete = "incomplete_capabilities";
     /// A connection was cut off: more messages of the base protocol, or answers to no request, than limits.baseRate.
     Flooded = "flooding_connections";
     /// The router panicked while it handled a message or event of a connection, which was closed.

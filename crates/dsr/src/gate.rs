@@ -71,7 +71,9 @@ impl PriorityBucket {
     fn allow(&mut self, now: Instant, priority: u8) -> bool {
         let default = f64::from(priority::DEFAULT);
         let part = match f64::from(priority) {
-            more if more <= default => 2.0 - more / default,
+            // Within a burst as well: where the others may have a tenth of a second's at once, the most important may have
+            // a whole second's, since the others have taken their part by then.
+            more if more <= default => 1.0 + 9.0 * (default - more) / default,
             less => 1.0 - (less - default) / 10.0,
         };
         let depth = self.depth.mul_f64(part).max(self.cost);
@@ -238,6 +240,25 @@ mod tests {
                 "{passed:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_burst_of_others_leaves_room_for_the_important() {
+        let start = Instant::now();
+        let mut gate = Gate::new(Ingress {
+            reserved: 0,
+            maximum: 50,
+        });
+        let mut passed = |count: u32, priority: u8| {
+            let each = (0..count).filter(|_| gate.colour(start, priority).is_some());
+            each.count()
+        };
+        let others = passed(180, 15);
+        assert_eq!(passed(20, 0), 20, "of the important all");
+        let others = others + passed(100, 15);
+        assert!(others <= 5, "{others}");
+        // Not more than the maximum of a second, whatever the priority.
+        assert!(passed(200, 0) <= 50 - 20);
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! * `snapshot`: a configuration compiled into what workers read. It is swapped as a whole while they run.
 //! * `measures`: what rules, lists, groups and trace points did, and transactions by result.
 //! * `registry`: the neighbours and their state.
+//! * `incidents`: connections that were refused or failed, in words, by reason, as alarms.
 //! * `administration`: peers that an operator drains, disables, enables or reconnects.
 //! * `why`: what would become of a message.
 //! * `events`: what can happen, each with its counter; [`metrics`], `pages` and `rows`: how to look inside.
@@ -39,6 +40,7 @@ mod events;
 pub mod fuzzing;
 mod gate;
 mod hiding;
+mod incidents;
 mod listen;
 mod load_report;
 mod measures;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::{BoundListener, NodeConfig, Security, TlsConfig};
 use function::StartError;
+use ipnet::IpNet;
 use parking_lot::Mutex;
 use tls::{TlsFiles, Watched};
 
@@ -15,7 +16,7 @@ use crate::config::{Config, LocalNode, TransportKind};
 #[derive(Debug)]
 pub struct Bound {
     /// By local node.
-    pub(crate) nodes: Vec<(NodeConfig, Security)>,
+    pub(crate) nodes: Vec<NodeConfig>,
     /// By worker, by local node; a worker takes its own.
     listeners: Mutex<Listeners>,
     addresses: Vec<SocketAddr>,
@@ -23,8 +24,16 @@ pub struct Bound {
     secure: bool,
 }
 
+/// A listener of one worker, the security of its connections, and the front ends whose PROXY headers count.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) listener: BoundListener,
+    pub(crate) security: Security,
+    pub(crate) front_ends: Vec<IpNet>,
+}
+
 /// Per worker, per local node, its listeners.
-type Listeners = Vec<Vec<Vec<BoundListener>>>;
+type Listeners = Vec<Vec<Vec<Entrance>>>;
 
 impl Bound {
     /// Reads TLS files and binds every address for a number of workers.
@@ -33,22 +42,24 @@ impl Bound {
     /// When a file or an address cannot be used.
     pub(crate) fn new(config: &Config, workers: usize) -> Result<Self, StartError> {
         let watched = Arc::<Watched>::default();
-        let nodes = config.local_nodes.iter();
-        let nodes = nodes.map(|local| Ok((node(config, local), security(&watched, local.tls.as_ref())?)));
-        let nodes: Result<Vec<_>, String> = nodes.collect();
-        let nodes = nodes.map_err(StartError::Config)?;
-        let (listeners, addresses) = bind(config, workers)?;
+        let nodes = config
+            .local_nodes
+            .iter()
+            .map(|local| node(config, local))
+            .collect();
+        let (listeners, addresses) = bind(config, &watched, workers)?;
+        let mut all = config.local_nodes.iter().flat_map(LocalNode::listeners);
         Ok(Self {
             nodes,
             listeners: Mutex::new(listeners),
             addresses,
             watched,
-            secure: config.local_nodes.iter().all(|node| node.tls.is_some()),
+            secure: all.all(|listener| listener.tls.is_some()),
         })
     }
 
     /// The listeners of a worker, by local node.
-    pub(crate) fn take(&self, worker: usize) -> Vec<Vec<BoundListener>> {
+    pub(crate) fn take(&self, worker: usize) -> Vec<Vec<Entrance>> {
         let mut listeners = self.listeners.lock();
         listeners.get_mut(worker).map(std::mem::take).unwrap_or_default()
     }
@@ -84,9 +95,12 @@ fn node(config: &Config, local: &LocalNode) -> NodeConfig {
     };
     let mut capabilities = Capabilities::new(&local.host, &local.realm).with_applications(applications);
     capabilities.addresses.clone_from(&local.addresses);
-    if local.addresses.is_empty() && local.transport == TransportKind::Sctp {
+    if local.addresses.is_empty() {
         // All of them where the transport is SCTP (RFC 6733 §5.3.5).
-        let homes = local.listen.iter().map(|address| address.ip());
+        let sctp = local
+            .listeners()
+            .filter(|one| one.transport == TransportKind::Sctp);
+        let homes = sctp.flat_map(|one| one.listen.iter().map(|address| address.ip()).collect::<Vec<_>>());
         capabilities
             .addresses
             .extend(homes.filter(|ip| !ip.is_unspecified()));
@@ -94,17 +108,27 @@ fn node(config: &Config, local: &LocalNode) -> NodeConfig {
     capabilities.product.clone_from(&local.product);
     NodeConfig {
         limits: config.limits.driver(),
+        strict: local.strict,
         ..NodeConfig::new(capabilities)
     }
 }
 
-/// How connections are secured by these files, which `watched` keeps current.
-pub(crate) fn security(watched: &Watched, files: Option<&TlsFiles>) -> Result<Security, String> {
+/// How connections are secured by these files, which `watched` keeps current: from the first byte, or after the
+/// capabilities exchange.
+pub(crate) fn security(
+    watched: &Watched,
+    files: Option<&TlsFiles>,
+    inband: bool,
+) -> Result<Security, String> {
     let Some(files) = files else {
         return Ok(Security::None);
     };
     let key = files.certificate.display().to_string();
-    TlsConfig::open(watched, &key, files).map(Security::Tls)
+    let keys = TlsConfig::open(watched, &key, files)?;
+    Ok(match inband {
+        true => Security::Inband(keys),
+        false => Security::Tls(keys),
+    })
 }
 
 /// Applications of 3GPP have ids from here on and are announced with its vendor id.
@@ -118,27 +142,39 @@ fn announced(id: u32) -> ApplicationId {
     }
 }
 
-fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
+fn bind(
+    config: &Config,
+    watched: &Watched,
+    workers: usize,
+) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
     let nodes = config.local_nodes.len();
     let mut listeners: Listeners = (0..workers)
         .map(|_| (0..nodes).map(|_| Vec::new()).collect())
         .collect();
     let mut addresses = Vec::new();
-    for (node, local) in config.local_nodes.iter().enumerate() {
-        let transport = local.transport.driver();
-        for end_point in diameter::end_points(&local.listen.0, transport) {
-            let Some((wanted, others)) = end_point.split_first() else {
+    let all = config.local_nodes.iter().enumerate();
+    let all = all.flat_map(|(node, local)| local.listeners().map(move |listener| (node, listener)));
+    for (node, wanted) in all {
+        let security = security(watched, wanted.tls.as_ref(), wanted.inband_security);
+        let security = security.map_err(StartError::Config)?;
+        let transport = wanted.transport.driver();
+        for end_point in diameter::end_points(&wanted.listen.0, transport) {
+            let Some((first, others)) = end_point.split_first() else {
                 continue;
             };
             let others: Vec<IpAddr> = others.iter().map(SocketAddr::ip).collect();
-            let (bound, address) = worker::bind_each(*wanted, workers, |address| {
+            let (bound, address) = worker::bind_each(*first, workers, |address| {
                 let listener = BoundListener::bind_all(address, &others, transport)
                     .map_err(|source| StartError::Listen { address, source })?;
                 let at = listener.address();
                 Ok::<_, StartError>((listener, at))
             })?;
             for (mine, listener) in listeners.iter_mut().zip(bound) {
-                mine[node].push(listener);
+                mine[node].push(Entrance {
+                    listener,
+                    security: security.clone(),
+                    front_ends: wanted.front_ends.clone(),
+                });
             }
             addresses.push(address);
         }

@@ -20,6 +20,7 @@ telemetry::declare! {
     gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of its capacity.";
     gauge PLANNED = "signalbox_dsr_profile_messages_per_second" ["profile"]: "What a message processor is planned for (overload.profile, overload.profileMps).";
     histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
+    counter INCIDENTS = "signalbox_dsr_connection_incidents_total" ["reason"]: "Connections that were refused, cut off or could not be made, by reason: unknownPeer, ownName, duplicate, electionLost, certificate, noCommonApplication, noCommonSecurity, tooBusy, invalidCer (a CER was refused); noCer, http, tlsInClear, noDiameter, tooLong (other bytes came); silent, readStall, writeStall; tls, connect, accept, proxyHeader, baseRate, tolerated, panic, answerMismatch (an answer is not that of its request), and the names of bounds in limits.";
     counter TRANSACTIONS = "signalbox_dsr_transactions_total" ["application", "command", "vendor", "result"]: "Transactions by application, command and result: a Result-Code, or with a vendor an Experimental-Result-Code.";
     counter MEASURED = "signalbox_dsr_measured_requests_total" ["kind", "name"]: "Requests that met a named rule, route list, throttle group or trace point, or a throttle group without room.";
     counter PEER_MESSAGES = "signalbox_dsr_peer_messages_total" ["peer", "node", "direction"]: "Messages of each peer.";
@@ -45,6 +46,14 @@ pub fn declarations() -> Vec<Declaration> {
 
 /// Shows a router for as long as it runs.
 pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
+    let each = seen.clone();
+    registry.observe_all(&INCIDENTS, move || {
+        let counts = each.upgrade().map(|dsr| dsr.tools.incidents.counts());
+        let counts = counts.unwrap_or_default().into_iter();
+        counts
+            .map(|(reason, count)| (vec![reason.to_owned()], count as f64))
+            .collect()
+    });
     let each = seen.clone();
     registry.observe_all(&PEERS, move || {
         let Some(dsr) = each.upgrade() else {

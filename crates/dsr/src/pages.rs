@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use diameter::{Connection, Node, PeerStatus};
 use function::Page;
 use serde_json::Value;
@@ -40,6 +40,9 @@ pub(crate) const PAGES: &[Page] = &[
             ("in", "/messagesIn"),
             ("out", "/messagesOut"),
             ("pending", "/pending"),
+            ("since", "/downSince"),
+            ("attempts", "/attempts"),
+            ("error", "/lastError"),
         ],
     },
     Page {
@@ -75,7 +78,12 @@ pub(crate) const PAGES: &[Page] = &[
         about: "Counts of rules, route lists, throttle groups and trace points, and transactions by result",
         path: "/dsr/measurements",
         argument: None,
-        columns: &[("kind", "/kind"), ("name", "/name"), ("count", "/count")],
+        columns: &[
+            ("kind", "/kind"),
+            ("name", "/name"),
+            ("meaning", "/meaning"),
+            ("count", "/count"),
+        ],
     },
     Page {
         name: "throttles",
@@ -114,6 +122,13 @@ pub(crate) const PAGES: &[Page] = &[
             ("status", "/status"),
             ("by", "/by"),
         ],
+    },
+    Page {
+        name: "list-equipment",
+        about: "Put equipment on a list beside the traffic, or take it off (none): CHANGE is such as eir:35209900176148=black or eir:IMEI-IMSI=white",
+        path: "/dsr/change-equipment/{}",
+        argument: Some("CHANGE"),
+        columns: &[],
     },
     Page {
         name: "traces",
@@ -189,6 +204,11 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             page(seen, |dsr| serde_json::to_value(dsr.throttles())),
         )
         .route("/dsr/equipment/{imei}", equipment(seen))
+        .route(
+            "/dsr/applications/{application}/equipment/{subject}",
+            put_equipment(seen).merge(delete_equipment(seen)),
+        )
+        .route("/dsr/change-equipment/{change}", change_equipment(seen))
         .route("/dsr/traces/{*text}", traces(seen))
         .route("/dsr/why", why(seen))
         .route("/dsr/peers/{peer}/{verb}", administer(seen))
@@ -226,6 +246,64 @@ fn administer(seen: &Weak<Dsr>) -> MethodRouter {
             ),
         }
     })
+}
+
+/// Puts equipment on the list that the body names: `black`.
+fn put_equipment(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    put(
+        async move |Path((application, subject)): Path<(String, String)>, list: String| {
+            change(&seen, application, subject, list.trim().to_owned()).await
+        },
+    )
+}
+
+/// Takes equipment off all lists.
+fn delete_equipment(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    delete(
+        async move |Path((application, subject)): Path<(String, String)>| {
+            change(&seen, application, subject, "none".to_owned()).await
+        },
+    )
+}
+
+/// As both, for the command line: `APPLICATION:IMEI=LIST`.
+fn change_equipment(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    post(async move |Path(wanted): Path<String>| {
+        let parts = wanted.split_once(':');
+        let parts = parts.and_then(|(application, rest)| Some((application, rest.split_once('=')?)));
+        match parts {
+            Some((application, (subject, list))) => {
+                change(&seen, application.to_owned(), subject.to_owned(), list.to_owned()).await
+            }
+            None => (
+                StatusCode::BAD_REQUEST,
+                format!("`{wanted}` is not APPLICATION:IMEI=LIST, such as eir:35209900176148=black\n"),
+            ),
+        }
+    })
+}
+
+/// Changes an entry, which waits for the disk.
+async fn change(
+    seen: &Weak<Dsr>,
+    application: String,
+    subject: String,
+    list: String,
+) -> (StatusCode, String) {
+    let Some(dsr) = seen.upgrade() else {
+        let stopping = "the router is stopping\n".to_owned();
+        return (StatusCode::SERVICE_UNAVAILABLE, stopping);
+    };
+    let done = format!("{subject}: {list}\n");
+    let changed = tokio::task::spawn_blocking(move || dsr.change_entry(&application, &subject, &list)).await;
+    match changed {
+        Ok(Ok(())) => (StatusCode::OK, done),
+        Ok(Err(wrong)) => (StatusCode::CONFLICT, format!("{wrong}\n")),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
 }
 
 /// What registers know of equipment.
@@ -283,6 +361,11 @@ pub(crate) async fn report(core: Rc<Core>, dsr: Arc<Dsr>, worker: usize) {
                 let mut row = row(node, connection.as_deref(), &status, name, worker);
                 if let Some(hop) = core.hop_of(&status.host, index) {
                     row.administration = hop.administration().as_str();
+                    if let Some(trouble) = hop.trouble() {
+                        row.last_error = trouble.text;
+                        row.down_since = telemetry::rfc3339(trouble.since);
+                        row.attempts = trouble.attempts;
+                    }
                 }
                 rows.push(row);
             }
@@ -312,6 +395,9 @@ fn row(
         local_node: local_node.to_owned(),
         worker,
         state: link.map_or(HopState::Down, |link| link.hop().state()).as_str(),
+        last_error: String::new(),
+        down_since: String::new(),
+        attempts: 0,
         administration: "enabled",
         machine: format!("{:?}", status.state),
         address: connection

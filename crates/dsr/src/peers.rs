@@ -121,7 +121,7 @@ fn same_connection(old: &Peer, new: &Peer) -> bool {
         && old.names == new.names
         && old.transport == new.transport
         && (old.bind, &old.bind_also) == (new.bind, &new.bind_also)
-        && old.tls == new.tls
+        && (&old.tls, old.inband_security) == (&new.tls, new.inband_security)
 }
 
 fn peer_config(peer: &Peer, watched: &Watched, dns: Option<&Dns>) -> Result<PeerConfig, String> {
@@ -131,6 +131,6 @@ fn peer_config(peer: &Peer, watched: &Watched, dns: Option<&Dns>) -> Result<Peer
     made.transport = peer.transport.driver();
     made.lookup = lookup(&peer.names, made.transport, peer.tls.is_some(), dns);
     made.settings = peer.timers.driver();
-    made.security = security(watched, peer.tls.as_ref())?;
+    made.security = security(watched, peer.tls.as_ref(), peer.inband_security)?;
     Ok(made)
 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ahash::{AHashMap, RandomState};
 use arc_swap::ArcSwap;
@@ -86,6 +86,19 @@ pub struct Hop {
     /// A request found it without a connection.
     wanted: AtomicBool,
     administration: AtomicU8,
+    /// Why it has no connection, if it has none.
+    trouble: Mutex<Option<Trouble>>,
+}
+
+/// Why a peer has no connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trouble {
+    /// The last error.
+    pub(crate) text: String,
+    /// Since when it has none.
+    pub(crate) since: SystemTime,
+    /// Failed attempts of this node since then.
+    pub(crate) attempts: u64,
 }
 
 /// A load that is not renewed is as good as none after so long.
@@ -144,6 +157,32 @@ impl Hop {
     /// An operator wants this of it.
     pub(crate) fn administer(&self, wanted: Administration) {
         self.administration.store(wanted as u8, Ordering::Relaxed);
+    }
+
+    /// Its connection was lost, refused or could not be made, for this reason. The caller leaves out what
+    /// happens while it has another connection.
+    pub(crate) fn failed(&self, text: &str, is_attempt: bool, now: SystemTime) {
+        let mut trouble = self.trouble.lock();
+        let before = trouble.take();
+        let (since, attempts) = before.map_or((now, 0), |known| (known.since, known.attempts));
+        *trouble = Some(Trouble {
+            text: text.to_owned(),
+            since,
+            attempts: attempts + u64::from(is_attempt),
+        });
+    }
+
+    /// It has a connection.
+    pub(crate) fn connected(&self) {
+        *self.trouble.lock() = None;
+    }
+
+    /// Why it has no connection, if it has none.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.trouble
+            .lock()
+            .clone()
+            .filter(|_| self.state() == HopState::Down)
     }
 
     /// A weight between 1, fully loaded, and 65536, by the load it has reported (RFC 8583 §7.3).
@@ -324,6 +363,7 @@ impl Registry {
             load_since: Mutex::default(),
             wanted: AtomicBool::new(false),
             administration: AtomicU8::new(Administration::Enabled as u8),
+            trouble: Mutex::default(),
         });
         let mut all = ByHost::clone(&known);
         let shard = all.shard_mut(&key);

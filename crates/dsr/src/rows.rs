@@ -18,6 +18,12 @@ pub struct PeerRow {
     pub state: &'static str,
     /// State of its machine, by RFC 6733 §5.6.
     pub machine: String,
+    /// Why it has no connection: the last error. Empty while it has one.
+    pub last_error: String,
+    /// Since when it has none, by RFC 3339; empty while it has one.
+    pub down_since: String,
+    /// Failed attempts to connect to it since then.
+    pub attempts: u64,
     /// What an operator wants of it: enabled, draining, disabled, reconnecting.
     pub administration: &'static str,
     /// Address of its connection.
@@ -86,6 +92,8 @@ pub struct MeasureRow {
     pub kind: &'static str,
     /// Its name.
     pub name: String,
+    /// Of transactions: the names of application, command and result.
+    pub meaning: String,
     /// How often.
     pub count: u64,
 }

@@ -3,12 +3,12 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router as Pages;
 use diameter::proto::known::disconnect_cause;
+use diameter::proto::overload::doic::ReportNumbers;
 use diameter::{Directory, Node};
 use function::{
     Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
@@ -52,11 +52,23 @@ impl NetworkFunction for Dsr {
 
     fn common(config: &Config) -> Common<'_> {
         let nodes = config.local_nodes.iter().enumerate();
-        let listens =
-            nodes.map(|(index, node)| listening(&format!("localNodes[{index}].listen"), &node.listen));
+        let listens = nodes.flat_map(|(index, node)| {
+            let first = listening(&format!("localNodes[{index}].listen"), &node.listen);
+            let further = node
+                .listen_also
+                .iter()
+                .enumerate()
+                .flat_map(move |(number, one)| {
+                    listening(
+                        &format!("localNodes[{index}].listenAlso[{number}].listen"),
+                        &one.listen,
+                    )
+                });
+            first.into_iter().chain(further)
+        });
         Common {
             admin: config.admin,
-            listen: listens.flatten().collect(),
+            listen: listens.collect(),
             workers: config.workers,
             cores: &config.cores,
             tls: None,
@@ -83,8 +95,9 @@ impl NetworkFunction for Dsr {
             hold: opening.registry.histogram(&metrics::HOLD),
             // RFC 7683 §5.2.1.4: numbers of a new run are above those of the last. In milliseconds: a report is
             // renewed less often.
-            report_numbers: Arc::new(AtomicU64::new(seed() / 1_000_000)),
+            report_numbers: Arc::new(ReportNumbers::after(seed() / 1_000_000)),
             demands: Arc::default(),
+            incidents: Arc::default(),
             tracer,
         };
         let posts = worker::posts(count, config.limits.handover).into_iter();
@@ -206,16 +219,16 @@ fn open_nodes(
 ) -> io::Result<Vec<Node<Router>>> {
     let (bound, index) = (&seat.listeners, seat.context.index);
     let nodes = bound.nodes.iter().zip(seats).enumerate();
-    let nodes = nodes.map(|(position, ((config, _), seat))| {
+    let nodes = nodes.map(|(position, (config, seat))| {
         let seed = seed() ^ (index as u64) << 48;
         let seed = seed.wrapping_add(position as u64);
         Node::new(config.clone(), core.router(position), Some(seat), seed)
     });
     let nodes: Vec<Node<Router>> = nodes.collect();
     core.adopt(nodes.clone());
-    for ((node, listeners), (_, security)) in nodes.iter().zip(bound.take(index)).zip(&bound.nodes) {
-        for listener in listeners {
-            node.listen(listener, security.clone())?;
+    for (node, entrances) in nodes.iter().zip(bound.take(index)) {
+        for entrance in entrances {
+            node.listen_behind(entrance.listener, entrance.security, entrance.front_ends)?;
         }
     }
     Ok(nodes)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use diameter::proto::{Dictionary, ResultCode};
 use function::Counts;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::application::Table;
 use crate::derived::Live;
 use crate::events::Event;
-use crate::measures::Published;
+use crate::measures::{Published, Transaction};
 use crate::registry::ByHost;
 use crate::router::{Gauges, Mailbox, Post, Tools};
 use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, ThrottleRow, TraceRow};
@@ -109,6 +110,7 @@ impl Dsr {
             .map(|((subject, name), count)| MeasureRow {
                 kind: subject.as_str(),
                 name: name.into(),
+                meaning: String::new(),
                 count,
             });
         let transactions = measures.transactions.into_iter().map(|(key, count)| MeasureRow {
@@ -117,6 +119,7 @@ impl Dsr {
                 "application {} command {} vendor {} result {}",
                 key.application, key.command, key.vendor, key.result
             ),
+            meaning: meaning(&key),
             count,
         });
         named.chain(transactions).collect()
@@ -151,6 +154,23 @@ impl Dsr {
             Some(found)
         });
         known.collect()
+    }
+
+    /// Changes an entry of the application of this name. It may wait for the disk.
+    ///
+    /// # Errors
+    /// What is wrong; then nothing is changed.
+    pub fn change_entry(&self, application: &str, subject: &str, list: &str) -> Result<(), String> {
+        let snapshot = self.snapshot();
+        let mut all = snapshot.applications();
+        let found = all.find(|(name, _)| *name == application);
+        let changed = found.and_then(|(_, found)| found.change(subject, list));
+        let none = || {
+            Err(format!(
+                "`{application}` is not an application whose entries can be changed"
+            ))
+        };
+        changed.unwrap_or_else(none)
     }
 
     /// Throttle groups: their demand here, and the part of their rates.
@@ -211,4 +231,23 @@ impl Dsr {
             gauges.drive(load);
         }
     }
+}
+
+/// The names of a transaction where the dictionary has them: `S6a Update-Location: DIAMETER_SUCCESS (2001)`.
+fn meaning(key: &Transaction) -> String {
+    let dictionary = Dictionary::standard();
+    let application = dictionary.application(key.application);
+    let application = application.map_or_else(|| key.application.to_string(), |known| known.name.to_string());
+    let command = dictionary.command(key.command, key.application);
+    let command = command.map_or_else(|| key.command.to_string(), |known| known.name.to_string());
+    let result = match key.vendor {
+        0 => ResultCode(key.result).to_string(),
+        vendor => {
+            let of = dictionary
+                .vendor(vendor)
+                .map_or_else(|| vendor.to_string(), str::to_owned);
+            format!("{} of {of}", key.result)
+        }
+    };
+    format!("{application} {command}: {result}")
 }

@@ -293,7 +293,13 @@ impl Alarms {
 }
 
 fn now() -> String {
-    time::OffsetDateTime::from(SystemTime::now())
+    rfc3339(SystemTime::now())
+}
+
+/// A time for people, in UTC by RFC 3339.
+#[must_use]
+pub fn rfc3339(at: SystemTime) -> String {
+    time::OffsetDateTime::from(at)
         .format(&time::format_description::well_known::Rfc3339)
         .unwrap_or_default()
 }

@@ -22,6 +22,6 @@ pub mod process;
 pub mod trace;
 
 pub use admin::Admin;
-pub use alarms::{AlarmKind, Alarms, Severity};
+pub use alarms::{AlarmKind, Alarms, Severity, rfc3339};
 pub use health::Health;
 pub use metrics::{Counter, Declaration, Family, Gauge, Histogram, Level, Registry};

@@ -445,13 +445,15 @@ impl TimeValue {
         held.contains(&ntp).then_some(Self(ntp as u32))
     }
 
-    /// The 32 bits of `time`; times before 1970 count as 1970.
+    /// The 32 bits of `time`; times before 1970 count as 1970, those after 2104 as the last time that there is: it would
+    /// begin again at 1968.
     #[must_use]
     pub fn from_system_time(time: SystemTime) -> Self {
-        let unix = time
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
-        Self((unix + NTP_TO_UNIX) as u32)
+        const LAST: TimeValue = TimeValue(0x7fff_ffff);
+        let since = time.duration_since(SystemTime::UNIX_EPOCH);
+        let unix = since.map_or(0, |since| since.as_secs());
+        let unix = i64::try_from(unix).unwrap_or(i64::MAX);
+        Self::from_unix_seconds(unix).unwrap_or(LAST)
     }
 }
 
@@ -537,6 +539,8 @@ mod tests {
         let seconds = seconds.unwrap().as_secs().cast_signed();
         assert_eq!(TimeValue::from_unix_seconds(seconds), Some(last));
         assert_eq!(TimeValue::from_unix_seconds(seconds + 1), None);
+        let later = last.to_system_time() + Duration::from_secs(1);
+        assert_eq!(TimeValue::from_system_time(later), last, "not 1968");
         assert_eq!(TimeValue::from_unix_seconds(i64::MAX), None);
     }
 

@@ -5,8 +5,7 @@
 //! reports and decides request by request, so that the less important requests are abated first (RFC 7944 §10.2). Both
 //! implement the default algorithm, loss.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -338,6 +337,51 @@ impl PriorityMix {
     }
 }
 
+/// The numbers of the reports of one name, which several reporters share: reports with the same contents have the same
+/// number until they are renewed, and a report with other contents has a higher one (RFC 7683 §5.2.1.4).
+#[derive(Debug)]
+pub struct ReportNumbers(Mutex<Issued>);
+
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    number: u64,
+    /// Kind, reduction and validity of the report of that number, and when it was issued.
+    report: Option<(ReportType, u8, Duration, Instant)>,
+}
+
+impl Default for ReportNumbers {
+    fn default() -> Self {
+        Self::after(0)
+    }
+}
+
+impl ReportNumbers {
+    /// Numbers above this one.
+    #[must_use]
+    pub const fn after(number: u64) -> Self {
+        Self(Mutex::new(Issued { number, report: None }))
+    }
+
+    fn last(&self) -> Issued {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The number of a report with these contents, and when it was issued: the last number if its report has them and is
+    /// not due to be renewed, else the next one.
+    fn number(&self, kind: ReportType, reduction: u8, validity: Duration, now: Instant) -> (u64, Instant) {
+        let mut issued = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((of, same, valid, at)) = issued.report
+            && (of, same, valid) == (kind, reduction, validity)
+            && now.saturating_duration_since(at) < validity / 2
+        {
+            return (issued.number, at);
+        }
+        issued.number = issued.number.wrapping_add(1);
+        issued.report = Some((kind, reduction, validity, now));
+        (issued.number, now)
+    }
+}
+
 /// The reporting node (its OCS of RFC 7683 §5.2.1.1).
 #[derive(Clone, Debug)]
 pub struct Reporter {
@@ -345,8 +389,8 @@ pub struct Reporter {
     validity: Duration,
     /// Number of the last report.
     sequence: u64,
-    /// The last number that any reporter of this name has used.
-    numbers: Arc<AtomicU64>,
+    /// The numbers of all reporters of this name.
+    numbers: Arc<ReportNumbers>,
     reduction: u8,
     /// Time until which the last report is valid at its receivers.
     until: Option<Instant>,
@@ -356,18 +400,18 @@ impl Reporter {
     /// A reporter without a report. `sequence` has to be above that of the last run: the time in seconds is.
     #[must_use]
     pub fn new(kind: ReportType, validity: Duration, sequence: u64) -> Self {
-        Self::numbered(kind, validity, Arc::new(AtomicU64::new(sequence)))
+        Self::numbered(kind, validity, Arc::new(ReportNumbers::after(sequence)))
     }
 
-    /// As [`Reporter::new`], with numbers that several reporters of one name share: each report of any is newer than
-    /// all before it (RFC 7683 §5.2.1.4).
+    /// As [`Reporter::new`], with numbers that several reporters of one name share: a report of any with other contents is
+    /// newer than all before it (RFC 7683 §5.2.1.4).
     #[must_use]
-    pub fn numbered(kind: ReportType, validity: Duration, numbers: Arc<AtomicU64>) -> Self {
+    pub fn numbered(kind: ReportType, validity: Duration, numbers: Arc<ReportNumbers>) -> Self {
         let validity = validity.clamp(Duration::from_secs(1), MAX_VALIDITY);
         Self {
             kind,
             validity,
-            sequence: numbers.load(Ordering::Relaxed),
+            sequence: numbers.last().number,
             numbers,
             reduction: 0,
             until: None,
@@ -385,9 +429,21 @@ impl Reporter {
         let reduction = reduction.min(100);
         let ageing = self.until.is_some_and(|until| until <= now + self.validity / 2);
         if reduction != self.reduction || (reduction > 0 && ageing) {
-            self.sequence = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            let (number, issued) = self.numbers.number(self.kind, reduction, self.validity, now);
+            self.sequence = number;
             self.reduction = reduction;
-            self.until = Some(now + self.validity);
+            self.until = Some(issued + self.validity);
+        } else if reduction > 0
+            && let Issued {
+                number,
+                report: Some((kind, same, validity, at)),
+            } = self.numbers.last()
+            && (kind, same, validity) == (self.kind, reduction, self.validity)
+            && number != self.sequence
+        {
+            // Another reporter has renewed the same report.
+            self.sequence = number;
+            self.until = Some(at + validity);
         }
     }
 
@@ -623,13 +679,21 @@ mod tests {
     #[test]
     fn reporters_of_one_name_share_their_numbers() {
         let start = Instant::now();
-        let numbers = Arc::new(AtomicU64::new(100));
+        let numbers = Arc::new(ReportNumbers::after(100));
         let reporter = || Reporter::numbered(ReportType::Realm, Duration::from_secs(5), numbers.clone());
         let (mut first, mut second) = (reporter(), reporter());
         first.set(start, 25);
         second.set(start, 50);
-        first.set(start, 50);
         let number = |reporter: &Reporter| reporter.report(start).unwrap().sequence;
-        assert_eq!((number(&second), number(&first)), (102, 103));
+        assert_eq!((number(&first), number(&second)), (101, 102));
+        first.set(start, 50);
+        assert_eq!((number(&first), number(&second)), (102, 102), "the same contents");
+        // A renewal is one for both.
+        let later = start + Duration::from_secs(3);
+        second.set(later, 50);
+        first.set(later + Duration::from_millis(50), 50);
+        assert_eq!((number(&first), number(&second)), (103, 103));
+        second.set(later, 0);
+        assert_eq!((number(&first), number(&second)), (103, 104));
     }
 }

@@ -1,5 +1,6 @@
 //! Capabilities of a node in CER and CEA (RFC 6733 §5.3), and the applications that two nodes have in common.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use crate::avp::encode_one;
@@ -100,6 +101,18 @@ impl Capabilities {
         vendors.dedup();
         self.supported_vendors = vendors;
         self
+    }
+
+    /// The same node, on a connection that offers TLS in Inband-Security-Id or not.
+    #[must_use]
+    pub fn offering_tls(&self, offers: bool) -> Cow<'_, Self> {
+        if self.inband_tls == offers {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            inband_tls: offers,
+            ..self.clone()
+        })
     }
 
     /// Appends the AVPs that CER and CEA share, except Result-Code.

@@ -39,6 +39,8 @@ pub struct Machine {
     responder: bool,
     /// Our address on each.
     pub(super) addresses: [Option<IpAddr>; 2],
+    /// Whether TLS is offered in Inband-Security-Id on each.
+    pub(super) inband: [bool; 2],
     remote: Option<Arc<Capabilities>>,
     common: Vec<u32>,
     /// The CER that is still unanswered.
@@ -57,6 +59,8 @@ pub struct Machine {
     pub(super) sent_ids: SentIds,
     /// Whether requests to the peer are unanswered at the arrival of its DPR.
     pub(super) in_flight: bool,
+    /// Why the last attempt to connect failed after the connection was made.
+    failure: Option<Fault>,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -65,6 +69,7 @@ impl Machine {
     #[must_use]
     pub fn new(local: Arc<Capabilities>, settings: PeerSettings, seed: u64) -> Self {
         Self {
+            inband: [local.inband_tls; 2],
             local,
             state: State::Closed,
             wanted: settings.initiate,
@@ -89,6 +94,7 @@ impl Machine {
             next_id: seed as u32,
             sent_ids: SentIds::default(),
             in_flight: false,
+            failure: None,
             outputs: VecDeque::new(),
             settings,
         }
@@ -167,6 +173,11 @@ impl Machine {
         self.outputs.pop_front()
     }
 
+    /// Takes the reason why the last attempt to connect has failed: the peer's CEA, or that none came.
+    pub const fn take_failure(&mut self) -> Option<Fault> {
+        self.failure.take()
+    }
+
     /// A message of an application arrived, which proves that the peer is alive. Call it for every message while the
     /// health is not [`Health::Okay`], and at least once per read while it is.
     #[inline]
@@ -174,6 +185,12 @@ impl Machine {
         if let Some(command) = self.watchdog.traffic(now) {
             self.watchdog_says(now, command);
         }
+    }
+
+    /// Whether the next connection of this side offers TLS in Inband-Security-Id: a node may have listeners of both
+    /// kinds.
+    pub const fn offer_tls(&mut self, side: Side, offers: bool) {
+        self.inband[side as usize] = offers;
     }
 
     /// Requests to the peer are unanswered, or none are, as its DPR arrives. RFC 6733 §5.4: the DPA "SHOULD contain an
@@ -267,7 +284,7 @@ impl Machine {
         same_address: bool,
     ) {
         if let Err(fault) = self.acceptable(&remote) {
-            let answer = self.capabilities_answer(cer, Some(local), Err(&fault));
+            let answer = self.capabilities_answer(cer, Side::Responder, Some(local), Err(&fault));
             self.outputs.push_back(Output::Reject(answer));
             return;
         }
@@ -349,7 +366,12 @@ impl Machine {
             if code.is_success() {
                 self.acceptable(&remote).map(|common| (remote, common))
             } else {
-                Err(Fault::new(code, "the peer refuses the capabilities exchange"))
+                let why = cea.get(known::ERROR_MESSAGE).ok().flatten();
+                let why = why.unwrap_or("the peer refuses the capabilities exchange");
+                Err(Fault::new(
+                    code,
+                    format!("the peer's CEA: {}", why.escape_debug()),
+                ))
             }
         });
         match outcome {
@@ -359,7 +381,10 @@ impl Machine {
                 }
                 self.event(now, Event::IRcvCea, Some(cea));
             }
-            Err(_) => self.event(now, Event::IRcvNonCea, Some(cea)),
+            Err(fault) => {
+                self.failure = Some(fault);
+                self.event(now, Event::IRcvNonCea, Some(cea));
+            }
         }
     }
 
@@ -370,7 +395,7 @@ impl Machine {
             ResultCode::UNABLE_TO_COMPLY,
             "capabilities were exchanged already",
         );
-        let answer = self.capabilities_answer(cer, self.addresses[side as usize], Err(&fault));
+        let answer = self.capabilities_answer(cer, side, self.addresses[side as usize], Err(&fault));
         self.outputs.push_back(Output::Send(side, answer));
         if side == Side::Initiator && matches!(self.state, State::WaitICea | State::WaitReturns) {
             self.event(now, Event::IRcvNonCea, None);
@@ -380,6 +405,16 @@ impl Machine {
     fn event(&mut self, now: Instant, event: Event, message: Option<MessageRef<'_>>) {
         let Some(row) = row(self.state, event) else { return };
         let from = self.state;
+        if matches!(from, State::WaitICea | State::WaitReturns) {
+            let why = match event {
+                Event::Timeout => Some("no CEA came in time"),
+                Event::IPeerDisc => Some("the peer closed the connection before its CEA"),
+                _ => None,
+            };
+            if let Some(why) = why {
+                self.failure = Some(Fault::new(ResultCode::UNABLE_TO_COMPLY, why));
+            }
+        }
         let was_open = self.open_side().is_some();
         // The election's outcome is an event of its own, in the state that this row leads to.
         let mut won = false;
@@ -481,7 +516,7 @@ impl Machine {
             Side::Initiator => std::mem::take(&mut self.common),
             Side::Responder => self.local.common(&remote).unwrap_or_default(),
         };
-        let secure = self.local.inband_tls && remote.inband_tls;
+        let secure = self.inband[side as usize] && remote.inband_tls;
         self.outputs.push_back(Output::Up {
             side,
             remote,
@@ -521,7 +556,7 @@ impl Machine {
                 if let Some(cer) = message {
                     let fault = Fault::new(ResultCode::UNABLE_TO_COMPLY, "this peer is connected already");
                     let local = self.addresses[Side::Responder as usize];
-                    let answer = self.capabilities_answer(cer, local, Err(&fault));
+                    let answer = self.capabilities_answer(cer, Side::Responder, local, Err(&fault));
                     self.outputs.push_back(Output::Reject(answer));
                 }
                 if let Some(command) = self.watchdog.probe(now) {

@@ -1,5 +1,6 @@
 //! The messages a peer machine sends: CER and CEA, DWR and DWA, DPR and DPA.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::capabilities::Capabilities;
@@ -33,7 +34,7 @@ impl Machine {
     pub(super) fn send_cer(&mut self) {
         let mut builder = self.request(command::CAPABILITIES_EXCHANGE);
         write_capabilities(
-            &self.local,
+            &self.offered(Side::Initiator),
             &mut builder,
             self.addresses[Side::Initiator as usize],
         );
@@ -43,7 +44,7 @@ impl Machine {
     pub(super) fn send_cea(&mut self) {
         if let Some(cer) = self.cer.take() {
             let local = self.addresses[Side::Responder as usize];
-            let answer = self.capabilities_answer(cer.view(), local, Ok(()));
+            let answer = self.capabilities_answer(cer.view(), Side::Responder, local, Ok(()));
             self.outputs.push_back(Output::Send(Side::Responder, answer));
         }
     }
@@ -51,10 +52,16 @@ impl Machine {
     pub(super) fn capabilities_answer(
         &self,
         cer: MessageRef<'_>,
+        side: Side,
         address: Option<IpAddr>,
         outcome: Result<(), &Fault>,
     ) -> MessageMut {
-        capabilities_answer(&self.local, &cer, address, outcome)
+        capabilities_answer(&self.offered(side), &cer, address, outcome)
+    }
+
+    /// Our capabilities on a connection of this side.
+    fn offered(&self, side: Side) -> Cow<'_, Capabilities> {
+        self.local.offering_tls(self.inband[side as usize])
     }
 
     pub(super) fn send_watchdog(&mut self) {
@@ -86,8 +93,7 @@ impl Machine {
         }
         let is_disconnect = request.command() == command::DISCONNECT_PEER;
         if is_disconnect && std::mem::take(&mut self.in_flight) {
-            let reason =
-                "requests to this peer are in flight: their answers count until the connection closes";
+            let reason = "requests to or from this peer are in flight: answers to them count until the connection closes";
             let fault = Fault::new(ResultCode::UNABLE_TO_COMPLY, reason);
             let answer = MessageBuilder::error_answer(&request, &self.local.origin, &fault);
             return self.outputs.push_back(Output::Send(side, answer));

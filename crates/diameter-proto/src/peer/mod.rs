@@ -26,6 +26,6 @@ pub use capabilities::{ApplicationId, Capabilities};
 pub use events::{DownReason, Duplicate, Input, Output, PeerSettings};
 pub use machine::Machine;
 pub use messages::capabilities_answer;
-pub use rules::check_cer;
+pub use rules::{check_cer, check_host_address};
 pub use table::{Action, Event, Side, State};
 pub use watchdog::{Health, Reopen};

@@ -22,7 +22,6 @@ pub fn check_cer<B: AsRef<[u8]>>(cer: &Message<B>, clear: bool, offers_tls: bool
     check_occurrences(cer)?;
     present(cer, known::ORIGIN_HOST)?;
     present(cer, known::ORIGIN_REALM)?;
-    present(cer, known::HOST_IP_ADDRESS)?;
     present(cer, known::VENDOR_ID)?;
     present(cer, known::PRODUCT_NAME)?;
     let mut security = None;
@@ -42,6 +41,18 @@ pub fn check_cer<B: AsRef<[u8]>>(cer: &Message<B>, clear: bool, offers_tls: bool
         return Err(Fault::new(ResultCode::NO_COMMON_SECURITY, reason));
     }
     Ok(())
+}
+
+/// Checks that a CER has a Host-IP-Address (RFC 6733 §5.3.1). Some peers leave it out now and then, and nothing but a
+/// display depends on it, so the caller decides whether that is tolerated.
+///
+/// # Errors
+/// The Result-Code and Failed-AVP of the CEA.
+pub fn check_host_address<B: AsRef<[u8]>>(cer: &Message<B>) -> Result<(), Fault> {
+    match cer.avps().find(known::HOST_IP_ADDRESS)? {
+        Some(_) => Ok(()),
+        None => Err(Fault::missing(known::HOST_IP_ADDRESS)),
+    }
 }
 
 /// No AVP is there more often than the grammar of its command permits (§7.1.5): the first beyond is the Failed-AVP.
@@ -148,7 +159,13 @@ mod tests {
     fn a_cer_has_what_its_grammar_requires() {
         let of = |avps: &str| judged(avps, true, false);
         assert_eq!(of(REST), (2001, vec![]));
-        assert_eq!(of("Vendor-Id = 1 Product-Name = \"x\""), (5005, vec![257]));
+        assert_eq!(of("Vendor-Id = 1 Product-Name = \"x\""), (2001, vec![]));
+        let strict = |avps: &str| {
+            let cer = format!("CER {{ Origin-Host = \"a\" Origin-Realm = \"r\" {avps} }}");
+            outcome(|message| check_host_address(message), &cer)
+        };
+        assert_eq!(strict("Vendor-Id = 1 Product-Name = \"x\""), (5005, vec![257]));
+        assert_eq!(strict(REST), (2001, vec![]));
         assert_eq!(
             of("Host-IP-Address = ::1 Product-Name = \"x\""),
             (5005, vec![266])

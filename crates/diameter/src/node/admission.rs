@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use diameter_proto::known::disconnect_cause;
-use diameter_proto::peer::{self, Capabilities, Input, PeerSettings};
-use diameter_proto::{Fault, MessageMut, ResultCode};
+use diameter_proto::peer::{self, Capabilities, Input, PeerSettings, Side};
+use diameter_proto::{Fault, MessageMut, ResultCode, known};
 
 use ipnet::IpNet;
 
@@ -35,9 +35,8 @@ struct Rule {
 
 impl<A: Application> Node<A> {
     pub(super) fn received_cer(&self, from: &Rc<Connection<A::State>>, cer: MessageMut) -> Verdict {
-        let offers_tls = self.local().inband_tls;
-        let right = peer::check_cer(&cer, !self.is_tls(from), offers_tls);
-        let admitted = right.and_then(|()| Capabilities::read(&cer)).and_then(|remote| {
+        let offers_tls = self.offers_tls(from);
+        let admitted = self.check_cer(from, &cer, offers_tls).and_then(|remote| {
             let key = self.admit(from, &remote)?;
             Ok((key, remote))
         });
@@ -45,6 +44,7 @@ impl<A: Application> Node<A> {
             Ok((Admission::Here(key, rule), remote)) => {
                 let same_address = self.is_at(key, from);
                 let local = from.local().ip();
+                self.with_slot(key, |slot| slot.machine.offer_tls(Side::Responder, offers_tls));
                 let input = Input::ConnectedBy {
                     cer: cer.view(),
                     remote,
@@ -66,16 +66,46 @@ impl<A: Application> Node<A> {
                     self,
                     NodeEvent::Refused {
                         remote: from.remote(),
+                        host: cer.get(known::ORIGIN_HOST).ok().flatten().unwrap_or_default(),
                         fault: &fault,
                     },
                 );
-                let answer =
-                    peer::capabilities_answer(self.local(), &cer, Some(from.local().ip()), Err(&fault));
+                let local = self.local().offering_tls(offers_tls);
+                let answer = peer::capabilities_answer(&local, &cer, Some(from.local().ip()), Err(&fault));
                 from.enqueue_base(answer);
                 from.end(Ending::AfterFlush);
                 Verdict::Handled
             }
         }
+    }
+
+    /// The capabilities of a CER that is right as far as it is judged without regard to the peer.
+    fn check_cer(
+        &self,
+        from: &Connection<A::State>,
+        cer: &MessageMut,
+        offers_tls: bool,
+    ) -> Result<Capabilities, Fault> {
+        peer::check_cer(cer, !self.is_tls(from), offers_tls)?;
+        let remote = Capabilities::read(cer)?;
+        if offers_tls && !remote.inband_tls {
+            // A client that leaves Inband-Security-Id out would otherwise talk in the clear where TLS is wanted.
+            let reason = "the connection must be secured by TLS: Inband-Security-Id 1 in the CER";
+            return Err(Fault::new(ResultCode::NO_COMMON_SECURITY, reason));
+        }
+        if let Err(fault) = peer::check_host_address(cer) {
+            if self.0.strict {
+                return Err(fault);
+            }
+            let (host, what) = (&*remote.origin.host, "Host-IP-Address");
+            self.app().event(self, NodeEvent::Tolerated { host, what });
+        }
+        Ok(remote)
+    }
+
+    /// Whether TLS follows the capabilities exchange on this connection.
+    pub(super) fn offers_tls(&self, connection: &Connection<A::State>) -> bool {
+        !self.is_tls(connection) && matches!(self.security(connection), Security::Inband(_))
     }
 
     fn is_at(&self, key: usize, from: &Connection<A::State>) -> bool {
@@ -119,7 +149,9 @@ impl<A: Application> Node<A> {
         if let Some(key) = known {
             let peers = self.0.peers.borrow();
             if let Some(config) = peers.slots[key].lasting() {
-                if matches!(config.security, Security::Tls(_)) && !tls {
+                let secured =
+                    tls || (matches!(config.security, Security::Inband(_)) && self.offers_tls(from));
+                if !matches!(config.security, Security::None) && !secured {
                     return Err(Fault::new(
                         ResultCode::NO_COMMON_SECURITY,
                         format!("{host} must connect over TLS"),

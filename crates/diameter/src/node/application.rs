@@ -79,6 +79,12 @@ pub trait Application: Sized + 'static {
         false
     }
 
+    /// Whether the application owes this peer answers to requests, as its DPR arrives.
+    fn awaits_answers(&self, connection: &Connection<Self::State>) -> bool {
+        let _ = connection;
+        false
+    }
+
     /// A peer without an owner has connected: the worker that should own it. None for this one.
     fn place(&self, node: &Node<Self>, host: &str) -> Option<usize> {
         let _ = (node, host);
@@ -99,6 +105,8 @@ pub enum NodeEvent<'a> {
     Refused {
         /// Who sent it.
         remote: SocketAddr,
+        /// Its Origin-Host; empty where it has none.
+        host: &'a str,
         /// Why.
         fault: &'a Fault,
     },
@@ -111,8 +119,19 @@ pub enum NodeEvent<'a> {
     FrameError {
         /// Whose.
         remote: SocketAddr,
+        /// The peer, if it is known.
+        host: Option<&'a str>,
         /// What was wrong.
         error: &'a FrameError,
+    },
+    /// The TLS handshake of a connection failed.
+    HandshakeFailed {
+        /// Whose.
+        remote: SocketAddr,
+        /// The peer, if this node has connected to it.
+        host: Option<&'a str>,
+        /// Why.
+        error: &'a io::Error,
     },
     /// A connection was refused because of the [`crate::Limits`] field of that name.
     LimitReached {
@@ -131,6 +150,8 @@ pub enum NodeEvent<'a> {
     Stalled {
         /// Whose.
         remote: SocketAddr,
+        /// The peer, if it is known.
+        host: Option<&'a str>,
         /// The step.
         what: &'static str,
     },
@@ -145,6 +166,20 @@ pub enum NodeEvent<'a> {
     Panicked {
         /// Whose, if it was about one connection.
         remote: Option<SocketAddr>,
+    },
+    /// A front end sent no valid PROXY header: the address of its client is unknown, so the connection is closed.
+    NoProxyHeader {
+        /// The front end.
+        remote: SocketAddr,
+        /// What was wrong.
+        error: &'a io::Error,
+    },
+    /// A peer has left out what nothing depends on; it is admitted.
+    Tolerated {
+        /// The peer.
+        host: &'a str,
+        /// What is missing.
+        what: &'static str,
     },
     /// A connection could not be accepted.
     AcceptFailed {

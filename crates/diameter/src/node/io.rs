@@ -171,7 +171,10 @@ impl<A: Application> Io<A> {
         if self.phase == Phase::Handshake {
             match self.stream.poll_handshake(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(error)),
+                Poll::Ready(Err(error)) => {
+                    self.node.handshake_failed(&self.connection, &error);
+                    return Poll::Ready(End::Lost(error));
+                }
                 Poll::Ready(Ok(())) => {}
             }
             self.phase = Phase::Running;

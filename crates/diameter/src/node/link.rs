@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use diameter_proto::frame::FrameError;
 use diameter_proto::peer::{Input, Side};
 use diameter_proto::{Fault, ResultCode};
+use ipnet::IpNet;
 use rustls::pki_types::ServerName;
 use rustls::server::ParsedCertificate;
 use tokio::net::TcpStream;
@@ -21,7 +22,7 @@ use crate::config::{PeerConfig, Security, TlsConfig};
 use crate::connection::{Connection, ConnectionId};
 use crate::directory::Handover;
 use crate::transport::tls::TlsStream;
-use crate::transport::{self, BoundListener, Stream};
+use crate::transport::{self, BoundListener, Stream, proxy};
 
 /// Pause after a failed accept (no descriptors left, usually).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -39,11 +40,28 @@ impl<A: Application> Node<A> {
     /// # Errors
     /// When the runtime does not take the socket.
     pub fn listen(&self, listener: BoundListener, security: Security) -> io::Result<()> {
+        self.listen_behind(listener, security, Vec::new())
+    }
+
+    /// As [`Node::listen`], where front ends in these networks send the PROXY header of each client's connection. A
+    /// connection from there without one is closed; one from elsewhere has none.
+    ///
+    /// # Errors
+    /// When the runtime does not take the socket.
+    pub fn listen_behind(
+        &self,
+        listener: BoundListener,
+        security: Security,
+        front_ends: Vec<IpNet>,
+    ) -> io::Result<()> {
         let listener = listener.into_listener()?;
         let node = self.clone();
         let task = tokio::task::spawn_local(async move {
             loop {
                 match listener.accept().await {
+                    Ok((Stream::Tcp(tcp), remote, local)) if contains(&front_ends, remote) => {
+                        node.accepted_from_front_end(tcp, remote, local, &security);
+                    }
                     Ok((stream, remote, local)) => {
                         node.contained(Some(remote), || node.accepted(stream, remote, local, &security));
                     }
@@ -56,6 +74,41 @@ impl<A: Application> Node<A> {
         });
         self.0.tasks.borrow_mut().push(task);
         Ok(())
+    }
+
+    /// Reads the PROXY header of a front end, then goes on with the client's address. The front end sends it at once, so
+    /// few are pending; a bound holds all the same.
+    fn accepted_from_front_end(
+        &self,
+        mut tcp: TcpStream,
+        remote: SocketAddr,
+        local: SocketAddr,
+        security: &Security,
+    ) {
+        if self.0.announcing.get() >= self.limits().handshakes {
+            let limit = "handshakes";
+            return self.app().event(self, NodeEvent::LimitReached { remote, limit });
+        }
+        self.0.announcing.set(self.0.announcing.get() + 1);
+        let (node, security) = (self.clone(), security.clone());
+        tokio::task::spawn_local(async move {
+            let read = tokio::time::timeout(node.limits().handshake, proxy::read(&mut tcp)).await;
+            node.0.announcing.set(node.0.announcing.get().saturating_sub(1));
+            match read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(announced) => {
+                    let (remote, local) = announced.unwrap_or((remote, local));
+                    let stream = Stream::Tcp(tcp);
+                    node.contained(Some(remote), || node.accepted(stream, remote, local, &security));
+                }
+                // It has checked whether this node listens.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+                Err(error) => {
+                    let error = &error;
+                    node.app()
+                        .event(&node, NodeEvent::NoProxyHeader { remote, error });
+                }
+            }
+        });
     }
 
     fn accepted(&self, stream: Stream, remote: SocketAddr, local: SocketAddr, security: &Security) {
@@ -343,13 +396,29 @@ impl<A: Application> Node<A> {
     }
 
     pub(crate) fn frame_error(&self, connection: &Connection<A::State>, error: &FrameError) {
+        let host = self.host_of(connection);
         self.app().event(
             self,
             NodeEvent::FrameError {
                 remote: connection.remote(),
+                host: host.as_deref(),
                 error,
             },
         );
+    }
+
+    /// The TLS handshake of a connection failed.
+    pub(crate) fn handshake_failed(&self, connection: &Connection<A::State>, error: &io::Error) {
+        let host = self.host_of(connection);
+        let (remote, host) = (connection.remote(), host.as_deref());
+        self.app()
+            .event(self, NodeEvent::HandshakeFailed { remote, host, error });
+    }
+
+    /// The peer that a connection belongs to.
+    pub(super) fn host_of(&self, connection: &Connection<A::State>) -> Option<Box<str>> {
+        let (key, _) = connection.binding.get()?;
+        self.with_slot(key, |slot| slot.host.clone())
     }
 
     // ---- between workers --------------------------------------------------------------------------------
@@ -408,6 +477,12 @@ impl<A: Application> Node<A> {
         });
         self.0.tasks.borrow_mut().push(task);
     }
+}
+
+/// Whether an address is in one of these networks.
+fn contains(networks: &[IpNet], address: SocketAddr) -> bool {
+    let address = address.ip().to_canonical();
+    networks.iter().any(|network| network.contains(&address))
 }
 
 fn client_session(tls: &TlsConfig, host: &str, tcp: TcpStream, early: BytesMut) -> io::Result<TlsStream> {

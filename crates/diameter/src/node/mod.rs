@@ -55,6 +55,10 @@ pub(crate) struct Inner<A: Application> {
     app: A,
     limits: Limits,
     dynamic: RefCell<Vec<DynamicPeers>>,
+    /// Whether a CER without Host-IP-Address is refused.
+    strict: bool,
+    /// Connections of front ends whose PROXY header has not come.
+    announcing: Cell<usize>,
     local: Arc<Capabilities>,
     connections: RefCell<Slab<Link<A>>>,
     next_generation: Cell<u32>,
@@ -152,6 +156,7 @@ impl<A: Application> Node<A> {
             local,
             limits,
             dynamic,
+            strict,
         } = config;
         let pending = Pending::new(now, limits.pending, seed as u32);
         let (directory, mailbox) = match seat {
@@ -184,6 +189,8 @@ impl<A: Application> Node<A> {
             stopping: Cell::new(false),
             limits,
             dynamic: RefCell::new(dynamic),
+            strict,
+            announcing: Cell::new(0),
         }));
         node.spawn_ticks();
         node.spawn_pacer();

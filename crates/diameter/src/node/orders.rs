@@ -4,9 +4,9 @@
 use std::rc::Rc;
 
 use diameter_proto::peer::{DownReason, Health, Output, Side};
-use diameter_proto::{encode_one, known};
+use diameter_proto::{Fault, MessageMut, ResultCode, encode_one, known};
 
-use super::application::{Application, Unanswered, UnansweredReason};
+use super::application::{Application, NodeEvent, Unanswered, UnansweredReason};
 use super::peers::Order;
 use super::{Node, Waiting};
 use crate::connection::{Connection, Ending};
@@ -30,6 +30,7 @@ impl<A: Application> Node<A> {
             }
             Output::Reject(answer) => {
                 if let Some(connection) = incoming {
+                    self.rejected(key, &connection, &answer);
                     connection.enqueue_base(answer);
                     connection.end(Ending::AfterFlush);
                 }
@@ -68,6 +69,10 @@ impl<A: Application> Node<A> {
                     configured,
                     tls,
                 };
+                if !secure && !tls && self.offers_tls(&connection) {
+                    // RFC 6733 §13.1: the peer's CEA agreed on no TLS, which this connection is configured for.
+                    return self.unsecured(key, &connection);
+                }
                 if secure && !tls {
                     self.with_slot(key, |slot| slot.unsecured = Some(up));
                     connection.secure.set(true);
@@ -98,6 +103,28 @@ impl<A: Application> Node<A> {
                 }
             }
         }
+    }
+
+    /// The machine of a peer refuses a CER with this answer.
+    #[cold]
+    fn rejected(&self, key: usize, connection: &Connection<A::State>, answer: &MessageMut) {
+        let code = answer.get(known::RESULT_CODE).ok().flatten().unwrap_or_default();
+        let reason = answer.get(known::ERROR_MESSAGE).ok().flatten();
+        let fault = &Fault::new(ResultCode(code), reason.unwrap_or_default().to_owned());
+        let host = self.with_slot(key, |slot| slot.host.clone()).unwrap_or_default();
+        let (remote, host) = (connection.remote(), &*host);
+        self.app().event(self, NodeEvent::Refused { remote, host, fault });
+    }
+
+    /// A server does not offer the TLS that this node wants of it: the connection ends.
+    #[cold]
+    fn unsecured(&self, key: usize, connection: &Rc<Connection<A::State>>) {
+        let host = self.with_slot(key, |slot| slot.machine.settings().host.clone());
+        let error = std::io::Error::other("the server offers no TLS in Inband-Security-Id");
+        let (host, error) = (host.flatten().unwrap_or_default(), &error);
+        self.app()
+            .event(self, NodeEvent::ConnectFailed { host: &host, error });
+        connection.end(Ending::Now);
     }
 
     fn announce(&self, connection: &Rc<Connection<A::State>>, up: PeerUp) {

@@ -59,7 +59,7 @@ pub(crate) struct Peers {
 #[derive(Debug)]
 pub(crate) struct PeerSlot {
     pub(super) id: PeerId,
-    host: Box<str>,
+    pub(super) host: Box<str>,
     /// None for a dynamic peer.
     pub(super) config: Option<Rc<PeerConfig>>,
     /// The rule under which a dynamic peer counts.
@@ -296,13 +296,20 @@ impl<A: Application> Node<A> {
     /// Passes an input to a machine and executes its actions.
     pub(super) fn drive(&self, key: usize, input: Input<'_>, incoming: Option<&Rc<Connection<A::State>>>) {
         let now = self.now();
-        {
+        let failure = {
             let mut peers = self.0.peers.borrow_mut();
             let Some(slot) = peers.slots.get_mut(key) else {
                 return;
             };
             slot.machine.handle(now, input);
             Self::collect(&self.0.outputs, key, slot, incoming);
+            slot.machine
+                .take_failure()
+                .map(|fault| (slot.host.clone(), fault))
+        };
+        if let Some((host, fault)) = failure {
+            let (host, error) = (&*host, &std::io::Error::other(fault.to_string()));
+            self.app().event(self, NodeEvent::ConnectFailed { host, error });
         }
         self.obey();
         self.forget_if_done(key);
@@ -371,7 +378,8 @@ impl<A: Application> Node<A> {
         match from.binding.get() {
             Some((key, side)) => {
                 if message.command() == known::command::DISCONNECT_PEER && message.is_request() {
-                    let in_flight = self.0.pending.borrow().owned(from.id().slot) > 0;
+                    let in_flight = self.0.pending.borrow().owned(from.id().slot) > 0
+                        || (from.peer().is_some() && self.app().awaits_answers(from));
                     self.with_slot(key, |slot| slot.machine.set_in_flight(in_flight));
                 }
                 self.drive(key, Input::Received(side, message.view()), None);
@@ -423,7 +431,11 @@ impl<A: Application> Node<A> {
     /// Our connection attempt to a peer has succeeded; the connection belongs to the peer from now on.
     pub(super) fn peer_connected(&self, key: usize, connection: &Rc<Connection<A::State>>) {
         connection.binding.set(Some((key, Side::Initiator)));
-        self.with_slot(key, |slot| slot.initiator = Some(connection.id()));
+        let offers_tls = self.offers_tls(connection);
+        self.with_slot(key, |slot| {
+            slot.initiator = Some(connection.id());
+            slot.machine.offer_tls(Side::Initiator, offers_tls);
+        });
         self.drive(
             key,
             Input::Connected {

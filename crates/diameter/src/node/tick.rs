@@ -97,7 +97,9 @@ impl<A: Application> Node<A> {
             };
             if let Some(what) = stall {
                 if connection.ending.get() == Ending::Open {
-                    self.app().event(self, NodeEvent::Stalled { remote, what });
+                    let host = self.host_of(&connection);
+                    let host = host.as_deref();
+                    self.app().event(self, NodeEvent::Stalled { remote, host, what });
                 }
                 connection.end(Ending::Now);
             } else if connection.write_stalled.get().is_some() {

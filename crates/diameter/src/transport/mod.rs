@@ -1,5 +1,6 @@
 //! Transports: TCP, TLS over TCP, SCTP. A stream is polled by the one task that owns it.
 
+pub(crate) mod proxy;
 pub(crate) mod sctp;
 pub(crate) mod tls;
 

@@ -32,6 +32,10 @@ pub struct Eir {
     /// black, and FIRST and LAST are TACs or more digits of an IMEI. Reloaded when it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// A file of the router's own, in which it keeps entries that are changed one by one
+    /// (`PUT` and `DELETE /dsr/applications/NAME/equipment/IMEI`); they go before the lists. Absent: none can be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PathBuf>,
     /// Status of equipment that no list has.
     pub on_unlisted: Unlisted,
     /// Status of equipment whose IMEI is in pairs, but not with the IMSI of the request; absent or `unknown`: the other
@@ -44,17 +48,21 @@ pub struct Eir {
     pub max_imeis: usize,
     /// Bound on pairs, of 13 bytes each.
     pub max_pairs: usize,
+    /// Bound on IMEIs in `changes`.
+    pub max_changes: usize,
 }
 
 impl Default for Eir {
     fn default() -> Self {
         Self {
             file: None,
+            changes: None,
             on_unlisted: Unlisted::default(),
             on_other_subscriber: None,
             max_ranges: 10_000_000,
             max_imeis: 10_000_000,
             max_pairs: 100_000_000,
+            max_changes: 1_000_000,
         }
     }
 }

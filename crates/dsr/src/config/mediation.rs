@@ -19,6 +19,8 @@ const MAX_DEPTH: usize = 4;
 /// Session-Id, Route-Record and Proxy-Info: a message finds its way, and its way back, by them.
 const FIXED: [u32; 3] = [263, 282, 284];
 
+const ROUTE_RECORD: u32 = 282;
+
 /// The AVPs from the top level to one in groups.
 pub(crate) type AvpPath = SmallVec<[AvpKey; 2]>;
 
@@ -249,7 +251,13 @@ impl AvpCondition {
 }
 
 impl Change {
-    fn validate_at(&self, at: &str, faults: &mut Faults) {
+    /// Whether it takes Route-Records out of answers, where they are of no use: RFC 6733 §6.1.9 has them in requests. Some
+    /// relays leave them in, and some clients then drop the answer.
+    fn is_harmless(&self, messages: Messages, key: AvpKey) -> bool {
+        matches!(self, Self::Remove(_)) && messages == Messages::Answers && key.code == ROUTE_RECORD
+    }
+
+    fn validate_at(&self, messages: Messages, at: &str, faults: &mut Faults) {
         let (name, value) = match self {
             Self::Add(avp) | Self::Replace(avp) => (&avp.avp, Some(&avp.value)),
             Self::Remove(name) => (name, None),
@@ -261,10 +269,10 @@ impl Change {
                     "a name of the dictionary such as User-Name, or VENDOR:CODE",
                 );
             }
-            Ok(key) if key.vendor == 0 && FIXED.contains(&key.code) => {
+            Ok(key) if key.vendor == 0 && FIXED.contains(&key.code) && !self.is_harmless(messages, key) => {
                 return faults.at(at).say(
                     format!("{name} is needed to route the answer"),
-                    "any AVP but Session-Id, Route-Record and Proxy-Info",
+                    "any AVP but Session-Id, Route-Record (which may be removed from answers) and Proxy-Info",
                 );
             }
             Ok(_) => {}
@@ -311,7 +319,7 @@ impl Validate for Mediation {
                 condition.validate_at(&format!("{at}.when.avps[{number}]"), faults);
             }
             for (number, change) in rule.changes.iter().enumerate() {
-                change.validate_at(&format!("{at}.changes[{number}]"), faults);
+                change.validate_at(rule.messages, &format!("{at}.changes[{number}]"), faults);
             }
         }
     }

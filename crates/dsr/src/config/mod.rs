@@ -18,7 +18,7 @@ pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use mediation::{AvpCondition, AvpValue, Change, Mediation, MediationRule, MessageConditions, Messages};
 pub(crate) use mediation::{AvpPath, data, encode, is_text, key, path};
-pub use nodes::{LocalNode, NodeLimits};
+pub use nodes::{Listener, LocalNode, NodeLimits};
 pub use overload::{
     AdvertiseLoad, ClassDiscard, Colour, LevelSeverity, Overload, OverloadLevel, Policy, ServerReports,
     Thresholds,
@@ -31,7 +31,7 @@ pub use profiles::Plan;
 pub(crate) use range::Span;
 pub use routing::{Group, Member, RealmRoute, Reroute, RouteList, Routing, TableOfApplication, Transaction};
 pub use rules::{
-    Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Rule, Table,
+    Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, CopyAfter, Rule, Table,
     TextCondition,
 };
 pub use watching::{Indicators, Measurements, Trace, TracePoint};
@@ -228,9 +228,10 @@ impl Validate for Config {
                     .say("is the name of another local node as well", "a name of its own");
             }
             if !hosts.insert(node.host.to_ascii_lowercase()) {
-                faults
-                    .at(format!("localNodes[{index}].host"))
-                    .say("is the host of another local node as well", "a host of its own");
+                faults.at(format!("localNodes[{index}].host")).say(
+                    "is the host of another local node as well",
+                    "a host of its own; one node with several listeners has them in `listenAlso`",
+                );
             }
         }
         faults.within("limits", &self.limits);

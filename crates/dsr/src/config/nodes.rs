@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Period, Validate};
@@ -30,9 +31,75 @@ pub struct LocalNode {
     pub applications: Vec<u32>,
     /// Product-Name in CER and CEA.
     pub product: String,
-    /// TLS from the first byte on accepted connections (RFC 6733 §13.1); absent: in the clear.
+    /// TLS on accepted connections (RFC 6733 §13.1); absent: in the clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFiles>,
+    /// Whether TLS begins after CER and CEA in the clear, as RFC 3588 has it, in place of the first byte. A CER without
+    /// Inband-Security-Id 1 is refused then.
+    pub inband_security: bool,
+    /// Networks of IP front ends that announce each client with a PROXY header (`backends[].proxyProtocol`). Bounds and rules
+    /// by address count for the client then; a connection from these networks without the header is closed.
+    #[schemars(with = "Vec<String>")]
+    pub front_ends: Vec<IpNet>,
+    /// Further listeners under the same name: SCTP beside TCP, TLS beside clear text (RFC 6733 §2.1).
+    pub listen_also: Vec<Listener>,
+    /// Whether a CER without Host-IP-Address is refused (RFC 6733 §5.3.1 requires it). Nothing depends on it, so by default
+    /// such a peer is admitted, counted (`signalbox_dsr_incomplete_capabilities_total`) and logged once.
+    pub strict: bool,
+}
+
+/// A further listener of a local node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Listener {
+    /// Addresses at which it accepts connections. Over SCTP, addresses with the same port and of the same family are one
+    /// end point with several homes.
+    pub listen: Listen,
+    /// Transport of the connections that it accepts.
+    pub transport: TransportKind,
+    /// TLS on accepted connections (RFC 6733 §13.1); absent: in the clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
+    /// Whether TLS begins after CER and CEA in the clear, as RFC 3588 has it, in place of the first byte.
+    pub inband_security: bool,
+    /// Networks of IP front ends that announce each client with a PROXY header.
+    #[schemars(with = "Vec<String>")]
+    pub front_ends: Vec<IpNet>,
+}
+
+impl LocalNode {
+    /// Every listener, the first one of `listen` itself.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = Listener> {
+        let first = Listener {
+            listen: self.listen.clone(),
+            transport: self.transport,
+            tls: self.tls.clone(),
+            inband_security: self.inband_security,
+            front_ends: self.front_ends.clone(),
+        };
+        std::iter::once(first).chain(self.listen_also.iter().cloned())
+    }
+}
+
+impl Validate for Listener {
+    fn validate(&self, faults: &mut Faults) {
+        if let Some(files) = &self.tls {
+            files.validate_peer("tls", faults);
+        }
+        if self.tls.is_some() && self.transport == TransportKind::Sctp {
+            faults
+                .at("tls")
+                .say("is not available over SCTP", "transport: tcp, or no tls");
+        }
+        if self.inband_security && self.tls.is_none() {
+            let right = "tls, or inbandSecurity: false";
+            faults.at("inbandSecurity").say("needs keys", right);
+        }
+        if !self.front_ends.is_empty() && self.transport == TransportKind::Sctp {
+            let right = "transport: tcp: an IP front end relays TCP only";
+            faults.at("frontEnds").say("is not available over SCTP", right);
+        }
+    }
 }
 
 impl Default for LocalNode {
@@ -47,6 +114,10 @@ impl Default for LocalNode {
             applications: Vec::new(),
             product: "Signalbox DSR".to_owned(),
             tls: None,
+            inband_security: false,
+            front_ends: Vec::new(),
+            listen_also: Vec::new(),
+            strict: false,
         }
     }
 }
@@ -62,13 +133,18 @@ pub(crate) fn is_identity(name: &str) -> bool {
 
 impl Validate for LocalNode {
     fn validate(&self, faults: &mut Faults) {
-        if let Some(files) = &self.tls {
-            files.validate_peer("tls", faults);
-        }
-        if self.tls.is_some() && self.transport == TransportKind::Sctp {
-            faults
-                .at("tls")
-                .say("is not available over SCTP", "transport: tcp, or no tls");
+        for (index, listener) in self.listeners().enumerate() {
+            match index.checked_sub(1) {
+                None => listener.validate(faults),
+                Some(further) => {
+                    let at = format!("listenAlso[{further}]");
+                    if listener.listen.first().is_none() {
+                        let right = "an address to listen at";
+                        faults.at(format!("{at}.listen")).say("is empty", right);
+                    }
+                    faults.within(&at, &listener);
+                }
+            }
         }
         for (key, value) in [("host", &self.host), ("realm", &self.realm)] {
             if !is_identity(value) {

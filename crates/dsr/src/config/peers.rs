@@ -45,6 +45,12 @@ pub struct Peer {
     /// TLS when connecting; absent: in the clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFiles>,
+    /// Whether TLS begins after CER and CEA in the clear, as RFC 3588 has it (RFC 6733 §13.1), in place of the first byte. A
+    /// server that offers none is disconnected.
+    pub inband_security: bool,
+    /// Whether its requests without the P flag are relayed. RFC 6733 §3 forbids it, but some stacks leave the flag out
+    /// unless an application sets it; the flag stays as it is.
+    pub relay_without_p_flag: bool,
     /// Timers and policy of its connections.
     pub timers: Timers,
     /// Table of peer route rules for its requests; empty: that of the application, else the default table.
@@ -160,6 +166,10 @@ impl TransportKind {
 
 impl Validate for Peer {
     fn validate(&self, faults: &mut Faults) {
+        if self.inband_security && self.tls.is_none() {
+            let right = "tls, or inbandSecurity: false";
+            faults.at("inbandSecurity").say("needs keys", right);
+        }
         if !is_identity(&self.host) {
             faults.at("host").say(
                 format!("`{}` is not a valid DiameterIdentity", self.host),
@@ -207,6 +217,8 @@ pub struct DynamicPeers {
     pub timers: Timers,
     /// Applications they may send requests of; others are answered DIAMETER_APPLICATION_UNSUPPORTED. Empty: any.
     pub accepts: Vec<u32>,
+    /// Whether their requests without the P flag are relayed (RFC 6733 §3 forbids it).
+    pub relay_without_p_flag: bool,
     /// Bound of the requests per second that the router accepts from each; absent: `ingress` of the router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
@@ -253,6 +265,7 @@ impl Default for DynamicPeers {
             max: 1024,
             timers: Timers::default(),
             accepts: Vec::new(),
+            relay_without_p_flag: false,
             ingress: None,
             untrusted: false,
             trust_priority: None,

@@ -117,6 +117,11 @@ pub struct Group {
     pub name: String,
     /// The peers.
     pub peers: Vec<Member>,
+    /// Whether all requests of a session go to one peer, as long as the same peers are available: the one that the Session-Id
+    /// selects, by weight, without state in the router; every router with this group selects the same one. A request
+    /// that names a peer of the group in its Destination-Host goes there. When a peer is lost, only its sessions move, and
+    /// they return with it unless their client names the other one by then. Reported loads (RFC 8583) do not count.
+    pub by_session: bool,
 }
 
 /// A peer in a group.
@@ -234,6 +239,19 @@ impl Routing {
                         unknown(faults, format!("{at}.action"), "table", name);
                     }
                     _ => {}
+                }
+                if let Some(after) = &rule.copy_after {
+                    if rule.copy_to.is_empty() {
+                        let right = "copyTo, or no copyAfter";
+                        faults.at(format!("{at}.copyAfter")).say("copies nowhere", right);
+                    }
+                    if !after.answer_in.is_empty()
+                        && let Err(wrong) = super::key(&after.answer_in)
+                    {
+                        faults
+                            .at(format!("{at}.copyAfter.answerIn"))
+                            .say(wrong, "VENDOR:CODE");
+                    }
                 }
                 if !rule.copy_to.is_empty() && !lists.contains(rule.copy_to.as_str()) {
                     unknown(faults, format!("{at}.copyTo"), "route list", &rule.copy_to);

@@ -79,6 +79,19 @@ pub struct Rule {
     pub action: Action,
     /// Name of a route list: a copy of the request goes to it as well. The answer to the copy is dropped.
     pub copy_to: String,
+    /// The copy is made when the answer of a peer has come; absent: with the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_after: Option<CopyAfter>,
+}
+
+/// Which answers a copy is made after.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct CopyAfter {
+    /// Result-Codes and Experimental-Result-Codes, any of these; empty: all.
+    pub results: Vec<u32>,
+    /// `VENDOR:CODE` of an AVP that the copy gets, with the whole answer as its data; empty: the request alone is copied.
+    pub answer_in: String,
 }
 
 impl Default for Rule {
@@ -89,6 +102,7 @@ impl Default for Rule {
             when: Conditions::default(),
             action: Action::Implicit,
             copy_to: String::new(),
+            copy_after: None,
         }
     }
 }

@@ -3,8 +3,11 @@
 //! An ME-Identity-Check-Request is answered by what the lists say of its IMEI: first for the pair of IMEI and IMSI, then
 //! for the IMEI alone, then for the range that holds it.
 
+mod changes;
 mod file;
 mod lists;
+
+use std::sync::Arc;
 
 use diameter::proto::check::{Strictness, check};
 use diameter::proto::known::{self, command};
@@ -16,6 +19,7 @@ use serde_json::{Value, json};
 use crate::application::{Application, Given, Outcome, Reply, Table};
 use crate::config::{self, Unlisted};
 use crate::events::Event;
+use changes::{Change, Changes};
 use lists::Lists;
 
 /// DIAMETER_ERROR_EQUIPMENT_UNKNOWN (TS 29.272 §7.4.3.2), an Experimental-Result-Code of 3GPP.
@@ -78,6 +82,7 @@ impl By {
 #[derive(Debug)]
 pub(crate) struct Eir {
     lists: Lists,
+    changes: Option<Arc<Changes>>,
     unlisted: Option<Status>,
     other_subscriber: Option<Status>,
 }
@@ -98,8 +103,11 @@ impl Eir {
             Some(path) => file::read(path, config).map_err(|wrong| format!("{}: {wrong}", path.display()))?,
             None => Lists::default(),
         };
+        let changes = config.changes.as_ref();
+        let changes = changes.map(|path| Changes::open(path, config.max_changes));
         Ok(Self {
             lists,
+            changes: changes.transpose()?,
             unlisted: status(config.on_unlisted),
             other_subscriber: config.on_other_subscriber.and_then(status),
         })
@@ -113,15 +121,20 @@ impl Eir {
 
     /// What the lists say of equipment, in the hands of a subscriber; none: it is not known.
     fn judge(&self, imei: u64, imsi: Option<u64>) -> (Option<Status>, By) {
+        let changes = self.changes.as_deref();
         if let Some(imsi) = imsi {
-            if let Some(status) = self.lists.pairs.find(imei, imsi) {
+            let changed = changes.and_then(|changes| changes.pair(imei, imsi));
+            if let Some(status) = changed.unwrap_or_else(|| self.lists.pairs.find(imei, imsi)) {
                 return (Some(status), By::Pair);
             }
-            if self.other_subscriber.is_some() && self.lists.pairs.has(imei) {
+            let is_paired =
+                || self.lists.pairs.has(imei) || changes.is_some_and(|changes| changes.has_pair(imei));
+            if self.other_subscriber.is_some() && is_paired() {
                 return (self.other_subscriber, By::OtherSubscriber);
             }
         }
-        if let Some(status) = self.lists.imeis.find(imei) {
+        let changed = changes.and_then(|changes| changes.alone(imei));
+        if let Some(status) = changed.unwrap_or_else(|| self.lists.imeis.find(imei)) {
             return (Some(status), By::Imei);
         }
         match self.lists.ranges.find(imei) {
@@ -173,7 +186,22 @@ impl Application for Eir {
     }
 
     fn tables(&self) -> Vec<Table> {
-        self.lists.tables().to_vec()
+        let mut tables = self.lists.tables().to_vec();
+        tables.extend(self.changes.as_ref().map(|changes| Table {
+            name: "changes",
+            entries: changes.len(),
+            bytes: changes.len() * 64,
+        }));
+        tables
+    }
+
+    fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
+        let Some(changes) = &self.changes else {
+            return Some(Err(
+                "no entry can be changed: eir.changes names no file".to_owned()
+            ));
+        };
+        Some(Change::new(subject, list).and_then(|change| changes.make(change)))
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {

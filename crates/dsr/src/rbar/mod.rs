@@ -33,7 +33,8 @@ impl Fallback {
                 .get(name.as_str())
                 .map_or(Self::Forward, |number| Self::To(*number)),
             Otherwise::Answer(answer) => {
-                Self::Answer(Fault::new(ResultCode(answer.result_code), answer.message.clone()))
+                let fault = Fault::new(ResultCode(answer.result_code), answer.message.clone());
+                Self::Answer(fault.of_vendor(answer.vendor_id))
             }
             Otherwise::Abandon => Self::Abandon,
         }

@@ -1,13 +1,14 @@
 //! A request that goes elsewhere: its connection was lost, it timed out, or its answer asks for it.
 
 use diameter::Kept;
-use diameter::proto::{CommandFlags, MessageMut, Routing};
+use diameter::proto::{CommandFlags, Message, MessageMut, Routing};
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
 use super::request::{Decision, reason};
 use super::{Core, Link, RequestFlags, Target, Transit};
 use crate::config::Exception;
+use crate::edit::readdress;
 use crate::events::Event;
 use crate::redirects::{CachedRoute, redirect_hosts};
 use crate::routing::{Choice, View};
@@ -15,6 +16,11 @@ use crate::snapshot::Snapshot;
 
 /// Bound on the hops that are tried, those that took nothing included.
 const MAX_TRIED: usize = 64;
+
+/// The request for the host that it was redirected to.
+pub(super) fn renamed<B: AsRef<[u8]>>(message: &Message<B>, host: &[u8]) -> Option<MessageMut> {
+    readdress(message, "", std::str::from_utf8(host).ok()?).ok()
+}
 
 impl Core {
     /// Tries a request elsewhere; when nothing is left, answers it.
@@ -80,7 +86,7 @@ impl Core {
                 &routing,
             );
             match self.route(&self.snapshot(), &view, &transit) {
-                Decision::Send(target, _) => target,
+                Decision::Send(target, ..) => target,
                 _ => return Err((kept, transit)),
             }
         };
@@ -116,11 +122,22 @@ impl Core {
             );
             let mut passed = SmallVec::new();
             let choice = self.choice(&snapshot, &transit, &view, &mut passed);
-            redirect_hosts(answer).find_map(|host| self.implicit(&snapshot, host, &choice))
+            let found = redirect_hosts(answer)
+                .find_map(|host| Some((self.implicit(&snapshot, host, &choice)?, host)));
+            // A server that checks its own name would refuse that of the one which redirects.
+            let names_host = routing.destination_host.is_some();
+            found.map(|(target, host)| {
+                let renamed = names_host.then(|| renamed(message, host)).flatten();
+                (target, renamed)
+            })
         };
         match target {
-            Some(target) => {
+            Some((target, renamed)) => {
                 self.count(Event::Redirected);
+                let kept = match renamed {
+                    Some(message) => Kept::new(message.freeze(), kept.appended().to_vec().into()),
+                    None => kept,
+                };
                 self.dispatch_kept(target, kept, CommandFlags::default(), transit)
             }
             None => Err((kept, transit)),
@@ -178,7 +195,7 @@ impl Core {
         view: &View<'_>,
         choice: &Choice<'_>,
         found: Option<Target>,
-    ) -> Option<Target> {
+    ) -> Option<(Target, Box<[u8]>)> {
         let now = self.now();
         let redirects = self.redirects.borrow();
         let by_request = match view.routing.destination_host {
@@ -194,11 +211,11 @@ impl Core {
                 redirects.instead_of(&host, now)?
             }
         };
-        let target = hosts
+        let found = hosts
             .iter()
-            .find_map(|host| self.implicit(snapshot, host, choice))?;
+            .find_map(|host| Some((self.implicit(snapshot, host, choice)?, host.clone())))?;
         self.count(Event::RedirectReused);
-        Some(target)
+        Some(found)
     }
 
     #[allow(clippy::result_large_err)]

@@ -1,16 +1,21 @@
 //! Answers: rerouted or delivered. Failed requests.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use diameter::proto::{CommandFlags, MessageMut, ResultCode, Routing};
+use bytes::Bytes;
+use diameter::proto::{AvpFlags, AvpWriter, CommandFlags, Message, MessageMut, ResultCode, Routing};
 use diameter::{Connection, Kept, Unanswered, UnansweredReason};
 
 use super::mailbox::Packet;
 use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::{Exception, Messages};
+use crate::edit::{Edit, edit};
 use crate::events::Event;
 use crate::hiding::Hiding;
+use crate::incidents::Incident;
 use crate::measures::Transaction;
+use crate::snapshot::AnswerCopy;
 
 /// Outcome of an answer.
 enum AnswerAction {
@@ -19,6 +24,15 @@ enum AnswerAction {
     /// A sibling does not have the peer; the next one may have it.
     NextSibling,
     Redirect,
+}
+
+/// Whether an answer has what it copies from its request (RFC 6733 §6.2), beside the Hop-by-Hop Identifier by which it
+/// was found.
+#[inline]
+fn is_answer_to<B: AsRef<[u8]>>(request: &Message<B>, answer: &MessageMut) -> bool {
+    answer.end_to_end() == request.end_to_end()
+        && answer.command() == request.command()
+        && answer.application() == request.application()
 }
 
 impl Core {
@@ -39,6 +53,11 @@ impl Core {
         self.counters.add(Event::Bytes, message.as_bytes().len() as u64);
         if transit.origin.trace > 0 {
             self.trace(transit.origin.trace, "answer in", from, [message.as_bytes(), &[]]);
+        }
+        if let Some(kept) = &kept
+            && !is_answer_to(kept.message(), &message)
+        {
+            return self.mismatched(from, transit, kept, &message);
         }
         let mut changed = None;
         let transaction;
@@ -76,14 +95,79 @@ impl Core {
             None => message,
         };
         let (origin, since) = (transit.origin, transit.since);
+        let copying = self.to_copy(&transit, kept.as_ref(), &message);
         let gone = kept.is_some_and(|kept| self.diverts(from, action, kept, transit, &message));
         if !gone {
             self.measures.borrow_mut().answered(transaction);
             self.tools
                 .hold
                 .observe(self.now().saturating_duration_since(since));
+            if let Some((after, request, transit)) = copying {
+                self.copy_after(&after, &request, &message, transit);
+            }
             self.deliver(origin, self.mediated(from, message));
         }
+    }
+
+    /// The copy of a request that its answer asks for: how, the request, and what is known of it.
+    #[inline]
+    fn to_copy(
+        &self,
+        transit: &Transit,
+        kept: Option<&Kept>,
+        answer: &MessageMut,
+    ) -> Option<(Arc<AnswerCopy>, Kept, Transit)> {
+        let after = transit.copy.as_ref()?;
+        if after.version != self.snapshot.borrow().version {
+            return None;
+        }
+        let fits = after.results.is_empty() || {
+            let routing = Routing::scan_as(answer, |_| false).ok()?;
+            let experimental = routing.experimental_result().map(|(_, code)| code);
+            let code = routing.result_code.or(experimental)?;
+            after.results.contains(&code)
+        };
+        let request = transit.original.as_deref().or(kept)?;
+        fits.then(|| (after.clone(), request.clone(), transit.for_copy()))
+    }
+
+    /// Sends the copy of a request whose answer has come.
+    #[cold]
+    fn copy_after(&self, after: &AnswerCopy, request: &Kept, answer: &MessageMut, transit: Transit) {
+        let mut end = AvpWriter::with_capacity(0);
+        end.append_encoded(request.appended());
+        if let Some(key) = after.answer_in {
+            end.put_raw(key, AvpFlags(0), answer.as_bytes());
+        }
+        static NOTHING: Bytes = Bytes::new();
+        // A request that gets too long with its answer is not copied.
+        if let Ok(copy) = edit(request.message(), |_| Edit::<'_>::Keep, end.as_bytes()) {
+            let snapshot = self.snapshot();
+            self.copy(&snapshot, after.list, copy, &NOTHING, transit);
+        }
+    }
+
+    /// An answer that belongs to another request, or to none: its client would drop it, or take it for another's. The
+    /// request may have been processed, so it is not sent again.
+    #[cold]
+    fn mismatched(&self, from: &Connection<Link>, mut transit: Transit, kept: &Kept, answer: &MessageMut) {
+        self.count(Event::AnswerMismatched);
+        let ids = |command, application, end_to_end: u32| {
+            format!("command {command}, application {application}, End-to-End {end_to_end:#010x}")
+        };
+        let request = kept.message();
+        let text = format!(
+            "its answer has {}; the request had {}",
+            ids(answer.command(), answer.application(), answer.end_to_end()),
+            ids(request.command(), request.application(), request.end_to_end()),
+        );
+        if let Some(link) = from.state() {
+            let incident = Incident::bad_answer(&link.hop().host, text);
+            self.tools.incidents.happened(&incident, self.now());
+        }
+        let original = transit.original.take();
+        let kept = original.as_deref().unwrap_or(kept);
+        self.except(transit.origin, kept.message(), Exception::NoAnswer);
     }
 
     /// Whether the answer causes the request to be sent elsewhere.

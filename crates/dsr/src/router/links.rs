@@ -1,22 +1,24 @@
 //! Connections of peers as they open and close.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use diameter::proto::AvpWriter;
+use diameter::proto::known::disconnect_cause;
 use diameter::proto::overload::doic::{LOSS, SupportedFeatures};
 use diameter::proto::peer::{DownReason, Health};
-use diameter::{Connection, ConnectionId, Node, PeerUp};
+use diameter::{Connection, ConnectionId, Node, NodeEvent, PeerUp};
 
 use super::{Core, Origin, Router};
 use crate::events::Event;
 use crate::gate::Gate;
+use crate::incidents::Incident;
 use crate::load_report::LastReported;
 use crate::obedience::Obedience;
 use crate::registry::{ByHost, Hop, HopState, Hops};
@@ -36,6 +38,9 @@ pub(crate) struct Link {
     obedience: RefCell<Obedience>,
     /// The Route-Record of its requests, with what asks servers for overload reports.
     asking: OnceCell<Bytes>,
+    /// Its requests that are not answered, and when the last one came.
+    in_flight: Cell<u32>,
+    last_request: Cell<Option<Instant>>,
 }
 
 /// A connection of a peer that was connected before, for as long as answers to its earlier requests may come.
@@ -78,6 +83,8 @@ impl Link {
     /// A request came on it.
     #[inline]
     pub(super) fn asked(&self, hop_by_hop: u32, now: Instant) {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        self.last_request.set(Some(now));
         let mut successor = self.successor.borrow_mut();
         let Some(known) = &mut *successor else { return };
         if now >= known.until {
@@ -87,9 +94,22 @@ impl Link {
         }
     }
 
+    /// A request of it was dropped: it gets no answer.
+    pub(super) fn dropped(&self) {
+        self.in_flight.set(self.in_flight.get().saturating_sub(1));
+    }
+
+    /// Whether the router owes it answers. Some requests never get one by the configuration: none is owed when the last
+    /// request is older than its `lifetime`.
+    fn awaits_answers(&self, now: Instant, lifetime: Duration) -> bool {
+        let is_recent = |last: Instant| now.saturating_duration_since(last) < lifetime;
+        self.in_flight.get() > 0 && self.last_request.get().is_some_and(is_recent)
+    }
+
     /// An answer goes out on it.
     #[inline]
     pub(super) fn answered(&self, hop_by_hop: u32) {
+        self.in_flight.set(self.in_flight.get().saturating_sub(1));
         if let Some(known) = &mut *self.successor.borrow_mut() {
             known.asked.remove(&hop_by_hop);
         }
@@ -168,12 +188,32 @@ impl ByHostCache {
     }
 }
 
+/// Why a peer is not open any more.
+fn words(why: DownReason) -> String {
+    let cause = match why {
+        DownReason::Lost => return "the connection broke".to_owned(),
+        DownReason::Silent => return "watchdogs went unanswered".to_owned(),
+        DownReason::WeSaid => return "the router disconnected".to_owned(),
+        DownReason::Replaced => return "the peer has reconnected".to_owned(),
+        DownReason::PeerSaid(cause) => cause,
+    };
+    match cause {
+        disconnect_cause::REBOOTING => "the peer disconnected: REBOOTING".to_owned(),
+        disconnect_cause::BUSY => "the peer disconnected: BUSY".to_owned(),
+        disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU => {
+            "the peer disconnected: DO_NOT_WANT_TO_TALK_TO_YOU".to_owned()
+        }
+        other => format!("the peer disconnected: Disconnect-Cause {other}"),
+    }
+}
+
 impl Core {
     pub(super) fn peer_up(&self, node: u8, connection: &Rc<Connection<Link>>, peer: &PeerUp) -> Link {
         self.count(Event::PeerUp);
         let host = &peer.remote.origin.host;
         let hop = self.registry.claim(host, node, peer.configured, self.worker);
         hop.set_home(self.worker);
+        hop.connected();
         // What wanted it has it: after the next DPR of the peer, only later requests count.
         hop.take_wanted();
         let mut links = self.links.borrow_mut();
@@ -201,15 +241,43 @@ impl Core {
             last_reported: LastReported::default(),
             obedience: RefCell::default(),
             asking: OnceCell::new(),
+            in_flight: Cell::new(0),
+            last_request: Cell::new(None),
             gate: RefCell::new(Gate::new(profile.ingress)),
             profile: RefCell::new(Rc::new(Profile::clone(&profile))),
         }
     }
 
-    pub(super) fn peer_down(&self, connection: &Rc<Connection<Link>>, _: DownReason) {
+    /// Something happened to a connection before it belonged to a peer, or to an attempt of ours.
+    #[cold]
+    pub(super) fn on_event(&self, node: u8, event: &NodeEvent<'_>) {
+        self.count(match event {
+            NodeEvent::Panicked { .. } => Event::Panicked,
+            NodeEvent::Tolerated { .. } => Event::CapabilitiesIncomplete,
+            _ => Event::ConnectionRefused,
+        });
+        if matches!(event, NodeEvent::Flooded { .. }) {
+            self.count(Event::Flooded);
+        }
+        let incident = Incident::of(event);
+        if let Some(host) = &incident.host
+            && !matches!(event, NodeEvent::Tolerated { .. })
+            && let Some(hop) = self.hop_of(host, usize::from(node))
+            && hop.state() == HopState::Down
+        {
+            let is_attempt = matches!(event, NodeEvent::ConnectFailed { .. });
+            hop.failed(&incident.text, is_attempt, SystemTime::now());
+        }
+        self.tools.incidents.happened(&incident, self.now());
+    }
+
+    pub(super) fn peer_down(&self, connection: &Rc<Connection<Link>>, why: DownReason) {
         self.count(Event::PeerDown);
         self.gauges().connected(-1);
         let Some(link) = connection.state() else { return };
+        if why != DownReason::Replaced {
+            link.hop.failed(&words(why), false, SystemTime::now());
+        }
         let mut links = self.links.borrow_mut();
         let node = link.hop.node;
         let now = self.now();
@@ -243,6 +311,13 @@ impl Core {
                 self.registry.release(&link.hop);
             }
         }
+    }
+
+    /// Whether requests of a peer are with servers (RFC 6733 §5.4).
+    pub(super) fn awaits_answers(&self, connection: &Connection<Link>) -> bool {
+        let lifetime = self.snapshot.borrow().lifetime;
+        let link = connection.state();
+        link.is_some_and(|link| link.awaits_answers(self.now(), lifetime))
     }
 
     pub(super) fn peer_health(&self, connection: &Rc<Connection<Link>>, health: Health) {

@@ -36,10 +36,9 @@ mod route;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use diameter::proto::overload::doic::Reactions;
+use diameter::proto::overload::doic::{Reactions, ReportNumbers};
 use diameter::proto::peer::{DownReason, Health};
 use diameter::proto::{
     CommandFlags, Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode,
@@ -55,11 +54,12 @@ use crate::congestion::Congestion;
 use crate::demands::Demands;
 use crate::events::{Counters, Event};
 use crate::gate::Throttle;
+use crate::incidents::Incidents;
 use crate::load_report::LoadReporter;
 use crate::measures::{Count, Measures, Published, Transaction};
 use crate::redirects::Redirects;
 use crate::registry::Registry;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{AnswerCopy, Snapshot};
 use crate::trace::Record;
 
 pub(crate) use guard::Gauges;
@@ -112,9 +112,11 @@ pub(crate) struct Tools {
     /// Time from request to answer.
     pub(crate) hold: Histogram,
     /// The last number of an overload report of ours, of all workers.
-    pub(crate) report_numbers: Arc<AtomicU64>,
+    pub(crate) report_numbers: Arc<ReportNumbers>,
     /// Demand on throttle groups, of all workers and of siblings.
     pub(crate) demands: Arc<Demands>,
+    /// Connections that were refused, cut off or could not be made, of all workers.
+    pub(crate) incidents: Arc<Incidents>,
     /// To the control thread, which writes traces.
     pub(crate) tracer: mpsc::Sender<Record>,
 }
@@ -188,6 +190,25 @@ pub(crate) struct Transit {
     priority: u8,
     /// The request as it was before names were hidden in it.
     original: Option<Box<Kept>>,
+    /// The copy that is made after its answer.
+    copy: Option<Arc<AnswerCopy>>,
+}
+
+impl Transit {
+    /// That of a copy, which is sent once and whose answer is dropped.
+    #[cold]
+    fn for_copy(&self) -> Self {
+        let mut origin = self.origin;
+        origin.flags.set(RequestFlags::COPY, true);
+        Self {
+            origin,
+            sent: u8::MAX,
+            tried: SmallVec::new(),
+            original: None,
+            copy: None,
+            ..*self
+        }
+    }
 }
 
 /// A hop that was chosen.
@@ -424,19 +445,16 @@ impl Application for Router {
         kept.is_some_and(|kept| self.core.has_alternative(kept, transit))
     }
 
+    fn awaits_answers(&self, connection: &Connection<Link>) -> bool {
+        self.core.awaits_answers(connection)
+    }
+
     fn place(&self, _: &Node<Self>, _: &str) -> Option<usize> {
         self.core.place()
     }
 
     fn event(&self, _: &Node<Self>, event: NodeEvent<'_>) {
-        self.core.count(match event {
-            NodeEvent::Panicked { .. } => Event::Panicked,
-            _ => Event::ConnectionRefused,
-        });
-        if matches!(event, NodeEvent::Flooded { .. }) {
-            self.core.count(Event::Flooded);
-        }
-        tracing::info!(?event, "connection refused, closed or not established");
+        self.core.on_event(self.node, &event);
     }
 }
 

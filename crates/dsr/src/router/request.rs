@@ -17,12 +17,12 @@ use crate::edit::readdress;
 use crate::events::Event;
 use crate::measures::Transaction;
 use crate::routing::{Choice, View};
-use crate::snapshot::{ApplicationStep, Profile, Snapshot};
+use crate::snapshot::{ApplicationStep, Copying, Profile, Snapshot};
 
 /// What happens with a request.
 pub(super) enum Decision {
-    /// It goes there; and a copy to the list at that position.
-    Send(Target, Option<usize>),
+    /// It goes there, and may be copied. A cached redirect gives it this Destination-Host.
+    Send(Target, Option<Copying>, Option<Box<[u8]>>),
     Refuse(Fault),
     /// An application has answered it.
     Reply(Reply),
@@ -94,6 +94,7 @@ impl Core {
             from: Some(link.hop().id),
             priority: priority::DEFAULT,
             original: None,
+            copy: None,
         };
         let context = RequestContext {
             snapshot: &snapshot,
@@ -110,13 +111,26 @@ impl Core {
         };
         if matches!(decision, Decision::Discard) {
             // Not a message in the sense of MPS.
-            return self.answer_by(transit.origin, &message, &snapshot.config.overload.answer);
+            let rule = &snapshot.config.overload.answer;
+            if rule.result_code == 0 {
+                link.dropped();
+            }
+            return self.answer_by(transit.origin, &message, rule);
         }
         self.count(Event::Message);
         match decision {
-            Decision::Send(target, copy) => {
-                if let Some(list) = copy {
-                    self.copy(&snapshot, list, &message, from.route_record(), &transit);
+            Decision::Send(target, copy, renamed) => {
+                if let Some(renamed) = renamed.and_then(|host| super::again::renamed(&message, &host)) {
+                    message = renamed;
+                }
+                match copy {
+                    None => {}
+                    Some(Copying::Request(list)) => {
+                        if let Ok(copy) = Message::parse(BytesMut::from(message.as_bytes())) {
+                            self.copy(&snapshot, list, copy, from.route_record(), transit.for_copy());
+                        }
+                    }
+                    Some(Copying::Answer(after)) => transit.copy = Some(after),
                 }
                 transit.tried.push(target.hop);
                 let append = self.appended(&snapshot, from, &mut transit.origin);
@@ -125,7 +139,10 @@ impl Core {
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
             Decision::Except(why) => self.except(transit.origin, &message, why),
             Decision::Reply(reply) => self.reply(&transit, message.command(), reply),
-            Decision::Abandon | Decision::Discard => self.count(Event::Abandoned),
+            Decision::Abandon | Decision::Discard => {
+                link.dropped();
+                self.count(Event::Abandoned);
+            }
         }
     }
 
@@ -256,7 +273,7 @@ impl Core {
             self.count(Event::BadRequest);
             return Some(Step::Done(Decision::Refuse(fault)));
         }
-        if let Some(fault) = unrelayed(message)
+        if let Some(fault) = unrelayed(message, context.profile)
             && !context.snapshot.serves(context.profile, view)
         {
             self.count(Event::BadRequest);
@@ -358,40 +375,28 @@ impl Core {
 
     /// Sends a copy of a request to a route list. The answer to the copy is dropped.
     #[cold]
-    fn copy(
+    pub(super) fn copy(
         &self,
         snapshot: &Arc<Snapshot>,
         list: usize,
-        message: &MessageMut,
+        copy: MessageMut,
         append: &Bytes,
-        transit: &Transit,
+        mut transit: Transit,
     ) {
         let choice = Choice {
             tried: &transit.tried,
             from: transit.from,
-            barred: &[],
             dice: self.dice(),
+            ..Choice::default()
         };
         let Some(hop) = snapshot.list(list).and_then(|list| list.choose(&choice)) else {
             return;
         };
-        let Ok(copy) = Message::parse(BytesMut::from(message.as_bytes())) else {
-            return;
-        };
-        let mut origin = transit.origin;
-        origin.flags.set(RequestFlags::COPY, true);
-        let copied = Transit {
-            origin,
-            // It is sent once.
-            sent: u8::MAX,
-            until: self.now() + snapshot.answer_timeout,
-            tried: SmallVec::from_slice(&[hop.id]),
-            original: None,
-            ..*transit
-        };
+        transit.until = self.now() + snapshot.answer_timeout;
+        transit.tried = SmallVec::from_slice(&[hop.id]);
         self.count(Event::Copied);
         self.count(Event::Message);
-        self.dispatch(Target::of(hop), copy, append, copied);
+        self.dispatch(Target::of(hop), copy, append, transit);
     }
 
     /// Sends a request to a hop that lives here.
@@ -508,19 +513,21 @@ fn priority_of(profile: &Profile, routing: &Routing<'_>) -> u8 {
 }
 
 /// Why a relay must not forward a request, if so.
-fn unrelayed(message: &MessageMut) -> Option<Fault> {
-    // RFC 6733 §3: "If cleared, the message MUST be locally processed", and nothing here processes it.
-    if !message.flags().contains(CommandFlags::PROXIABLE) {
-        let why = "the P flag is clear: this node relays only";
-        return Some(Fault::new(ResultCode::INVALID_HDR_BITS, why));
-    }
-    // The base protocol is between neighbours (§5).
-    (message.application() == known::application::COMMON).then(|| {
+fn unrelayed(message: &MessageMut, profile: &Profile) -> Option<Fault> {
+    // The base protocol is between neighbours (RFC 6733 §5): whatever its flags, the request is processed here, where
+    // the command is not known (§7.1.3).
+    if message.application() == known::application::COMMON {
         let why = format!(
             "command {} of application 0 is not served here",
             message.command()
         );
-        Fault::new(ResultCode::COMMAND_UNSUPPORTED, why)
+        return Some(Fault::new(ResultCode::COMMAND_UNSUPPORTED, why));
+    }
+    // §3: "If cleared, the message MUST be locally processed", and nothing here processes it.
+    let is_relayed = message.flags().contains(CommandFlags::PROXIABLE) || profile.relays_without_p_flag;
+    (!is_relayed).then(|| {
+        let why = "the P flag is clear: this node relays only (relayWithoutPFlag of the peer admits it)";
+        Fault::new(ResultCode::INVALID_HDR_BITS, why)
     })
 }
 

@@ -43,7 +43,7 @@ impl Core {
                 None => snapshot.table(&snapshot.profile(""), transit.application),
             },
         };
-        if let Some(fault) = self.abates(view, transit) {
+        if let Some(fault) = self.abates(view, transit).or_else(|| snapshot.unserved(view)) {
             return Decision::Refuse(fault);
         }
         let mut passed = SmallVec::new();
@@ -66,12 +66,16 @@ impl Core {
             Action::Answer(fault) => return Decision::Refuse(fault.clone()),
             Action::Abandon => return Decision::Abandon,
         };
-        let target = match is_first && !self.redirects.borrow().is_empty() && snapshot.relays(view) {
-            true => self.cached_redirect(snapshot, view, &choice, target).or(target),
-            false => target,
+        let redirected = match is_first && !self.redirects.borrow().is_empty() && snapshot.relays(view) {
+            true => self.cached_redirect(snapshot, view, &choice, target),
+            false => None,
+        };
+        let (target, renamed) = match redirected {
+            Some((target, host)) => (Some(target), view.routing.destination_host.map(|_| host)),
+            None => (target, None),
         };
         match target {
-            Some(target) => Decision::Send(target, leads.copy),
+            Some(target) => Decision::Send(target, leads.copy.clone(), renamed),
             None => {
                 self.want_idle(&leads.action, snapshot, view);
                 Decision::Except(Exception::NoRoute)
@@ -129,7 +133,7 @@ impl Core {
         &self,
         snapshot: &'c Snapshot,
         transit: &'c Transit,
-        view: &View<'_>,
+        view: &View<'c>,
         passed: &'c mut SmallVec<[u32; 8]>,
     ) -> Choice<'c> {
         // What came from a sibling goes to none: it is for a peer of ours.
@@ -150,6 +154,8 @@ impl Core {
             from: transit.from,
             barred,
             dice: self.dice(),
+            session: view.routing.session_id,
+            host: view.routing.destination_host,
         }
     }
 

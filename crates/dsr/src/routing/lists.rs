@@ -10,6 +10,8 @@ pub(crate) struct RouteGroup {
     /// Name.
     pub(crate) name: String,
     members: Vec<(Hops, u32)>,
+    /// Whether the Session-Id selects the peer.
+    by_session: bool,
 }
 
 /// Groups, the preferred first.
@@ -23,7 +25,7 @@ pub(crate) struct RouteList {
 }
 
 /// Input of the choice of a hop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Choice<'a> {
     /// Hops that were tried, by id.
     pub(crate) tried: &'a [u32],
@@ -33,6 +35,10 @@ pub(crate) struct Choice<'a> {
     pub(crate) barred: &'a [u32],
     /// Uniform over all of `u32`.
     pub(crate) dice: u32,
+    /// The Session-Id of the request.
+    pub(crate) session: Option<&'a [u8]>,
+    /// The Destination-Host of the request.
+    pub(crate) host: Option<&'a [u8]>,
 }
 
 impl Choice<'_> {
@@ -44,10 +50,39 @@ impl Choice<'_> {
 }
 
 impl RouteGroup {
-    /// A group of peers with their weights.
+    /// A group of peers with their weights; `by_session`: the Session-Id selects among them.
     #[must_use]
-    pub(crate) fn new(name: String, members: Vec<(Hops, u32)>) -> Self {
-        Self { name, members }
+    pub(crate) fn new(name: String, members: Vec<(Hops, u32)>, by_session: bool) -> Self {
+        Self {
+            name,
+            members,
+            by_session,
+        }
+    }
+
+    /// The peer in this state that the session stays with: the one that its client names, else the one with the highest
+    /// score of this Session-Id (rendezvous hashing, each peer's part in proportion to its weight).
+    fn choose_by_session(&self, state: HopState, session: &[u8], choice: &Choice<'_>) -> Option<&Arc<Hop>> {
+        let usable = |hop: &&Arc<Hop>| hop.usable() == state && choice.permits(hop);
+        let each = self
+            .members
+            .iter()
+            .filter_map(|(hops, weight)| Some((hops.iter().find(usable)?, *weight)));
+        let named = |hop: &Hop| {
+            choice
+                .host
+                .is_some_and(|host| hop.host.as_bytes().eq_ignore_ascii_case(host))
+        };
+        if let Some((hop, _)) = each.clone().find(|(hop, _)| named(hop)) {
+            return Some(hop);
+        }
+        let session = hash(session.iter().copied());
+        let scored = each.map(|(hop, weight)| {
+            let host = hash(hop.host.bytes().map(|byte| byte.to_ascii_lowercase()));
+            (hop, score(mix(session ^ host), weight))
+        });
+        let best = scored.max_by(|(_, one), (_, other)| one.total_cmp(other));
+        best.map(|(hop, _)| hop)
     }
 
     /// The weight of members with a hop in this state or better.
@@ -62,6 +97,11 @@ impl RouteGroup {
 
     /// A hop in this state, by weight.
     fn choose(&self, state: HopState, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
+        if self.by_session
+            && let Some(session) = choice.session
+        {
+            return self.choose_by_session(state, session, choice);
+        }
         let usable = |hop: &Hop| hop.usable() == state && choice.permits(hop);
         // A peer that reports its load gets less, the more loaded it is (RFC 8583 §6).
         let weight = |(hops, weight): &(Hops, u32)| match hops.iter().find(|hop| usable(hop)) {
@@ -93,6 +133,27 @@ impl RouteGroup {
     pub(crate) fn hops(&self) -> impl Iterator<Item = &Arc<Hop>> {
         self.members.iter().flat_map(|(hops, _)| hops)
     }
+}
+
+/// A hash that is the same in every router and every run (FNV-1a).
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Spreads the bits of a hash over all of `u64` (the finalizer of SplitMix64).
+const fn mix(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+/// The score of a peer of this weight: with the logarithm, the highest score is each one's in proportion to its weight.
+fn score(hash: u64, weight: u32) -> f64 {
+    // Strictly between 0 and 1.
+    let part = ((hash >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+    f64::from(weight) / -part.ln()
 }
 
 impl RouteList {
@@ -180,7 +241,7 @@ mod tests {
                     hops.push(hop.clone());
                     (Hops::from_iter([hop]), *weight)
                 });
-                Arc::new(RouteGroup::new(format!("g{g}"), members.collect()))
+                Arc::new(RouteGroup::new(format!("g{g}"), members.collect(), false))
             })
             .collect();
         let list = RouteList::new("l".to_owned(), groups, minimum, across);
@@ -194,8 +255,8 @@ mod tests {
             if let Some(hop) = list.choose(&Choice {
                 tried,
                 from,
-                barred: &[],
                 dice,
+                ..Choice::default()
             }) {
                 *counts.entry(hop.id).or_insert(0) += 1;
             }
@@ -240,5 +301,42 @@ mod tests {
         assert_eq!(spread(&list, &[0, 1, 2], None), []);
         let World { list, .. } = world(&[&[1, 1], &[1]], 1, false);
         assert_eq!(spread(&list, &[0, 1], None), []);
+    }
+
+    #[test]
+    fn a_session_stays_with_its_peer_and_only_those_of_a_lost_peer_move() {
+        let registry = Registry::default();
+        let weights = [("a", 1), ("b", 1), ("c", 2)];
+        let members = weights.map(|(host, weight)| {
+            let hop = registry.claim(host, 0, true, 0);
+            hop.set_state(HopState::Available);
+            (Hops::from_iter([hop]), weight)
+        });
+        let group = RouteGroup::new("g".to_owned(), members.to_vec(), true);
+        let list = RouteList::new("l".to_owned(), vec![Arc::new(group)], 1, true);
+        let of = |session: u32, host: Option<&[u8]>| {
+            let session = format!("pgw.example;1;{session}").into_bytes();
+            let choice = Choice {
+                dice: session.len() as u32,
+                session: Some(&session),
+                host,
+                ..Choice::default()
+            };
+            list.choose(&choice).unwrap().host.clone()
+        };
+        let before: Vec<_> = (0..4000).map(|session| of(session, None)).collect();
+        let count = |host: &str| before.iter().filter(|chosen| &***chosen == host).count();
+        assert!((900..1100).contains(&count("a")), "{}", count("a"));
+        assert!((1880..2120).contains(&count("c")), "{}", count("c"));
+        assert_eq!(&*of(7, Some(b"B")), "b", "the client names it");
+        assert_eq!(of(7, Some(b"elsewhere")), before[7]);
+        members[1].0[0].set_state(HopState::Down);
+        for (session, before) in before.iter().enumerate() {
+            let now = of(session as u32, None);
+            assert!(now == *before || &**before == "b");
+        }
+        assert_ne!(&*of(7, Some(b"b")), "b", "it is lost");
+        members[1].0[0].set_state(HopState::Available);
+        assert!((0..4000).all(|session| of(session, None) == before[session as usize]));
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use diameter::proto::{Fault, ResultCode};
 
-use super::{Action, ApplicationStep, Installed, Leads, Profile, Snapshot, TracePoint, nodes_of};
+use super::{
+    Action, AnswerCopy, ApplicationStep, Copying, Installed, Leads, Profile, Snapshot, TracePoint, nodes_of,
+};
 use crate::config::{self, Config, Routing};
 use crate::hiding::Hiding;
 use crate::measures::{Count, Names, Subject};
@@ -49,7 +51,7 @@ impl Snapshot {
             tables: routing
                 .peer_route_tables
                 .iter()
-                .map(|table| peer_rules(routing, table, &mut measured))
+                .map(|table| peer_rules(routing, table, version, &mut measured))
                 .collect(),
             default_table: peer_table(routing, "default"),
             table_of: by_application(routing, |entry| peer_table(routing, &entry.peer_route_table)),
@@ -160,6 +162,7 @@ fn lists(routing: &Routing, hops: &ByHost) -> Vec<RouteList> {
         Arc::new(RouteGroup::new(
             group.name.clone(),
             group.peers.iter().filter_map(member).collect(),
+            group.by_session,
         ))
     };
     let groups: AHashMap<&str, Arc<RouteGroup>> = routing
@@ -216,7 +219,20 @@ fn fault(answer: &config::Answer) -> Fault {
 
 // Names that lead nowhere were refused when the configuration was read.
 
-fn peer_rules(routing: &Routing, table: &config::Table, measured: &mut Names) -> Rules<Leads> {
+fn copying(routing: &Routing, rule: &config::Rule, version: u32) -> Option<Copying> {
+    let list = list_position(routing, &rule.copy_to)?;
+    Some(match &rule.copy_after {
+        None => Copying::Request(list),
+        Some(after) => Copying::Answer(Arc::new(AnswerCopy {
+            list,
+            version,
+            results: after.results.clone(),
+            answer_in: config::key(&after.answer_in).ok(),
+        })),
+    })
+}
+
+fn peer_rules(routing: &Routing, table: &config::Table, version: u32, measured: &mut Names) -> Rules<Leads> {
     let action = |action: &config::Action| match action {
         config::Action::RouteList(name) => {
             list_position(routing, name).map_or(Action::Implicit, Action::List)
@@ -228,7 +244,7 @@ fn peer_rules(routing: &Routing, table: &config::Table, measured: &mut Names) ->
     };
     let mut leads = |rule: &config::Rule| Leads {
         action: action(&rule.action),
-        copy: list_position(routing, &rule.copy_to),
+        copy: copying(routing, rule, version),
         count: measured.add(Subject::Rule, &rule.name),
     };
     let rules = table
@@ -294,6 +310,7 @@ fn profile(config: &Config, peer: &config::Peer) -> (Box<str>, Arc<Profile>) {
         sibling: peer.sibling,
         answer_timeout: peer.answer_timeout.map(|timeout| timeout.duration()),
         applications: peer.accepts.as_slice().into(),
+        relays_without_p_flag: peer.relay_without_p_flag,
     };
     (peer.host.to_ascii_lowercase().into(), Arc::new(profile))
 }
@@ -309,6 +326,7 @@ fn stranger(config: &Config, rule: &config::DynamicPeers) -> Arc<Profile> {
         trusts_priority: rule.trust_priority.unwrap_or(!rule.untrusted),
         trusts_reports: rule.trust_overload_reports.unwrap_or(!rule.untrusted),
         applications: rule.accepts.as_slice().into(),
+        relays_without_p_flag: rule.relay_without_p_flag,
         ..Profile::default()
     })
 }

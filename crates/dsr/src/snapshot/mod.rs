@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ahash::AHashMap;
 use diameter::proto::peer::Capabilities;
-use diameter::proto::{Fault, Routing};
+use diameter::proto::{AvpKey, Fault, ResultCode, Routing};
 use smallvec::SmallVec;
 
 use crate::application::Application;
@@ -29,10 +29,31 @@ pub(crate) use loader::Loader;
 pub(crate) struct Leads {
     /// What becomes of the request.
     pub(crate) action: Action,
-    /// Position of the route list of the copy.
-    pub(crate) copy: Option<usize>,
+    /// Whether it is copied.
+    pub(crate) copy: Option<Copying>,
     /// Where it is counted.
     pub(crate) count: Count,
+}
+
+/// When a request is copied, and the route list of the copy by position.
+#[derive(Clone, Debug)]
+pub(crate) enum Copying {
+    /// At once.
+    Request(usize),
+    /// After its answer.
+    Answer(Arc<AnswerCopy>),
+}
+
+/// A copy that is made after the answer.
+#[derive(Debug)]
+pub(crate) struct AnswerCopy {
+    /// Position of the route list, in this version of the configuration.
+    pub(crate) list: usize,
+    pub(crate) version: u32,
+    /// The results after which it is made; empty: any.
+    pub(crate) results: Vec<u32>,
+    /// The AVP that gets the answer.
+    pub(crate) answer_in: Option<AvpKey>,
 }
 
 /// What becomes of a request.
@@ -100,6 +121,8 @@ pub(crate) struct Profile {
     pub(crate) answer_timeout: Option<Duration>,
     /// Applications it may send requests of; empty: any.
     pub(crate) applications: SmallVec<[u32; 4]>,
+    /// Whether its requests without the P flag are relayed.
+    pub(crate) relays_without_p_flag: bool,
 }
 
 impl Default for Profile {
@@ -116,6 +139,7 @@ impl Default for Profile {
             sibling: false,
             answer_timeout: None,
             applications: SmallVec::new(),
+            relays_without_p_flag: false,
         }
     }
 }
@@ -204,6 +228,22 @@ impl Snapshot {
     pub(crate) fn relays(&self, view: &View<'_>) -> bool {
         let host = view.routing.destination_host;
         view.routing.destination_realm.is_some() && !host.is_some_and(|host| self.is_local(host))
+    }
+
+    /// The answer to a request that names this node as its destination: it is processed here (RFC 6733 §6.1.4), where no
+    /// application serves it.
+    #[inline]
+    #[must_use]
+    pub(crate) fn unserved(&self, view: &View<'_>) -> Option<Fault> {
+        let host = view.routing.destination_host?;
+        if !self.is_local(host) {
+            return None;
+        }
+        let why = format!(
+            "application {} is not served by the router itself",
+            view.application
+        );
+        Some(Fault::new(ResultCode::APPLICATION_UNSUPPORTED, why))
     }
 
     /// How requests of that peer are treated.

@@ -32,8 +32,12 @@ alarms! {
         "Add a message processor, or choose the profile that fits this machine (`overload.profile`).";
     POOL = 10503 "PDU Message Pool" Minor: "Pending requests take much of the memory of their pool.",
         "Find the server that does not answer (`signalbox dsr peers`, column pending), or raise `limits.pendingBytes`.";
-    TRACE = 10504 "Trace Not Written" Minor: "The files of a trace point cannot be written; they stay as they are.",
+    TRACE = 10517 "Trace Not Written" Minor: "The files of a trace point cannot be written; they stay as they are.",
         "Make room in `trace.directory`, or correct its permissions. A point with several `files` begins new ones within a minute; one with a single file after a restart.";
+    REFUSED = 10518 "Connection Refused" Minor: "A connection was refused in the last five minutes: a peer that is not configured, a second one under the same name, or one that is configured differently.",
+        "Compare Origin-Host, address and applications of the peer with `peers` and `dynamicPeers`; `signalbox_dsr_connection_incidents_total` counts by reason.";
+    BAD_ANSWERS = 10519 "Answer Of Another Request" Minor: "A peer sends answers whose Command-Code, Application-Id or End-to-End Identifier is not that of the request; they are dropped.",
+        "Report it to the vendor of the peer: RFC 6733 §6.2 has the answer copy the three from the request. The clients get the answer of `exceptions.noAnswer`.";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",

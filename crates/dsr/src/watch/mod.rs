@@ -14,18 +14,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use function::Shutdown;
 use telemetry::health::Component;
-use telemetry::{Alarms, Health, Severity};
+use telemetry::{AlarmKind, Alarms, Health, Severity};
 use tokio::sync::mpsc;
 
 use crate::config::LevelSeverity;
 use crate::derived::follow_files;
 use crate::events::Event;
-use crate::registry::HopState;
+use crate::incidents::Alarm;
+use crate::registry::{Hop, HopState};
 use crate::router::Gauges;
 use crate::shared::Dsr;
 use crate::snapshot::Snapshot;
 use crate::trace::{QUEUE, Record, Writer};
-use alarms::{CONGESTED, CONNECTION, DISCARDED, PEER, STASIS, TRACE};
+use alarms::{BAD_ANSWERS, CONGESTED, CONNECTION, DISCARDED, PEER, REFUSED, STASIS, TRACE};
 use export::Exporter;
 use indicators::Indicate;
 use sample::{Between, Sample, name};
@@ -42,6 +43,8 @@ pub(crate) struct Control {
     traces: Writer,
     /// Trace points with an alarm.
     untraced: Vec<String>,
+    /// Alarms for what peers did wrong lately, and their subjects.
+    incidents: Vec<(&'static AlarmKind, String)>,
     /// Samples of the last interval, the oldest first.
     samples: VecDeque<Sample>,
     exporter: Exporter,
@@ -62,6 +65,7 @@ impl Control {
             room,
             traces: Writer::default(),
             untraced: Vec::new(),
+            incidents: Vec::new(),
             samples: VecDeque::new(),
             exporter: Exporter::default(),
             peers: Vec::new(),
@@ -118,6 +122,21 @@ impl Control {
         self.untraced = stopped;
     }
 
+    /// Alarms for what peers did wrong lately.
+    fn check_incidents(&mut self, now: Instant) {
+        let mut shown = Vec::new();
+        for (alarm, kind) in [(Alarm::Refused, &REFUSED), (Alarm::BadAnswer, &BAD_ANSWERS)] {
+            for (subject, text) in self.dsr.tools.incidents.recent(alarm, now) {
+                self.alarms.set(kind, &subject, Some(text));
+                shown.push((kind, subject));
+            }
+        }
+        for ended in self.incidents.iter().filter(|known| !shown.contains(known)) {
+            self.alarms.clear(ended.0, &ended.1);
+        }
+        self.incidents = shown;
+    }
+
     fn check(&mut self, now: Instant) {
         self.indicate(now);
         self.exporter.follow(&self.dsr, SystemTime::now());
@@ -130,6 +149,7 @@ impl Control {
         }
         self.trace(&mut Vec::new());
         self.check_traces();
+        self.check_incidents(now);
         follow_files(&self.dsr.live, now, &mut self.loading);
     }
 
@@ -179,24 +199,21 @@ impl Control {
             let host = peer.host.to_ascii_lowercase();
             let mine = hops.get(host.as_bytes());
             let mut any = false;
+            let mut why = "no connection is available".to_owned();
             for hop in mine.into_iter().flatten() {
                 let local = snapshot.config.local_nodes.get(usize::from(hop.node));
                 let instance = format!("{} at {}", peer.host, local.map_or("", |node| &node.name));
                 let up = hop.state() == HopState::Available;
                 any |= up;
-                alarms.set(
-                    &CONNECTION,
-                    &instance,
-                    (!up).then(|| hop.state().as_str().to_owned()),
-                );
+                let down = (!up).then(|| reason(hop));
+                if let Some(down) = down.as_ref().filter(|down| **down != hop.state().as_str()) {
+                    why = format!("no connection is available: {down}");
+                }
+                alarms.set(&CONNECTION, &instance, down);
                 seen.push(instance);
             }
             has_mate |= any && peer.mate;
-            alarms.set(
-                &PEER,
-                &peer.host,
-                (!any).then(|| "no connection is available".to_owned()),
-            );
+            alarms.set(&PEER, &peer.host, (!any).then_some(why));
             seen.push(peer.host.clone());
         }
         for gone in self.peers.iter().filter(|known| !seen.contains(known)) {
@@ -205,6 +222,14 @@ impl Control {
         }
         self.peers = seen;
         has_mate
+    }
+}
+
+/// Why a peer cannot be used.
+fn reason(hop: &Hop) -> String {
+    match hop.trouble() {
+        Some(trouble) => trouble.text,
+        None => hop.state().as_str().to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use diameter::proto::known::{self, command};
-use diameter::proto::{CommandFlags, ResultCode};
+use diameter::proto::{CommandFlags, MessageMut, ResultCode};
 use dsr::Event;
 
 use crate::support::{
@@ -91,6 +91,24 @@ fn ranges_decide_and_are_read_again_when_their_file_changes() {
         answered(&mut mme, &mut peers[0]).await;
         let broken = dsr.snapshot().config.as_ref().clone();
         assert!(dsr.reload(&broken).unwrap_err().contains("line 3"));
+    });
+}
+
+#[test]
+fn address_resolution_answers_with_experimental_results_too() {
+    run(async {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let rules = rbar(&file.path().display().to_string()).replace(
+            "onNoMatch: {destination: two}",
+            "onNoMatch: {answer: {resultCode: 5001, vendorId: 10415, message: unknown subscriber}}",
+        );
+        let (dsr, _servers, _peers) = world(read(config(), &rules), HSS, "").await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("999990000000001").as_bytes()).await;
+        let answer = mme.expect(command::UPDATE_LOCATION).await;
+        let routing = diameter::proto::Routing::scan(&answer, b"").unwrap();
+        assert_eq!(routing.experimental_result(), Some((10_415, 5001)));
+        assert_eq!(routing.result_code, None);
     });
 }
 
@@ -271,5 +289,47 @@ fn a_copy_goes_to_its_list_and_its_answer_is_dropped() {
         peers[1].expect(command::UPDATE_LOCATION).await;
         peers.remove(1).break_off();
         answered(&mut mme, &mut peers[0]).await;
+    });
+}
+
+#[test]
+fn a_copy_after_the_answer_has_it_and_depends_on_its_result() {
+    run(async {
+        let rules = one_list(&HSS).replace(
+            "rules: [{action: {routeList: all}}]",
+            "rules: [{action: {routeList: all}, copyTo: copies, copyAfter: {results: [2001], answerIn: '99999:7'}}]",
+        );
+        let rules = rules.replace(
+            "  routeLists:\n",
+            "  routeLists:\n    - {name: copies, groups: [hss2.example]}\n",
+        );
+        let (dsr, _servers, mut peers) = world(config(), HSS, &rules).await;
+        let mut mme = client(&dsr, MME).await;
+        // Another result first: no copy of it comes before that of the second request.
+        mme.send(ulr("1").as_bytes()).await;
+        let refused = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&refused, ResultCode::UNABLE_TO_COMPLY).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_COMPLY)
+            .await;
+        mme.send(ulr("2").as_bytes()).await;
+        let request = answered(&mut mme, &mut peers[0]).await;
+        let copy = peers[1].expect(command::UPDATE_LOCATION).await;
+        assert_eq!(copy.require(known::USER_NAME).unwrap(), "2");
+        assert_eq!(copy.as_bytes().len(), copy.header().length as usize);
+        let avps: Vec<_> = copy.avps().flatten().collect();
+        let of_request: Vec<_> = request.avps().flatten().map(|avp| avp.data.to_vec()).collect();
+        let (last, rest) = avps.split_last().unwrap();
+        assert!(
+            rest.iter()
+                .map(|avp| avp.data)
+                .eq(of_request.iter().map(Vec::as_slice))
+        );
+        assert_eq!((last.vendor, last.code), (99999, 7));
+        let answer = MessageMut::parse(bytes::BytesMut::from(last.data)).unwrap();
+        assert!(!answer.is_request() && answer.command() == command::UPDATE_LOCATION);
+        assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 2001);
+        assert_eq!(dsr.count(Event::Copied), 1);
+        peers[1].answer(&copy, ResultCode::SUCCESS).await;
+        counted(&dsr, Event::CopyAnswered, 1).await;
     });
 }

@@ -211,3 +211,79 @@ fn lists_are_replaced_beside_the_traffic() {
         assert_eq!(status(&asked(&mut mme, &of("40049999000000")).await), Some(2));
     });
 }
+
+/// The body of the answer to a request at the admin endpoint, with its status line.
+async fn admin(address: std::net::SocketAddr, request: &str, body: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[test]
+fn entries_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = written(folder.path(), LISTS);
+        let more = format!(", changes: {}", folder.path().join("changes.csv").display());
+        let (imei_of, other) = ("35209900176148", "35209900176149");
+        let status = async |mme: &mut Peer, number: &str, user: &str| {
+            let user = format!("User-Name = \"{user}\"");
+            let answer = asked(mme, &ecr(&imei(number), &user)).await;
+            answer.get(known::EQUIPMENT_STATUS).unwrap()
+        };
+        {
+            let dsr = dsr::start(register(&file, &more)).unwrap();
+            let (listener, address) = crate::support::admin();
+            crate::support::serve(listener, &dsr);
+            let mut mme = mme(&dsr).await;
+            assert_eq!(status(&mut mme, other, "001010000000009").await, None);
+            let path = |subject: &str| format!("/dsr/applications/register/equipment/{subject}");
+            for (request, body, code) in [
+                (format!("PUT {}", path(other)), "black", "200"),
+                (
+                    format!("PUT {}", path(&format!("{other}-001010000000009"))),
+                    "white",
+                    "200",
+                ),
+                (format!("DELETE {}", path(imei_of)), "", "200"),
+                (format!("PUT {}", path("352099")), "black", "409"),
+                (format!("PUT {}", path(other)), "red", "409"),
+                (
+                    "POST /dsr/change-equipment/register:35209900176150=grey".to_owned(),
+                    "",
+                    "200",
+                ),
+                (
+                    "PUT /dsr/applications/nowhere/equipment/35209900176150".to_owned(),
+                    "grey",
+                    "409",
+                ),
+            ] {
+                let answer = admin(address, &request, body).await;
+                assert!(
+                    answer.starts_with(&format!("HTTP/1.1 {code}")),
+                    "{request}: {answer}"
+                );
+            }
+            assert_eq!(status(&mut mme, other, "001010000000001").await, Some(1));
+        }
+        // After a restart, and with other lists, the changes are the same.
+        written(folder.path(), "grey,35209900176148\n");
+        let dsr = dsr::start(register(&file, &more)).unwrap();
+        let mut mme = mme(&dsr).await;
+        assert_eq!(status(&mut mme, other, "001010000000001").await, Some(1));
+        assert_eq!(status(&mut mme, other, "001010000000009").await, Some(0));
+        assert_eq!(status(&mut mme, imei_of, "001010000000001").await, None);
+        assert_eq!(
+            status(&mut mme, "35209900176150", "001010000000001").await,
+            Some(2)
+        );
+    });
+}

@@ -1,11 +1,13 @@
 //! The router over real sockets, as its peers meet it.
 
 mod administration;
+mod admission;
 mod applications;
 mod attempts;
 mod base;
 mod cluster;
 mod eir;
+mod foreign;
 mod freediameter;
 mod fuzz;
 mod hiding;
@@ -22,6 +24,7 @@ mod relay;
 mod routing;
 mod sctp;
 mod security;
+mod sessions;
 mod support;
 mod traces;
 mod trust;

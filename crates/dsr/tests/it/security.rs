@@ -7,7 +7,7 @@ use std::sync::Arc;
 use diameter::proto::ResultCode;
 use diameter::proto::known::{self, command};
 use dsr::HopState;
-use dsr::config::{LocalNode, Peer as PeerConfig, Timers};
+use dsr::config::{Listener, LocalNode, Peer as PeerConfig, Timers};
 use dsr::{Config, Event, Running};
 use tls::TlsFiles;
 use tls::authority::Authority;
@@ -33,6 +33,11 @@ fn authority() -> Authority {
 
 /// A router of this name that sends every request to `dsr.example`, over TLS by these files.
 fn edge(name: &str, at: SocketAddr, tls: TlsFiles) -> Running {
+    edge_with(name, at, tls, false)
+}
+
+/// As [`edge`]; `inband`: TLS begins after the capabilities exchange.
+fn edge_with(name: &str, at: SocketAddr, tls: TlsFiles, inband: bool) -> Running {
     let base = config();
     let mut edge = Config {
         local_nodes: vec![LocalNode {
@@ -43,6 +48,7 @@ fn edge(name: &str, at: SocketAddr, tls: TlsFiles) -> Running {
             host: "dsr.example".to_owned(),
             addresses: vec![at],
             tls: Some(tls),
+            inband_security: inband,
             timers: Timers {
                 reconnect_min: settings::Period::from_millis(50),
                 reconnect_max: settings::Period::from_millis(50),
@@ -219,5 +225,52 @@ fn a_hundred_reloads_beside_changed_certificates_lose_nothing() {
             assert!(!router.reread().unwrap(), "the last files are in use");
         }
         serving.abort();
+    });
+}
+
+/// RFC 6733 §2.1, §13.1: one node listens in the clear and over TLS; jDiameter begins TLS after the capabilities exchange.
+#[test]
+fn one_name_is_reached_in_the_clear_and_over_tls_of_both_kinds() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let issuer = authority();
+        let mut inner = config();
+        let keys = files(folder.path(), &issuer, "dsr.example");
+        let listener = |inband_security| Listener {
+            listen: "127.0.0.1:0".parse::<SocketAddr>().unwrap().into(),
+            tls: Some(keys.clone()),
+            inband_security,
+            ..Listener::default()
+        };
+        inner.local_nodes[0].listen_also = vec![listener(false), listener(true)];
+        let (inner, _servers, mut peers) = world(inner, ["hss.example"], &one_list(&["hss.example"])).await;
+        let [_, tls, inband] = *inner.addresses() else {
+            panic!("{:?}", inner.addresses())
+        };
+        let mut clear = client(&inner, MME).await;
+        clear.send(ulr("1").as_bytes()).await;
+        answered(&mut clear, &mut peers[0]).await;
+        for (name, at, is_inband) in [("edge1.example", tls, false), ("edge2.example", inband, true)] {
+            let outer = edge_with(name, at, files(folder.path(), &issuer, name), is_inband);
+            available(&outer, "dsr.example").await;
+            let mut mme = client(&outer, "mme2.example").await;
+            mme.send(ulr("2").as_bytes()).await;
+            answered(&mut mme, &mut peers[0]).await;
+        }
+        // A client that leaves TLS out does not get around it.
+        let mut bare = testpeer::diameter::Peer::connect(inband).await;
+        bare.send_cer("bare.example", crate::support::APPLICATIONS).await;
+        bare.expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::NO_COMMON_SECURITY)
+            .await;
+        // Nor does a server that offers none get requests of a peer that is to be secured.
+        let wrong = edge_with(
+            "edge3.example",
+            inner.addresses()[0],
+            files(folder.path(), &issuer, "edge3.example"),
+            true,
+        );
+        let row = || wrong.peers().into_iter().find(|row| row.host == "dsr.example");
+        until(|| row().is_some_and(|row| !row.last_error.is_empty())).await;
+        assert_eq!(row().unwrap().state, "unavailable");
     });
 }

@@ -192,7 +192,7 @@ fn traces_that_cannot_be_written_raise_an_alarm() {
         answered(&mut mme, &mut hss[0]).await;
         let alarms = || {
             let active = dsr.handle().alarms().active().into_iter();
-            active.filter(|alarm| alarm.number == 10_504).count()
+            active.filter(|alarm| alarm.number == 10_517).count()
         };
         until(|| alarms() == 1).await;
         counted(&dsr, Event::TraceUnwritten, 4).await;

@@ -107,13 +107,17 @@ fn requests_that_must_be_processed_here_are_not_relayed() {
         assert!(answer.flags().contains(CommandFlags::ERROR));
         // §6.1.4: the Destination-Host is the router.
         mme.send(ulr_to(DSR).as_bytes()).await;
-        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::APPLICATION_UNSUPPORTED)
             .await;
         // §7.1.3: a command of the base protocol that the router does not have.
         mme.send_text(&format!(
             "299 app=0 flags=RP {{ Session-Id = \"x\" Destination-Realm = \"{REALM}\" }}"
         ))
         .await;
+        mme.expect_result(299, ResultCode::COMMAND_UNSUPPORTED).await;
+        // Without the P flag it is processed here, where it is just as unknown.
+        mme.send_text("299 app=0 flags=R { Session-Id = \"x\" Destination-Realm = \"x\" }")
+            .await;
         mme.expect_result(299, ResultCode::COMMAND_UNSUPPORTED).await;
         mme.send(ulr("1").as_bytes()).await;
         answered(&mut mme, &mut peers[0]).await;

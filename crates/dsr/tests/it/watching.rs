@@ -230,6 +230,12 @@ fn rules_lists_groups_points_and_results_are_measured() {
             (transaction(316, 0, 2001), transaction(318, 10_415, 5001)),
             (3, 1)
         );
+        let rows = dsr.measurements();
+        let meaning = |result: &str| rows.iter().any(|row| row.meaning == result);
+        assert!(
+            meaning("S6a Update-Location: DIAMETER_SUCCESS (2001)"),
+            "{rows:?}"
+        );
         let text = telemetry::metrics::render(&[dsr.handle().registry().clone()]);
         for line in [
             "signalbox_dsr_measured_requests_total{kind=\"rule\",name=\"location\"} 3",

@@ -1,0 +1,286 @@
+//! Entries that operators change one by one beside the traffic. They are kept in a file of their own, which is read after
+//! the lists and goes before them: a change is acknowledged when it is on the disk.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+use ahash::AHashMap;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::{Status, digits, equipment};
+
+/// Parts of the table; a change copies one of them, so that lookups need no lock.
+const SHARDS: usize = 1024;
+
+/// A change: a list, or none for an entry that is on no list any more.
+pub(super) type Listed = Option<Status>;
+
+/// The changes of one IMEI.
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    alone: Option<Listed>,
+    /// By IMSI.
+    pairs: SmallVec<[(u64, Listed); 1]>,
+}
+
+/// The changes of a file, shared by all who have it open: a reload of the lists loses none that comes meanwhile.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    shards: Box<[ArcSwap<AHashMap<u64, Entry>>]>,
+    count: AtomicUsize,
+    most: usize,
+    file: Mutex<File>,
+}
+
+/// Open files by their path.
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Changes>>>> = LazyLock::new(Mutex::default);
+
+impl Changes {
+    /// Opens the file of changes, and reads it unless it is open already.
+    ///
+    /// # Errors
+    /// When it cannot be read and written, or has an invalid line.
+    pub(super) fn open(path: &Path, most: usize) -> Result<Arc<Self>, String> {
+        let mut open = OPEN.lock();
+        if let Some(known) = open.get(path).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let changes =
+            Arc::new(Self::read(path, most).map_err(|wrong| format!("{}: {wrong}", path.display()))?);
+        open.insert(path.to_owned(), Arc::downgrade(&changes));
+        Ok(changes)
+    }
+
+    fn read(path: &Path, most: usize) -> Result<Self, String> {
+        let options = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let mut file = options.map_err(|error| error.to_string())?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)
+            .map_err(|error| error.to_string())?;
+        let changes = Self {
+            shards: (0..SHARDS).map(|_| ArcSwap::default()).collect(),
+            count: AtomicUsize::new(0),
+            most,
+            file: Mutex::new(file),
+        };
+        // A line without its end was not acknowledged.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        for (number, line) in text.get(..whole).unwrap_or_default().lines().enumerate() {
+            let change = Change::parse(line).map_err(|wrong| format!("line {}: {wrong}", number + 1))?;
+            changes.apply(change);
+        }
+        let mut file = changes.file.lock();
+        let trim = file
+            .set_len(whole as u64)
+            .and_then(|()| file.seek(SeekFrom::End(0)));
+        trim.map_err(|error| error.to_string())?;
+        drop(file);
+        Ok(changes)
+    }
+
+    /// Makes a change durable, then effective.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is not in effect then.
+    pub(super) fn make(&self, change: Change) -> Result<(), String> {
+        let mut file = self.file.lock();
+        if self.count.load(Ordering::Relaxed) >= self.most && self.find(change.imei).is_none() {
+            return Err(format!(
+                "there are maxChanges ({}) changes; put them into the lists",
+                self.most
+            ));
+        }
+        let end = file.stream_position().map_err(|error| error.to_string())?;
+        let written = write(&mut file, &change);
+        if let Err(error) = written {
+            // What was written of it goes, so that the next line is whole.
+            let _ = file.set_len(end);
+            let _ = file.seek(SeekFrom::Start(end));
+            return Err(format!("the change cannot be written: {error}"));
+        }
+        self.apply(change);
+        Ok(())
+    }
+
+    fn apply(&self, change: Change) {
+        let shard = self.shard(change.imei);
+        let mut entries = AHashMap::clone(&shard.load());
+        let entry = entries.entry(change.imei).or_insert_with(|| {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            Entry::default()
+        });
+        match change.imsi {
+            None => entry.alone = Some(change.listed),
+            Some(imsi) => {
+                entry.pairs.retain(|(known, _)| *known != imsi);
+                entry.pairs.push((imsi, change.listed));
+            }
+        }
+        shard.store(Arc::new(entries));
+    }
+
+    fn shard(&self, imei: u64) -> &ArcSwap<AHashMap<u64, Entry>> {
+        // Below SHARDS, which is how many there are. Serial numbers are the lowest digits.
+        &self.shards[(imei % SHARDS as u64) as usize]
+    }
+
+    fn find(&self, imei: u64) -> Option<Entry> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.shard(imei).load().get(&imei).cloned()
+    }
+
+    /// The change of an IMEI alone; the outer none: it was not changed.
+    pub(super) fn alone(&self, imei: u64) -> Option<Listed> {
+        self.find(imei)?.alone
+    }
+
+    /// The change of a pair.
+    pub(super) fn pair(&self, imei: u64, imsi: u64) -> Option<Listed> {
+        let entry = self.find(imei)?;
+        let pair = entry.pairs.iter().find(|(known, _)| *known == imsi);
+        pair.map(|(_, listed)| *listed)
+    }
+
+    /// Whether an IMEI was paired with any IMSI.
+    pub(super) fn has_pair(&self, imei: u64) -> bool {
+        let entry = self.find(imei);
+        entry.is_some_and(|entry| entry.pairs.iter().any(|(_, listed)| listed.is_some()))
+    }
+
+    /// The number of IMEIs with changes.
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+fn write(file: &mut File, change: &Change) -> io::Result<()> {
+    file.write_all(change.line().as_bytes())?;
+    file.sync_data()
+}
+
+/// A change of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    imei: u64,
+    /// As [`digits`] reads it.
+    imsi: Option<u64>,
+    listed: Listed,
+    /// As it is written.
+    subject: String,
+}
+
+impl Change {
+    /// The change of `IMEI` or `IMEI-IMSI` to this list: white, grey, black, or none for no list.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn new(subject: &str, list: &str) -> Result<Self, String> {
+        let (imei, imsi) = match subject.split_once('-') {
+            Some((imei, imsi)) => (imei, Some(imsi)),
+            None => (subject, None),
+        };
+        let number = equipment(imei.as_bytes());
+        let number = number.ok_or_else(|| format!("`{imei}` is not an IMEI; use 14 to 16 digits"))?;
+        let subscriber = imsi.map(|imsi| {
+            let read = digits(imsi.as_bytes());
+            read.ok_or_else(|| format!("`{imsi}` is not an IMSI; use up to 15 digits"))
+        });
+        let listed = match list {
+            "white" => Some(Status::White),
+            "grey" => Some(Status::Grey),
+            "black" => Some(Status::Black),
+            "none" => None,
+            other => return Err(format!("`{other}` is not a list; use white, grey, black or none")),
+        };
+        Ok(Self {
+            imei: number,
+            imsi: subscriber.transpose()?,
+            listed,
+            subject: subject.to_owned(),
+        })
+    }
+
+    fn parse(line: &str) -> Result<Self, String> {
+        let (list, subject) = line
+            .split_once(',')
+            .ok_or("expected LIST,IMEI or LIST,IMEI-IMSI")?;
+        Self::new(subject, list)
+    }
+
+    fn line(&self) -> String {
+        let list = self.listed.map_or("none", Status::as_str);
+        format!("{list},{}\n", self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IMEI: u64 = 35_209_900_176_148;
+
+    #[test]
+    fn changes_are_there_after_a_restart_and_a_torn_line_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("changes.csv");
+        let changes = Changes::open(&path, 2).unwrap();
+        for (subject, list) in [
+            ("35209900176148", "black"),
+            ("352099001761481-001010000000001", "white"),
+            ("35209900176149", "grey"),
+            ("35209900176149", "none"),
+        ] {
+            changes.make(Change::new(subject, list).unwrap()).unwrap();
+        }
+        let wrong = changes.make(Change::new("35209900176150", "grey").unwrap());
+        assert!(wrong.unwrap_err().contains("maxChanges"));
+        assert!(
+            Arc::ptr_eq(&changes, &Changes::open(&path, 2).unwrap()),
+            "one for all"
+        );
+        let seen = |changes: &Changes| {
+            let imsi = digits(b"001010000000001").unwrap();
+            assert_eq!(changes.alone(IMEI), Some(Some(Status::Black)));
+            assert_eq!(changes.pair(IMEI, imsi), Some(Some(Status::White)));
+            assert!(changes.has_pair(IMEI) && !changes.has_pair(IMEI + 1));
+            assert_eq!(changes.alone(IMEI + 1), Some(None));
+            assert_eq!((changes.alone(IMEI + 2), changes.len()), (None, 2));
+        };
+        seen(&changes);
+        drop(changes);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"black,352099001").unwrap();
+        let again = Changes::open(&path, 2).unwrap();
+        seen(&again);
+        again
+            .make(Change::new("35209900176148", "black").unwrap())
+            .unwrap();
+        drop(again);
+        seen(&Changes::open(&path, 2).unwrap());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (subject, list, part) in [
+            ("352099", "black", "IMEI"),
+            ("35209900176148-x", "black", "IMSI"),
+            ("35209900176148", "red", "list"),
+        ] {
+            let wrong = Change::new(subject, list).unwrap_err();
+            assert!(wrong.contains(part), "{wrong}");
+        }
+    }
+}

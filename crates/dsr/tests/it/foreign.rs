@@ -1,0 +1,167 @@
+//! Diameter stacks of others around the router: they connect, exchange requests through it, and one server takes over from
+//! the other.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use dsr::config::{Peer as PeerConfig, Timers};
+
+use crate::support::{REALM, available, config, one_list, routing, run, until};
+
+const SERVERS: [&str; 2] = ["hss1.example", "hss2.example"];
+/// Bound of each wait: a machine with other work starts virtual machines slowly.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process of a foreign stack, which ends with this.
+struct Foreign {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Foreign {
+    /// Starts a driver as `ROLE HOST REALM PORT`.
+    fn start(program: &[&str], role: &str, host: &str, port: u16) -> Self {
+        let [program, arguments @ ..] = program else {
+            panic!("a program")
+        };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .args([role, host, REALM, &port.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.map(|line| sender.send(line)).all(|sent| sent.is_ok())
+        });
+        Self { child, input, lines }
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line of the driver")
+    }
+
+    /// Has a client send this many requests; the hosts that have answered them with success.
+    fn ask(&mut self, count: usize) -> Vec<String> {
+        writeln!(self.input, "{count}").unwrap();
+        self.input.flush().unwrap();
+        let each = (0..count).map(|_| self.line());
+        each.map(|line| match line.strip_prefix("2001 ") {
+            Some(host) => host.to_owned(),
+            None => panic!("{line}"),
+        })
+        .collect()
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free now; drivers cannot say which one the system gave them.
+fn port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Two servers and a client of one stack, with the router between them; the second server answers when the first one,
+/// which is preferred, dies.
+fn exchange_and_fail_over(program: &[&str]) {
+    let ports = [port(), port()];
+    let servers = [0, 1].map(|n| Foreign::start(program, "server", SERVERS[n], ports[n]));
+    for server in &servers {
+        assert_eq!(server.line(), "listening");
+    }
+    let mut base = config();
+    base.peers = [0, 1]
+        .map(|n: usize| PeerConfig {
+            host: SERVERS[n].to_owned(),
+            addresses: vec![([127, 0, 0, 1], ports[n]).into()],
+            timers: Timers {
+                reconnect_min: settings::Period::from_millis(50),
+                reopen: dsr::config::ReopenPolicy::Never,
+                ..Timers::default()
+            },
+            ..PeerConfig::default()
+        })
+        .to_vec();
+    routing(&mut base, &one_list(&SERVERS));
+    let dsr = dsr::start(base).unwrap();
+    run(async {
+        for host in SERVERS {
+            available(&dsr, host).await;
+        }
+    });
+    let mut client = Foreign::start(program, "client", "mme.example", dsr.addresses()[0].port());
+    assert_eq!(client.line(), "up");
+    assert_eq!(client.ask(20), [SERVERS[0]; 20]);
+    let [first, _second] = servers;
+    drop(first);
+    run(async {
+        until(|| {
+            dsr.peers()
+                .iter()
+                .any(|row| row.host == SERVERS[0] && row.state == "unavailable")
+        })
+        .await;
+    });
+    assert_eq!(client.ask(20), [SERVERS[1]; 20]);
+    let down = dsr
+        .peers()
+        .into_iter()
+        .find(|row| row.host == SERVERS[0])
+        .unwrap();
+    assert!(!down.last_error.is_empty());
+}
+
+fn driver(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn otp_diameter_exchanges_and_fails_over() {
+    let has_it = "case code:lib_dir(diameter) of {error, _} -> halt(1); _ -> halt(0) end.";
+    let found = Command::new("erl").args(["-noshell", "-eval", has_it]).status();
+    if !found.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: OTP's diameter (Debian: erlang-base, erlang-diameter) is not installed");
+        return;
+    }
+    exchange_and_fail_over(&["escript", &driver("peer.escript")]);
+}
+
+/// The folder of python-diameter, from PyPI once for each target directory; none: it is not available.
+fn python_diameter() -> Option<std::path::PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-diameter");
+    if !folder.join("diameter").is_dir() {
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];
+        let mut pip = Command::new("python3");
+        pip.args(install).arg(&folder).arg("python-diameter==0.9.0");
+        pip.stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null());
+        pip.status().ok().filter(std::process::ExitStatus::success)?;
+    }
+    Some(folder)
+}
+
+#[test]
+fn python_diameter_exchanges_and_fails_over() {
+    let Some(folder) = python_diameter() else {
+        eprintln!("skipped: python-diameter (PyPI) is not available");
+        return;
+    };
+    let path = format!("PYTHONPATH={}", folder.display());
+    exchange_and_fail_over(&["env", &path, "python3", &driver("peer.py")]);
+}
