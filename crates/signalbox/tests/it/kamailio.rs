@@ -118,7 +118,7 @@ impl Core {
             },
             "pcf": {
                 "listen": ["127.0.0.1:0"], "admin": "127.0.0.1:0", "store": store("pcf"),
-                "diameter": {"enabled": true, "host": "pcf.example.org", "realm": "example.org", "listen": [at(ports[1])]},
+                "diameter": {"host": "pcf.example.org", "realm": "example.org", "listen": [at(ports[1])], "agents": ["bsf.example.org"]},
                 "bsf": {"apiRoots": [format!("http://{sbi}")], "binding": {"pcfDiamHost": "pcf.example.org", "pcfDiamRealm": "example.org"}}
             },
             "dsr": {

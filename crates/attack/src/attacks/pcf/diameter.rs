@@ -137,17 +137,17 @@ pub(super) async fn names(field: Rc<Field>) -> anyhow::Result<()> {
     let mut stranger = Raw::admitted(target, STRANGER).await?;
     let (gx, rx) = ("pcef1.epc.example;1;3", "pcscf1.epc.example;1;10");
     result(&mut pcef, CCR_I, gx, OWNER).await?;
-    let begun = result(&mut af, AAR, rx, AF).await?;
-    field.check(
-        begun == Some(2001),
-        format_args!("the AF's session begins with {begun:?}"),
-    );
     let other = CCR_I
         .replace("0x0a3f0001", "0x0a3f0002")
         .replace("000077", "000078");
     for name in ["rx", "gx", "sy", "sd", "ue-policy"] {
         result(&mut stranger, &other, &format!("{name}:{rx}"), STRANGER).await?;
     }
+    let begun = result(&mut af, AAR, rx, AF).await?;
+    field.check(
+        begun == Some(2001),
+        format_args!("the AF's session begins with {begun:?}"),
+    );
     let ended = result(&mut af, STR, rx, AF).await?;
     field.check(
         ended == Some(2001),
