@@ -29,6 +29,8 @@ pub struct Nrfs {
     tokens: Option<OwnTokens>,
     /// Whether no NRF answered the last request: logged once per outage.
     silent: Cell<bool>,
+    /// The NRF that failed last, and how.
+    why: RefCell<String>,
     services: Option<Services>,
 }
 
@@ -95,6 +97,7 @@ impl Nrfs {
             failed: Box::new(|| ()),
             tokens: None,
             silent: Cell::new(false),
+            why: RefCell::default(),
             services: None,
         }
     }
@@ -136,7 +139,10 @@ impl Nrfs {
         let answer = self.ask(&method, path, body).await;
         let silent = answer.is_none() && !self.turns.is_empty();
         match (self.silent.replace(silent), silent) {
-            (false, true) => tracing::warn!(%method, path, nrfs = self.turns.len(), "no NRF answers"),
+            (false, true) => {
+                let why = self.why.borrow();
+                tracing::warn!(%method, path, nrfs = self.turns.len(), last = %why, "no NRF answers");
+            }
             (true, false) => tracing::info!("an NRF answers again"),
             _ => {}
         }
@@ -165,9 +171,14 @@ impl Nrfs {
                         });
                     }
                     Ok(response) => {
-                        tracing::debug!(nrf = %place, path, status = %response.status(), "the NRF failed");
+                        let status = response.status();
+                        tracing::debug!(nrf = %place, path, %status, "the NRF failed");
+                        self.why.replace(format!("{place}: {status}"));
                     }
-                    Err(error) => tracing::debug!(nrf = %place, path, %error, "the NRF did not answer"),
+                    Err(error) => {
+                        tracing::debug!(nrf = %place, path, %error, "the NRF did not answer");
+                        self.why.replace(format!("{place}: {error}"));
+                    }
                 }
                 (self.failed)();
             }
