@@ -74,8 +74,8 @@ pub enum Event {
         stream: StreamId,
         /// The error code.
         reason: Reason,
-        /// `false`: the peer did not process the request (REFUSED_STREAM, or beyond the last stream of GOAWAY; RFC
-        /// 9113 §8.7), so that it is safe to repeat.
+        /// `false`: the peer says that it did not process the request: by REFUSED_STREAM, or by a GOAWAY whose last stream
+        /// is an earlier one (then `reason` is `NO_ERROR`; RFC 9113 §8.7).
         processed: bool,
     },
     /// The whole outgoing message of the stream is in the output, or a server gave it up

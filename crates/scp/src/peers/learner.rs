@@ -216,10 +216,12 @@ impl Learner {
             let next = tokio::time::Instant::now() + pause.max(Duration::from_millis(100));
             // Doubts that the round itself has settled.
             doubts.mark_unchanged();
+            // Without subscriptions and heart-beats only discoveries need the NRF, and they raise doubts.
+            let checks = !nrf.nf_types.is_empty() || nrf.registers;
             while complete {
                 let wakes = tokio::select! {
                     () = tokio::time::sleep_until(next) => Wakes::Round,
-                    () = tokio::time::sleep(CHECK) => Wakes::Check,
+                    () = tokio::time::sleep(CHECK), if checks => Wakes::Check,
                     // The sender lives as long as this.
                     _ = doubts.changed() => Wakes::Doubt,
                 };

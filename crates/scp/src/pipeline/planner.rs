@@ -303,9 +303,17 @@ impl Planner {
             Some(found) => found,
             None => self.searcher.search(&query, &network, left).await.ok()?,
         };
+        // A cached answer says nothing of producers that are known by now, or have left since.
+        let holds = |one: &ServiceRef, asked: Instant| {
+            let id = &one.producer.id;
+            let left = network.left_at(id).is_some_and(|left| left >= asked);
+            asked >= began || (network.producer(id).is_none() && !left)
+        };
         let at = |found: &Found| {
             let mut candidates = found.candidates.iter();
-            candidates.find(|one| one.listens_at(&root.origin)).cloned()
+            candidates
+                .find(|one| one.listens_at(&root.origin) && holds(one, found.asked))
+                .cloned()
         };
         let mut here = at(&found);
         // Unknown roots do not make more queries than queries without a result do.

@@ -81,8 +81,9 @@ fn the_targets_of_srv_records_stand_in_in_their_order() {
         second.stop();
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(get(&scp, &root).await.by(), third.id);
-        // The names were asked once each: three hosts with two kinds of addresses, and the service.
-        assert_eq!(server.asked(), 7);
+        // Three hosts with two kinds of addresses, and the service, once each; the hosts that refuse again, in case that they
+        // have moved, at most once a second.
+        assert!((7..40).contains(&server.asked()), "{}", server.asked());
         assert!(scp.count("signalbox_scp_dns_alternates_total", "found") >= 21.0);
         assert!(scp.count("signalbox_scp_dns_names", "") >= 4.0);
     });

@@ -114,7 +114,12 @@ fn a_discovery_that_returns_late_empties_nothing() {
             config.nrf.named.accept = scp::config::AcceptNrfs::Any;
         });
         let known = async |producer: &Producer| scp.get(producer).await.status == StatusCode::OK;
-        until("the first is learned", async || known(&first).await).await;
+        let learns = async |count| {
+            let running = scp.running.as_ref().unwrap();
+            until("it is learned", async || running.network().len() == count).await;
+        };
+        learns(1).await;
+        assert!(known(&first).await);
         until("it is remembered", async || scp.count(TARGETS, "") == 1.0).await;
 
         asked.holds();
@@ -134,7 +139,8 @@ fn a_discovery_that_returns_late_empties_nothing() {
                 scp.notify(&learned.callback().await, &change).await.status,
                 StatusCode::NO_CONTENT
             );
-            until("the second is learned", async || known(&second).await).await;
+            learns(2).await;
+            assert!(known(&second).await);
             assert!(known(&first).await);
             until("both are remembered", async || scp.count(TARGETS, "") == 2.0).await;
             asked.releases();

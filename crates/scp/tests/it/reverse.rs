@@ -127,6 +127,7 @@ fn it_stands_in_for_none_but_those_it_knows_and_the_services_it_is_told() {
         creates(&producer, location.clone());
         let got = plain.get(&producer).await;
         assert_eq!(got.header("location"), location);
-        assert_eq!(got.header("3gpp-sbi-target-apiroot"), "http://its.own.name");
+        // Only SCPs name a producer.
+        assert_eq!(got.header("3gpp-sbi-target-apiroot"), "");
     });
 }
