@@ -73,12 +73,11 @@ fn two_installations_with_default_settings_register_as_two() {
 #[test]
 fn addresses_that_others_cannot_use_are_not_published() {
     local(async {
-        let nrf = nrf();
         for (listen, own) in [
             (vec!["0.0.0.0:0"], vec!["127.0.0.1"]),
             (vec!["127.0.0.1:0", "127.0.0.2:0"], vec!["127.0.0.1", "127.0.0.2"]),
         ] {
-            drop(nrf.take());
+            let nrf = nrf();
             let root = nrf.root();
             let bsf = start(|config| {
                 config.nrf.api_roots = vec![root];
