@@ -73,21 +73,21 @@ fn two_installations_with_default_settings_register_as_two() {
 #[test]
 fn addresses_that_others_cannot_use_are_not_published() {
     local(async {
-        let nrf = nrf();
         for (listen, own) in [
             (vec!["0.0.0.0:0"], vec!["127.0.0.1"]),
             (vec!["127.0.0.1:0", "127.0.0.2:0"], vec!["127.0.0.1", "127.0.0.2"]),
         ] {
-            drop(nrf.take());
+            let nrf = nrf();
             let root = nrf.root();
             let bsf = start(|config| {
                 config.nrf.api_roots = vec![root];
                 config.listen = settings::Listen(listen.iter().map(|one| one.parse().unwrap()).collect());
             });
-            while nrf.count() == 0 {
+            let put = || nrf.seen().into_iter().find(|seen| seen.method == Method::PUT);
+            while put().is_none() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            let profile = nrf.seen()[0].json();
+            let profile = put().unwrap().json();
             crate::judge::profile(&profile);
             assert_eq!(profile["ipv4Addresses"], json!(own));
             for service in profile["nfServices"].as_array().unwrap() {

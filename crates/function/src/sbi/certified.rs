@@ -63,7 +63,7 @@ mod tests {
     const OTHER: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b65";
 
     fn files(folder: &std::path::Path, id: &str) -> TlsFiles {
-        let authority = tls::Authority::new("test").unwrap();
+        let authority = tls::authority::Authority::new("test").unwrap();
         let issued = authority.issue(&["nf.test", &format!("urn:uuid:{id}")]).unwrap();
         let certificate = folder.join(format!("{id}.pem"));
         std::fs::write(&certificate, issued.certificate).unwrap();
