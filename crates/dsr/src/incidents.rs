@@ -74,19 +74,6 @@ impl Incident {
                     ..new(reason, text)
                 }
             }
-            NodeEvent::LimitReached { remote, limit } => Self {
-                remote: Some(remote),
-                alarm: Alarm::Refused,
-                ..new(limit, format!("the bound limits.{} is reached", camel(limit)))
-            },
-            NodeEvent::Flooded { remote } => Self {
-                remote: Some(remote),
-                alarm: Alarm::Refused,
-                ..new(
-                    "baseRate",
-                    "more messages of the base protocol than limits.baseRate".to_owned(),
-                )
-            },
             NodeEvent::Stalled { remote, host, what } => Self {
                 remote: Some(remote),
                 host: host.map(str::to_owned),
@@ -101,15 +88,21 @@ impl Incident {
                 host: host.map(str::to_owned),
                 ..new("tls", format!("TLS handshake failed: {error}"))
             },
-            NodeEvent::NoProxyHeader { remote, error } => Self {
-                remote: Some(remote),
-                alarm: Alarm::Refused,
-                ..new("proxyHeader", plain(error))
-            },
             NodeEvent::Panicked { remote } => Self {
                 remote,
                 ..new("panic", "the router panicked over a message of it".to_owned())
             },
+            NodeEvent::LimitReached { remote, limit } => {
+                let text = format!("the bound limits.{} is reached", camel(limit));
+                Self::not_admitted(remote, limit, text)
+            }
+            NodeEvent::Flooded { remote } => {
+                let text = "more messages of the base protocol than limits.baseRate".to_owned();
+                Self::not_admitted(remote, "baseRate", text)
+            }
+            NodeEvent::NoProxyHeader { remote, error } => {
+                Self::not_admitted(remote, "proxyHeader", plain(error))
+            }
             NodeEvent::AcceptFailed { error } => new("accept", plain(error)),
             NodeEvent::Tolerated { host, what } => Self {
                 host: Some(host.to_owned()),
@@ -118,6 +111,17 @@ impl Incident {
                     format!("its CER has no {what}; admitted all the same"),
                 )
             },
+        }
+    }
+
+    /// A connection of a client without a name was not admitted.
+    fn not_admitted(remote: SocketAddr, reason: &'static str, text: String) -> Self {
+        Self {
+            reason,
+            host: None,
+            remote: Some(remote),
+            text,
+            alarm: Alarm::Refused,
         }
     }
 

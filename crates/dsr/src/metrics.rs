@@ -44,8 +44,8 @@ pub fn declarations() -> Vec<Declaration> {
         .collect()
 }
 
-/// Shows a router for as long as it runs.
-pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
+/// Shows connections that were refused or failed, by reason.
+fn observe_incidents(registry: &Registry, seen: &Weak<Dsr>) {
     let each = seen.clone();
     registry.observe_all(&INCIDENTS, move || {
         let counts = each.upgrade().map(|dsr| dsr.tools.incidents.counts());
@@ -54,6 +54,11 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
             .map(|(reason, count)| (vec![reason.to_owned()], count as f64))
             .collect()
     });
+}
+
+/// Shows a router for as long as it runs.
+pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
+    observe_incidents(registry, seen);
     let each = seen.clone();
     registry.observe_all(&PEERS, move || {
         let Some(dsr) = each.upgrade() else {

@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(of("Vendor-Id = 1 Product-Name = \"x\""), (2001, vec![]));
         let strict = |avps: &str| {
             let cer = format!("CER {{ Origin-Host = \"a\" Origin-Realm = \"r\" {avps} }}");
-            outcome(|message| check_host_address(message), &cer)
+            outcome(check_host_address, &cer)
         };
         assert_eq!(strict("Vendor-Id = 1 Product-Name = \"x\""), (5005, vec![257]));
         assert_eq!(strict(REST), (2001, vec![]));

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use dsr::config::{Peer as PeerConfig, Timers};
@@ -37,7 +37,7 @@ impl Foreign {
             .spawn()
             .unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, lines) = channel();
+        let (sender, lines) = sync_channel(1024);
         std::thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             lines.map(|line| sender.send(line)).all(|sent| sent.is_ok())

@@ -78,7 +78,7 @@ fn a_silent_client_is_closed_and_one_that_was_answered_may_be_silent() {
 
 #[test]
 fn clients_that_a_processor_does_not_answer_are_bounded_by_address() {
-    let (said, heard) = mpsc::channel();
+    let (said, heard) = mpsc::sync_channel(1024);
     let mute = listener();
     let backend = Backend {
         name: "mp1".to_owned(),
@@ -144,7 +144,7 @@ fn connections_of_one_address_are_bounded_where_the_set_says_so() {
 
 #[test]
 fn a_processor_learns_the_address_of_the_client() {
-    let (said, heard) = mpsc::channel();
+    let (said, heard) = mpsc::sync_channel(1024);
     let processor = listener();
     let backend = Backend {
         name: "mp1".to_owned(),
