@@ -50,6 +50,7 @@ mod start;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tolerated;
 
 pub use contract::{
     Beginning, Common, Effective, Front, Listeners, Live, NetworkFunction, Opened, Opening, Page, Seat,
@@ -65,4 +66,5 @@ pub use shedder::{AdmissionMetrics, Meters, Shedder, Shedding, Step};
 pub use start::start;
 #[doc(hidden)]
 pub use telemetry;
+pub use tolerated::Tolerated;
 pub use worker::{Shutdown, Waiting, WorkerContext};

@@ -31,7 +31,7 @@ use tls::Watched;
 use worker::Waiting;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
-pub use door::{Door, TurnedAway};
+pub use door::{Door, TurnedAway, Weight};
 pub use gate::{Gate, Proofs, Refused};
 pub use key_sets::follow_key_sets;
 pub use metrics::{declarations, observe};
