@@ -68,6 +68,7 @@ mod projects;
 mod pushes;
 mod quotas;
 mod reassessment;
+mod removals;
 mod reports;
 mod restoration;
 mod rx;

@@ -13,7 +13,7 @@ pub(crate) mod ue;
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
-use sbi::name::LOCATION;
+use sbi::name::{LOCATION, USER_AGENT};
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
@@ -37,15 +37,21 @@ fn object_of(
     content_type: &str,
     shape: &Shape,
 ) -> Result<Map<String, Value>, Fault> {
-    let value = json_of(worker, request, content_type)?;
-    let faults = shape.check(&value);
-    if !faults.is_empty() {
-        return Err(Fault::Shape(faults));
-    }
+    let mut value = json_of(worker, request, content_type)?;
+    worker
+        .settle(shape, &mut value, &sender_of(request))
+        .map_err(Fault::Shape)?;
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(Fault::NotAnObject),
     }
+}
+
+/// The sender of a request, as counters name it.
+fn sender_of(request: &Request) -> String {
+    let agent = request.headers().get(USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok().map(str::to_owned));
+    agent.unwrap_or_else(|| request.peer.addr.ip().to_string())
 }
 
 /// The body of an update, which changes none of the members that only a creation has.
