@@ -4,6 +4,7 @@ use bytes::{BufMut, BytesMut};
 use thiserror::Error;
 
 use crate::avp::{AvpKey, AvpWriter};
+use crate::dictionary::Dictionary;
 use crate::fault::{Fault, ResultCode};
 use crate::header::{CommandFlags, HEADER_LEN, Header, MAX_LENGTH, VERSION};
 use crate::known::application::COMMON;
@@ -124,12 +125,22 @@ impl MessageBuilder {
         }
     }
 
-    /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 6733 §9.7.2, RFC 7155 §3.2, RFC 8506 §3.2,
-    /// TS 29.212 §5.6.3, TS 29.272 §7.2 and others): strict peers discard an answer without it.
+    /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 6733 §9.7.2, RFC 8506 §3.2, TS 29.212
+    /// §5.6.3, TS 29.272 §7.2 and others): strict peers discard an answer without it, and one with AVPs that its grammar lacks.
     fn copy_required(&mut self, request: &Message<impl AsRef<[u8]>>) {
         let find = |key: AvpKey| {
             let mut avps = request.avps().map_while(Result::ok);
             avps.find(|avp| avp.key() == key)
+        };
+        let command = Dictionary::standard().command(request.command(), request.application());
+        // AFs with the AA command of RFC 7155 (§3.2) require its Auth-Request-Type, which that of Rx lacks.
+        let is_allowed = |key: &AvpKey| match command {
+            Some(command) => {
+                let mut rules = command.answer.rules.iter();
+                rules.any(|rule| rule.key == *key)
+                    || command.code == known::command::AA && *key == key::AUTH_REQUEST_TYPE
+            }
+            None => true,
         };
         let repeated = [
             key::AUTH_SESSION_STATE,
@@ -141,7 +152,7 @@ impl MessageBuilder {
             key::ACCOUNTING_RECORD_TYPE,
             key::ACCOUNTING_RECORD_NUMBER,
         ];
-        for avp in repeated.into_iter().filter_map(find) {
+        for avp in repeated.into_iter().filter(is_allowed).filter_map(find) {
             self.copy(&avp);
         }
     }
@@ -315,6 +326,46 @@ mod tests {
         let protocol = Fault::new(ResultCode::TOO_BUSY, "later");
         let answer = MessageBuilder::error_answer(&request(), &Origin::new("us", "realm"), &protocol);
         assert!(answer.flags().contains(CommandFlags::ERROR));
+    }
+
+    #[test]
+    fn an_error_answer_has_what_the_grammar_of_its_command_has() {
+        use crate::check::{Strictness, check};
+        use known::{application, command};
+        let of = |command: u32, application: u32| {
+            let mut request = MessageBuilder::request(command, application);
+            request
+                .put(known::SESSION_ID, "a;1")
+                .put(known::AUTH_APPLICATION_ID, application)
+                .put(known::AUTH_REQUEST_TYPE, 1)
+                .put(known::AUTH_SESSION_STATE, 1);
+            let request = request.finish().unwrap().freeze();
+            let fault = Fault::new(ResultCode::UNKNOWN_SESSION_ID, "");
+            let answer = MessageBuilder::error_answer(&request, &Origin::new("us", "realm"), &fault);
+            check(&answer, Dictionary::standard(), Strictness::Pedantic).unwrap();
+            answer.get(known::AUTH_APPLICATION_ID).unwrap().is_some()
+        };
+        for (command, application, has_application) in [
+            (command::AA, application::RX, true),
+            (command::CREDIT_CONTROL, application::GX, true),
+            (command::CREDIT_CONTROL, application::SD, true),
+            (command::SPENDING_LIMIT, application::SY, true),
+            (command::TDF_SESSION, application::SD, true),
+            (command::SESSION_TERMINATION, application::RX, false),
+            (command::SESSION_TERMINATION, application::SY, false),
+            (command::RE_AUTH, application::RX, false),
+            (command::RE_AUTH, application::GX, false),
+            (command::ABORT_SESSION, application::RX, false),
+            (command::SPENDING_STATUS_NOTIFICATION, application::SY, false),
+            // What the dictionary does not have is answered with all that its answer may need.
+            (9_999_999, application::RX, true),
+        ] {
+            assert_eq!(
+                of(command, application),
+                has_application,
+                "{command} {application}"
+            );
+        }
     }
 
     #[test]

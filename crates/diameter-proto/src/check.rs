@@ -69,6 +69,30 @@ pub fn check<B: AsRef<[u8]>>(
     checker.grammar(message.avps(), grammar, is_failure(message))
 }
 
+/// Checks what an end point must refuse of a request: AVPs with the M flag that the dictionary does not have, at any depth, where all has to be
+/// `understood` (RFC 6733 §4.1), and AVPs of the command that are missing, occur too often or must not be there (§7.1.5).
+/// Values and the members of groups are left to who reads them.
+///
+/// # Errors
+/// The first fault found.
+pub fn request<B: AsRef<[u8]>>(
+    message: &Message<B>,
+    dictionary: &Dictionary,
+    understood: bool,
+) -> Result<(), Fault> {
+    let checker = Checker {
+        dictionary,
+        strictness: Strictness::Interoperable,
+    };
+    if understood {
+        checker.understood(message.avps(), 0)?;
+    }
+    match dictionary.command(message.command(), message.application()) {
+        Some(command) => checker.grammar(message.avps(), &command.request, false),
+        None => Ok(()),
+    }
+}
+
 /// Answers that report a failure leave out AVPs that a success would carry, and §7.1.5 permits that.
 fn is_failure<B: AsRef<[u8]>>(message: &Message<B>) -> bool {
     if message.is_request() {
@@ -96,6 +120,24 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Refuses AVPs with the M flag that are not known.
+    fn understood(&self, avps: Avps<'_>, depth: usize) -> Result<(), Fault> {
+        for avp in avps {
+            let avp = avp?;
+            match self.dictionary.avp(avp.key()) {
+                None if avp.flags.contains(AvpFlags::MANDATORY) => return Err(unsupported(&avp)),
+                // What is inside a Failed-AVP is wrong by definition.
+                Some(known)
+                    if known.kind == AvpType::Grouped && !avp.is(known::FAILED_AVP) && depth < MAX_DEPTH =>
+                {
+                    self.understood(avp.group(), depth + 1)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn avp(&self, avp: &Avp<'_>, padding: &[u8], depth: usize) -> Result<(), Fault> {
         let pedantic = self.strictness == Strictness::Pedantic;
         if avp.flags.contains(AvpFlags::VENDOR) && avp.vendor == 0 {
@@ -117,11 +159,7 @@ impl Checker<'_> {
         }
         let Some(definition) = self.dictionary.avp(avp.key()) else {
             if avp.flags.contains(AvpFlags::MANDATORY) {
-                return Err(fault(
-                    avp,
-                    ResultCode::AVP_UNSUPPORTED,
-                    "it is not known and has the M flag",
-                ));
+                return Err(unsupported(avp));
             }
             return Ok(());
         };
@@ -218,6 +256,14 @@ impl Checker<'_> {
         example.put_raw(key, flags, &[0; 16][..length]);
         Fault::new(ResultCode::MISSING_AVP, format!("{name} is missing")).about(example.into_bytes())
     }
+}
+
+fn unsupported(avp: &Avp<'_>) -> Fault {
+    fault(
+        avp,
+        ResultCode::AVP_UNSUPPORTED,
+        "it is not known and has the M flag",
+    )
 }
 
 fn fault(avp: &Avp<'_>, code: ResultCode, what: &str) -> Fault {
@@ -355,6 +401,53 @@ mod tests {
             );
         })
         .unwrap();
+    }
+
+    #[test]
+    fn an_end_point_refuses_what_it_must_and_no_more() {
+        let unknown = AvpKey {
+            vendor: 99_999,
+            code: 1,
+        };
+        let str_of = |fill: &dyn Fn(&mut MessageBuilder)| {
+            let mut builder = MessageBuilder::request(275, known::application::RX);
+            builder
+                .put(known::SESSION_ID, "a;1")
+                .put(known::ORIGIN_HOST, "a")
+                .put(known::ORIGIN_REALM, "r")
+                .put(known::DESTINATION_REALM, "r")
+                .put(known::AUTH_APPLICATION_ID, known::application::RX);
+            fill(&mut builder);
+            let message = builder.finish().unwrap();
+            request(&message, Dictionary::standard(), true).map_err(|fault| fault.code)
+        };
+        let ended = |builder: &mut MessageBuilder| {
+            builder.put(known::TERMINATION_CAUSE, 1);
+        };
+        assert_eq!(str_of(&ended), Ok(()));
+        assert_eq!(str_of(&|_| {}), Err(ResultCode::MISSING_AVP));
+        let twice = |builder: &mut MessageBuilder| {
+            ended(builder);
+            ended(builder);
+        };
+        assert_eq!(str_of(&twice), Err(ResultCode::AVP_OCCURS_TOO_MANY_TIMES));
+        for (flags, expected) in [
+            (AvpFlags::MANDATORY, Err(ResultCode::AVP_UNSUPPORTED)),
+            (AvpFlags::default(), Ok(())),
+        ] {
+            let top = |builder: &mut MessageBuilder| {
+                ended(builder);
+                builder.put_raw(unknown, flags, b"x");
+            };
+            assert_eq!(str_of(&top), expected);
+            let inside = |builder: &mut MessageBuilder| {
+                ended(builder);
+                builder.group(known::SUPPORTED_FEATURES, |group| {
+                    group.put_raw(unknown, flags, b"x");
+                });
+            };
+            assert_eq!(str_of(&inside), expected, "in a group");
+        }
     }
 
     #[test]

@@ -90,6 +90,10 @@ pub mod application {
     pub const S6C: u32 = 16_777_312;
     /// T6a and T6b.
     pub const T6A: u32 = 16_777_346;
+
+    /// Applications of 3GPP whose messages name them by Auth-Application-Id alone, without a vendor: Rx, Gx, Gxx, S9, Sy, Sd, S9a
+    /// (TS 29.214 §5.6, TS 29.212 §5.6, TS 29.215, TS 29.219). Some peers look for them among what was announced without a vendor.
+    pub const NAMED_WITHOUT_VENDOR: [u32; 7] = [RX, GX, 16_777_266, S9, SY, SD, 16_777_319];
 }
 
 /// Values of Disconnect-Cause (RFC 6733 §5.4.3).
@@ -301,8 +305,8 @@ tags! {
     RULE_FAILURE_CODE = "Rule-Failure-Code" Enumerated 10415:1031 M;
     EVENT_REPORT_INDICATION = "Event-Report-Indication" Grouped 10415:1033 o;
     ALLOCATION_RETENTION_PRIORITY = "Allocation-Retention-Priority" Grouped 10415:1034 M;
-    APN_AGGREGATE_MAX_BITRATE_DL = "APN-Aggregate-Max-Bitrate-DL" Unsigned32 10415:1040 M;
-    APN_AGGREGATE_MAX_BITRATE_UL = "APN-Aggregate-Max-Bitrate-UL" Unsigned32 10415:1041 M;
+    APN_AGGREGATE_MAX_BITRATE_DL = "APN-Aggregate-Max-Bitrate-DL" Unsigned32 10415:1040 o;
+    APN_AGGREGATE_MAX_BITRATE_UL = "APN-Aggregate-Max-Bitrate-UL" Unsigned32 10415:1041 o;
     REVALIDATION_TIME = "Revalidation-Time" Time 10415:1042 M;
     RULE_ACTIVATION_TIME = "Rule-Activation-Time" Time 10415:1043 M;
     RULE_DEACTIVATION_TIME = "Rule-Deactivation-Time" Time 10415:1044 M;
@@ -312,7 +316,7 @@ tags! {
     PRIORITY_LEVEL = "Priority-Level" Unsigned32 10415:1046 M;
     PRE_EMPTION_CAPABILITY = "Pre-emption-Capability" Enumerated 10415:1047 M;
     PRE_EMPTION_VULNERABILITY = "Pre-emption-Vulnerability" Enumerated 10415:1048 M;
-    DEFAULT_EPS_BEARER_QOS = "Default-EPS-Bearer-QoS" Grouped 10415:1049 M;
+    DEFAULT_EPS_BEARER_QOS = "Default-EPS-Bearer-QoS" Grouped 10415:1049 o;
     AN_GW_ADDRESS = "AN-GW-Address" Address 10415:1050 M;
     FLOW_INFORMATION = "Flow-Information" Grouped 10415:1058 o;
     PACKET_FILTER_CONTENT = "Packet-Filter-Content" IpFilterRule 10415:1059 o;
@@ -334,12 +338,12 @@ tags! {
     TDF_APPLICATION_IDENTIFIER = "TDF-Application-Identifier" OctetString 10415:1088 o;
     TDF_DESTINATION_HOST = "TDF-Destination-Host" DiameterIdentity 10415:1089 o;
     TDF_DESTINATION_REALM = "TDF-Destination-Realm" DiameterIdentity 10415:1090 o;
-    ADC_RULE_INSTALL = "ADC-Rule-Install" Grouped 10415:1092 o;
-    ADC_RULE_REMOVE = "ADC-Rule-Remove" Grouped 10415:1093 o;
-    ADC_RULE_DEFINITION = "ADC-Rule-Definition" Grouped 10415:1094 o;
-    ADC_RULE_BASE_NAME = "ADC-Rule-Base-Name" Utf8String 10415:1095 o;
-    ADC_RULE_NAME = "ADC-Rule-Name" OctetString 10415:1096 o;
-    ADC_RULE_REPORT = "ADC-Rule-Report" Grouped 10415:1097 o;
+    ADC_RULE_INSTALL = "ADC-Rule-Install" Grouped 10415:1092 M;
+    ADC_RULE_REMOVE = "ADC-Rule-Remove" Grouped 10415:1093 M;
+    ADC_RULE_DEFINITION = "ADC-Rule-Definition" Grouped 10415:1094 M;
+    ADC_RULE_BASE_NAME = "ADC-Rule-Base-Name" Utf8String 10415:1095 M;
+    ADC_RULE_NAME = "ADC-Rule-Name" OctetString 10415:1096 M;
+    ADC_RULE_REPORT = "ADC-Rule-Report" Grouped 10415:1097 M;
     APPLICATION_DETECTION_INFORMATION = "Application-Detection-Information" Grouped 10415:1098 o;
     TDF_APPLICATION_INSTANCE_IDENTIFIER = "TDF-Application-Instance-Identifier" OctetString 10415:2802 o;
     MUTE_NOTIFICATION = "Mute-Notification" Enumerated 10415:2809 o;

@@ -22,6 +22,7 @@ pub mod features;
 mod hex;
 pub mod identity;
 pub mod links;
+mod moment;
 pub mod names;
 pub mod nf_profile;
 pub mod open_enum;
@@ -35,6 +36,7 @@ pub use address::{Ipv4Range, Ipv6Prefix, Ipv6PrefixRange};
 pub use area::{AmfId, Guami, Tac, TacRange, Tai, TaiRange};
 pub use features::SupportedFeatures;
 pub use identity::{IdentityRange, NfInstanceId, RangeFault};
+pub use moment::unix_millis;
 pub use names::{
     CollocatedNfType, DataSetId, LocalityType, NfServiceStatus, NfStatus, NfType, NotificationEventType,
     ServiceName, UriScheme,

@@ -14,6 +14,8 @@ use crate::rate;
 
 /// Texts of documents are no longer than this; what an AVP has beyond it is cut.
 const MAX_TEXT: usize = 1024;
+/// Longest NAI (RFC 7542 §2.3).
+const MAX_NAI: usize = 253;
 /// Most items of one kind that are read of one message.
 pub(crate) const MAX_ITEMS: usize = 256;
 
@@ -21,6 +23,27 @@ pub(crate) const MAX_ITEMS: usize = 256;
 pub(crate) fn text(avp: &Avp<'_>) -> String {
     let end = avp.data.len().min(MAX_TEXT);
     String::from_utf8_lossy(&avp.data[..end]).into_owned()
+}
+
+/// Longest APN (TS 23.003 §9.1).
+const MAX_APN: usize = 100;
+
+/// The APN of a Called-Station-Id; an empty one is none.
+pub(crate) fn network(avp: &Avp<'_>) -> Result<Option<String>, Fault> {
+    let is_apn = avp.data.len() <= MAX_APN && avp.data.iter().all(u8::is_ascii_graphic);
+    match std::str::from_utf8(avp.data) {
+        Ok(name) if is_apn => Ok(Some(name.to_owned()).filter(|name| !name.is_empty())),
+        _ => Err(invalid(avp, "Called-Station-Id is not an APN (TS 23.003 §9.1)")),
+    }
+}
+
+/// A value that cannot be. Failed-AVP has its beginning, so that an answer does not grow with the request.
+fn invalid(avp: &Avp<'_>, reason: &'static str) -> Fault {
+    let mut beginning = AvpWriter::default();
+    let end = avp.data.len().min(MAX_TEXT);
+    beginning.put_raw(avp.key(), avp.flags, &avp.data[..end]);
+    let code = diameter_proto::ResultCode::INVALID_AVP_VALUE;
+    Fault::new(code, reason).about(beginning.into_bytes())
 }
 
 /// Bytes as hexadecimal digits.
@@ -227,16 +250,21 @@ pub(crate) fn charging_ip(value: &Value) -> Option<IpAddr> {
     text?.parse().ok()
 }
 
-/// `supi` and `gpsi` of a Subscription-Id (RFC 8506 §8.46). What comes first counts.
+/// `supi` and `gpsi` of a Subscription-Id (RFC 8506 §8.46). What comes first counts. Data that cannot be of their type name no
+/// subscriber, and the AVP counts as absent: some nodes send an empty one.
 pub(crate) fn subscription_id(avp: &Avp<'_>, object: &mut Object) -> Result<(), Fault> {
     let group = avp.group();
     let kind = group.clone().require(known::SUBSCRIPTION_ID_TYPE)?;
     let data = group.require(known::SUBSCRIPTION_ID_DATA)?;
-    let data: String = data.chars().take(MAX_TEXT).collect();
+    // E.164 and TS 23.003 §2.2 have 15 digits at most.
+    let is_number =
+        |text: &str| (1..=15).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = data.strip_prefix('+').unwrap_or(data);
+    let is_nai = (1..=MAX_NAI).contains(&data.len()) && data.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     let (member, id) = match kind {
-        0 => ("gpsi", format!("msisdn-{}", data.trim_start_matches('+'))),
-        1 => ("supi", format!("imsi-{data}")),
-        3 if !object.contains_key("supi") => ("supi", format!("nai-{data}")),
+        0 if is_number(number) => ("gpsi", format!("msisdn-{number}")),
+        1 if is_number(data) && data.len() > 5 => ("supi", format!("imsi-{data}")),
+        3 if is_nai && !object.contains_key("supi") => ("supi", format!("nai-{data}")),
         _ => return Ok(()),
     };
     // An IMSI comes before an NAI.

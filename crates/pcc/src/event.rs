@@ -135,7 +135,12 @@ impl Notification<'_> {
             let Some(flows) = flows(self.session, json::texts(report, "pccRuleIds")) else {
                 continue;
             };
-            let active = json::text(report, "ruleStatus") == Some("ACTIVE");
+            let status = json::text(report, "ruleStatus");
+            let active = status == Some("ACTIVE");
+            // Rules that are neither are lost for a time (`guarantees`), or wait for credit (`charging`).
+            if !active && !is_lost(self.report, report) {
+                continue;
+            }
             let (status, member, events): (_, _, &[&str]) = if active {
                 (
                     "ACTIVE",
@@ -319,8 +324,32 @@ pub(crate) fn flows<'a>(session: &str, rules: impl Iterator<Item = &'a str>) -> 
 
 /// Rules that a report says are not enforced, of any origin (`ruleReports` with `INACTIVE`).
 pub fn inactive_rules(report: &Value) -> impl Iterator<Item = &str> {
-    json::items(report, "ruleReports")
-        .iter()
-        .filter(|report| json::text(report, "ruleStatus") == Some("INACTIVE"))
-        .flat_map(|report| json::texts(report, "pccRuleIds"))
+    lost_reports(report).flat_map(|one| json::texts(one, "pccRuleIds"))
+}
+
+/// Why rules of an AF session are not enforced any more, as `TerminationCause` (TS 29.514 §5.6.3.10): the call has gone to the circuit
+/// switched domain, or else there are no resources.
+#[must_use]
+pub fn termination_cause(session: &str, report: &Value) -> &'static str {
+    let is_own = |one: &&Value| flows(session, json::texts(one, "pccRuleIds")).is_some();
+    let mut own = lost_reports(report).filter(is_own).peekable();
+    let handed_over = |one: &Value| json::text(one, "failureCode") == Some("PS_TO_CS_HAN");
+    match own.peek().is_some() && own.all(handed_over) {
+        true => "PS_TO_CS_HO",
+        false => "INSUFFICIENT_QOS_FLOW_RESOURCES",
+    }
+}
+
+fn lost_reports(report: &Value) -> impl Iterator<Item = &Value> {
+    let reports = json::items(report, "ruleReports").iter();
+    reports.filter(|one| is_lost(report, one))
+}
+
+/// Whether a `RuleReport` says that its rules have ended. Those that wait for credit stand until it is there again (TS 29.212 §4.5.11, TS
+/// 29.512 §4.2.4.7): they have a final unit action, or come with the trigger of credit and without a failure.
+fn is_lost(report: &Value, one: &Value) -> bool {
+    let mut triggers = json::texts(report, "repPolicyCtrlReqTriggers");
+    let out_of_credit = triggers.any(|trigger| trigger == "NO_CREDIT");
+    let waits = one.get("finUnitAct").is_some() || out_of_credit && one.get("failureCode").is_none();
+    json::text(one, "ruleStatus") == Some("INACTIVE") && !waits
 }

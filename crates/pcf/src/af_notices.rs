@@ -21,15 +21,29 @@ pub(crate) fn reported(worker: &Worker, before: &Association, after: &Associatio
             notify(worker, after, &session, notification);
         }
         if lost.iter().any(|lost| lost.id == session.id) {
-            terminate(worker, after, &session, "INSUFFICIENT_QOS_FLOW_RESOURCES");
+            let cause = event::termination_cause(&session.id, report);
+            terminate(worker, after, &session, cause);
         }
     }
 }
 
 /// The association has ended, and its AF sessions with it.
 pub(crate) fn ended(worker: &Worker, association: &Association) {
+    ended_by(worker, association, &Value::Null);
+}
+
+/// As [`ended`], by a report of its consumer, which may say that the calls have gone to the circuit switched domain
+/// (`pduSessRelCause`, TS 29.512 §5.6.3.24; TS 29.214 §5.3.1, TS 29.514 §5.6.3.10).
+pub(crate) fn ended_by(worker: &Worker, association: &Association, report: &Value) {
+    const HANDED_OVER: &str = "PS_TO_CS_HO";
+    let is_handed_over = report.get("pduSessRelCause").and_then(Value::as_str) == Some(HANDED_OVER);
     for session in af::sessions(association) {
-        terminate(worker, association, &session, "PDU_SESSION_TERMINATION");
+        let is_own = event::termination_cause(&session.id, report) == HANDED_OVER;
+        let cause = match is_handed_over || is_own {
+            true => HANDED_OVER,
+            false => "PDU_SESSION_TERMINATION",
+        };
+        terminate(worker, association, &session, cause);
     }
 }
 

@@ -52,7 +52,8 @@ pub(crate) async fn find(worker: &Worker, request: &Value) -> Result<Association
     let has_address = ADDRESSES.iter().any(|member| request.get(member).is_some());
     if let Some(supi) = text("supi").filter(|_| !has_address) {
         let found = worker.repository().of_supi(supi).await?;
-        if let Some(stored) = found.into_iter().find(|stored| fits(&stored.record, request)) {
+        let is_own = |one: &Association| !one.has_invalid_supi() && fits(one, request);
+        if let Some(stored) = found.into_iter().find(|stored| is_own(&stored.record)) {
             return Ok(stored.record);
         }
     }

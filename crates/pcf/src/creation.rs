@@ -31,7 +31,7 @@ pub(crate) enum Created {
 }
 
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in the records that
-/// they share, it decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write,
+/// they share, it decides again. Of several requests with one Session-Id in flight, one makes the session. With `collisionDetection` it replaces sessions of the same identity or address, in the same write,
 /// but for those of its subscriber whose establishment was begun later.
 ///
 /// # Errors
@@ -41,9 +41,7 @@ pub(crate) async fn create(
     association: &mut Association,
 ) -> Result<Created, ChangeFault<Refusal>> {
     trail::concerns(association);
-    if worker.config().collision_detection {
-        claims::make(association);
-    }
+    claims::make(association, worker.config().collision_detection);
     // Until it is written, or was not.
     let _expected = pds::expect(worker, association);
     let mut draft = Draft::default();
@@ -121,8 +119,14 @@ async fn write(
         }
         replaced = repository.holders(association).await?;
         let mut held = replaced.iter().map(|old| &old.record);
-        if let Some(known) = held.clone().find(|old| claims::is_repeated(old, association)) {
-            return Ok(Written::Known(Box::new(known.clone())));
+        if let Some(named) = held.clone().find(|old| claims::share_name(old, association)) {
+            if !claims::share_host(named, association) {
+                return Err(ChangeFault::Refused(Refusal::Foreign));
+            }
+            // Without collision detection a Session-Id has one session until that ends.
+            if named.context == association.context || !worker.config().collision_detection {
+                return Ok(Written::Known(Box::new(named.clone())));
+            }
         }
         if held.any(|old| origination::is_overtaken(association, old)) {
             worker.count(Event::Late);

@@ -208,7 +208,13 @@ impl Answer for Worker {
                 problem.into_response()
             })
         };
-        trail::of_sbi(self.activity(), &request, self.max_body(), answered).await
+        let mut response = trail::of_sbi(self.activity(), &request, self.max_body(), answered).await;
+        self.completion().complete(&mut response);
+        response
+    }
+
+    fn complete(&self, response: &mut Response) {
+        self.completion().complete(response);
     }
 }
 

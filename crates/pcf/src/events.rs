@@ -102,6 +102,8 @@ telemetry::events! {
     GxCreated = "gx_created";
     /// A Gx session was updated by its PCEF.
     GxUpdated = "gx_updated";
+    /// A Gx session ended because its PCEF has restarted (Origin-State-Id).
+    GxLost = "gx_sessions_lost";
     /// A Gx session has ended.
     GxDeleted = "gx_deleted";
     /// A PCEF was sent a change of a decision (RAR).
@@ -116,6 +118,10 @@ telemetry::events! {
     DiameterRequest = "diameter_requests";
     /// A Diameter request was refused.
     DiameterRefused = "diameter_refusals";
+    /// A peer that is not configured as an agent sent a Diameter request under the name of another node.
+    DiameterForged = "diameter_forged_requests";
+    /// A Diameter request concerned the session of another node.
+    DiameterForeign = "diameter_foreign_requests";
     /// A peer answered a Diameter request of the PCF.
     DiameterAnswered = "diameter_answered";
     /// A Diameter request of the PCF was not answered.
@@ -256,6 +262,8 @@ telemetry::events! {
     Retried = "conflicts_retried";
     /// Others kept changing an association, and the request failed.
     Overtaken = "conflicts_failed";
+    /// A URI of a consumer or a redirection was refused because of where it leads.
+    TargetDenied = "targets_denied";
     /// A notification was delivered.
     Notified = "notifications";
     /// A notification could not be delivered.

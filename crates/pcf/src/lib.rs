@@ -16,6 +16,7 @@
 //! * `audit`: associations that their consumers have lost, or whose consumers are lost.
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
+//! * `emergency`: sessions that have no subscriber whose data count.
 //! * `subscriber_state`: state variables that the associations of a subscriber share.
 //! * `agent` serves Diameter: `gx`, `rx`, `sd`, `sy`; `pushes` and `tdf` make the requests of the PCF, `orders` has them sent.
 //! * `activity`: what traced subscribers send, get, and what is decided and written for them; records of policy events.
@@ -50,6 +51,7 @@ mod change;
 mod creation;
 mod delivery;
 mod dispatch;
+mod emergency;
 mod explain;
 mod gx;
 mod listeners;

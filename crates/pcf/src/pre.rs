@@ -50,6 +50,8 @@ pub(crate) enum Refusal {
     Missing(Missing),
     /// The request collides with a session whose establishment was begun later.
     Late,
+    /// Another node has a session of this Session-Id.
+    Foreign,
 }
 
 /// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
@@ -96,6 +98,7 @@ pub(crate) fn refused(worker: &Worker, event: &str, association: &Association, r
         Refusal::Missing(Missing::User) => "USER_UNKNOWN",
         Refusal::Missing(_) => "data missing",
         Refusal::Late => LATE,
+        Refusal::Foreign => "UNKNOWN_SESSION_ID",
     };
     worker.policy_events().refused(association, event, cause);
     trail::note(|| Entry::new("decision", format!("{event}: refused, {cause}")));

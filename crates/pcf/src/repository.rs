@@ -368,7 +368,7 @@ impl Repository {
         for claim in claims::of(association) {
             let found = self
                 .associations
-                .find_readable(Association::CLAIM, &text_key(claim), 1)
+                .find_readable(Association::CLAIM, &text_key(&claim), 1)
                 .await?;
             for one in found.unreadable {
                 // It would keep the session from being established for ever.

@@ -1,6 +1,7 @@
 //! The PCF as a network function: how it opens, and what its control thread does.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use function::{
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
+use serde_json::json;
 use store::{Record, Sweep, SweepConfig, Table};
 use telemetry::{Alarms, Declaration};
 use tls::TlsFiles;
@@ -21,7 +23,7 @@ use tls::TlsFiles;
 use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
 use crate::audit;
-use crate::config::Config;
+use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::events::DROPPED;
 use crate::gx;
@@ -34,6 +36,7 @@ use crate::profile::PROFILE;
 use crate::removals::Removals;
 use crate::reports;
 use crate::repository::Repository;
+use crate::rx;
 use crate::sd;
 use crate::shared::Pcf;
 use crate::sources::Versions;
@@ -95,12 +98,31 @@ fn registration(
     Some(Registration {
         profile: PROFILE,
         instance: config.nf_instance_id.clone(),
-        settings: config.nrf.clone(),
+        settings: with_diameter_names(config),
         secure: config.tls.is_some(),
         address,
         operational,
         alarms: opening.alarms.clone(),
     })
+}
+
+/// The settings of the registration, with the names of the Diameter node in `pcfInfo` (TS 29.510 §6.1.6.2.20) where the operator gives
+/// no others: a BSF that looks for another PCF of the set sends Rx requests there.
+fn with_diameter_names(config: &Config) -> Nrf {
+    let mut settings = config.nrf.clone();
+    if !config.diameter.enabled {
+        return settings;
+    }
+    let info = settings.profile.entry("pcfInfo").or_insert_with(|| json!({}));
+    if let Some(info) = info.as_object_mut() {
+        for (member, name) in [
+            ("rxDiamHost", &config.diameter.host),
+            ("rxDiamRealm", &config.diameter.realm),
+        ] {
+            info.entry(member).or_insert_with(|| json!(name));
+        }
+    }
+    settings
 }
 
 /// Removes records whose time is over, as long as the control thread runs.
@@ -192,6 +214,8 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
+            restarts: gx::Restarts::default(),
+            finished: rx::Finished::default(),
             brake: Arc::default(),
             alarms: opening.alarms.clone(),
             reports: inbox,
@@ -202,7 +226,11 @@ impl NetworkFunction for Pcf {
         pages::observe(&opening.registry, &pcf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let tls = opening.listeners.sbi.client_tls();
+        let client = Client::with_names(limits.clone(), tls.clone(), names.clone());
+        let guarding = opening.live.clone();
+        let guard = function::sbi::guard(move || guarding.load().destinations.clone());
+        let guarded = Client::guarded(limits, tls, names.clone(), Some(guard));
         let nrfs = outbound::nrfs(&config, client.clone(), names);
         // These tasks end with the control thread.
         tokio::task::spawn_local(function::sbi::follow_key_sets(
@@ -210,7 +238,7 @@ impl NetworkFunction for Pcf {
             client.clone(),
         ));
         let consumers = Rc::new(Consumers {
-            client,
+            client: guarded,
             repository: repository.clone(),
             live: opening.live.clone(),
             counters: pcf.counts.control(),
@@ -249,7 +277,10 @@ impl NetworkFunction for Pcf {
 
     async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
         let (pcf, index) = (front.function().clone(), front.seat().context.index);
-        let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
+        let sampled = move |worker: &Worker| {
+            pcf.operational.set_load(index, worker.shedder().load());
+            worker.completion().measured(index, worker.shedder());
+        };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));
         tokio::task::spawn_local(sd::run(front.clone()));
@@ -263,6 +294,7 @@ impl NetworkFunction for Pcf {
             });
         }
         tokio::task::spawn_local(gx::run(front.clone()));
+        tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;
@@ -278,6 +310,10 @@ impl NetworkFunction for Pcf {
 
     fn routes(self: &Arc<Self>) -> Router {
         pages::routes(&Arc::downgrade(self))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
     }
 
     fn metrics() -> Vec<Declaration> {

@@ -11,12 +11,14 @@ use telemetry::Alarms;
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::events::Event;
+use crate::gx::Restarts;
 use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
 use crate::orders::Orders;
 use crate::reports::Inbox;
 use crate::repository::Repository;
+use crate::rx::Finished;
 use crate::sources::Versions;
 
 /// What the threads of a PCF share.
@@ -39,6 +41,10 @@ pub struct Pcf {
     /// The ways to the Diameter nodes of all workers.
     pub(crate) orders: Orders,
     pub(crate) diameter: Vec<SocketAddr>,
+    /// PCEFs that have restarted.
+    pub(crate) restarts: Restarts,
+    /// AF sessions over Rx that have ended a moment ago.
+    pub(crate) finished: Finished,
     /// What the audit may remove.
     pub(crate) brake: Arc<Brake>,
     pub(crate) alarms: Alarms,

@@ -10,9 +10,10 @@ use time::OffsetDateTime;
 
 use crate::activity::{Entry, trail};
 use crate::association::Association;
-use crate::association::ledger::{Draft, Ledger};
+use crate::association::ledger::Draft;
 use crate::association::subscriber_state::{Bounds, StateDraft};
 use crate::config::StateVariables;
+use crate::emergency;
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -71,7 +72,7 @@ async fn read(
     association: &Association,
     state: &mut StateDraft,
 ) -> Result<(), store::Error> {
-    let subscriber = Ledger::subscriber_of(association).filter(|_| !state.is_read());
+    let subscriber = emergency::subscriber_of(worker, association).filter(|_| !state.is_read());
     if let Some(subscriber) = subscriber {
         let stored = worker.repository().state(subscriber).await?;
         state.read(subscriber, stored);

@@ -5,6 +5,7 @@ use diameter::proto::known;
 use diameter::proto::{Fault, MessageMut, ResultCode};
 use pcc::sy::{is_abort, read_status};
 
+use crate::agent;
 use crate::association::Association;
 use crate::change::ChangeFault;
 use crate::events::Event;
@@ -23,6 +24,11 @@ pub(crate) async fn notification(worker: &Worker, request: &Request) -> Result<M
     let sessions = worker.repository().of_name(&pds::sy_name(session_id)).await;
     let sessions = sessions.map_err(|error| gx::failed(&error))?;
     let first = sessions.first().ok_or_else(unknown)?;
+    let ocs = Held::of(&first.record).sy.map(|session| session.host);
+    if ocs.is_some_and(|host| !host.is_empty() && !agent::owns(request, &host)) {
+        worker.count(Event::DiameterForeign);
+        return Err(unknown());
+    }
     worker.count(if aborts {
         Event::SyAborted
     } else {

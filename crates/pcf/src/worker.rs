@@ -8,12 +8,12 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Door, State, Weight};
+use function::sbi::{Completion, Door, State, Weight};
 use function::{Admission, Drmp, Seat, Shedder};
 use model::shape::{Fault, Shape};
 use sbi::client::Client;
 use sbi::identity::Actor;
-use sbi::problem::Problem;
+use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
 use worker::Random;
@@ -24,6 +24,7 @@ use crate::association::messages::Message;
 use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
+use crate::gx::Restarts;
 use crate::live::Effective;
 use crate::messenger::Messenger;
 use crate::notices::Notices;
@@ -31,6 +32,7 @@ use crate::orders::{Order, Orders};
 use crate::outbound::Peers;
 use crate::projects::Pair;
 use crate::repository::Repository;
+use crate::rx::Finished;
 use crate::schedule::Schedule;
 use crate::shape;
 use crate::shared::Pcf;
@@ -96,8 +98,10 @@ impl Worker {
             Some(before) => before.peers.clone(),
             None => {
                 let settings = Arc::new(now.config.client.clone());
-                let client =
-                    Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone());
+                let live = seat.live.clone();
+                let guard = function::sbi::guard(move || live.load().destinations.clone());
+                let (tls, names) = (seat.listeners.sbi.client_tls(), shared.names.clone());
+                let client = Client::guarded(settings, tls, names, Some(guard));
                 Rc::new(Peers::new(
                     &now.config,
                     client,
@@ -168,6 +172,11 @@ impl Worker {
 
     pub(crate) fn config(&self) -> &Config {
         &self.now.config
+    }
+
+    /// What completes answers.
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.now.completion
     }
 
     /// Root of the URIs that the PCF hands out.
@@ -250,6 +259,19 @@ impl Worker {
         &self.shared.versions
     }
 
+    /// Refuses a URI of a consumer that requests are not sent to; `pointer` is its place in the body.
+    pub(crate) fn check_uri(&self, pointer: &str, uri: &str) -> Result<(), Problem> {
+        // The PCF appends `update`, `terminate` or `notify` to each of them (TS 29.512 §5.5.2, TS 29.514 §5.5.2).
+        let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Base);
+        checked.map_err(|expected| {
+            self.count(Event::TargetDenied);
+            let shown: String = uri.chars().take(255).collect();
+            Problem::new(Cause::MandatoryIeIncorrect)
+                .detail(format!("notifications are not sent to {shown}"))
+                .invalid_param(pointer, expected)
+        })
+    }
+
     pub(crate) fn max_body(&self) -> usize {
         self.config().max_body_size.as_usize()
     }
@@ -281,6 +303,16 @@ impl Worker {
 
     pub(crate) fn state(&self) -> State {
         self.shared.operational.state()
+    }
+
+    /// AF sessions over Rx that have ended a moment ago.
+    pub(crate) fn finished(&self) -> &Finished {
+        &self.shared.finished
+    }
+
+    /// PCEFs that have restarted.
+    pub(crate) fn restarts(&self) -> &Restarts {
+        &self.shared.restarts
     }
 
     pub(crate) fn orders(&self) -> &Orders {

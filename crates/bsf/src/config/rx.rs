@@ -21,7 +21,8 @@ pub struct Rx {
     /// fails and says so.
     pub sctp_listen: Listen,
     /// TLS from the first byte, for those who connect and for all of `peers` (RFC 6733 §13.1); absent: in the
-    /// clear. It needs `authorities`; a certificate has to be about the name that its peer gives.
+    /// clear. It needs `authorities`; a certificate is required (`requireClientCertificate`) and has to be about the name that its
+    /// peer gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFiles>,
     /// Its DiameterIdentity.
@@ -173,9 +174,8 @@ impl Rx {
         let Some(files) = self.tls.as_ref().filter(|_| self.enabled) else {
             return Ok(Security::None);
         };
-        let mut files = files.clone();
-        files.require_client_certificate.get_or_insert(false);
-        TlsConfig::open(watched, "rx.tls", &files).map(Security::Tls)
+        // `authorities` are given, so that a certificate is required where the setting does not say otherwise.
+        TlsConfig::open(watched, "rx.tls", files).map(Security::Tls)
     }
 }
 

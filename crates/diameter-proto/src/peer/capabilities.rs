@@ -118,26 +118,31 @@ impl Capabilities {
             message.put(known::SUPPORTED_VENDOR_ID, *vendor);
         }
         for application in &self.applications {
-            let tag = if application.accounting {
-                known::ACCT_APPLICATION_ID
-            } else {
-                known::AUTH_APPLICATION_ID
-            };
-            match application.vendor {
-                None => {
-                    message.put(tag, application.id);
-                }
-                Some(vendor) => {
-                    message.group(known::VENDOR_SPECIFIC_APPLICATION_ID, |group| {
-                        group.put(known::VENDOR_ID, vendor).put(tag, application.id);
-                    });
-                }
-            }
+            Self::write_application(application, message);
         }
         if self.inband_tls {
             message.put(known::INBAND_SECURITY_ID, 1);
         }
         message.maybe(known::FIRMWARE_REVISION, self.firmware);
+    }
+
+    fn write_application(application: &ApplicationId, message: &mut MessageBuilder) {
+        let tag = if application.accounting {
+            known::ACCT_APPLICATION_ID
+        } else {
+            known::AUTH_APPLICATION_ID
+        };
+        let Some(vendor) = application.vendor else {
+            message.put(tag, application.id);
+            return;
+        };
+        message.group(known::VENDOR_SPECIFIC_APPLICATION_ID, |group| {
+            group.put(known::VENDOR_ID, vendor).put(tag, application.id);
+        });
+        // A peer whose requests name no vendor looks for the application without one as well.
+        if is_named_without_vendor(application) {
+            message.put(tag, application.id);
+        }
     }
 
     /// Reads a CER or CEA.
@@ -192,7 +197,21 @@ impl Capabilities {
                 found.inband_tls |= avp.read::<crate::kind::Unsigned32>()? == 1;
             }
         }
+        found.join_forms();
         Ok(found)
+    }
+
+    /// An application that is announced with its vendor and without it is one.
+    fn join_forms(&mut self) {
+        let named: Vec<u32> = self
+            .applications
+            .iter()
+            .filter(|app| is_named_without_vendor(app))
+            .map(|app| app.id)
+            .collect();
+        let is_double =
+            |app: &ApplicationId| app.vendor.is_none() && !app.accounting && named.contains(&app.id);
+        self.applications.retain(|app| !is_double(app));
     }
 
     /// Whether this node announced itself as a relay.
@@ -241,6 +260,12 @@ impl Capabilities {
         }
         Ok(common)
     }
+}
+
+/// Whether an application of a vendor is announced without it as well.
+fn is_named_without_vendor(app: &ApplicationId) -> bool {
+    let is_policy = application::NAMED_WITHOUT_VENDOR.contains(&app.id);
+    is_policy && app.vendor == Some(known::VENDOR_3GPP) && !app.accounting
 }
 
 /// The value of an AVP that names a node or realm: an FQDN in ASCII (RFC 6733 §4.3.1), so of at most [`MAX_IDENTITY`]
@@ -301,6 +326,32 @@ mod tests {
         let mut builder = MessageBuilder::request(257, 0);
         sent.write(&mut builder);
         assert_eq!(Capabilities::read(&builder.finish().unwrap()).unwrap(), sent);
+    }
+
+    #[test]
+    fn policy_applications_are_announced_with_and_without_their_vendor() {
+        let sent = node(
+            "pcf",
+            &[
+                ApplicationId::tgpp(application::RX),
+                ApplicationId::tgpp(application::S6A),
+            ],
+        );
+        let mut builder = MessageBuilder::request(257, 0);
+        sent.write(&mut builder);
+        let message = builder.finish().unwrap();
+        let bare = message.avps().map(Result::unwrap);
+        let bare = bare.filter(|avp| avp.is(known::AUTH_APPLICATION_ID));
+        let bare: Vec<u32> = bare
+            .map(|avp| avp.read::<crate::kind::Unsigned32>().unwrap())
+            .collect();
+        assert_eq!(bare, [application::RX]);
+        // Both forms are one application.
+        assert_eq!(Capabilities::read(&message).unwrap(), sent);
+        let mut builder = MessageBuilder::request(257, 0);
+        node("af", &[ApplicationId::auth(application::RX)]).write(&mut builder);
+        let read = Capabilities::read(&builder.finish().unwrap()).unwrap();
+        assert_eq!(read.common(&sent).unwrap(), [application::RX]);
     }
 
     #[test]

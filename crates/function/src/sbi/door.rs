@@ -9,7 +9,7 @@ use http::StatusCode;
 use overload::{Admission, Offered};
 use telemetry::Registry;
 
-use super::admission::{Offer, admit, admit_as, refusal};
+use super::admission::{Offer, admit, admit_as, is_late, refusal};
 use super::config::Overload;
 use super::gate::{Gate, Refused};
 use super::operational::State;
@@ -155,13 +155,19 @@ impl Door {
             };
             return Some((why, Problem::new(Cause::TooManyRequests).detail(detail)));
         }
-        let admission = match weight {
+        let judged = match weight {
             Weight::Begins => admit(&self.shedder, request, Some(Overload::SBI)),
             Weight::Changes => {
                 let change = Change(Offer(request));
                 admit_as(&self.shedder, request, Overload::SBI, &change)
             }
             Weight::Ends => admit(&self.shedder, request, None),
+        };
+        // A request that its consumer has given up is not carried out at any load (TS 29.500 §6.11.2), unless it ends something:
+        // its consumer has forgotten that.
+        let admission = match judged {
+            Admission::Admitted if weight != Weight::Ends && is_late(request) => Admission::Late,
+            judged => judged,
         };
         let why = match admission {
             Admission::Late => TurnedAway::Late,

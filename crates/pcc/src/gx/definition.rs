@@ -4,7 +4,7 @@ use bytes::Bytes;
 use diameter_proto::AvpWriter;
 use diameter_proto::kind::{Grouped, OctetString, Tag, TimeValue};
 use diameter_proto::known;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::avp::{self, Names, put_group};
 use crate::json;
@@ -36,6 +36,8 @@ pub(super) struct RuleKind {
     pub(super) remove: Tag<Grouped>,
     /// Whether an installation can ask for reports of allocation and charging identifiers.
     pub(super) has_reports: bool,
+    /// Whether a rule is for a bearer, which QCI and ARP name.
+    pub(super) has_bearer: bool,
 }
 
 /// PCC rules (TS 29.212 §5.3.2 to §5.3.6).
@@ -46,6 +48,7 @@ pub(super) const PCC: RuleKind = RuleKind {
     install: known::CHARGING_RULE_INSTALL,
     remove: known::CHARGING_RULE_REMOVE,
     has_reports: true,
+    has_bearer: true,
 };
 
 /// ADC rules (TS 29.212 §5b.3).
@@ -56,6 +59,7 @@ pub(super) const ADC: RuleKind = RuleKind {
     install: known::ADC_RULE_INSTALL,
     remove: known::ADC_RULE_REMOVE,
     has_reports: false,
+    has_bearer: false,
 };
 
 /// What applies to all rules of one Charging-Rule-Install or ADC-Rule-Install.
@@ -94,7 +98,7 @@ impl Definition {
         } else {
             out.group(kind.definition, |out| {
                 out.put(kind.name, id.as_bytes());
-                put_rule(out, decision, id, rule);
+                put_rule(out, decision, id, rule, kind);
             });
         }
         Self {
@@ -132,7 +136,7 @@ fn referred<'a>(decision: &'a Value, rule: &Value, references: &str, section: &s
     entry.unwrap_or(&Value::Null)
 }
 
-fn put_rule(out: &mut AvpWriter, decision: &Value, id: &str, rule: &Value) {
+fn put_rule(out: &mut AvpWriter, decision: &Value, id: &str, rule: &Value, kind: &RuleKind) {
     let charging = referred(decision, rule, "refChgData", "chgDecs");
     let traffic = referred(decision, rule, "refTcData", "traffContDecs");
     let qos = referred(decision, rule, "refQosData", "qosDecs");
@@ -148,7 +152,8 @@ fn put_rule(out: &mut AvpWriter, decision: &Value, id: &str, rule: &Value) {
     }
     let status = json::text(traffic, "flowStatus").and_then(|name| avp::value(avp::FLOW_STATUS, name));
     out.maybe(known::FLOW_STATUS, status);
-    put_qos(out, qos);
+    let default = default_qos(decision).filter(|_| kind.has_bearer && qos.is_object());
+    put_qos(out, qos, default);
     put_charging(out, id, charging);
     out.maybe(known::PRECEDENCE, number(rule, "precedence"));
     let key = json::texts(rule, "refUmData").next().map(str::as_bytes);
@@ -193,9 +198,26 @@ fn put_flow(out: &mut AvpWriter, flow: &Value) {
     });
 }
 
-/// QoS-Information of a rule (TS 29.212 §5.3.16).
-fn put_qos(out: &mut AvpWriter, qos: &Value) {
-    let class = json::uint(qos, "5qi").and_then(|class| i32::try_from(class).ok());
+/// QoS of the default bearer; of a decision without one the lowest priority.
+fn default_qos(decision: &Value) -> Option<Value> {
+    let mut rules = json::entries(decision, "sessRules");
+    let given = rules.find_map(|(_, rule)| rule.get("authDefQos")).cloned();
+    let mut qos = given.unwrap_or_else(|| json!({}));
+    json::object(&mut qos)
+        .entry("arp")
+        .or_insert_with(|| json!({"priorityLevel": 15}));
+    Some(qos)
+}
+
+/// QoS-Information of a rule (TS 29.212 §5.3.16). QCI and ARP together say which bearer a PCC rule is for, and PCEFs refuse one
+/// without either: what the rule lacks is the default bearer's.
+fn put_qos(out: &mut AvpWriter, qos: &Value, default: Option<Value>) {
+    let member = |name| {
+        let default = default.as_ref().and_then(|default| default.get(name));
+        qos.get(name).or(default)
+    };
+    let class = member("5qi").and_then(Value::as_u64);
+    let class = class.and_then(|class| i32::try_from(class).ok());
     put_group(out, known::QOS_INFORMATION, |out| {
         out.maybe(known::QOS_CLASS_IDENTIFIER, class);
         for (member, plain, extended) in [
@@ -214,7 +236,7 @@ fn put_qos(out: &mut AvpWriter, qos: &Value) {
         ] {
             avp::put_rate(out, json::text(qos, member), plain, extended);
         }
-        if let Some(arp) = qos.get("arp") {
+        if let Some(arp) = member("arp") {
             avp::put_arp(out, arp);
         }
     });

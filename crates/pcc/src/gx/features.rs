@@ -1,7 +1,7 @@
 //! Supported-Features of Gx (TS 29.212 §5.4.1): lists 1 and 2 of 3GPP.
 
 use diameter_proto::known::{self, VENDOR_3GPP};
-use diameter_proto::{AvpWriter, Avps, Fault};
+use diameter_proto::{Avp, AvpFlags, AvpWriter, Avps, Fault};
 
 use crate::avp;
 
@@ -24,26 +24,38 @@ impl Features {
         second: 0,
     };
 
-    /// Reads the lists of a message.
-    pub(crate) fn read(avps: Avps<'_>) -> Result<Self, Fault> {
-        let mut features = Self::default();
+    /// Reads the lists of a message; `None`: it has none. Without the M flag, one that cannot be read counts as absent: nothing depends
+    /// on it.
+    pub(crate) fn read(avps: Avps<'_>) -> Result<Option<Self>, Fault> {
+        let mut features = None;
         avp::walk(avps, |avp| {
             if !avp.is(known::SUPPORTED_FEATURES) {
                 return Ok(());
             }
-            let group = avp.group();
-            if group.clone().require(known::VENDOR_ID)? != VENDOR_3GPP {
-                return Ok(());
-            }
-            let list = group.clone().require(known::FEATURE_LIST)?;
-            match group.require(known::FEATURE_LIST_ID)? {
-                1 => features.first |= list,
-                2 => features.second |= list,
-                _ => {}
+            let (vendor, id, list) = match Self::list(avp) {
+                Ok(read) => read,
+                Err(fault) if avp.flags.contains(AvpFlags::MANDATORY) => return Err(fault),
+                Err(_) => return Ok(()),
+            };
+            if vendor == VENDOR_3GPP {
+                let features = features.get_or_insert_with(Self::default);
+                match id {
+                    1 => features.first |= list,
+                    2 => features.second |= list,
+                    _ => {}
+                }
             }
             Ok(())
         })?;
         Ok(features)
+    }
+
+    /// Vendor, number and bits of a list.
+    fn list(avp: &Avp<'_>) -> Result<(u32, u32, u32), Fault> {
+        let group = avp.group();
+        let vendor = group.clone().require(known::VENDOR_ID)?;
+        let id = group.clone().require(known::FEATURE_LIST_ID)?;
+        Ok((vendor, id, group.require(known::FEATURE_LIST)?))
     }
 
     /// What both have.

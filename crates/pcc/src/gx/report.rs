@@ -51,6 +51,11 @@ const FLOW_DIRECTION: Names = &[
 /// Member of `gx` with the IP-CAN-Type as a number, which Rx answers repeat.
 pub(crate) const IP_CAN_MEMBER: &str = "ipCanType";
 
+/// `ruleStatus` of a rule that is kept while its bearer is lost.
+const TEMPORARILY_INACTIVE: &str = "TEMPORARILY_INACTIVE";
+/// Member that stands while a message is read: it reports RECOVERY_OF_BEARER.
+const RECOVERED: &str = "recovered";
+
 /// What an RAA reports, as `SmPolicyUpdateContextData`.
 ///
 /// # Errors
@@ -69,11 +74,31 @@ pub(crate) fn read(avps: Avps<'_>, document: &mut Object, kind: RequestKind) -> 
         read_default(avp, document)?;
         read_report_avp(avp, document, kind)
     })?;
+    add_guarantees(document);
     if let Some(operation) = whole.clone().get(known::PACKET_FILTER_OPERATION)? {
         let request = resource_request(whole, operation)?;
         document.insert("ueInitResReq".to_owned(), request);
     }
     Ok(())
+}
+
+/// `qncReports` of rules whose bearer is lost for a time or is back (LOSS_OF_BEARER, RECOVERY_OF_BEARER, TS 29.212 §5.3.7, §4.5.6): what
+/// AFs hear of both over Rx and N5.
+fn add_guarantees(document: &mut Object) {
+    let recovered = document.shift_remove(RECOVERED).is_some();
+    let reports = document.get("ruleReports").and_then(Value::as_array);
+    let guarantees = reports.into_iter().flatten().filter_map(|report| {
+        let kind = match json::text(report, "ruleStatus")? {
+            TEMPORARILY_INACTIVE => "NOT_GUARANTEED",
+            "ACTIVE" if recovered => "GUARANTEED",
+            _ => return None,
+        };
+        Some(json!({"refPccRuleIds": report.get("pccRuleIds")?, "notifType": kind}))
+    });
+    let guarantees: Vec<Value> = guarantees.collect();
+    if !guarantees.is_empty() {
+        document.insert("qncReports".to_owned(), Value::Array(guarantees));
+    }
 }
 
 /// The access and where the UE is.
@@ -194,6 +219,10 @@ fn read_report_avp(avp: &Avp<'_>, document: &mut Object, kind: RequestKind) -> R
 
 /// An event: its trigger of N7, or its number where it has none there.
 fn gx_event(document: &mut Object, code: i32) {
+    const RECOVERY_OF_BEARER: i32 = 6;
+    if code == RECOVERY_OF_BEARER {
+        document.insert(RECOVERED.to_owned(), true.into());
+    }
     match triggers::trigger(code) {
         Some(trigger) => {
             let known = document.get("repPolicyCtrlReqTriggers").and_then(Value::as_array);
@@ -220,9 +249,12 @@ fn rule_report(avp: &Avp<'_>) -> Result<Value, Fault> {
                 push(&mut report, "pccRuleIds", avp::text(inner).into());
             }
             key::PCC_RULE_STATUS => {
-                // TEMPORARILY_INACTIVE is inactive until a report says otherwise.
-                let active = inner.read::<Enumerated>()? == 0;
-                let status = if active { "ACTIVE" } else { "INACTIVE" };
+                // TS 29.212 §5.3.19. N7 has no word for a rule that the PCEF keeps while its bearer is lost.
+                let status = match inner.read::<Enumerated>()? {
+                    0 => "ACTIVE",
+                    2 => TEMPORARILY_INACTIVE,
+                    _ => "INACTIVE",
+                };
                 report.insert("ruleStatus".to_owned(), status.into());
             }
             key::RULE_FAILURE_CODE => {

@@ -1,7 +1,7 @@
 //! Credit-Control-Request (TS 29.212 §5.6.2).
 
 use diameter_proto::known::{self, VENDOR_3GPP, key};
-use diameter_proto::{Avp, Fault, MessageRef, ResultCode};
+use diameter_proto::{Avp, Avps, Fault, MessageRef, ResultCode};
 use serde_json::{Value, json};
 
 use super::features::Features;
@@ -44,8 +44,8 @@ pub struct Request {
     pub number: u32,
     /// Session-Id.
     pub session: String,
-    /// Supported-Features of 3GPP.
-    pub features: Features,
+    /// Supported-Features of 3GPP; `None`: the PCEF names none.
+    pub features: Option<Features>,
     /// `SmPolicyContextData`, `SmPolicyUpdateContextData` or `SmPolicyDeleteData`.
     pub document: Value,
 }
@@ -55,7 +55,7 @@ impl Request {
     ///
     /// # Errors
     /// A [`Fault`] to answer with: `DIAMETER_MISSING_AVP`, `DIAMETER_INVALID_AVP_VALUE`, and for a CCR-I that does not
-    /// name a subscriber and a network `DIAMETER_ERROR_INITIAL_PARAMETERS` (TS 29.212 §4.5.1).
+    /// name a network `DIAMETER_ERROR_INITIAL_PARAMETERS` (TS 29.212 §4.5.1).
     pub fn read(message: MessageRef<'_>) -> Result<Self, Fault> {
         let kind = match message.require(known::CC_REQUEST_TYPE)? {
             1 => RequestKind::Initial,
@@ -77,8 +77,12 @@ impl Request {
         avp::walk(message.walk(), |avp| read_session(avp, &mut document))?;
         report::read(message.walk(), &mut document, kind)?;
         if kind == RequestKind::Initial {
-            require_initial(&document)?;
+            if !document.contains_key("dnn") {
+                return Err(initial_parameters("Called-Station-Id"));
+            }
             add_session_type(&mut document);
+        } else {
+            release_addresses(message.walk(), &mut document)?;
         }
         Ok(Self {
             kind,
@@ -88,6 +92,53 @@ impl Request {
             document: Value::Object(document),
         })
     }
+
+    /// Refuses a CCR-I that names no subscriber by an identity that can be one, as most sessions have to (TS 29.212 §4.5.1).
+    ///
+    /// # Errors
+    /// `DIAMETER_ERROR_INITIAL_PARAMETERS`.
+    pub fn require_subscriber(&self) -> Result<(), Fault> {
+        match ["supi", "gpsi"]
+            .iter()
+            .any(|member| self.document.get(member).is_some())
+        {
+            true => Ok(()),
+            false => Err(initial_parameters("Subscription-Id")),
+        }
+    }
+}
+
+/// UE_IP_ADDRESS_RELEASE (TS 29.212 §5.3.7): the address that comes with it is the session's no more. With UE_IP_ADDRESS_ALLOCATE
+/// beside it, the address is the new one.
+fn release_addresses(avps: Avps<'_>, document: &mut Object) -> Result<(), Fault> {
+    const ALLOCATE: i32 = 18;
+    const RELEASE: i32 = 19;
+    let (mut allocates, mut releases) = (false, false);
+    avp::walk(avps, |avp| {
+        let mut note = |avp: &Avp<'_>| {
+            if avp.is(known::EVENT_TRIGGER) {
+                let event = avp.read::<diameter_proto::kind::Enumerated>()?;
+                allocates |= event == ALLOCATE;
+                releases |= event == RELEASE;
+            }
+            Ok(())
+        };
+        match avp.is(known::EVENT_REPORT_INDICATION) {
+            true => avp::walk(avp.group(), note),
+            false => note(avp),
+        }
+    })?;
+    if releases && !allocates {
+        for (member, released) in [
+            ("ipv4Address", "relIpv4Address"),
+            ("ipv6AddressPrefix", "relIpv6AddressPrefix"),
+        ] {
+            if let Some(address) = document.shift_remove(member) {
+                document.insert(released.to_owned(), address);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Who the session is for and with which network.
@@ -95,7 +146,7 @@ fn read_session(avp: &Avp<'_>, document: &mut Object) -> Result<(), Fault> {
     match avp.key() {
         key::SUBSCRIPTION_ID => avp::subscription_id(avp, document)?,
         key::CALLED_STATION_ID => {
-            document.insert("dnn".to_owned(), avp::text(avp).into());
+            json::put(document, "dnn", avp::network(avp)?);
         }
         key::FRAMED_IP_ADDRESS => {
             document.insert("ipv4Address".to_owned(), avp::ipv4(avp)?.into());
@@ -154,17 +205,10 @@ fn pei(avp: &Avp<'_>) -> Result<Option<String>, Fault> {
     Ok((kind == 0).then(|| format!("{prefix}-{text}")))
 }
 
-fn require_initial(document: &Object) -> Result<(), Fault> {
-    let known = |member| document.contains_key(member);
-    let missing = if !known("supi") && !known("gpsi") {
-        "Subscription-Id"
-    } else if !known("dnn") {
-        "Called-Station-Id"
-    } else {
-        return Ok(());
-    };
-    let reason = format!("a CCR that begins a session has {missing}");
-    Err(Fault::new(ResultCode(INITIAL_PARAMETERS), reason).of_vendor(VENDOR_3GPP))
+/// DIAMETER_ERROR_INITIAL_PARAMETERS, for what a CCR-I lacks.
+fn initial_parameters(missing: &str) -> Fault {
+    let reason = format!("a CCR that begins a session has a usable {missing}");
+    Fault::new(ResultCode(INITIAL_PARAMETERS), reason).of_vendor(VENDOR_3GPP)
 }
 
 fn add_session_type(document: &mut Object) {

@@ -53,9 +53,8 @@ impl Request {
             read_target(avp, &mut document)?;
             read_service(avp, &mut document)
         })?;
-        let features = Features::read(message.walk())?;
         Ok(Self {
-            features: (features != Features::default()).then_some(features),
+            features: Features::read(message.walk())?,
             kind: match message.get(known::RX_REQUEST_TYPE)? {
                 Some(0) => Some(RequestKind::Initial),
                 Some(1) => Some(RequestKind::Update),
@@ -99,7 +98,7 @@ fn read_target(avp: &Avp<'_>, document: &mut Object) -> Result<(), Fault> {
             document.insert("ipDomain".to_owned(), avp::text(avp).into());
         }
         key::CALLED_STATION_ID => {
-            document.insert("dnn".to_owned(), avp::text(avp).into());
+            json::put(document, "dnn", avp::network(avp)?);
         }
         _ => {}
     }

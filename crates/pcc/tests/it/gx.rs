@@ -46,7 +46,7 @@ fn a_session_that_begins_has_the_members_of_sm_policy_context_data() {
         (request.kind, request.number, &*request.session),
         (RequestKind::Initial, 0, "pgw;1;1")
     );
-    assert_eq!(request.features.common(Features::OURS), Features::OURS);
+    assert_eq!(request.features.unwrap().common(Features::OURS), Features::OURS);
     let plmn = json!({"mcc": "001", "mnc": "01"});
     assert_eq!(
         request.document,
@@ -74,7 +74,8 @@ fn a_session_without_subscriber_or_network_is_refused() {
             .filter(|text| !text.trim_start().starts_with(line))
             .collect();
         let text = text.join("\n");
-        let fault = Request::read(parse(&text).view()).unwrap_err();
+        let read = Request::read(parse(&text).view());
+        let fault = read.and_then(|request| request.require_subscriber()).unwrap_err();
         assert_eq!((fault.code, fault.vendor), (ResultCode(5140), 10415), "{line}");
     }
     let event = INITIAL.replace("INITIAL_REQUEST", "EVENT_REQUEST");

@@ -26,7 +26,7 @@ pub(super) fn elsewhere(message: &Message, settings: &Diameter) -> Option<Fault>
 }
 
 /// Whether a DiameterIdentity is this one, or one of the others; those with a leading dot are all below.
-fn is_one_of(name: &str, own: &str, others: &[String]) -> bool {
+pub(super) fn is_one_of(name: &str, own: &str, others: &[String]) -> bool {
     let is = |known: &str| match known.strip_prefix('.') {
         Some(parent) => name
             .len()

@@ -6,14 +6,16 @@
 
 mod delivery;
 mod destination;
+mod sender;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use diameter::endpoint::{Endpoint, Request, Service};
+use diameter::proto::check;
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
-use diameter::proto::{Avp, Fault, MessageMut, ResultCode};
+use diameter::proto::{Avp, Dictionary, Fault, MessageMut, ResultCode};
 use diameter::{BoundListener, Directory, DynamicPeers, NodeConfig, PeerConfig, Security, Transport};
 use function::StartError;
 use parking_lot::Mutex;
@@ -25,6 +27,8 @@ use crate::orders::{self, Orders};
 use crate::worker::{Front, Worker};
 use crate::{gx, rx, sd, sy};
 use function::sbi::State;
+
+pub(crate) use sender::owns;
 
 /// What a worker's node is made of.
 pub(crate) struct Seat {
@@ -95,6 +99,7 @@ impl Seats {
         let config = NodeConfig {
             dynamic: vec![DynamicPeers {
                 realms: settings.realms.clone(),
+                networks: settings.networks.clone(),
                 max: settings.max_peers,
                 ..DynamicPeers::default()
             }],
@@ -144,6 +149,22 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> MessageMut {
     let settings = &worker.config().diameter;
     let unserved = unserved.or_else(|| looped(request, &settings.host));
     let unserved = unserved.or_else(|| destination::elsewhere(&request.message, settings));
+    let unserved = unserved.or_else(|| sender::unnameable(request));
+    let unserved = unserved.or_else(|| {
+        sender::forged(request, settings).inspect(|_| {
+            worker.count(Event::DiameterForged);
+            let peer = request.from.peer();
+            let peer = peer.as_ref().map(|up| up.remote.origin.host.as_str());
+            tracing::debug!(
+                peer,
+                "a peer sends requests of another node and is not configured as an agent"
+            );
+        })
+    });
+    let unserved = unserved.or_else(|| {
+        let (dictionary, understood) = (Dictionary::standard(), settings.check_mandatory);
+        check::request(&request.message, dictionary, understood).err()
+    });
     let unserved = unserved.or_else(|| {
         let discarded = begins && worker.discards(request);
         discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))

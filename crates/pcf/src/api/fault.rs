@@ -145,7 +145,7 @@ fn of_refusal(refusal: Refusal) -> Problem {
             "the subscriber has this session by a request with a more recent 3gpp-Sbi-Origination-Timestamp",
         ),
         // The log has the block; a consumer learns nothing of the project.
-        Refusal::Fault(_) => {
+        Refusal::Fault(_) | Refusal::Foreign => {
             Problem::new(Cause::UnspecifiedNfFailure).detail("the policy cannot be evaluated")
         }
     }

@@ -14,6 +14,7 @@ use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
 use sbi::name::{LOCATION, USER_AGENT};
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
@@ -41,6 +42,7 @@ fn object_of(
     worker
         .settle(shape, &mut value, &sender_of(request))
         .map_err(Fault::Shape)?;
+    check_destinations(worker, &value)?;
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(Fault::NotAnObject),
@@ -52,6 +54,43 @@ fn sender_of(request: &Request) -> String {
     let agent = request.headers().get(USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok().map(str::to_owned));
     agent.unwrap_or_else(|| request.peer.addr.ip().to_string())
+}
+
+/// Where consumers name the URIs that the PCF notifies (TS 29.507, TS 29.512, TS 29.514, TS 29.525).
+const CALLBACKS: [&str; 6] = [
+    "/notificationUri",
+    "/notifUri",
+    "/ascReqData/notifUri",
+    "/ascReqData/evSubsc/notifUri",
+    "/evSubsc/notifUri",
+    "/evsNotif/notifUri",
+];
+
+/// Refuses a body by which the PCF would send requests where it must not (`outgoing`). Alternates have scheme and port of the
+/// URI that they stand for.
+fn check_destinations(worker: &Worker, value: &Value) -> Result<(), Problem> {
+    for pointer in CALLBACKS {
+        if let Some(uri) = value.pointer(pointer).and_then(Value::as_str) {
+            worker.check_uri(pointer, uri)?;
+        }
+    }
+    let uri = value.get("notificationUri").and_then(Value::as_str);
+    let uri = uri.and_then(|uri| uri.parse::<http::Uri>().ok());
+    let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or("http");
+    let port = uri.as_ref().and_then(http::Uri::port_u16);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    for name in ["altNotifIpv4Addrs", "altNotifIpv6Addrs", "altNotifFqdns"] {
+        let hosts = value.get(name).and_then(Value::as_array);
+        for (at, host) in hosts.into_iter().flatten().enumerate() {
+            let Some(host) = host.as_str() else { continue };
+            let host = match host.contains(':') {
+                true => format!("[{host}]"),
+                false => host.to_owned(),
+            };
+            worker.check_uri(&format!("/{name}/{at}"), &format!("{scheme}://{host}{port}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The body of an update, which changes none of the members that only a creation has.

@@ -230,7 +230,7 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         return Ok(no_content());
     };
     reassessment::after(worker, association.id, &draft);
-    af_notices::ended(worker, &association);
+    af_notices::ended_by(worker, &association, &report);
     pds::close(worker, &association).await;
     worker.count(Event::SmDeleted);
     bsf::unbind(worker, &association);

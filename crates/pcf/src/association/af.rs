@@ -22,6 +22,9 @@ pub struct RxPeer {
     pub realm: String,
     /// DiameterIdentity of the peer that its requests come from: the AF, or an agent.
     pub peer: String,
+    /// Whether no other session may have its Session-Id; sessions of before may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claimed: bool,
 }
 
 /// An AF session.
@@ -118,6 +121,13 @@ pub fn session(association: &Association, id: &str) -> Option<AfSession> {
         id: id.to_owned(),
         ..session
     })
+}
+
+/// The AF session over Rx of this Session-Id.
+#[must_use]
+pub fn rx_session(association: &Association, session_id: &str) -> Option<AfSession> {
+    let is_own = |session: &AfSession| session.rx.as_ref().is_some_and(|rx| rx.session == session_id);
+    sessions(association).find(is_own)
 }
 
 /// Adds or replaces an AF session with the rules that it asks for.
@@ -219,6 +229,21 @@ pub fn lost(association: &Association, report: &Value) -> Vec<AfSession> {
     sessions(association)
         .filter(|session| named(session) && is_lost(session))
         .collect()
+}
+
+/// What an AF session is known by after its end: an `appSessionId`, or the Session-Id of an AF over Rx with its Origin-Host.
+#[must_use]
+pub fn ended_name(association: &Association, session: &AfSession) -> String {
+    match &session.rx {
+        Some(rx) => ended_rx_name(&rx.host, &rx.session),
+        None => name(association, session),
+    }
+}
+
+/// As [`ended_name`], over Rx.
+#[must_use]
+pub fn ended_rx_name(host: &str, session_id: &str) -> String {
+    format!("rx:{} {session_id}", host.to_ascii_lowercase())
 }
 
 /// The name of an Rx session in the index of names.

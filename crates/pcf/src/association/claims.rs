@@ -1,28 +1,30 @@
 //! Claims: what at most one living session may have, so that a session which is established again is found to collide with the
 //! one before, at whatever instance. They are kept with the association, in a unique index.
+//!
+//! Session-Ids of Gx and Rx are always claimed: of two copies of a request in flight one makes the session. The other claims are for
+//! `collisionDetection`.
+
+use std::borrow::Cow;
 
 use model::Ipv6Prefix;
 use serde_json::Value;
 
-use super::gx::PcefSession;
-use super::{Association, Kind};
+use super::gx::{self, PcefSession};
+use super::{Association, Kind, af};
 
 /// The room of an association that has its claims.
 const ROOM: &str = "claims";
 
-/// Makes the claims of a session that begins: its PDU session identity (SUPI and `pduSessionId`) or the Session-Id of its PCEF, and
-/// each of its addresses within domain, DNN and slice.
-pub(crate) fn make(association: &mut Association) {
+/// Makes the claims of a session that begins: the Session-Id of its PCEF, and where sessions `collide` its PDU session identity (SUPI
+/// and `pduSessionId`) and each of its addresses within domain, DNN and slice.
+pub(crate) fn make(association: &mut Association, collide: bool) {
     let identity = match association.kind {
-        Kind::Sm => pdu_session(association),
-        Kind::Gx => PcefSession::get(association).map(|session| format!("gx:{}", session.session_id)),
-        Kind::Am | Kind::Ue | Kind::Tdf => return,
+        Kind::Sm if collide => pdu_session(association),
+        Kind::Gx => PcefSession::get(association).map(|session| gx::name(&session.session_id)),
+        Kind::Sm | Kind::Am | Kind::Ue | Kind::Tdf => return,
     };
-    let claims = identity
-        .into_iter()
-        .chain(addresses(association))
-        .map(Value::from);
-    let claims: Vec<Value> = claims.collect();
+    let addresses = addresses(association).filter(|_| collide);
+    let claims: Vec<Value> = identity.into_iter().chain(addresses).map(Value::from).collect();
     association.rooms.insert(ROOM.to_owned(), Value::Array(claims));
 }
 
@@ -42,17 +44,30 @@ pub(crate) fn retain(association: &mut Association) {
     }
 }
 
-/// The claims of an association.
-pub(crate) fn of(association: &Association) -> impl Iterator<Item = &str> {
+/// The claims of an association, with the Session-Ids of its AF sessions over Rx.
+pub(crate) fn of(association: &Association) -> impl Iterator<Item = Cow<'_, str>> {
     let claims = association.rooms.get(ROOM).and_then(Value::as_array);
-    claims.into_iter().flatten().filter_map(Value::as_str)
+    let own = claims.into_iter().flatten().filter_map(Value::as_str);
+    let rx = af::sessions(association).filter_map(|session| session.rx);
+    // Sessions of before have claimed nothing.
+    let rx = rx.filter(|rx| rx.claimed).map(|rx| af::rx_name(&rx.session));
+    own.map(Cow::Borrowed).chain(rx.map(Cow::Owned))
 }
 
-/// Whether both are the same request to establish a Gx session, sent twice.
-pub(crate) fn is_repeated(one: &Association, other: &Association) -> bool {
+/// Whether both have the same Session-Id of Gx.
+pub(crate) fn share_name(one: &Association, other: &Association) -> bool {
     let session = |association: &Association| PcefSession::get(association).map(|session| session.session_id);
-    let (own, held) = (session(one), session(other));
-    own.is_some() && own == held && one.context == other.context
+    let own = session(one);
+    own.is_some() && own == session(other)
+}
+
+/// Whether both are sessions of the same PCEF.
+pub(crate) fn share_host(one: &Association, other: &Association) -> bool {
+    let host = |association: &Association| PcefSession::get(association).map(|session| session.host);
+    match (host(one), host(other)) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(&other),
+        _ => false,
+    }
 }
 
 /// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
@@ -66,7 +81,11 @@ pub(crate) fn network(dnn: &str) -> &str {
 }
 
 fn pdu_session(association: &Association) -> Option<String> {
-    let supi = association.text_of("supi").filter(|supi| !supi.is_empty())?;
+    // A SUPI that is not authenticated may be another's, whose session must not end for it.
+    let supi = association
+        .text_of("supi")
+        .filter(|_| !association.has_invalid_supi());
+    let supi = supi.filter(|supi| !supi.is_empty())?;
     let number = association.context.get("pduSessionId")?.as_u64()?;
     Some(format!("sm:{supi}:{number}"))
 }
@@ -98,8 +117,10 @@ mod tests {
             "sliceInfo": {"sst": 1, "sd": "00000A"}, "ipv4Address": "10.0.0.1", "ipv6AddressPrefix": "2001:db8::/64"});
         let mut association = Association::new(Kind::Sm, context);
         assert_eq!(of(&association).count(), 0);
-        make(&mut association);
-        let claims: Vec<String> = of(&association).map(str::to_owned).collect();
+        make(&mut association, false);
+        assert_eq!(of(&association).count(), 0);
+        make(&mut association, true);
+        let claims: Vec<String> = of(&association).map(Cow::into_owned).collect();
         let expected = [
             "sm:imsi-1:5",
             "ip:internet:1-00000a::10.0.0.1",

@@ -13,7 +13,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// An AF session that ended with the session of its UE; written in one batch with that end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedSession {
-    /// The Session-Id of Rx, or the `appSessionId` of N5; the key of the record.
+    /// Its name ([`af::ended_name`]); the key of the record.
     pub name: String,
     /// When the record expires, in microseconds since 1970.
     pub expires: u64,
@@ -25,7 +25,7 @@ impl EndedSession {
         let within = u64::try_from(WITHIN.as_micros()).unwrap_or(u64::MAX);
         let expires = now.saturating_add(within);
         af::sessions(association).map(move |session| Self {
-            name: af::name(association, &session),
+            name: af::ended_name(association, &session),
             expires,
         })
     }

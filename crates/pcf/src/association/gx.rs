@@ -1,5 +1,7 @@
 //! What the PCF keeps of a Gx session (TS 29.212) beside its context: how its PCEF is reached.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,15 +16,24 @@ const ROOM: &str = "gx";
 pub struct PcefSession {
     /// Session-Id.
     pub session_id: String,
+    /// Whether its name in the index is [`name`]; sessions of before have the bare Session-Id, until they end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefixed: bool,
     /// Origin-Host of the PCEF.
     pub host: String,
     /// Origin-Realm of the PCEF.
     pub realm: String,
     /// The peer that its requests come from: the PCEF, or an agent.
     pub peer: String,
-    /// CC-Request-Number of the last CCR.
+    /// Highest CC-Request-Number of a CCR.
     #[serde(default)]
     pub number: u32,
+    /// Which numbers below it have come, as bits from the lowest for `number` itself. Of sessions of before: all.
+    #[serde(default = "all_seen")]
+    pub seen: u64,
+    /// Origin-State-Id of the PCEF when the session began or was updated last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_state: Option<u32>,
     /// Whether the PCEF measures usage: it has negotiated feature `Rel9` (TS 29.212 §5.4.1).
     #[serde(default)]
     pub measures: bool,
@@ -40,6 +51,10 @@ pub struct PcefSession {
     pub stale: Value,
 }
 
+fn all_seen() -> u64 {
+    u64::MAX
+}
+
 impl PcefSession {
     /// That of an association.
     #[must_use]
@@ -53,6 +68,23 @@ impl PcefSession {
             association.rooms.insert(ROOM.to_owned(), room);
         }
     }
+}
+
+/// The name of a session in the index of names.
+#[must_use]
+pub fn name(session_id: &str) -> String {
+    format!("gx:{session_id}")
+}
+
+/// The name that an association has as a Gx session.
+#[must_use]
+pub fn name_of(association: &Association) -> Option<Cow<'_, str>> {
+    let room = association.rooms.get(ROOM)?;
+    let session = room.get("sessionId")?.as_str()?;
+    Some(match room.get("prefixed") {
+        Some(Value::Bool(true)) => Cow::Owned(name(session)),
+        _ => Cow::Borrowed(session),
+    })
 }
 
 /// Whether it is open what the PCEF has of the decision.
@@ -125,15 +157,37 @@ pub fn settle(association: &mut Association) {
     }
 }
 
-/// Notes the number of a CCR; false: it was sent again, and the PCF has worked on it before (RFC 8506 §6.5).
+/// Notes the number of a CCR; false: it was sent again, and the PCF has worked on it before (RFC 8506 §6.5), also where later ones
+/// have come in between. One so old that nothing is known of it counts as sent again.
 pub fn note_number(association: &mut Association, number: u32) -> bool {
-    match PcefSession::get(association) {
-        Some(session) if session.number == number => false,
-        Some(session) => {
-            PcefSession { number, ..session }.put(association);
-            true
+    let Some(mut session) = PcefSession::get(association) else {
+        return true;
+    };
+    if number > session.number {
+        let ahead = number - session.number;
+        session.seen = session.seen.checked_shl(ahead).unwrap_or(0) | 1;
+        session.number = number;
+    } else {
+        let bit = 1_u64.checked_shl(session.number - number).unwrap_or(0);
+        if bit == 0 || session.seen & bit != 0 {
+            return false;
         }
-        None => true,
+        session.seen |= bit;
+    }
+    session.put(association);
+    true
+}
+
+/// Notes the Origin-State-Id of a PCEF that still has the session.
+pub fn note_origin_state(association: &mut Association, state: Option<u32>) {
+    if let Some(session) = PcefSession::get(association).filter(|session| session.origin_state != state)
+        && state.is_some()
+    {
+        PcefSession {
+            origin_state: state,
+            ..session
+        }
+        .put(association);
     }
 }
 
@@ -145,6 +199,46 @@ pub fn keep_members(association: &Association, report: &mut Map<String, Value>) 
     if let Some(Value::Object(reported)) = report.get_mut("gx") {
         for (name, value) in held {
             reported.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_number_counts_once_in_whichever_order_they_come() {
+        let mut association = Association::new(Kind::Gx, Value::Null);
+        let session =
+            json!({"sessionId": "a;1", "host": "a", "realm": "r", "peer": "a", "number": 0, "seen": 1});
+        association.rooms.insert(ROOM.to_owned(), session.clone());
+        for (number, is_new) in [
+            (1, true),
+            (2, true),
+            (1, false),
+            (2, false),
+            (5, true),
+            (4, true),
+            (3, true),
+            (4, false),
+            (0, false),
+            (200, true),
+            (190, true),
+            (190, false),
+            (100, false),
+        ] {
+            assert_eq!(note_number(&mut association, number), is_new, "{number}");
+        }
+        // Of a session of before only higher ones are new.
+        let mut old = session;
+        old["number"] = json!(7);
+        old.as_object_mut().unwrap().remove("seen");
+        association.rooms.insert(ROOM.to_owned(), old);
+        for (number, is_new) in [(7, false), (6, false), (9, true), (8, true)] {
+            assert_eq!(note_number(&mut association, number), is_new, "{number}");
         }
     }
 }

@@ -167,6 +167,12 @@ impl Association {
         self.context.get(name)?.as_str()
     }
 
+    /// Whether its SUPI is not one that the network has authenticated (`invalidSupi`, TS 29.512 §5.6.2.3).
+    #[must_use]
+    pub fn has_invalid_supi(&self) -> bool {
+        self.context.get("invalidSupi").and_then(Value::as_bool) == Some(true)
+    }
+
     /// The decision that its consumer has: that of the policy project with the parts of others.
     #[must_use]
     pub fn decision(&self) -> Map<String, Value> {
@@ -189,14 +195,11 @@ impl Association {
         })
     }
 
-    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:`, identities of AF sessions of
+    /// The names in [`Association::NAME`]: Session-Ids of Gx after `gx:`, those of Rx after `rx:`, identities of AF sessions of
     /// N5 after `n5:`, paths of producers after `callback:`, those of Sy after `sy:` and of Sd after
     /// `sd:`, and that of requests and deliveries in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let gx = self
-            .rooms
-            .get("gx")
-            .and_then(|room| room.get("sessionId")?.as_str());
+        let gx = super::gx::name_of(self);
         let af = super::af::sessions(self);
         let af = af.filter_map(|session| match (session.rx, session.name) {
             (Some(rx), _) => Some(super::af::rx_name(&rx.session)),
@@ -208,9 +211,9 @@ impl Association {
             .and_then(|room| room.get("sy")?.get("sessionId")?.as_str());
         let sy = sy.map(|session| Cow::Owned(format!("sy:{session}")));
         let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
-        let own = gx.into_iter().chain(delivery);
         let sd = sd::names(self).map(Cow::Owned);
-        own.map(Cow::Borrowed)
+        gx.into_iter()
+            .chain(delivery.map(Cow::Borrowed))
             .chain(af.map(Cow::Owned))
             .chain(callbacks::names(self).map(Cow::Owned))
             .chain(sy)
@@ -249,7 +252,7 @@ impl Record for Association {
             keys.add(Self::NAME, &address::text_key(&name));
         }
         for claim in claims::of(self) {
-            keys.add(Self::CLAIM, &address::text_key(claim));
+            keys.add(Self::CLAIM, &address::text_key(&claim));
         }
         for key in address::keys(self) {
             keys.add(Self::ADDRESS, &key);

@@ -31,8 +31,11 @@ pub struct Bsf {
     pub parallel: usize,
     /// Registrations and removals that are pending at each worker; beyond, they are dropped.
     pub queue: usize,
-    /// Further members of each binding: `pcfDiamHost`, `pcfDiamRealm`, `pcfFqdn`, `pcfSetId`, `bindLevel` …
+    /// Further members of each binding, which come before those that the PCF makes: `pcfFqdn`, `pcfSetId`, `bindLevel` … With
+    /// `diameter.enabled` a binding has `pcfDiamHost` and `pcfDiamRealm` without them.
     pub binding: serde_json::Map<String, Value>,
+    /// `snssai` of the bindings of Gx sessions, which have no slice.
+    pub gx_slice: serde_json::Map<String, Value>,
 }
 
 impl Default for Bsf {
@@ -48,6 +51,7 @@ impl Default for Bsf {
             parallel: 128,
             queue: 10_000,
             binding: serde_json::Map::new(),
+            gx_slice: [("sst".to_owned(), Value::from(1))].into_iter().collect(),
         }
     }
 }

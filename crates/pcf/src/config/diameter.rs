@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use diameter::{Security, TlsConfig};
+use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
@@ -17,7 +18,7 @@ pub struct Diameter {
     /// Addresses it listens at.
     pub listen: Listen,
     /// TLS from the first byte, for peers that connect and for all of `peers` (RFC 6733 §13.1); absent: in the clear. It
-    /// needs `authorities`; a certificate has to be about the name that its peer gives.
+    /// needs `authorities`; a certificate is required (`requireClientCertificate`) and has to be about the name that its peer gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFiles>,
     /// Its DiameterIdentity.
@@ -34,8 +35,20 @@ pub struct Diameter {
     pub served_hosts: Vec<String>,
     /// Peers it connects to, such as a Diameter router. Others may connect to it.
     pub peers: Vec<DiameterPeer>,
-    /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any.
+    /// Peers that send requests of others (relays, the BSF), by DiameterIdentity; with a leading dot all below. Those of `peers`
+    /// are agents as well. Any other peer speaks for itself: a request whose Origin-Host is not the peer's is answered
+    /// DIAMETER_UNKNOWN_SESSION_ID.
+    #[schemars(extend("x-reload" = true))]
+    pub agents: Vec<String>,
+    /// Whether a request is refused that has an AVP with the M flag that this PCF does not know, at any depth, as RFC 6733 §4.1 demands.
+    #[schemars(extend("x-reload" = true))]
+    pub check_mandatory: bool,
+    /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any, which is for
+    /// `listen` on loopback alone, unless `networks` or `tls` says who may connect.
     pub realms: Vec<String>,
+    /// Networks that peers may connect from (`192.0.2.0/24`). Empty: any, as for `realms`.
+    #[schemars(with = "Vec<String>")]
+    pub networks: Vec<IpNet>,
     /// Peers that may be connected to each worker without being among `peers`.
     pub max_peers: usize,
     /// Requests that a worker works on at once; further ones are refused with DIAMETER_TOO_BUSY.
@@ -79,7 +92,10 @@ impl Default for Diameter {
             served_realms: Vec::new(),
             served_hosts: Vec::new(),
             peers: Vec::new(),
+            agents: Vec::new(),
+            check_mandatory: true,
             realms: Vec::new(),
+            networks: Vec::new(),
             max_peers: 1_024,
             max_calls: 10_000,
             max_orders: 10_000,
@@ -100,9 +116,29 @@ impl Diameter {
         let Some(files) = self.tls.as_ref().filter(|_| self.enabled) else {
             return Ok(Security::None);
         };
-        let mut files = files.clone();
-        files.require_client_certificate.get_or_insert(false);
-        TlsConfig::open(watched, "diameter.tls", &files).map(Security::Tls)
+        // `authorities` are given, so that a certificate is required where the setting does not say otherwise.
+        TlsConfig::open(watched, "diameter.tls", files).map(Security::Tls)
+    }
+}
+
+impl Diameter {
+    /// A node that others can reach says which peers it serves.
+    fn validate_admission(&self, faults: &mut Faults) {
+        let is_open = self.realms.is_empty() && self.networks.is_empty() && !self.proves_peers();
+        let mut reachable = self.listen.iter().filter(|address| !address.ip().is_loopback());
+        if let Some(address) = reachable.next().filter(|_| self.enabled && is_open) {
+            let reason = format!("is {address}, where any peer may connect");
+            faults.at("listen").say(
+                reason,
+                "diameter.realms or diameter.networks, tls with requireClientCertificate, or a loopback address",
+            );
+        }
+    }
+
+    /// Whether each peer proves its name by a certificate.
+    fn proves_peers(&self) -> bool {
+        let files = self.tls.as_ref();
+        files.is_some_and(|files| files.require_client_certificate != Some(false) && files.match_identity())
     }
 }
 
@@ -122,6 +158,7 @@ impl Validate for Diameter {
         for (name, list) in [
             ("servedRealms", &self.served_realms),
             ("servedHosts", &self.served_hosts),
+            ("agents", &self.agents),
         ] {
             for (index, value) in list.iter().enumerate() {
                 let identity = value.strip_prefix('.').unwrap_or(value);
@@ -133,6 +170,7 @@ impl Validate for Diameter {
                 }
             }
         }
+        self.validate_admission(faults);
         for (name, value) in [
             ("maxPeers", self.max_peers),
             ("maxCalls", self.max_calls),
@@ -152,6 +190,55 @@ impl Validate for Diameter {
                     .at(format!("peers[{index}]"))
                     .say("has no host or no addresses", "a name and at least one address");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(change: impl FnOnce(&mut Diameter)) -> usize {
+        let mut settings = Diameter::default();
+        change(&mut settings);
+        let mut faults = Faults::default();
+        settings.validate(&mut faults);
+        faults.into_vec().len()
+    }
+
+    #[test]
+    fn a_node_that_others_can_reach_says_which_peers_it_serves() {
+        let reachable = || Listen(vec!["192.0.2.1:3868".parse().unwrap()]);
+        assert_eq!(mistakes(|_| {}), 0, "loopback");
+        assert_eq!(mistakes(|settings| settings.listen = reachable()), 1);
+        let admitted = |change: fn(&mut Diameter)| {
+            mistakes(|settings| {
+                settings.listen = reachable();
+                change(settings);
+            })
+        };
+        assert_eq!(
+            admitted(|settings| settings.realms = vec!["example.org".to_owned()]),
+            0
+        );
+        assert_eq!(
+            admitted(|settings| settings.networks = vec!["192.0.2.0/24".parse().unwrap()]),
+            0
+        );
+        assert_eq!(admitted(|settings| settings.enabled = false), 0);
+        let files = |required| TlsFiles {
+            certificate: "a.pem".into(),
+            key: "a.key".into(),
+            authorities: Some("ca.pem".into()),
+            require_client_certificate: required,
+            ..TlsFiles::default()
+        };
+        for (required, expected) in [(None, 0), (Some(true), 0), (Some(false), 1)] {
+            let found = mistakes(|settings| {
+                settings.listen = reachable();
+                settings.tls = Some(files(required));
+            });
+            assert_eq!(found, expected, "{required:?}");
         }
     }
 }

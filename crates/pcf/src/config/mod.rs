@@ -4,6 +4,7 @@ mod activity;
 mod audit;
 mod bsf;
 mod diameter;
+mod emergency;
 mod ldap;
 mod notifications;
 mod notifier;
@@ -26,7 +27,8 @@ pub use activity::{ActivityLog, JournalFiles, PolicyEvents};
 pub use audit::Audit;
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
-pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
+pub use emergency::Emergency;
+pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use notifier::{Notifier, NotifierMethod, NotifierServer};
 pub use peer_tokens::PeerTokens;
@@ -39,6 +41,7 @@ pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
 
+use function::sbi::Destinations;
 use function::sbi::config::Interface;
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
@@ -101,6 +104,9 @@ pub struct Config {
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
     #[schemars(extend("x-reload" = true))]
     pub media: pcc::Mapping,
+    /// Emergency sessions.
+    #[schemars(extend("x-reload" = true))]
+    pub emergency: Emergency,
     /// Data of subscribers.
     pub pds: Pds,
     /// Application detection at TDFs.
@@ -115,6 +121,13 @@ pub struct Config {
     /// Delivery of UE policies to UEs.
     #[schemars(extend("x-reload" = true))]
     pub ue_policy: UePolicy,
+    /// Destinations that requests and registered profiles may name.
+    #[schemars(extend("x-reload" = true))]
+    pub outgoing: Outgoing,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Servers of the operator that policy projects notify.
@@ -174,11 +187,14 @@ impl Default for Config {
             audit: Audit::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
+            emergency: Emergency::default(),
             pds: Pds::default(),
             sd: Sd::default(),
             usage: Usage::default(),
             subscriber_state: StateVariables::default(),
             ue_policy: UePolicy::default(),
+            outgoing: Outgoing::default(),
+            other_admins: Vec::new(),
             notifications: Notifications::default(),
             notifier: Notifier::default(),
             collision_detection: false,
@@ -191,6 +207,15 @@ impl Default for Config {
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
         }
+    }
+}
+
+impl Config {
+    /// Where requests and profiles may make this PCF send to.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
+        Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins)
     }
 }
 
@@ -232,6 +257,7 @@ impl Validate for Config {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }
         }
+        faults.within("emergency", &self.emergency);
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);

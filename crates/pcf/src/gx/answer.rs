@@ -35,7 +35,10 @@ pub(super) fn success(
         .put(known::CC_REQUEST_TYPE, ccr.kind.code())
         .put(known::CC_REQUEST_NUMBER, ccr.number);
     if ccr.kind == RequestKind::Initial {
-        super::features(ccr).put(&mut answer);
+        // A PCEF that names no features learns none (TS 29.229 §7.2.1).
+        if ccr.features.is_some() {
+            super::features(ccr).put(&mut answer);
+        }
         let gx = association.context.get("gx");
         if gx.and_then(|gx| gx.get("networkRequestSupport")) == Some(&Value::Bool(true)) {
             answer.put(known::BEARER_CONTROL_MODE, UE_NW);
@@ -74,6 +77,7 @@ pub(super) fn refused(refusal: &Refusal) -> Fault {
             "the subscriber has this session by a request with a more recent Origination-Time-Stamp",
         )
         .of_vendor(VENDOR_3GPP),
+        Refusal::Foreign => super::unknown(),
         Refusal::Fault(_) => Fault::new(ResultCode::UNABLE_TO_COMPLY, "the policy cannot be evaluated"),
     }
 }

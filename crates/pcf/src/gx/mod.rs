@@ -2,6 +2,7 @@
 
 mod answer;
 mod re_auth;
+mod restart;
 mod sweep;
 
 use std::rc::Rc;
@@ -18,11 +19,14 @@ use crate::association::{Association, AssociationId, Kind, af, applications, con
 use crate::change::{self, ChangeFault};
 use crate::creation::{self, Created};
 use crate::events::Event;
+use crate::peers::bsf;
 use crate::worker::Worker;
-use crate::{af_notices, binding, pds, pre, reassessment, restoration};
+use crate::{af_notices, agent, pds, pre, reassessment, restoration};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
+pub(crate) use restart::Restarts;
+pub(crate) use restart::run as end_lost;
 pub(crate) use sweep::run;
 
 /// Whether a request begins a session.
@@ -34,6 +38,7 @@ pub(crate) fn begins(message: &Message) -> bool {
 /// Credit-Control-Request (TS 29.212 §4.5.1).
 pub(crate) async fn credit_control(worker: &Rc<Worker>, request: &Request) -> Result<MessageMut, Fault> {
     let ccr = pcc::gx::Request::read(request.message.view())?;
+    restart::note(worker, request);
     match ccr.kind {
         RequestKind::Initial => initial(worker, request, ccr).await,
         RequestKind::Update => update(worker, request, ccr).await,
@@ -42,15 +47,18 @@ pub(crate) async fn credit_control(worker: &Rc<Worker>, request: &Request) -> Re
 }
 
 async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {
+    let dnn = ccr.document.get("dnn").and_then(Value::as_str);
+    // An emergency session needs no subscriber (TS 23.203 §6.1.10).
+    if !dnn.is_some_and(|dnn| worker.config().emergency.has(dnn)) {
+        ccr.require_subscriber()?;
+    }
     let session = pcef(request, &ccr)?;
-    let known = binding::named(worker, &ccr.session)
-        .await
-        .map_err(|error| failed(&error))?;
-    let again = known.filter(|stored| is_repeated(worker, request, &ccr, &stored.record));
-    if let Some(stored) = again {
+    let known = named(worker, request, &ccr.session).await?;
+    let again = known.filter(|known| is_repeated(worker, request, &ccr, known));
+    if let Some(known) = again {
         // Sent again, for example over another connection: the PCEF has no decision yet.
-        let decision = Value::Object(stored.record.decision());
-        return answer::success(request, &ccr, &stored.record, &Value::Null, &decision);
+        let decision = Value::Object(known.decision());
+        return answer::success(request, &ccr, &known, &Value::Null, &decision);
     }
     let mut association = Association::new(Kind::Gx, ccr.document.clone());
     session.put(&mut association);
@@ -64,6 +72,7 @@ async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) 
     if let Created::New(replaced) = created.map_err(answer::fault)? {
         creation::close(worker, &replaced).await;
         worker.count(Event::GxCreated);
+        bsf::bind(worker, &association);
     }
     let decision = Value::Object(association.decision());
     answer::success(request, &ccr, &association, &Value::Null, &decision)
@@ -76,9 +85,10 @@ fn is_repeated(worker: &Worker, request: &Request, ccr: &pcc::gx::Request, known
 }
 
 async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {
-    let id = identity(worker, &ccr.session).await?;
+    let id = identity(worker, request, &ccr.session).await?;
     let report = ccr.document.as_object().cloned().unwrap_or_default();
-    let rewritten = reported(worker, id, &report, Some(ccr.number)).await;
+    let state = restart::state_of(request);
+    let rewritten = reported(worker, id, &report, Some((ccr.number, state))).await;
     let Reported {
         before,
         after,
@@ -90,6 +100,7 @@ async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -
         Err(fault) => return Err(answer::fault(fault)),
     };
     worker.count(Event::GxUpdated);
+    bsf::bind(worker, &after);
     // The PCEF may not have got the answer to a request that it sends again.
     let has = match is_repeated {
         true => Value::Null,
@@ -119,20 +130,26 @@ struct Reported {
     record: Option<u64>,
 }
 
-/// Puts what a PCEF reports into the association, decides again and notifies AFs. `number` is that of the CCR.
+/// Puts what a PCEF reports into the association, decides again and notifies AFs. `ccr`: its number and Origin-State-Id.
 async fn reported(
     worker: &Rc<Worker>,
     id: AssociationId,
     report: &Map<String, Value>,
-    number: Option<u32>,
+    ccr: Option<(u32, Option<u32>)>,
 ) -> Result<Option<Reported>, ChangeFault<pre::Refusal>> {
     let whole = Value::Object(report.clone());
     let step = async |association: &mut Association, draft: &mut Draft| {
         let mut report = report.clone();
         session::keep_members(association, &mut report);
+        let is_new = ccr.is_none_or(|(number, state)| {
+            session::note_origin_state(association, state);
+            session::note_number(association, number)
+        });
+        if is_new && ccr.is_some() {
+            coherent(association, &report)?;
+        }
         // A PCEF does not repeat what a trigger of N7 requires.
         let _ = context::update(association, &report);
-        let is_new = number.is_none_or(|number| session::note_number(association, number));
         if let Some(reports) = report.get("accuUsageReports").filter(|_| is_new) {
             usage::add(&mut association.usage, reports);
             pre::report(worker, association, &whole, draft).await?;
@@ -152,7 +169,7 @@ async fn reported(
         Ok::<_, pre::Refusal>(!is_new)
     };
     // The answer to a CCR has the change, that to a RAR causes another RAR.
-    let rewritten = change::write(worker, id, number.is_none(), step).await?;
+    let rewritten = change::write(worker, id, ccr.is_none(), step).await?;
     Ok(rewritten.map(|rewritten| {
         reassessment::after(worker, id, &rewritten.draft);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
@@ -168,26 +185,79 @@ async fn reported(
     }))
 }
 
+/// Refuses what a trigger says that contradicts the session (DIAMETER_ERROR_TRIGGER_EVENT, TS 29.212 §5.5.3).
+fn coherent(association: &Association, report: &Map<String, Value>) -> Result<(), pre::Refusal> {
+    let refused = |detail: &str| {
+        Err(pre::Refusal::Policy {
+            status: 400,
+            cause: "ERROR_TRIGGER_EVENT".to_owned(),
+            detail: Some(detail.to_owned()),
+        })
+    };
+    let triggers = report.get("repPolicyCtrlReqTriggers").and_then(Value::as_array);
+    let has_changed = triggers.is_some_and(|all| all.iter().any(|trigger| trigger == "RAT_TY_CH"));
+    let rat = report.get("ratType");
+    if has_changed && rat.is_some() && rat == association.context.get("ratType") {
+        return refused("RAT_CHANGE with the RAT-Type that the session has");
+    }
+    for (released, member) in [
+        ("relIpv4Address", "ipv4Address"),
+        ("relIpv6AddressPrefix", "ipv6AddressPrefix"),
+    ] {
+        let gone = report.get(released);
+        if gone.is_some() && gone != association.context.get(member) {
+            return refused("UE_IP_ADDRESS_RELEASE of an address that the session does not have");
+        }
+    }
+    Ok(())
+}
+
 async fn terminate(
     worker: &Rc<Worker>,
     request: &Request,
     ccr: pcc::gx::Request,
 ) -> Result<MessageMut, Fault> {
-    let id = identity(worker, &ccr.session).await?;
+    let id = identity(worker, request, &ccr.session).await?;
     let removed = change::remove(worker, id, Kind::Gx, &ccr.document).await;
     let (association, draft) = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
     reassessment::after(worker, id, &draft);
-    pds::close(worker, &association).await;
-    worker.count(Event::GxDeleted);
-    af_notices::ended(worker, &association);
+    close(worker, &association, &ccr.document).await;
     answer::success(request, &ccr, &association, &Value::Null, &Value::Null)
 }
 
-async fn identity(worker: &Rc<Worker>, session: &str) -> Result<AssociationId, Fault> {
-    let found = binding::named(worker, session)
-        .await
-        .map_err(|error| failed(&error))?;
-    found.map(|stored| stored.record.id).ok_or_else(unknown)
+/// What follows from the end of a session, which its PCEF has reported in this way.
+async fn close(worker: &Rc<Worker>, association: &Association, report: &Value) {
+    pds::close(worker, association).await;
+    worker.count(Event::GxDeleted);
+    af_notices::ended_by(worker, association, report);
+    bsf::unbind(worker, association);
+}
+
+async fn identity(worker: &Worker, request: &Request, session: &str) -> Result<AssociationId, Fault> {
+    let found = named(worker, request, session).await?;
+    found.map(|association| association.id).ok_or_else(unknown)
+}
+
+/// The session of this Session-Id. To other nodes than the one that began it there is none.
+async fn named(worker: &Worker, request: &Request, session: &str) -> Result<Option<Association>, Fault> {
+    let is_own = |held: &PcefSession| held.session_id == session;
+    // Sessions of before are named by the bare Session-Id.
+    for name in [session::name(session).as_str(), session] {
+        let found = worker.repository().of_name(name).await;
+        let found = found.map_err(|error| failed(&error))?.into_iter();
+        let mut found = found.filter_map(|stored| {
+            let held = PcefSession::get(&stored.record).filter(is_own)?;
+            Some((stored.record, held))
+        });
+        if let Some((association, held)) = found.next() {
+            if agent::owns(request, &held.host) {
+                return Ok(Some(association));
+            }
+            worker.count(Event::DiameterForeign);
+            return Err(unknown());
+        }
+    }
+    Ok(None)
 }
 
 fn unknown() -> Fault {
@@ -201,10 +271,13 @@ fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault>
     let up = request.from.peer();
     Ok(PcefSession {
         session_id: ccr.session.clone(),
+        prefixed: true,
         realm: message.require(known::ORIGIN_REALM)?.to_owned(),
         peer: up.map_or_else(|| host.clone(), |up| up.remote.origin.host.clone()),
         host,
         number: ccr.number,
+        seen: 1,
+        origin_state: restart::state_of(request),
         // Usage monitoring came with Rel-9.
         measures: features(ccr).first & 1 << 1 != 0,
         restores: restoration::of_gx(features(ccr)),
@@ -216,5 +289,5 @@ fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault>
 
 /// The features that a PCEF and this PCF have.
 fn features(ccr: &pcc::gx::Request) -> Features {
-    Features::OURS.common(ccr.features)
+    Features::OURS.common(ccr.features.unwrap_or_default())
 }

@@ -16,8 +16,8 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::change;
 use crate::events::Event;
 use crate::orders::{Push, What};
+use crate::pushes;
 use crate::worker::Worker;
-use crate::{af_notices, pds, pushes};
 
 /// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.
 pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Option<&Message>) {
@@ -32,9 +32,7 @@ pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Op
             let removed = change::remove(worker, push.id, Kind::Gx, &Value::Null).await;
             confirm(worker, push.id, push.record).await;
             if let Ok(Some((association, _))) = removed {
-                pds::close(worker, &association).await;
-                worker.count(Event::GxDeleted);
-                af_notices::ended(worker, &association);
+                super::close(worker, &association, &Value::Null).await;
             }
         }
         _ => {

@@ -28,6 +28,7 @@ use crate::activity::trail;
 use crate::association::Association;
 use crate::association::callbacks::{self, Producer};
 use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser, ValidateUser};
+use crate::emergency;
 use crate::events::Event;
 use crate::outbound::{CHF, UDR};
 use crate::sources::Expected;
@@ -100,7 +101,7 @@ pub(crate) fn expect<'w>(worker: &'w Worker, association: &mut Association) -> O
 /// When the settings refuse a request without them. The subscriptions are ended.
 pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Result<Rc<Data>, Missing> {
     let sources = worker.sources();
-    let Some(supi) = supi_of(association) else {
+    let Some(supi) = supi_of(worker, association) else {
         return Ok(Rc::default());
     };
     let has_ocs = ocs::serves(worker, association);
@@ -139,7 +140,7 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
 /// # Errors
 /// When the settings refuse a request without them.
 pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<Data>, Missing> {
-    let Some(supi) = supi_of(association) else {
+    let Some(supi) = supi_of(worker, association) else {
         return Ok(Rc::default());
     };
     let end = Instant::now() + worker.config().pds.deadline.duration();
@@ -230,10 +231,10 @@ impl Drop for Ending<'_> {
     }
 }
 
-fn supi_of(association: &Association) -> Option<String> {
+fn supi_of(worker: &Worker, association: &Association) -> Option<String> {
     association
         .text_of("supi")
-        .filter(|supi| !supi.is_empty())
+        .filter(|supi| !supi.is_empty() && !emergency::is_local(worker, association))
         .map(str::to_owned)
 }
 

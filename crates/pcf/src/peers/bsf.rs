@@ -31,7 +31,7 @@ const ADDRESSES: &str = "addresses";
 /// Registers a session, or changes its binding after its addresses have changed.
 pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
     let wanted = addresses(association);
-    if association.kind == Kind::Sm && !is_bound(association, &wanted) {
+    if matches!(association.kind, Kind::Sm | Kind::Gx) && !is_bound(association, &wanted) {
         let known = || Wanted::of(worker, association, wanted);
         push(worker, Job::Bind(association.id), known);
     }
@@ -447,7 +447,17 @@ fn binding(worker: &Worker, association: &Association, wanted: &Map<String, Valu
             members.insert(name.to_owned(), value.clone());
         }
     }
+    if association.kind == Kind::Gx {
+        // Mandatory in a binding (TS 29.521 §5.6.2.2), unknown to a PCEF.
+        let slice = config.bsf.gx_slice.clone();
+        members.insert("snssai".to_owned(), Value::Object(slice));
+    }
     members.insert("pcfId".to_owned(), json!(config.nf_instance_id));
+    if config.diameter.enabled {
+        // Where Rx requests of the session go.
+        members.insert("pcfDiamHost".to_owned(), json!(config.diameter.host));
+        members.insert("pcfDiamRealm".to_owned(), json!(config.diameter.realm));
+    }
     members.extend(own_address(worker.root()));
     members.extend(
         config

@@ -19,6 +19,7 @@ use crate::association::gx::PcefSession;
 use crate::association::ledger::{self, Draft, Ledger};
 use crate::association::{Association, Kind};
 use crate::config::Usage;
+use crate::emergency;
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -46,7 +47,8 @@ pub(crate) async fn open(
 ) -> Result<Quotas, store::Error> {
     let settings = &worker.config().usage;
     let is_session = matches!(association.kind, Kind::Sm | Kind::Gx);
-    let Some(subscriber) = Ledger::subscriber_of(association).filter(|_| settings.enabled && is_session)
+    let Some(subscriber) =
+        emergency::subscriber_of(worker, association).filter(|_| settings.enabled && is_session)
     else {
         return Ok(Quotas::default());
     };
@@ -82,7 +84,7 @@ pub(crate) async fn report(
 ) -> Result<(), store::Error> {
     let limits = ledger::limits_of(association);
     let settings = &worker.config().usage;
-    let Some(subscriber) = Ledger::subscriber_of(association) else {
+    let Some(subscriber) = emergency::subscriber_of(worker, association) else {
         return Ok(());
     };
     if limits.is_empty() || report.get("accuUsageReports").is_none() || !settings.enabled {

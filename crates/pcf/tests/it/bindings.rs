@@ -9,6 +9,7 @@ use sbi::problem::Problem;
 use serde_json::{Value, json};
 use testpeer::sbi::{Seen, Server, no_content};
 
+use crate::diameter::{CCR_I, CCR_T, ask, peer};
 use crate::support::{Pcf, local, start};
 
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
@@ -76,6 +77,8 @@ fn a_binding_follows_its_session() {
             ("ipDomain", json!("a")),
             ("dnn", json!("internet")),
             ("snssai", json!({"sst": 1, "sd": "00000a"})),
+            ("pcfDiamHost", json!("pcf.example.org")),
+            ("pcfDiamRealm", json!("example.org")),
             (
                 "pcfSmIpEndPoints",
                 json!([{"ipv4Address": "127.0.0.1", "port": port}]),
@@ -180,6 +183,47 @@ fn bindings_that_find_no_room_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_gx_session_is_bound_with_the_diameter_name_of_the_pcf() {
+    local(async {
+        let server = bsf(0);
+        let pcf = with_bsf(&server);
+        let pgw = peer("pgw.example.org", &pcf).await;
+        let gx = async |text: &str| ask(&pgw, "pgw.example.org", "pgw;1;1", text).await;
+        gx(CCR_I).await;
+        until(|| pcf.running().count(pcf::Event::BindingRegistered) == 1).await;
+        let binding = server.seen()[0].json();
+        for (name, value) in [
+            ("supi", json!("imsi-001010000000001")),
+            ("ipv4Addr", json!("10.0.0.1")),
+            ("dnn", json!("ims")),
+            ("snssai", json!({"sst": 1})),
+            ("pcfDiamHost", json!("pcf.example.org")),
+            ("pcfDiamRealm", json!("example.org")),
+        ] {
+            assert_eq!(binding[name], value, "{name}");
+        }
+        gx(CCR_T).await;
+        until(|| server.count() == 2).await;
+        assert_eq!(server.seen()[1].method, Method::DELETE);
+    });
+}
+
+#[test]
+fn a_pcf_without_diameter_gives_no_diameter_name() {
+    local(async {
+        let server = bsf(0);
+        let root = server.root();
+        let pcf = start(|config| {
+            config.bsf.api_roots = vec![root];
+            config.diameter.enabled = false;
+        });
+        pcf.session(&json!({})).await;
+        until(|| server.count() == 1).await;
+        assert_eq!(server.seen()[0].json().get("pcfDiamHost"), None);
+    });
+}
+
+#[test]
 fn the_pcf_registers_with_its_services_and_deregisters() {
     local(async {
         let nrf = Server::start(|seen| match seen.method.as_str() {
@@ -194,6 +238,8 @@ fn the_pcf_registers_with_its_services_and_deregisters() {
         until(|| nrf.count() >= 1).await;
         let profile = nrf.seen()[0].json();
         assert_eq!(profile["nfType"], "PCF");
+        let info = json!({"rxDiamHost": "pcf.example.org", "rxDiamRealm": "example.org"});
+        assert_eq!(profile["pcfInfo"], info);
         let names: Vec<&str> = profile["nfServices"]
             .as_array()
             .unwrap()

@@ -111,7 +111,6 @@ fn free_diameter_as_pcef_and_af_makes_a_voice_call() {
                 "APN-Aggregate-Max-Bitrate-DL = 100000000",
                 "Default-EPS-Bearer-QoS = {",
                 "QoS-Class-Identifier = 5",
-                "Charging-Rule-Install = {",
             ],
         );
 

@@ -28,7 +28,7 @@ fn associations_are_listed_shown_and_found() {
         ] {
             let (status, list) = show(path).await;
             assert_eq!((status, &list[0]["id"]), (200, &json!(id)), "{path}");
-            assert_eq!(list[0]["rules"], "default");
+            assert_eq!(list[0]["rules"], "");
         }
         assert_eq!(show("/pcf/find/imsi-7").await, (200, json!([])));
         let (status, one) = show(&format!("/pcf/sessions/{id}")).await;

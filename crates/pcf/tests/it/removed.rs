@@ -48,9 +48,10 @@ fn a_removal_that_was_lost_comes_with_the_next_notification() {
                 .iter()
                 .skip(2)
                 .map(|seen| seen.json()["smPolicyDecision"]["pccRules"].clone());
-            let after: Vec<Value> = told.collect();
+            let after: Vec<Value> = after.collect();
             rules.iter().all(|rule| {
-                after.iter()
+                after
+                    .iter()
                     .any(|change| change.get(rule).is_some_and(Value::is_null))
             })
         })
