@@ -131,8 +131,8 @@ pub fn triggered(association: &Association, update: &Map<String, Value>) -> Resu
         if !has(trigger) {
             continue;
         }
-        let told = update.get(member);
-        let reason = match told {
+        let now = update.get(member);
+        let reason = match now {
             // Of a MA PDU session another access may be meant.
             None if update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo") => continue,
             None => format!("{trigger} without {member}"),
