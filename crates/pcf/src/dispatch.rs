@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use function::sbi::{Answer, OperationMetrics};
+use function::sbi::{Answer, OperationMetrics, Weight};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 
@@ -128,6 +128,19 @@ impl Resource<'_> {
     fn is_collection(self) -> bool {
         matches!(self, Self::SmPolicies | Self::Policies | Self::AppSessions)
     }
+
+    /// What a request does. A session whose end is refused stays for ever, since its consumer forgets it.
+    fn weight(self, method: &http::Method) -> Weight {
+        match self {
+            Self::SmDelete(_) | Self::AppDelete(_) => Weight::Ends,
+            Self::Policy(_) | Self::AppEvents(_) if *method == http::Method::DELETE => Weight::Ends,
+            Self::SmUpdate(_) | Self::PolicyUpdate(_) | Self::AppEvents(_) | Self::Callback(_) => {
+                Weight::Changes
+            }
+            Self::AppSession(_) if *method == http::Method::PATCH => Weight::Changes,
+            _ => Weight::Begins,
+        }
+    }
 }
 
 impl Answer for Worker {
@@ -209,7 +222,8 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
     let found = resource(request.path());
     let is_collection = found.is_ok_and(|(_, resource)| resource.is_collection());
     let creates = is_collection && *request.method() == http::Method::POST;
-    if let Some(problem) = worker.turned_away(request, creates) {
+    let weight = found.map_or(Weight::Begins, |(_, resource)| resource.weight(request.method()));
+    if let Some(problem) = worker.turned_away(request, creates, weight) {
         return Ok(problem.into_response());
     }
     let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
@@ -292,6 +306,66 @@ mod tests {
         }
         let size = size(<Worker as Answer>::answer);
         assert!(size <= 4_096, "{size} bytes");
+    }
+
+    #[test]
+    fn ends_are_never_refused_for_load_and_changes_last() {
+        use http::Method;
+        let weight = |method: &Method, path: &str| resource(path).unwrap().1.weight(method);
+        for (method, path, expected) in [
+            (
+                Method::POST,
+                "/npcf-smpolicycontrol/v1/sm-policies",
+                Weight::Begins,
+            ),
+            (
+                Method::GET,
+                "/npcf-smpolicycontrol/v1/sm-policies/7",
+                Weight::Begins,
+            ),
+            (
+                Method::POST,
+                "/npcf-smpolicycontrol/v1/sm-policies/7/update",
+                Weight::Changes,
+            ),
+            (
+                Method::POST,
+                "/npcf-smpolicycontrol/v1/sm-policies/7/delete",
+                Weight::Ends,
+            ),
+            (
+                Method::DELETE,
+                "/npcf-am-policy-control/v1/policies/7",
+                Weight::Ends,
+            ),
+            (
+                Method::DELETE,
+                "/npcf-ue-policy-control/v1/policies/7",
+                Weight::Ends,
+            ),
+            (
+                Method::POST,
+                "/npcf-ue-policy-control/v1/policies/7/update",
+                Weight::Changes,
+            ),
+            (
+                Method::POST,
+                "/npcf-policyauthorization/v1/app-sessions/7/delete",
+                Weight::Ends,
+            ),
+            (
+                Method::PATCH,
+                "/npcf-policyauthorization/v1/app-sessions/7",
+                Weight::Changes,
+            ),
+            (
+                Method::POST,
+                "/signalbox-pcf/v1/policy-data-change/7",
+                Weight::Changes,
+            ),
+        ] {
+            assert_eq!(weight(&method, path), expected, "{method} {path}");
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ use function::sbi::TurnedAway;
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("pcf");
 
+/// Members of bodies that counted as absent.
+pub(crate) const DROPPED: telemetry::Declaration = function::tolerated_members!("pcf");
+
 telemetry::events! {
     "pcf";
     /// A policy association of a PDU session was created.

@@ -71,6 +71,7 @@ mod projects;
 mod pushes;
 mod quotas;
 mod reassessment;
+mod removals;
 mod renewal;
 mod reports;
 mod restoration;

@@ -18,6 +18,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
+use crate::removals::Removals;
 use crate::reports::{self, Report};
 use crate::repository::Repository;
 use crate::ursp;
@@ -38,6 +39,8 @@ pub(crate) struct Notices {
     pub(crate) root: Arc<str>,
     /// What is kept of traced subscribers.
     pub(crate) activity: Arc<Activity>,
+    /// What consumers have not confirmed to have removed.
+    pub(crate) removals: Arc<Removals>,
 }
 
 /// `3gpp-Sbi-Callback` of changes of SM policies.
@@ -64,6 +67,7 @@ impl Notices {
             // URSP rules of a UE at an AMF: the UE gets them itself.
             return;
         }
+        self.removals.note(association.id, &change);
         let body = body(&self.root, association, change);
         self.push(association, "update", body, false);
     }
@@ -84,6 +88,7 @@ impl Notices {
     /// (TS 29.512 §5.6.3.7) or its kin.
     pub(crate) fn terminate(&self, association: &Association, cause: &str) {
         if !matches!(association.kind, Kind::Gx | Kind::Tdf) {
+            self.removals.forget(association.id);
             let body = json!({"resourceUri": uri(&self.root, association), "cause": cause});
             self.push(association, "terminate", body, true);
         }
@@ -243,6 +248,7 @@ pub(crate) struct Consumers {
     /// What SMFs report in their answers.
     pub(crate) reports: reports::Sender,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) removals: Arc<Removals>,
 }
 
 impl Publisher for Consumers {
@@ -281,6 +287,9 @@ impl Publisher for Consumers {
             Entry::new("in", text).over("notification", peer.unwrap_or_default())
         });
         let id = AssociationId::parse(&notification.subscription);
+        if let (Some(id), Answer::Delivered) = (id, answer) {
+            self.removals.delivered(id, &notification.body);
+        }
         let (Some(id), Some(response)) = (id.filter(|_| notification.callback == SM_UPDATE), response) else {
             return;
         };
@@ -302,13 +311,17 @@ impl Publisher for Consumers {
         };
         let association = match self.repository.get(id).await {
             Ok(Some(stored)) => stored.record,
-            Ok(None) => return Vec::new(),
+            Ok(None) => {
+                self.removals.forget(id);
+                return Vec::new();
+            }
             Err(error) => {
                 tracing::warn!(%error, %id, "failed to load an association, resynchronisation skipped");
                 return Vec::new();
             }
         };
-        let body = body(&self.root, &association, association.decision());
+        let decision = self.removals.complete(id, association.decision());
+        let body = body(&self.root, &association, decision);
         notification(&association, "update", &body, true)
             .into_iter()
             .collect()

@@ -11,7 +11,7 @@ use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration};
 use function::{
     Beginning, Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, StartError,
-    listening,
+    Tolerated, listening,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -25,6 +25,7 @@ use crate::api::sm;
 use crate::audit;
 use crate::config::{Config, Nrf};
 use crate::delivery;
+use crate::events::DROPPED;
 use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
@@ -32,6 +33,7 @@ use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::outbound;
 use crate::pages;
 use crate::profile::PROFILE;
+use crate::removals::Removals;
 use crate::renewal;
 use crate::reports;
 use crate::repository::Repository;
@@ -196,6 +198,7 @@ impl NetworkFunction for Pcf {
         let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
         let traced = repository.traced(&config.nf_instance_id).await?;
+        let removals = Arc::<Removals>::default();
         let (activity, policy_events) = journals(&config, &opening.alarms, traced)?;
         let pcf = Arc::new(Self {
             live: opening.live.clone(),
@@ -205,6 +208,7 @@ impl NetworkFunction for Pcf {
                 applications,
                 root: root.clone(),
                 activity: activity.clone(),
+                removals: removals.clone(),
             },
             operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
@@ -221,6 +225,7 @@ impl NetworkFunction for Pcf {
             alarms: opening.alarms.clone(),
             reports: inbox,
             versions: Versions::default(),
+            tolerated: Tolerated::new(&DROPPED, &opening.registry),
             names: names.clone(),
         });
         pages::observe(&opening.registry, &pcf);
@@ -245,6 +250,7 @@ impl NetworkFunction for Pcf {
             root,
             reports,
             activity,
+            removals,
         });
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use function::Counts;
 use function::brake::Brake;
 use function::sbi::{Operational, State};
+use function::{Counts, Tolerated};
 use sbi::dns::Dns;
 use telemetry::Alarms;
 
@@ -52,6 +52,8 @@ pub struct Pcf {
     pub(crate) reports: Inbox,
     /// Versions of the policy data of subscribers.
     pub(crate) versions: Versions,
+    /// Members of bodies that counted as absent.
+    pub(crate) tolerated: Tolerated,
     /// Resolves names for the clients of all workers; none: the system.
     pub(crate) names: Option<Dns>,
 }

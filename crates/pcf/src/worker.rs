@@ -8,12 +8,14 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Completion, Door, State};
+use function::sbi::{Completion, Door, State, Weight};
 use function::{Admission, Drmp, Seat, Shedder};
+use model::shape::{Fault, Shape};
 use sbi::client::{Client, Origin};
 use sbi::identity::Actor;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
+use serde_json::Value;
 use worker::Random;
 
 use crate::activity::{Activity, PolicyEvents};
@@ -32,6 +34,7 @@ use crate::projects::Pair;
 use crate::repository::Repository;
 use crate::rx::Finished;
 use crate::schedule::Schedule;
+use crate::shape;
 use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
 use crate::turns::{Turn, Turns};
@@ -334,8 +337,8 @@ impl Worker {
     }
 
     /// Why this request is not admitted now.
-    pub(crate) fn turned_away(&self, request: &Request, creates: bool) -> Option<Problem> {
-        let (why, problem) = self.door.turned_away(request, self.state(), creates)?;
+    pub(crate) fn turned_away(&self, request: &Request, creates: bool, weight: Weight) -> Option<Problem> {
+        let (why, problem) = self.door.turned_away_by(request, self.state(), creates, weight)?;
         self.count(Event::of(why));
         Some(problem)
     }
@@ -364,5 +367,17 @@ impl Worker {
     /// The sender of an admitted request.
     pub(crate) fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
         self.door.gate().actor(request, service)
+    }
+
+    /// Checks a value that a sender has sent, and takes out of it what counts as absent, which is counted.
+    ///
+    /// # Errors
+    /// What is wrong beyond that.
+    pub(crate) fn settle(&self, shape: &Shape, value: &mut Value, sender: &str) -> Result<(), Vec<Fault>> {
+        let dropped = shape::settle(shape, value, self.config().tolerance.strict)?;
+        if !dropped.is_empty() {
+            self.shared.tolerated.note(sender, &dropped);
+        }
+        Ok(())
     }
 }

@@ -1,14 +1,15 @@
 //! Which requests a worker of a serving function admits: by its operational state, its rates, its load, and by who sends them.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use ::sbi::problem::{Cause, Problem};
 use ::sbi::{Request, Response};
 use http::StatusCode;
-use overload::Admission;
+use overload::{Admission, Offered};
 use telemetry::Registry;
 
-use super::admission::{admit, is_late, refusal};
+use super::admission::{Offer, admit, admit_as, is_late, refusal};
 use super::config::Overload;
 use super::gate::{Gate, Refused};
 use super::operational::State;
@@ -32,6 +33,34 @@ pub enum TurnedAway {
     Token,
     /// Its sender is not who it may be.
     Identity,
+}
+
+/// What a request does, which decides when it is refused under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// It begins something, or reads.
+    Begins,
+    /// It changes what stands: refused later than what begins.
+    Changes,
+    /// It ends something: it frees memory, and its sender does not send it again. Never refused for load or lateness.
+    Ends,
+}
+
+/// Levels of priority by which a request that changes something is above one that begins something.
+const ABOVE: u8 = 8;
+
+/// A request that changes what stands.
+struct Change<'a>(Offer<'a>);
+
+impl Offered for Change<'_> {
+    fn priority(&self) -> u8 {
+        // TS 29.500 §6.8.2: 0 is the highest.
+        self.0.priority().saturating_sub(ABOVE)
+    }
+
+    fn is_late(&self, waited: Duration) -> Option<bool> {
+        self.0.is_late(waited)
+    }
 }
 
 /// The admission of one worker. What it has measured outlives a reload.
@@ -95,6 +124,18 @@ impl Door {
         state: State,
         creates: bool,
     ) -> Option<(TurnedAway, Problem)> {
+        self.turned_away_by(request, state, creates, Weight::Begins)
+    }
+
+    /// As [`Self::turned_away`], by what the request does.
+    #[must_use]
+    pub fn turned_away_by(
+        &self,
+        request: &Request,
+        state: State,
+        creates: bool,
+        weight: Weight,
+    ) -> Option<(TurnedAway, Problem)> {
         match state {
             State::Serving => {}
             State::Partial if !creates => {}
@@ -114,9 +155,18 @@ impl Door {
             };
             return Some((why, Problem::new(Cause::TooManyRequests).detail(detail)));
         }
-        // A request that its consumer has given up is not carried out at any load (TS 29.500 §6.11.2).
-        let admission = match admit(&self.shedder, request, Some(Overload::SBI)) {
-            Admission::Admitted if is_late(request) => Admission::Late,
+        let judged = match weight {
+            Weight::Begins => admit(&self.shedder, request, Some(Overload::SBI)),
+            Weight::Changes => {
+                let change = Change(Offer(request));
+                admit_as(&self.shedder, request, Overload::SBI, &change)
+            }
+            Weight::Ends => admit(&self.shedder, request, None),
+        };
+        // A request that its consumer has given up is not carried out at any load (TS 29.500 §6.11.2), unless it ends something:
+        // its consumer has forgotten that.
+        let admission = match judged {
+            Admission::Admitted if weight != Weight::Ends && is_late(request) => Admission::Late,
             judged => judged,
         };
         let why = match admission {

@@ -38,7 +38,7 @@ pub use admission::{Offer, admit, admit_as, refusal, waited};
 pub use certified::{certify_instance, contradiction};
 pub use completion::Completion;
 pub use destinations::{Destinations, Use, guard};
-pub use door::{Door, TurnedAway};
+pub use door::{Door, TurnedAway, Weight};
 pub use gate::{Gate, Proofs, Refused};
 pub use key_sets::follow_key_sets;
 pub use metrics::{declarations, observe};

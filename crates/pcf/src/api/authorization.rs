@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
 use super::owner::Consumer;
-use super::{body_of, check_size, negotiate, object_of};
+use super::{body_of, check_size, negotiate, object_of, sender_of};
 use crate::activity::trail;
 use crate::association::af::{self, AfSession};
 use crate::association::{Association, AssociationId};
@@ -66,7 +66,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     // As a stored request is: without nulls.
     let mut stored = json!({});
     media::merge(&mut stored, &asked);
-    check(worker, &stored)?;
+    check(worker, request, &mut stored)?;
     if let Value::Object(members) = &mut stored
         && let Some(features) = negotiate(members, FEATURES)
     {
@@ -231,15 +231,15 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
 /// Changes what an AF session asks for, and the rules with it: the events that are met where it subscribes to others.
 async fn modify(
     worker: &Worker,
-    (request, id): (&Request, &str),
+    (sent, id): (&Request, &str),
     change: impl Fn(&mut Value),
 ) -> Result<(Rewritten<Option<Value>>, AfSession), Fault> {
-    let (association, _) = stored(worker, request, id).await?;
+    let (association, _) = stored(worker, sent, id).await?;
     let step = async |association: &mut Association| {
         let mut session = af::of_app_session(association, id).ok_or_else(|| not_found(id))?;
         let before = session.request.get("evSubsc").cloned();
         change(&mut session.request);
-        check(worker, &session.request)?;
+        check(worker, sent, &mut session.request)?;
         // A new subscription has its own first notification.
         let is_new = session.request.get("evSubsc") != before.as_ref();
         let mut met_now = None;
@@ -278,14 +278,14 @@ fn legacy(id: &str) -> Option<AssociationId> {
 
 /// Refuses what an AF asks for, or what a patch makes of it, where it is not of its shape or larger than a body may be:
 /// it is kept, it goes to the SMF, and its members are added to by each patch.
-fn check(worker: &Worker, request: &Value) -> Result<(), Fault> {
-    let mut faults = AF_REQUEST.check(request);
-    if !faults.is_empty() {
+fn check(worker: &Worker, sent: &Request, request: &mut Value) -> Result<(), Fault> {
+    let settled = worker.settle(&AF_REQUEST, request, &sender_of(sent));
+    settled.map_err(|mut faults| {
         for fault in &mut faults {
             fault.pointer.insert_str(0, "/ascReqData");
         }
-        return Err(Fault::Shape(faults));
-    }
+        Fault::Shape(faults)
+    })?;
     check_size(worker, request)
 }
 

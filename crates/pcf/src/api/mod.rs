@@ -13,7 +13,7 @@ pub(crate) mod ue;
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
-use sbi::name::LOCATION;
+use sbi::name::{LOCATION, USER_AGENT};
 use sbi::problem::Problem;
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
@@ -38,16 +38,22 @@ fn object_of(
     content_type: &str,
     shape: &Shape,
 ) -> Result<Map<String, Value>, Fault> {
-    let value = json_of(worker, request, content_type)?;
-    let faults = shape.check(&value);
-    if !faults.is_empty() {
-        return Err(Fault::Shape(faults));
-    }
+    let mut value = json_of(worker, request, content_type)?;
+    worker
+        .settle(shape, &mut value, &sender_of(request))
+        .map_err(Fault::Shape)?;
     check_destinations(worker, &value)?;
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(Fault::NotAnObject),
     }
+}
+
+/// The sender of a request, as counters name it.
+fn sender_of(request: &Request) -> String {
+    let agent = request.headers().get(USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok().map(str::to_owned));
+    agent.unwrap_or_else(|| request.peer.addr.ip().to_string())
 }
 
 /// Where consumers name the URIs that the PCF notifies (TS 29.507, TS 29.512, TS 29.514, TS 29.525).

@@ -117,7 +117,8 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     let consumer = Consumer::of(worker, request, SERVICE)?;
     let update = update_of(worker, request, (&SM_CONTEXT, &SM_UPDATE))?;
     let mark = update.contains_key("accuUsageReports").then(|| mark_of(request));
-    let rewritten = reported(worker, id_of(id)?, &update, (mark.as_ref(), Some(&consumer)))
+    let consumer = Some((&consumer, is_retransmitted(request)));
+    let rewritten = reported(worker, id_of(id)?, &update, (mark.as_ref(), consumer))
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
@@ -157,25 +158,29 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
     worker.notices().updated(&rewritten.after, difference);
 }
 
-/// Puts what an SMF reports into the association, decides again and notifies AFs; a report that repeats an earlier one by its
+/// Puts what an SMF reports, in a request with whether it is sent again or in an answer, into the association, decides again and notifies AFs; a report that repeats an earlier one by its
 /// mark changes no quota, and the answer is what the earlier one removed. `None`: there is no such association.
 async fn reported(
     worker: &Rc<Worker>,
     id: AssociationId,
     update: &Map<String, Value>,
-    (mark, consumer): (Option<&Mark>, Option<&Consumer>),
+    (mark, consumer): (Option<&Mark>, Option<(&Consumer, bool)>),
 ) -> Result<Option<Rewritten<Option<Map<String, Value>>>>, Fault> {
     let report = Value::Object(update.clone());
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != Kind::Sm {
             return Err(not_found(&id.to_string()));
         }
-        if let Some(consumer) = consumer {
+        if let Some((consumer, _)) = consumer {
             consumer.may_use(worker, consumer::of(association)).await?;
         }
         let earlier = mark.and_then(|mark| repetition::earlier(association, mark));
         let before = association.decision();
         if earlier.is_none() {
+            // A request that is sent again says what its first copy has said.
+            if let Some((_, false)) = consumer {
+                context::triggered(association, update)?;
+            }
             context::update(association, update)?;
             check_size(worker, &association.context)?;
             if let Some(reports) = update.get("accuUsageReports") {
@@ -231,6 +236,12 @@ fn answers_request(
         .invalid_param("/ueInitResReq".to_owned(), detail.to_owned())
         .detail(detail)
         .into())
+}
+
+/// Whether a consumer says that it sends a request again (TS 29.500 §5.2.3.2.18).
+fn is_retransmitted(request: &Request) -> bool {
+    let info = RequestInfo::of(request.headers()).ok().flatten();
+    info.is_some_and(|info| info.get("retrans") == Some("true"))
 }
 
 /// What distinguishes a request from others (TS 29.500 §5.2.3).

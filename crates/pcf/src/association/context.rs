@@ -119,6 +119,36 @@ pub fn with_reports(association: &Association, update: &Map<String, Value>, repo
     request
 }
 
+/// Refuses a trigger whose data an update of an SMF lacks, or has as they were before (TS 29.512 §5.7.3).
+///
+/// # Errors
+/// Which one.
+pub fn triggered(association: &Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
+    let triggers = update.get("repPolicyCtrlReqTriggers").and_then(Value::as_array);
+    let has = |wanted: &str| triggers.into_iter().flatten().any(|trigger| trigger == wanted);
+    // What has a single value in context and update (table 5.6.3.6-1).
+    for (trigger, member) in [("RAT_TY_CH", "ratType"), ("PLMN_CH", "servingNetwork")] {
+        if !has(trigger) {
+            continue;
+        }
+        let now = update.get(member);
+        let reason = match now {
+            // Of a MA PDU session another access may be meant.
+            None if update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo") => continue,
+            None => format!("{trigger} without {member}"),
+            Some(now) if association.context.get(member) == Some(now) => {
+                format!("{trigger} with {member} as before")
+            }
+            Some(_) => continue,
+        };
+        return Err(Incoherent {
+            member: "repPolicyCtrlReqTriggers",
+            reason,
+        });
+    }
+    Ok(())
+}
+
 fn coherent(association: &Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
     let text = |name: &str| update.get(name).and_then(Value::as_str);
     for (released, member) in [
@@ -188,6 +218,42 @@ mod tests {
         let request = request(&association, changes.as_object().unwrap());
         assert_eq!(request["repPolicyCtrlReqTriggers"][0], "UE_IP_CH");
         assert_eq!(request["supi"], "imsi-1");
+    }
+
+    #[test]
+    fn a_trigger_comes_with_data_that_have_changed() {
+        let plmn = json!({"mcc": "001", "mnc": "01"});
+        let association = Association::new(Kind::Sm, json!({"ratType": "NR", "servingNetwork": plmn}));
+        for (update, good) in [
+            (json!({"repPolicyCtrlReqTriggers": ["RAT_TY_CH"]}), false),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["RAT_TY_CH"], "ratType": "NR"}),
+                false,
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["RAT_TY_CH"], "ratType": "EUTRA"}),
+                true,
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["PLMN_CH"], "servingNetwork": plmn}),
+                false,
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["PLMN_CH"], "servingNetwork": {"mcc": "001", "mnc": "02"}}),
+                true,
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["AC_TY_CH"], "ratType": "NR"}),
+                true,
+            ),
+            (json!({"ratType": "NR"}), true),
+        ] {
+            assert_eq!(
+                triggered(&association, update.as_object().unwrap()).is_ok(),
+                good,
+                "{update}"
+            );
+        }
     }
 
     #[test]

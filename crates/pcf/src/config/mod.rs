@@ -14,6 +14,7 @@ mod policy;
 mod sd;
 mod state;
 mod sy;
+mod tolerance;
 mod ue_policy;
 mod usage;
 
@@ -34,6 +35,7 @@ pub use peer_tokens::PeerTokens;
 pub use sd::{Sd, SdSessions, Tdf};
 pub use state::StateVariables;
 pub use sy::{Sy, SySessions};
+pub use tolerance::Tolerance;
 pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
@@ -80,6 +82,9 @@ pub struct Config {
     pub dns: sbi::dns::DnsConfig,
     /// Where associations are kept.
     pub store: store::Config,
+    /// Members of bodies that count as absent.
+    #[schemars(extend("x-reload" = true))]
+    pub tolerance: Tolerance,
     /// Largest body of a request.
     #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
@@ -174,6 +179,7 @@ impl Default for Config {
             },
             dns: sbi::dns::DnsConfig::default(),
             store,
+            tolerance: Tolerance::default(),
             max_body_size: ByteSize::kib(64),
             max_association_size: ByteSize::kib(256),
             max_candidates: 256,

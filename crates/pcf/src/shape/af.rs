@@ -215,6 +215,13 @@ object! {
     pub(crate) AF_DELETE = [
         opt("events", List(&EVENT_ITEM)),
         opt("notifUri", Rule(callback)),
+        opt("reqQosMonParams", List(&TRIGGER)),
+        opt("qosMon", Of(&QOS_MONITORING_INFORMATION)),
+        opt("reqAnis", List(&NAME)),
+        opt("usgThres", Of(&THRESHOLD)),
+        opt("notifCorreId", Text),
+        opt("afAppIds", List(&TEXT)),
+        opt("directNotifInd", Bool),
     ];
     /// `AppSessionContextReqData`.
     pub(crate) AF_REQUEST = [

@@ -6,11 +6,11 @@
 /// Levels of objects and lists that a body may have. The deepest body of the 3GPP files has fewer than 20.
 pub const MOST_LEVELS: usize = 64;
 
-/// Whether objects and lists of a JSON text are nested deeper than `most` levels. Of a text that is no JSON the answer means
+/// Whether objects and lists of a JSON text are nested deeper than `most` levels. Of a text that is not JSON the answer means
 /// nothing, which its parser says.
 #[must_use]
 pub fn is_deeper_than(text: &[u8], most: usize) -> bool {
-    // `[` and `{` differ in one bit. A text that opens no more than `most` is no deeper, which this counts without branches.
+    // `[` and `{` differ in one bit. A text that opens at most `most` cannot be deeper, which this counts without branches.
     let opened = text.iter().filter(|byte| **byte | 0x20 == b'{').count();
     opened > most && deepest(text) > most
 }
