@@ -155,7 +155,10 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> MessageMut {
             worker.count(Event::DiameterForged);
             let peer = request.from.peer();
             let peer = peer.as_ref().map(|up| up.remote.origin.host.as_str());
-            tracing::debug!(peer, "a peer sends requests of another node and is not configured as an agent");
+            tracing::debug!(
+                peer,
+                "a peer sends requests of another node and is not configured as an agent"
+            );
         })
     });
     let unserved = unserved.or_else(|| {
