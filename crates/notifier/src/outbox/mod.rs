@@ -497,7 +497,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         self.finish(subscription);
     }
 
-    /// Takes the notifications that no attempt has delivered. Of those that were refused the answer tells.
+    /// Takes the notifications that no attempt has delivered. Those that were refused have an answer.
     pub fn take_given_up(&mut self) -> Vec<Notification> {
         std::mem::take(&mut self.given_up)
     }
