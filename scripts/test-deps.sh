@@ -17,6 +17,7 @@ java:default-jre-headless
 mvn:maven
 tshark:tshark
 freeDiameterd:freediameterd
+kamailio:kamailio
 mariadbd:mariadb-server
 slapd:slapd
 rsync:rsync
@@ -28,7 +29,7 @@ insmod:kmod
 ip:iproute2
 arping:iputils-arping
 "
-EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
+EXTRA_PACKAGES="kamailio-ims-modules freediameter-extensions libfreediameter-dev gcc galera-4"
 
 missing=""
 for need in $NEEDS; do

@@ -62,9 +62,14 @@ impl Answer for Worker {
 
     async fn answer(self: Rc<Self>, request: Request) -> Response {
         let received = request.received;
-        let response = answer(self.clone(), request).await;
+        let mut response = answer(self.clone(), request).await;
+        self.completion().complete(&mut response);
         self.answered(response.status().is_server_error(), received.elapsed());
         response
+    }
+
+    fn complete(&self, response: &mut Response) {
+        self.completion().complete(response);
     }
 }
 

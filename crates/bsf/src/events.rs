@@ -33,6 +33,8 @@ telemetry::events! {
     Subscribed = "subscriptions_created";
     /// A subscription ended.
     Unsubscribed = "subscriptions_ended";
+    /// A URI of a consumer or a redirection was refused because of where it leads.
+    TargetDenied = "targets_denied";
     /// A notification was delivered.
     Notified = "notifications";
     /// A notification could not be delivered.

@@ -1,12 +1,18 @@
 //! What is derived from settings and changes with them.
 
-use function::sbi::Verification;
+use std::sync::Arc;
+
+use function::sbi::{Completion, Destinations, Verification};
 
 use crate::config::Config;
 
 /// What is derived from settings.
 #[derive(Clone, Debug)]
 pub struct Derived {
+    /// What completes answers.
+    pub(crate) completion: Completion,
+    /// Where the BSF sends because others say so.
+    pub(crate) destinations: Arc<Destinations>,
     /// What verifies the senders of requests.
     pub(crate) verification: Verification,
 }
@@ -19,9 +25,20 @@ pub(crate) type Live = function::live::Live<Config, Derived>;
 impl Derived {
     /// What settings ask for; key sets that were fetched stay.
     pub(crate) fn new(config: &Config, before: Option<&Effective>) -> Result<Self, String> {
+        let completion = Completion::new(
+            "BSF",
+            &config.nf_instance_id,
+            &config.overload.convey,
+            worker::count(config.workers),
+            before.map(|before| &before.completion),
+        );
         let before = before.map(|before| &before.verification);
         let verification = Verification::new(&config.tokens, &config.identity.assertions, before)?;
-        Ok(Self { verification })
+        Ok(Self {
+            completion,
+            destinations: Arc::new(config.destinations().naming(config)),
+            verification,
+        })
     }
 }
 
@@ -51,6 +68,7 @@ mod tests {
             "maxCandidates",
             "notifications.queue",
             "notifications.timeout",
+            "outgoing",
             "overload",
             "rx.checkMandatory",
             "rx.keepSessions",

@@ -161,6 +161,14 @@ impl Publisher for Subscribers {
         });
     }
 
+    fn permits(&self, from: &Uri, to: &Origin) -> bool {
+        let permitted = self.live.load().destinations.permits_redirection(from, to);
+        if !permitted {
+            self.counters.count(Event::TargetDenied);
+        }
+        permitted
+    }
+
     /// Other instances of the subscriber's set, where the subscription names one, and other places of its name.
     async fn alternates(&self, notification: &Notification) -> Vec<Uri> {
         let target = &notification.target;

@@ -8,6 +8,7 @@ pub(crate) const PROFILE: &Profile = &Profile {
     nf_type: "BSF",
     info: "bsfInfo",
     services: &[("nbsf-management", "1.3.1")],
+    allowed_nf_types: |_| &[],
     // The number is ours.
     not_registered: AlarmKind {
         number: 10540,

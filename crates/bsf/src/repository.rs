@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use store::{
     Batch, Condition, Conflict, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version,
 };
+use tokio::sync::Mutex;
 
 use crate::binding::{
     BindingId, Document, Form, FormRecord, Forms, MbsBinding, PcfBinding, Place, Query, RxSession,
@@ -63,6 +65,10 @@ pub struct Repository {
     forms: Arc<Forms>,
     /// Whether there is a subscription.
     watched: Arc<AtomicBool>,
+    /// Changes that others have overtaken wait here for one another, those of a stripe in turn.
+    turns: Arc<[Mutex<()>; TURNS]>,
+    /// The end of the last count of paths, and how long it took.
+    counted: Arc<Mutex<Option<(Instant, Duration)>>>,
     packed: bool,
     most: usize,
 }
@@ -112,6 +118,8 @@ pub struct GuardState {
 /// Where the first `most` records of a key do not decide, a multiple of that is read, in steps of
 /// [`STEP`] times as many.
 const WIDEST: usize = 64;
+/// The same for a subscriber without an address: each of the sessions is read, and a UE has a handful.
+const WIDEST_OF_SUBSCRIBER: usize = 8;
 const STEP: usize = 8;
 
 /// When a PCF wrote a binding last; audits write it as well.
@@ -121,7 +129,15 @@ fn written(stored: &Stored<PcfBinding>) -> u64 {
 }
 
 /// Attempts of a change that others keep overtaking.
-const TRIES: usize = 5;
+const TRIES: u32 = 25;
+/// Longest pause before another attempt, in milliseconds.
+const LONGEST_PAUSE: u64 = 64;
+/// Stripes of records whose overtaken changes wait for one another.
+const TURNS: usize = 64;
+/// Share of the time that counts of paths may take, as a divisor.
+const COUNTING: u32 = 20;
+/// Records of a page of a count.
+const PAGE: usize = 200;
 
 impl Repository {
     /// Opens the store. `most`: bindings of one address or subscriber that a query reads.
@@ -152,6 +168,8 @@ impl Repository {
             forms_table: store.table()?,
             forms: Arc::default(),
             watched: Arc::default(),
+            turns: Arc::new(std::array::from_fn(|_| Mutex::default())),
+            counted: Arc::default(),
             // Databases have JSON, which other tools read.
             packed: config.engine == store::EngineKind::Embedded,
             most: most.max(2),
@@ -159,6 +177,39 @@ impl Repository {
         };
         repository.refresh().await?;
         Ok(repository)
+    }
+
+    /// Counts the paths in the store. Those that this instance adds meanwhile may be counted at the next time only: too low a
+    /// count deletes nothing.
+    pub(crate) async fn count_paths(&self) -> Result<(), Error> {
+        let held = &self.paths_held;
+        let before = held.get();
+        let (mut count, mut next) = (0, Some(Scan::all(PAGE)));
+        while let Some(scan) = next {
+            let page = self.paths.scan(&scan).await?;
+            count += page.records.len();
+            next = page.next;
+            tokio::task::yield_now().await;
+        }
+        let ended = before.saturating_sub(held.get());
+        held.set(count.saturating_sub(ended));
+        Ok(())
+    }
+
+    /// Counts the paths again where other instances end some of them, unless a count has ended just now: counting takes a share
+    /// of the time.
+    pub(crate) async fn recount_paths(&self) -> Result<(), Error> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        let mut counted = self.counted.lock().await;
+        if counted.is_some_and(|(end, took)| end.elapsed() < took * COUNTING) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        self.count_paths().await?;
+        *counted = Some((Instant::now(), begun.elapsed()));
+        Ok(())
     }
 
     /// Reads again what other instances on the same database may have changed: forms of addresses, and
@@ -213,7 +264,8 @@ impl Repository {
     /// Whether there is a subscription.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        self.watched.load(Relaxed)
+        // Another instance on a shared store may have got the first one just now: only a query shows it.
+        self.is_shared() || self.watched.load(Relaxed)
     }
 
     /// From now on there is a subscription.
@@ -315,7 +367,16 @@ impl Repository {
         id: BindingId,
         change: impl Fn(&T) -> Result<T, F>,
     ) -> Result<Option<(T, T)>, ChangeFault<F>> {
-        for _ in 0..TRIES {
+        let mut turn = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                // Within this instance one writer is left; those of other instances meet again after different pauses.
+                if turn.is_none() {
+                    let stripe = id.0.iter().map(|byte| usize::from(*byte)).sum::<usize>() % TURNS;
+                    turn = Some(self.turns[stripe].lock().await);
+                }
+                pause(attempt).await;
+            }
             let Some(stored) = table.get(&id.0).await? else {
                 return Ok(None);
             };
@@ -373,17 +434,28 @@ impl Repository {
             (None, Some(gpsi)) => (PcfBinding::GPSI, gpsi),
             (None, None) => return Ok(Vec::new()),
         };
-        self.under(index, &PcfBinding::identity_key(identity), query)
-            .await
+        self.under(
+            index,
+            &PcfBinding::identity_key(identity),
+            query,
+            WIDEST_OF_SUBSCRIBER,
+        )
+        .await
     }
 
     /// What is under a key and matches, that which a PCF wrote last first: a session may have taken an address after
     /// one that was begun later and left behind.
-    async fn under(&self, index: Index, key: &[u8], query: &Query) -> Result<Vec<PcfBinding>, Error> {
+    async fn under(
+        &self,
+        index: Index,
+        key: &[u8],
+        query: &Query,
+        widest: usize,
+    ) -> Result<Vec<PcfBinding>, Error> {
         let mut limit = self.most;
         loop {
             let mut found = self.sessions.find(index, key, limit).await?;
-            let all = found.len() < limit || limit >= self.most.saturating_mul(WIDEST);
+            let all = found.len() < limit || limit >= self.most.saturating_mul(widest);
             found.retain(|stored| query.matches(&stored.record));
             found.sort_by_key(|stored| Reverse((written(stored), stored.version)));
             let matching: Vec<PcfBinding> = found.into_iter().map(|stored| stored.record).collect();
@@ -430,13 +502,15 @@ impl Repository {
             };
             let cut = place.cut(length);
             if is_own {
-                let found = self.under(own, &cut.key(), query).await?;
+                let found = self.under(own, &cut.key(), query, WIDEST).await?;
                 if !found.is_empty() {
                     return Ok(found);
                 }
             }
             if is_further {
-                let found = self.under(PcfBinding::FURTHER, &cut.further_key(), query).await?;
+                let found = self
+                    .under(PcfBinding::FURTHER, &cut.further_key(), query, WIDEST)
+                    .await?;
                 if !found.is_empty() {
                     return Ok(found);
                 }
@@ -477,4 +551,11 @@ impl Repository {
             .filter(|one| one.0.text_of("supi") == Some(supi))
             .collect())
     }
+}
+
+/// Waits for a random time, the longer the more attempts have failed.
+async fn pause(attempt: u32) {
+    let most = (1_u64 << attempt.min(16)).min(LONGEST_PAUSE);
+    let millis = worker::Random::default().next() % (most + 1);
+    tokio::time::sleep(Duration::from_millis(millis)).await;
 }

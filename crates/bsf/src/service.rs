@@ -1,12 +1,12 @@
 //! The BSF as a network function: how it opens, and what its control thread does.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
@@ -40,8 +40,6 @@ pub type Running = function::Running<Bsf>;
 const REFRESH: Duration = Duration::from_secs(1);
 /// Changes of PCFs that wait for the audit; beyond, the next walk finds them.
 const PCF_CHANGES: usize = 1_024;
-/// Time for Diameter peers to answer a DPR.
-const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
 
 /// Starts a BSF. Blocks until it is ready.
 ///
@@ -119,6 +117,7 @@ impl NetworkFunction for Bsf {
             congestion_configured: config.overload.enabled,
             pcf_changes,
             brake: Arc::default(),
+            flights: rx::Flights::default(),
             rx_latency: Latencies::new(&opening.registry),
             sets,
             names: names.clone(),
@@ -129,7 +128,11 @@ impl NetworkFunction for Bsf {
         pages::observe(&opening.registry, &bsf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let tls = opening.listeners.sbi.client_tls();
+        let client = Client::with_names(limits.clone(), tls.clone(), names.clone());
+        let guarding = opening.live.clone();
+        let guard = function::sbi::guard(move || guarding.load().destinations.clone());
+        let guarded = Client::guarded(limits, tls, names.clone(), Some(guard));
         let instance = &config.nf_instance_id;
         let nrfs = nrfs(
             &config.nrf,
@@ -159,7 +162,7 @@ impl NetworkFunction for Bsf {
         tokio::task::spawn_local(auditor.run(changed));
         tokio::task::spawn_local(questions.answer(nrfs.clone()));
         let subscribers = Subscribers {
-            client,
+            client: guarded,
             nrfs: nrfs.clone(),
             names,
             repository: repository.clone(),
@@ -206,6 +209,7 @@ impl NetworkFunction for Bsf {
             let shedder = worker.shedder();
             shedder.enforce(bsf.switches.congestion());
             bsf.switches.operational().set_load(index, shedder.load());
+            worker.completion().measured(index, shedder);
         };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         let listeners = front.seat().listeners.clone();
@@ -217,7 +221,7 @@ impl NetworkFunction for Bsf {
         let limits = Arc::new(front.worker().config().server.clone());
         let ended = listeners.sbi.serve(front, limits).await;
         if let Some(agent) = agent {
-            agent.stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING).await;
+            rx::stop(agent).await;
         }
         ended
     }
@@ -231,6 +235,10 @@ impl NetworkFunction for Bsf {
 
     fn routes(self: &Arc<Self>) -> Router {
         pages::routes(&Arc::downgrade(self))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
     }
 
     fn metrics() -> Vec<Declaration> {

@@ -17,6 +17,7 @@ use crate::operator::OperatorSettings;
 use crate::peers::pcfs;
 use crate::peers::sets::Sets;
 use crate::repository::Repository;
+use crate::rx::Flights;
 use crate::score::Score;
 use crate::state::Switches;
 
@@ -34,6 +35,8 @@ pub struct Bsf {
     pub(crate) pcf_changes: mpsc::Sender<pcfs::Changed>,
     /// What the audit may remove.
     pub(crate) brake: Arc<Brake>,
+    /// Requests over Rx that are not answered yet.
+    pub(crate) flights: Flights,
     /// How long requests over Rx take.
     pub(crate) rx_latency: Latencies,
     /// PCFs of a set, for the Diameter agents.

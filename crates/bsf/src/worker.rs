@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use function::sbi::{Door, State};
+use function::sbi::{Completion, Door, State};
 use function::{Seat, Shedder};
 use sbi::problem::Problem;
 use sbi::{Request, Response};
@@ -66,6 +66,11 @@ impl Worker {
         &self.now.config
     }
 
+    /// What completes answers.
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.now.completion
+    }
+
     /// Root of the URIs that the BSF hands out.
     pub(crate) fn root(&self) -> &str {
         // It is set when the function is bound.
@@ -82,6 +87,12 @@ impl Worker {
 
     pub(crate) fn shedder(&self) -> &Shedder {
         self.door.shedder()
+    }
+
+    /// Whether notifications may go to a URI that a subscriber names; if not, what was expected.
+    pub(crate) fn check_uri(&self, uri: &str) -> Result<(), &'static str> {
+        let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Whole);
+        checked.inspect_err(|_| self.count(Event::TargetDenied))
     }
 
     pub(crate) fn max_body(&self) -> usize {

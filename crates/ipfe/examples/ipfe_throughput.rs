@@ -102,9 +102,10 @@ fn main() -> Result<(), Failure> {
             backends: vec![Backend {
                 name: "mp1".to_owned(),
                 address: backend,
-                admin: None,
+                ..Backend::default()
             }],
             max_connections: 4000,
+            ..TargetSet::default()
         }],
         ..Config::default()
     })?;

@@ -13,10 +13,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::backend::{Set, Side, State};
-use crate::config::Config;
+use crate::backend::{Full, Set, Side, State};
+use crate::config::{Config, Handshakes};
+use crate::handshakes::HalfOpen;
 use crate::metrics::Counters;
 use crate::pair::{Listening, Pairing, Role};
+use crate::proxy::announce;
 use crate::splice::{bound_silence, carry};
 
 /// After accepting or binding failed (no descriptors left, usually), the next attempt comes after this time.
@@ -112,10 +114,18 @@ async fn accept(
                     tracing::info!(%remote, set = set.name, "client refused: outside of `processors`");
                     continue;
                 }
-                let Some(admitted) = set.admit() else {
-                    desk.counters.full.inc();
-                    continue;
+                let admitted = match set.admit(remote.ip()) {
+                    Ok(admitted) => admitted,
+                    Err(Full::Set) => {
+                        desk.counters.full.inc();
+                        continue;
+                    }
+                    Err(Full::Address) => {
+                        desk.counters.address.inc();
+                        continue;
+                    }
                 };
+                desk.counters.accepted.inc();
                 let (set, desk, role) = (set.clone(), desk.clone(), desk.pairing.follow());
                 tokio::task::spawn_local(async move {
                     let _admitted = admitted;
@@ -145,10 +155,54 @@ async fn serve_while_active(
     }
 }
 
+/// The first byte of a client, which is not taken from its connection. None: the front end closes the connection.
+async fn first_byte(
+    client: &TcpStream,
+    set: &Set,
+    desk: &Desk,
+    bounds: &Handshakes,
+) -> io::Result<Option<HalfOpen>> {
+    let counters = &desk.counters;
+    let Some(half_open) = set.handshakes.begin(client.peer_addr()?.ip(), bounds) else {
+        counters.handshakes.inc();
+        return Ok(None);
+    };
+    let mut byte = [0];
+    tokio::select! {
+        read = tokio::time::timeout(bounds.silence.duration(), client.peek(&mut byte)) => match read {
+            // It has closed without a byte, as a check of a load balancer does.
+            Ok(Ok(0)) => return Ok(None),
+            Ok(read) => read?,
+            Err(_) => {
+                counters.silent.inc();
+                return Ok(None);
+            }
+        },
+        () = half_open.dropped() => {
+            counters.dropped.inc();
+            return Ok(None);
+        }
+    };
+    half_open.spoke();
+    Ok(Some(half_open))
+}
+
 /// Selects a processor or server for a connection and relays it to its end.
 async fn serve(client: TcpStream, set: &Arc<Set>, desk: &Desk) -> io::Result<()> {
     let config = desk.live.load().config.clone();
     let counters = &desk.counters;
+    let half_open = match set.side {
+        Side::Egress => None,
+        // Known at once: the client goes elsewhere without waiting.
+        Side::Ingress if !set.is_available() => {
+            counters.unavailable.inc();
+            return Ok(());
+        }
+        Side::Ingress => match first_byte(&client, set, desk, &config.handshakes).await? {
+            None => return Ok(()),
+            half_open => half_open,
+        },
+    };
     let mut tried = Vec::new();
     // The front end closes without a byte: the client reconnects, here or elsewhere.
     while let Some(counted) = set.choose(&tried) {
@@ -159,18 +213,20 @@ async fn serve(client: TcpStream, set: &Arc<Set>, desk: &Desk) -> io::Result<()>
             counted.backend.found(connected.is_ok().then_some(State::Up), 1);
         }
         match connected {
-            Ok(backend) => {
+            Ok(mut backend) => {
                 if set.side == Side::Egress {
                     desk.alarms.clear(&SERVER_UNAVAILABLE, &set.name);
                 }
-                counters.accepted.inc();
                 client.set_nodelay(true)?;
                 backend.set_nodelay(true)?;
                 for side in [&client, &backend] {
                     bound_silence(side, config.silence.duration())?;
                 }
+                if counted.backend.announces {
+                    announce(&client, &mut backend).await?;
+                }
                 let linger = config.linger.duration();
-                return carry(&client, &backend, &counted.backend.bytes, linger).await;
+                return carry(&client, &backend, &counted.backend.bytes, linger, half_open).await;
             }
             Err(error) => {
                 tracing::debug!(address = %counted.backend.address, %error, "no connection");

@@ -1,14 +1,17 @@
 //! The message processors or servers behind an address: their state, and the selection for a new connection.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::config::{self, EgressSet, TargetSet, most};
+use crate::handshakes::{Handshakes, group};
 
 /// State of a processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct Backend {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) admin: Option<SocketAddr>,
+    /// Whether it gets a PROXY header before the client's bytes.
+    pub(crate) announces: bool,
     state: AtomicU8,
     misses: AtomicU32,
     connections: AtomicUsize,
@@ -63,6 +68,10 @@ pub(crate) struct Set {
     pub(crate) side: Side,
     behind: ArcSwap<Behind>,
     connections: AtomicUsize,
+    /// Connections by address, where they are bounded.
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// Clients that are not served yet.
+    pub(crate) handshakes: Arc<Handshakes>,
 }
 
 /// What a reload changes of a set.
@@ -74,6 +83,8 @@ pub(crate) struct Behind {
     /// The networks that clients may connect from; empty: any.
     admitted: Vec<IpNet>,
     most: usize,
+    /// Of which from one address; 0: not bounded.
+    most_per_address: usize,
 }
 
 /// A processor or server, and its state.
@@ -102,6 +113,7 @@ impl Backend {
             name: config.name.clone(),
             address: config.address,
             admin: config.admin,
+            announces: config.proxy_protocol,
             // Available until a check fails: a front end that has just started refuses no client for want of a check.
             state: AtomicU8::new(State::Up as u8),
             misses: AtomicU32::new(0),
@@ -142,14 +154,35 @@ impl Backend {
     }
 }
 
-/// A connection within the bound of its set, until it is dropped.
+/// A connection within the bounds of its set, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted(Arc<Set>);
+pub(crate) struct Admitted {
+    set: Arc<Set>,
+    /// Its address, where it counts.
+    address: Option<IpAddr>,
+}
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.set.connections.fetch_sub(1, Ordering::Relaxed);
+        let Some(address) = self.address else { return };
+        let mut by_address = self.set.by_address.lock();
+        if let Some(count) = by_address.get_mut(&address) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                by_address.remove(&address);
+            }
+        }
     }
+}
+
+/// The bound that a connection would exceed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    /// Of the set.
+    Set,
+    /// Of the client's address.
+    Address,
 }
 
 /// A connection that counts for its processor, until it is dropped.
@@ -172,6 +205,7 @@ impl Behind {
             from: None,
             admitted: Vec::new(),
             most: most(config.max_connections),
+            most_per_address: config.max_connections_per_address,
         }
     }
 
@@ -180,7 +214,7 @@ impl Behind {
         let servers = config.servers.iter().map(|address| config::Backend {
             name: address.to_string(),
             address: *address,
-            admin: None,
+            ..config::Backend::default()
         });
         let servers: Vec<_> = servers.collect();
         Self {
@@ -191,6 +225,7 @@ impl Behind {
                 false => config.processors.clone(),
             },
             most: most(config.max_connections),
+            most_per_address: 0,
         }
     }
 }
@@ -198,7 +233,8 @@ impl Behind {
 fn backends(wanted: &[config::Backend], before: &[Arc<Backend>]) -> Vec<Arc<Backend>> {
     let each = wanted.iter().map(|one| {
         let same = |known: &&Arc<Backend>| {
-            known.name == one.name && known.address == one.address && known.admin == one.admin
+            (&known.name, known.address) == (&one.name, one.address)
+                && (known.admin, known.announces) == (one.admin, one.proxy_protocol)
         };
         match before.iter().find(same) {
             Some(known) => known.clone(),
@@ -223,6 +259,8 @@ impl Set {
             side,
             behind: ArcSwap::from_pointee(behind),
             connections: AtomicUsize::new(0),
+            by_address: Mutex::default(),
+            handshakes: Arc::default(),
         }
     }
 
@@ -252,19 +290,44 @@ impl Set {
         behind.admitted.is_empty() || behind.admitted.iter().any(|network| network.contains(&client))
     }
 
-    /// Counts a connection from now on; `None` when the set has `maxConnections` of them. Other workers count at the
-    /// same time, so the check and the count are one step.
-    pub(crate) fn admit(self: &Arc<Self>) -> Option<Admitted> {
-        let most = self.behind.load().most;
+    /// Counts a connection of this address from now on, within the bounds of the set. Other workers count at the same
+    /// time, so the check and the count are one step.
+    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Admitted, Full> {
+        let (most, most_per_address) = {
+            let behind = self.behind.load();
+            (behind.most, behind.most_per_address)
+        };
         let next = |now: usize| (now < most).then_some(now + 1);
-        let admitted = self
+        let counted = self
             .connections
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        admitted.is_ok().then(|| Admitted(self.clone()))
+        counted.map_err(|_| Full::Set)?;
+        let mut admitted = Admitted {
+            set: self.clone(),
+            address: None,
+        };
+        if most_per_address > 0 {
+            let address = group(client);
+            let mut by_address = self.by_address.lock();
+            let count = by_address.entry(address).or_default();
+            if *count >= most_per_address {
+                drop(by_address);
+                return Err(Full::Address);
+            }
+            *count += 1;
+            admitted.address = Some(address);
+        }
+        Ok(admitted)
     }
 
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether a processor takes connections.
+    pub(crate) fn is_available(&self) -> bool {
+        let behind = self.behind.load();
+        behind.backends.iter().any(|one| one.state() == State::Up)
     }
 
     /// Selects the processor of the next connection: of those that take connections and were not tried, the one with
@@ -313,7 +376,7 @@ mod tests {
         let backend = |number: u16| config::Backend {
             name: format!("mp{number}"),
             address: SocketAddr::from(([127, 0, 0, 1], number)),
-            admin: None,
+            ..config::Backend::default()
         };
         let settings = TargetSet {
             backends: vec![backend(1), backend(2), backend(3)],
@@ -343,7 +406,8 @@ mod tests {
         assert!(set.choose(&[only.backend.address]).is_none());
         drop((only, held));
         assert_eq!(counts(), [0, 0, 0]);
-        let mut admitted: Vec<Admitted> = (0..9).filter_map(|_| set.admit()).collect();
+        let client = IpAddr::from([127, 0, 0, 1]);
+        let mut admitted: Vec<Admitted> = (0..9).filter_map(|_| set.admit(client).ok()).collect();
         assert_eq!((admitted.len(), set.connections()), (7, 7), "maxConnections");
         admitted.pop();
         assert_eq!(set.connections(), 6);

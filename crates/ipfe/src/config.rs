@@ -31,6 +31,9 @@ pub struct Config {
     /// How message processors, and the mate of a pair, are checked.
     #[schemars(extend("x-reload" = true))]
     pub check: Check,
+    /// Bounds on clients of a target set that are not served yet.
+    #[schemars(extend("x-reload" = true))]
+    pub handshakes: Handshakes,
     /// How long a message processor or server may take to accept a connection before the next one is tried.
     #[schemars(extend("x-reload" = true))]
     pub connect: Period,
@@ -54,6 +57,7 @@ impl Default for Config {
             egress_sets: Vec::new(),
             pair: None,
             check: Check::default(),
+            handshakes: Handshakes::default(),
             connect: Period::from_secs(2),
             linger: Period::from_secs(5),
             silence: Period::from_secs(60),
@@ -74,6 +78,47 @@ pub struct TargetSet {
     pub backends: Vec<Backend>,
     /// Bound of concurrent connections; 0: 2000. Connections above it are refused.
     pub max_connections: usize,
+    /// Of which from one address (of IPv6: from one network of 64 bits); 0: not bounded.
+    pub max_connections_per_address: usize,
+}
+
+/// Bounds on clients of a target set that are not served yet: the message processor has not answered. A client gets a
+/// message processor when it has sent its first byte; Diameter and TLS clients speak first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Handshakes {
+    /// How long a client may be silent before its first byte.
+    pub silence: Period,
+    /// Such clients of one set. At this bound a new client takes the position of the longest silent one; it is refused where
+    /// none is silent.
+    #[schemars(range(min = 1))]
+    pub maximum: usize,
+    /// Of which from one address (of IPv6: from one network of 64 bits).
+    #[schemars(range(min = 1))]
+    pub per_address: usize,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        Self {
+            silence: Period::from_secs(5),
+            maximum: 1024,
+            per_address: 32,
+        }
+    }
+}
+
+impl Validate for Handshakes {
+    fn validate(&self, faults: &mut Faults) {
+        if self.silence.is_zero() {
+            faults.at("silence").say("is 0", "a period such as 5s");
+        }
+        for (key, value) in [("maximum", self.maximum), ("perAddress", self.per_address)] {
+            if value == 0 {
+                faults.at(key).say("admits no client", "at least 1");
+            }
+        }
+    }
 }
 
 /// A message processor.
@@ -90,6 +135,10 @@ pub struct Backend {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "socket-address"))]
     pub admin: Option<SocketAddr>,
+    /// Whether it gets the client's address in a PROXY header of version 2 before the client's bytes. A router accepts it
+    /// from the networks in its `localNodes[].frontEnds`; its bounds and rules by address then see clients in
+    /// place of the front end.
+    pub proxy_protocol: bool,
 }
 
 impl Default for Backend {
@@ -98,6 +147,7 @@ impl Default for Backend {
             name: String::new(),
             address: SocketAddr::from(([127, 0, 0, 1], 3868)),
             admin: None,
+            proxy_protocol: false,
         }
     }
 }
@@ -207,6 +257,7 @@ impl Validate for Config {
                 faults.at(key).say("is too short", format!("at least {least}"));
             }
         }
+        faults.within("handshakes", &self.handshakes);
         if self.check.failures == 0 {
             faults.at("check.failures").say("is never reached", "at least 1");
         }

@@ -12,6 +12,8 @@
 //! | `check` | checks whether processors take connections |
 //! | `pair` | active or standby: which of two front ends listens |
 //! | `accept` | a worker's listeners: from a client to a processor, or from a processor to a server |
+//! | `handshakes` | clients that are not served yet, bounded by address |
+//! | `proxy` | the client's address for the processor |
 //! | `splice` | one connection: bytes from one socket to the other |
 //! | `service` | the front end as a network function |
 //! | `metrics`, `pages` | how to look inside |
@@ -20,9 +22,11 @@ mod accept;
 mod backend;
 mod check;
 pub mod config;
+mod handshakes;
 mod metrics;
 mod pages;
 mod pair;
+mod proxy;
 mod service;
 mod splice;
 

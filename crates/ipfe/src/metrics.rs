@@ -10,8 +10,8 @@ use crate::pair::{Pairing, Role};
 telemetry::declare! {
     /// Everything a front end counts.
     pub(crate) METRICS;
-    counter ACCEPTED = "signalbox_ipfe_connections_total" []: "Connections of clients that a message processor got.";
-    counter REFUSED = "signalbox_ipfe_refused_connections_total" ["why"]: "Connections of clients that were refused: full (the set's maxConnections), unavailable (no message processor or server takes connections), network (an egress set does not admit the client).";
+    counter ACCEPTED = "signalbox_ipfe_connections_total" []: "Connections of clients that were admitted within the bounds of their set; those that no message processor got afterwards are counted as refused as well.";
+    counter REFUSED = "signalbox_ipfe_refused_connections_total" ["why"]: "Connections of clients that were refused: full (the set's maxConnections), unavailable (no message processor or server takes connections), network (an egress set does not admit the client), address (the set's maxConnectionsPerAddress), silent (no byte within handshakes.silence), dropped (a silent client made room for a new one), handshakes (handshakes.maximum or perAddress, and none of these clients was silent).";
     counter RETRIED = "signalbox_ipfe_retried_connections_total" []: "Connections that went to another message processor because the first one did not accept.";
     counter TAKEOVERS = "signalbox_ipfe_takeovers_total" []: "Times that this front end of a pair became active.";
     gauge ACTIVE = "signalbox_ipfe_active" []: "Whether this front end listens at the addresses of its sets: 1, or 0 for the standby of a pair.";
@@ -31,6 +31,10 @@ pub(crate) struct Counters {
     pub(crate) full: Counter,
     pub(crate) unavailable: Counter,
     pub(crate) network: Counter,
+    pub(crate) address: Counter,
+    pub(crate) silent: Counter,
+    pub(crate) dropped: Counter,
+    pub(crate) handshakes: Counter,
     pub(crate) retried: Counter,
 }
 
@@ -42,6 +46,10 @@ pub(crate) fn observe(registry: &Registry, sets: &[Arc<Set>], pairing: &Arc<Pair
         full: refused.get(&["full"]),
         unavailable: refused.get(&["unavailable"]),
         network: refused.get(&["network"]),
+        address: refused.get(&["address"]),
+        silent: refused.get(&["silent"]),
+        dropped: refused.get(&["dropped"]),
+        handshakes: refused.get(&["handshakes"]),
         retried: registry.counter(&RETRIED),
     };
     let role = Arc::downgrade(pairing);

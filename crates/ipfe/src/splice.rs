@@ -13,21 +13,24 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::handshakes::HalfOpen;
+
 /// Bytes moved at once: what a pipe holds.
 const AT_ONCE: usize = 64 * 1024;
 
 /// Relays a connection to its end, in both directions; when one side closes, the other is shut down. Once one side has
 /// ended, the other is closed when it has sent no data for `linger`: an unreachable client would hold its slot until
-/// the kernel closes it.
+/// the kernel closes it. `until_answered` is dropped when the first bytes have come back.
 pub(crate) async fn carry(
     client: &TcpStream,
     backend: &TcpStream,
     bytes: &[AtomicU64; 2],
     linger: Duration,
+    until_answered: Option<HalfOpen>,
 ) -> io::Result<()> {
     let moved = Cell::new(0u64);
-    let mut there = pin!(one_way(client, backend, &bytes[0], &moved));
-    let mut back = pin!(one_way(backend, client, &bytes[1], &moved));
+    let mut there = pin!(one_way(client, backend, &bytes[0], &moved, None));
+    let mut back = pin!(one_way(backend, client, &bytes[1], &moved, until_answered));
     let there_ended = tokio::select! {
         ended = &mut there => { ended?; true }
         ended = &mut back => { ended?; false }
@@ -61,7 +64,13 @@ pub(crate) fn bound_silence(stream: &TcpStream, silence: Duration) -> io::Result
     Ok(())
 }
 
-async fn one_way(from: &TcpStream, to: &TcpStream, bytes: &AtomicU64, moved: &Cell<u64>) -> io::Result<()> {
+async fn one_way(
+    from: &TcpStream,
+    to: &TcpStream,
+    bytes: &AtomicU64,
+    moved: &Cell<u64>,
+    mut until_first: Option<HalfOpen>,
+) -> io::Result<()> {
     let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     loop {
         let mut held = from
@@ -73,6 +82,7 @@ async fn one_way(from: &TcpStream, to: &TcpStream, bytes: &AtomicU64, moved: &Ce
             return Ok(());
         }
         bytes.fetch_add(held as u64, Ordering::Relaxed);
+        drop(until_first.take());
         while held > 0 {
             held -= to
                 .async_io(Interest::WRITABLE, || move_bytes(&out, to, held))

@@ -10,6 +10,7 @@
 //! * [`features`]: `SupportedFeatures` bit masks (TS 29.500 §6.6).
 //! * [`shape`]: a small declarative language for "what a value must look like"; every fault is reported with its
 //!   JSON pointer and what was expected.
+//! * [`tolerance`]: what is optional, cannot be read and prevents nothing is dropped and reported.
 //! * [`nf_profile`]: the shape of an NF profile, and typed views over the members of an NF profile that an NRF or an SCP must understand.
 //!
 //! Types here are *views*: a function that must keep unknown members keeps the bytes it received and looks
@@ -21,6 +22,7 @@ pub mod features;
 mod hex;
 pub mod identity;
 pub mod links;
+mod moment;
 pub mod names;
 pub mod nf_profile;
 pub mod open_enum;
@@ -28,11 +30,13 @@ pub mod pattern;
 pub mod plmn;
 pub mod shape;
 pub mod slice;
+pub mod tolerance;
 
 pub use address::{Ipv4Range, Ipv6Prefix, Ipv6PrefixRange};
 pub use area::{AmfId, Guami, Tac, TacRange, Tai, TaiRange};
 pub use features::SupportedFeatures;
 pub use identity::{IdentityRange, NfInstanceId, RangeFault};
+pub use moment::unix_millis;
 pub use names::{
     CollocatedNfType, DataSetId, LocalityType, NfServiceStatus, NfStatus, NfType, NotificationEventType,
     ServiceName, UriScheme,

@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 /// Faults collected before the walk gives up: enough to mend a body, not enough to be an amplifier.
 pub const MAX_FAULTS: usize = 20;
 
+/// Values that are spelled anew at most; nobody writes as many otherwise than others do.
+const MAX_RESPELT: usize = 256;
+
 /// Something wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -28,6 +31,8 @@ pub struct Fault {
 
 /// A rule over a text: `Err` says what was expected.
 pub type TextRule = fn(&str) -> Result<(), Cow<'static, str>>;
+/// The one spelling of a text, where the text is another.
+pub type Respelling = fn(&str) -> Option<String>;
 /// A rule over a whole object, beyond its members one by one; it names the member it blames.
 pub type ObjectRule = fn(&Map<String, Value>) -> Result<(), (&'static str, &'static str)>;
 
@@ -46,6 +51,9 @@ pub enum Shape {
     Text,
     /// A text that a rule accepts.
     Rule(TextRule),
+    /// A text that a rule accepts and that has one spelling for those who read it later: the function returns that
+    /// spelling where the text is another.
+    Spelled(TextRule, Respelling),
     /// A list of at least one.
     List(&'static Shape),
     /// A list that may be empty.
@@ -78,6 +86,8 @@ pub struct Member {
     pub name: &'static str,
     /// Whether it must be there.
     pub required: bool,
+    /// Whether nothing depends on it, so that a value that cannot be read may be dropped ([`crate::tolerance`]).
+    pub soft: bool,
     /// What it must be.
     pub shape: Shape,
 }
@@ -88,6 +98,18 @@ pub const fn opt(name: &'static str, shape: Shape) -> Member {
     Member {
         name,
         required: false,
+        soft: false,
+        shape,
+    }
+}
+
+/// A member that may be there and on which nothing depends: where it cannot be read, it counts as absent.
+#[must_use]
+pub const fn soft(name: &'static str, shape: Shape) -> Member {
+    Member {
+        name,
+        required: false,
+        soft: true,
         shape,
     }
 }
@@ -98,7 +120,28 @@ pub const fn req(name: &'static str, shape: Shape) -> Member {
     Member {
         name,
         required: true,
+        soft: false,
         shape,
+    }
+}
+
+/// What a walk through a value has found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Everything wrong with the value, at most [`MAX_FAULTS`].
+    pub faults: Vec<Fault>,
+    /// Values that have one spelling for those who read them later and are spelled otherwise, with that spelling: a
+    /// text ([`Shape::Spelled`]), or a whole number that came with a fraction or an exponent.
+    pub respelt: Vec<(String, Value)>,
+    /// Whether an optional member is `null` where any value may stand.
+    pub null: bool,
+}
+
+impl Report {
+    /// Whether the value may stay as it is.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.faults.is_empty() && self.respelt.is_empty() && !self.null
     }
 }
 
@@ -106,13 +149,19 @@ impl Shape {
     /// Everything wrong with the value, at most [`MAX_FAULTS`].
     #[must_use]
     pub fn check(&self, value: &Value) -> Vec<Fault> {
+        self.examine(value).faults
+    }
+
+    /// As [`Shape::check`], with what is right and spelled in an unusual way.
+    #[must_use]
+    pub fn examine(&self, value: &Value) -> Report {
         let mut walk = Walk {
             place: SmallVec::new(),
             optional: false,
-            faults: Vec::new(),
+            found: Report::default(),
         };
         walk.check(self, value);
-        walk.faults
+        walk.found
     }
 }
 
@@ -128,18 +177,26 @@ struct Walk<'v> {
     place: SmallVec<[Step<'v>; 16]>,
     /// Whether the innermost member that is named may be left out.
     optional: bool,
-    faults: Vec<Fault>,
+    found: Report,
 }
 
 impl<'v> Walk<'v> {
     fn fault(&mut self, expected: impl Into<Cow<'static, str>>, missing: bool) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault {
+        if self.found.faults.len() < MAX_FAULTS {
+            self.found.faults.push(Fault {
                 pointer: self.pointer(),
                 expected: expected.into(),
                 missing,
                 optional: self.optional && !missing,
             });
+        }
+    }
+
+    fn respell(&mut self, spelling: Value) {
+        if self.found.respelt.len() < MAX_RESPELT {
+            self.found.respelt.push((self.pointer(), spelling));
+        } else {
+            self.fault("expected fewer values in an unusual spelling", false);
         }
     }
 
@@ -181,15 +238,12 @@ impl<'v> Walk<'v> {
                 }
             }
             Shape::Integer(min, max) => {
-                // A whole number may also come as 1.0 (JSON has one kind of number).
-                let number = value.as_i64().or_else(|| {
-                    value
-                        .as_f64()
-                        .filter(|f| f.fract() == 0.0 && f.abs() < 9e15)
-                        .map(|f| f as i64)
-                });
-                if !number.is_some_and(|number| (*min..=*max).contains(&number)) {
-                    self.fault(bounds(*min, *max), false);
+                let plain = value.as_i64();
+                let number = plain.or_else(|| whole(value));
+                match number.filter(|number| (*min..=*max).contains(number)) {
+                    Some(number) if plain.is_none() => self.respell(number.into()),
+                    Some(_) => {}
+                    None => self.fault(bounds(*min, *max), false),
                 }
             }
             Shape::Text => match value.as_str() {
@@ -200,13 +254,17 @@ impl<'v> Walk<'v> {
                 }
                 Some(_) => {}
             },
-            Shape::Rule(rule) => match value.as_str() {
+            Shape::Rule(rule) | Shape::Spelled(rule, _) => match value.as_str() {
                 None => self.fault("expected a string", false),
-                Some(text) => {
-                    if let Err(expected) = rule(text) {
-                        self.fault(expected, false);
+                Some(text) => match (rule(text), shape) {
+                    (Err(expected), _) => self.fault(expected, false),
+                    (Ok(()), Shape::Spelled(_, respelling)) => {
+                        if let Some(spelling) = respelling(text) {
+                            self.respell(spelling.into());
+                        }
                     }
-                }
+                    (Ok(()), _) => {}
+                },
             },
             Shape::List(items) | Shape::MaybeEmpty(items) => match value.as_array() {
                 None => self.fault("expected an array", false),
@@ -215,7 +273,7 @@ impl<'v> Walk<'v> {
                         self.fault("expected at least one item; leave the member out instead", false);
                     }
                     for (i, item) in list.iter().enumerate() {
-                        if self.faults.len() >= MAX_FAULTS {
+                        if self.found.faults.len() >= MAX_FAULTS {
                             break;
                         }
                         self.below(Step::Item(i), |walk| walk.check(items, item));
@@ -232,7 +290,7 @@ impl<'v> Walk<'v> {
                         );
                     }
                     for (key, item) in map {
-                        if self.faults.len() >= MAX_FAULTS {
+                        if self.found.faults.len() >= MAX_FAULTS {
                             break;
                         }
                         self.below(Step::Member(key), |walk| walk.check(values, item));
@@ -250,12 +308,15 @@ impl<'v> Walk<'v> {
         let mut sound = true;
         for member in object.members {
             match map.get(member.name) {
+                Some(Value::Null) if !member.required && matches!(member.shape, Shape::Any) => {
+                    self.found.null = true;
+                }
                 Some(value) => {
-                    let before = self.faults.len();
+                    let before = self.found.faults.len();
                     let outer = std::mem::replace(&mut self.optional, !member.required);
                     self.below(Step::Member(member.name), |walk| walk.check(&member.shape, value));
                     self.optional = outer;
-                    sound &= before == self.faults.len();
+                    sound &= before == self.found.faults.len();
                 }
                 None if member.required => {
                     sound = false;
@@ -279,6 +340,14 @@ impl<'v> Walk<'v> {
             }
         }
     }
+}
+
+/// A whole number that came as `6.0` or `1e2` (JSON has one kind of number).
+fn whole(value: &Value) -> Option<i64> {
+    value
+        .as_f64()
+        .filter(|number| number.fract() == 0.0 && number.abs() < 9e15)
+        .map(|number| number as i64)
 }
 
 fn bounds(min: i64, max: i64) -> Cow<'static, str> {

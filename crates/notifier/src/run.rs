@@ -37,11 +37,8 @@ pub trait Publisher: 'static {
         let _ = notification;
     }
 
-    /// Whether a redirection to an origin may be followed.
-    fn permits(&self, origin: &Origin) -> bool {
-        let _ = origin;
-        true
-    }
+    /// Whether a redirection from a place to an origin may be followed.
+    fn permits(&self, from: &Uri, to: &Origin) -> bool;
 
     /// Other places that take a notification, when the subscriber does not answer. Its own place may be among them.
     fn alternates(&self, notification: &Notification) -> impl Future<Output = Vec<Uri>> {
@@ -126,7 +123,7 @@ async fn send<P: Publisher>(flight: Flight, publisher: Rc<P>) -> Done {
         flight.notification(),
         flight.target(),
         publisher.policy().timeout,
-        |origin| publisher.permits(origin),
+        |to| publisher.permits(flight.target(), to),
     );
     let (answer, response) = posted.await;
     publisher.answered(flight.notification(), &answer, response.as_ref());

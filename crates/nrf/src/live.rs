@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use function::sbi::OwnLoad;
+use function::sbi::{Destinations, OwnLoad};
 use sbi::headers::Scope;
 use sbi::oauth::AssertionAuthorities;
 
@@ -17,6 +17,8 @@ pub struct Derived {
     pub(crate) issuer: Arc<Issuer>,
     /// The keys and authorities that verify client credentials assertions.
     pub(crate) authorities: Arc<AssertionAuthorities>,
+    /// Where the NRF sends because others say so.
+    pub(crate) destinations: Arc<Destinations>,
     /// What answers report of the load.
     pub(crate) own_load: Arc<OwnLoad>,
 }
@@ -47,6 +49,7 @@ impl Derived {
             );
         Ok(Self {
             own_load,
+            destinations: Arc::new(config.destinations().naming(config)),
             screening: Arc::new(Screening::new(&config.screening)?),
             issuer: same.map_or_else(|| Arc::new(issuer), |before| before.issuer.clone()),
             authorities: Arc::new(authorities),

@@ -62,9 +62,8 @@ impl Publisher for Subscribers {
     }
 
     /// A redirection leads only where a subscription may.
-    fn permits(&self, origin: &Origin) -> bool {
-        let config = &self.live.load().config;
-        let permitted = config.outgoing.check(origin, config.admin).is_ok();
+    fn permits(&self, from: &Uri, to: &Origin) -> bool {
+        let permitted = self.live.load().destinations.permits_redirection(from, to);
         if !permitted {
             self.counters.count(Event::TargetDenied);
         }
@@ -78,7 +77,8 @@ impl Publisher for Subscribers {
             return Vec::new();
         };
         let found = names.alternates(&origin, || self.random.next()).await;
-        let permitted = found.iter().filter(|origin| self.permits(origin));
+        let destinations = self.live.load().destinations.clone();
+        let permitted = found.iter().filter(|origin| destinations.check(origin).is_ok());
         permitted
             .filter_map(|origin| at(target, origin.host(), Some(origin.port())))
             .collect()

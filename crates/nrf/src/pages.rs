@@ -282,7 +282,7 @@ fn slf(nrf: &Nrf) -> Value {
                 "priority": one.priority,
                 "capacity": one.capacity,
             });
-            let checked = live.config.outgoing.check(&one.root.origin, live.config.admin);
+            let checked = live.destinations.check(&one.root.origin);
             if let Err(expected) = checked {
                 row["refused"] = expected.into();
             }

@@ -1,6 +1,7 @@
 //! The NRF as a network function: what its threads share, how it opens, what its control thread does.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -119,7 +120,11 @@ impl NetworkFunction for Nrf {
 
         let client_tls = opening.listeners.client_tls();
         let names = names(&config)?;
-        let client = Client::with_names(Arc::new(config.client.clone()), client_tls, names.clone());
+        let limits = Arc::new(config.client.clone());
+        let client = Client::with_names(limits.clone(), client_tls.clone(), names.clone());
+        let live = opening.live.clone();
+        let guard = function::sbi::guard(move || live.load().destinations.clone());
+        let guarded = Client::guarded(limits, client_tls, names.clone(), Some(guard));
         // These tasks end with the control thread.
         let (states, retrieved) = mpsc::channel(1);
         let sets = config.growth.sets.iter();
@@ -140,7 +145,7 @@ impl NetworkFunction for Nrf {
         tokio::task::spawn_local(rotate_keys(opening.live.clone()));
         let (resyncs, resyncing) = mpsc::channel(RESYNCS);
         let subscribers = Subscribers {
-            client,
+            client: guarded,
             live: opening.live.clone(),
             counters: counts.control(),
             resyncs,
@@ -211,6 +216,10 @@ impl NetworkFunction for Nrf {
 
     fn routes(self: &Arc<Self>) -> Router {
         pages::routes(&Arc::downgrade(self))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
     }
 
     fn metrics() -> Vec<Declaration> {

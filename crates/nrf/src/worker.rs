@@ -55,7 +55,10 @@ impl Worker {
             Some(before) => before.client.clone(),
             None => {
                 let settings = Arc::new(config.client.clone());
-                Client::with_names(settings, seat.listeners.client_tls(), nrf.names.clone())
+                let live = seat.live.clone();
+                let guard = function::sbi::guard(move || live.load().destinations.clone());
+                let (tls, names) = (seat.listeners.client_tls(), nrf.names.clone());
+                Client::guarded(settings, tls, names, Some(guard))
             }
         };
         let plans = before
@@ -176,8 +179,7 @@ impl Worker {
 
     /// Whether requests may go to an API root that comes from a request or a profile; if not, what was expected.
     fn check_target(&self, root: &TargetApiRoot) -> Result<(), &'static str> {
-        let config = self.config();
-        let checked = config.outgoing.check(&root.origin, config.admin);
+        let checked = self.now.destinations.check(&root.origin);
         checked.inspect_err(|_| self.counters.count(Event::TargetDenied))
     }
 

@@ -86,7 +86,11 @@ impl Auditor {
         let total = table.count().await?;
         let walk = Walk::new(table, settings.walk, self.clock.clone());
         let mut decide = async |stored: &Stored<Association>| self.decide(stored, total).await;
-        walk.round(&mut decide).await
+        let walked = walk.round(&mut decide).await;
+        for one in walk.take_unreadable() {
+            self.front.function().repository.unreadable().note(&one);
+        }
+        walked
     }
 
     async fn decide(&self, stored: &Stored<Association>, total: u64) -> Decision<Association> {

@@ -44,7 +44,7 @@ pub(crate) async fn find(worker: &Worker, request: &Value) -> Result<Association
         let Some(address) = text(member).and_then(UeAddress::parse) else {
             continue;
         };
-        let found = worker.repository().at(address, domain).await?;
+        let found = worker.repository().at_in(address, domain, text("dnn")).await?;
         if let Some(stored) = found.into_iter().find(|stored| fits(&stored.record, request)) {
             return Ok(stored.record);
         }

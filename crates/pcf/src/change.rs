@@ -14,6 +14,7 @@ use crate::association::{Association, AssociationId, Kind, claims, decision, gx,
 use crate::events::Event;
 use crate::pushes;
 use crate::quotas;
+use crate::repository::Growth;
 use crate::subscriber_state;
 use crate::tdf;
 use crate::worker::Worker;
@@ -40,7 +41,7 @@ impl<F> From<store::Error> for ChangeFault<F> {
     }
 }
 
-/// Changes an association, durably: what `change` answers, the association before and after. `None`: there is none.
+/// Changes an association for a purpose of the PCF itself, durably: what `change` answers, the association before and after. `None`: there is none.
 ///
 /// Where another writer was faster, `change` runs again on what that one has left, so that no change is lost.
 ///
@@ -51,12 +52,8 @@ pub(crate) async fn rewrite<T, F>(
     id: AssociationId,
     mut change: impl AsyncFnMut(&mut Association) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
-    rewrite_with_draft(
-        worker,
-        id,
-        async |association: &mut Association, _: &mut Draft| change(association).await,
-    )
-    .await
+    let change = async |association: &mut Association, _: &mut Draft| change(association).await;
+    write_grown(worker, id, (false, Growth::Own), change).await
 }
 
 /// As [`rewrite`], with a draft of the records of its subscriber, which is written together with the association.
@@ -80,6 +77,15 @@ pub(crate) async fn write<T, F>(
     worker: &Worker,
     id: AssociationId,
     announces: bool,
+    change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
+) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
+    write_grown(worker, id, (announces, Growth::Request), change).await
+}
+
+async fn write_grown<T, F>(
+    worker: &Worker,
+    id: AssociationId,
+    (announces, growth): (bool, Growth),
     mut change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
     let _turn = worker.turn(id).await;
@@ -99,7 +105,12 @@ pub(crate) async fn write<T, F>(
         let is_same = after == before && !draft.is_to_write();
         let rar = announces.then(|| unconfirmed(worker, &before, &after)).flatten();
         let repository = worker.repository();
-        if is_same || repository.update(&after, version, &draft, rar.as_ref()).await? {
+        let both = (&before, &after);
+        if is_same
+            || repository
+                .update(both, version, growth, &draft, rar.as_ref())
+                .await?
+        {
             if !is_same {
                 noted(worker, &before, &after, &draft);
             }

@@ -42,6 +42,8 @@ pub(crate) async fn create(
 ) -> Result<Created, ChangeFault<Refusal>> {
     trail::concerns(association);
     claims::make(association, worker.config().collision_detection);
+    // Until it is written, or was not.
+    let _expected = pds::expect(worker, association);
     let mut draft = Draft::default();
     let decided = pre::decide_new(worker, association, &mut draft).await;
     plan(worker, association, decided.map_err(ChangeFault::Refused)?);

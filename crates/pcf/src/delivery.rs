@@ -12,6 +12,7 @@ use sbi::headers::TargetApiRoot;
 use time::OffsetDateTime;
 
 use crate::activity::trail;
+use crate::association::callbacks::{self, Producer};
 use crate::association::ue_policy::{self, Delivery, Progress};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault, Rewritten};
@@ -25,7 +26,7 @@ use crate::updp::Message;
 use crate::worker::{Front, Worker};
 
 /// Where an AMF notifies of a UE's answer, and that it cannot reach the UE (TS 29.518 §5.2.2.3.5, §5.2.2.3.2), with the
-/// identity of the association; the latter with the procedure transaction identity as well.
+/// segment of [`callbacks`]; the latter with the procedure transaction identity as well.
 const CALLBACK: &str = "/signalbox-pcf/v1/ue-policy";
 
 fn now_ms() -> i64 {
@@ -39,7 +40,12 @@ pub(crate) fn plan(worker: &Worker, association: &mut Association, again: bool) 
     let is_reachable = config.ue_policy.amf_api_root.is_some() || !config.nrf.api_roots.is_empty();
     let is_at_amf = association.kind == Kind::Ue && association.context.get("guami").is_some();
     if config.ue_policy.deliver && is_reachable && is_at_amf {
-        Delivery::plan(association, again, now_ms());
+        let earlier = Delivery::of(association).is_some_and(|delivery| delivery.subscription.is_some());
+        let is_planned = Delivery::plan(association, again, now_ms());
+        // The subscription of an earlier release has the path of then.
+        if is_planned && !earlier {
+            callbacks::open(association, Producer::Amf);
+        }
     }
 }
 
@@ -217,7 +223,8 @@ async fn attempt(worker: &Worker, job: Job) -> Option<Job> {
         }
     };
     let supi = association.text_of("supi").unwrap_or_default();
-    let failed = format!("{}{CALLBACK}/{}/failure/{}", worker.root(), job.id, job.pti);
+    let segment = segment_of(&association);
+    let failed = format!("{}{CALLBACK}/{segment}/failure/{}", worker.root(), job.pti);
     let message = (supi, command.as_slice(), failed.as_str());
     let timeout = settings.timeout.duration();
     match amf::transfer(worker.peers(), &root, message, timeout).await {
@@ -237,6 +244,12 @@ async fn attempt(worker: &Worker, job: Job) -> Option<Job> {
             Some(next)
         }
     }
+}
+
+/// The segment of the paths of an association's AMF.
+fn segment_of(association: &Association) -> String {
+    let token = callbacks::token(association, Producer::Amf);
+    token.map_or_else(|| association.id.to_string(), str::to_owned)
 }
 
 /// Another process delivers, or the UE has answered.
@@ -261,7 +274,7 @@ async fn reach(worker: &Worker, association: &Association, delivery: &Delivery) 
             is_new: false,
         });
     }
-    let callback = format!("{}{CALLBACK}/{}/n1", worker.root(), association.id);
+    let callback = format!("{}{CALLBACK}/{}/n1", worker.root(), segment_of(association));
     let supi = association.text_of("supi").unwrap_or_default();
     let who = (supi, callback.as_str(), worker.config().nf_instance_id.as_str());
     let mut failure = Failure {

@@ -35,7 +35,7 @@ enum Resource<'p> {
     Callback(Callback<'p>),
 }
 
-/// A notification, with the identity of the association that it concerns.
+/// A notification, with the segment of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Callback<'p> {
     PolicyData(&'p str),
@@ -195,7 +195,13 @@ impl Answer for Worker {
                 problem.into_response()
             })
         };
-        trail::of_sbi(self.activity(), &request, self.max_body(), answered).await
+        let mut response = trail::of_sbi(self.activity(), &request, self.max_body(), answered).await;
+        self.completion().complete(&mut response);
+        response
+    }
+
+    fn complete(&self, response: &mut Response) {
+        self.completion().complete(response);
     }
 }
 
@@ -207,7 +213,7 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         return Ok(problem.into_response());
     }
     let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
-    // UDRs, CHFs and AMFs send no tokens. The identity of an association is random: only those know it to whom the PCF has given it.
+    // UDRs, CHFs and AMFs send no tokens. Each has a random path of its own.
     if let Resource::Callback(callback) = resource {
         return apart(notified(worker, request, callback)).await;
     }

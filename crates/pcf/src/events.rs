@@ -261,6 +261,8 @@ telemetry::events! {
     Retried = "conflicts_retried";
     /// Others kept changing an association, and the request failed.
     Overtaken = "conflicts_failed";
+    /// A URI of a consumer or a redirection was refused because of where it leads.
+    TargetDenied = "targets_denied";
     /// A notification was delivered.
     Notified = "notifications";
     /// A notification could not be delivered.

@@ -84,6 +84,7 @@ mod sy;
 mod targets;
 mod tdf;
 mod turns;
+mod unreadable;
 mod updp;
 mod ursp;
 mod worker;

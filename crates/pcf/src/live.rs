@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use function::sbi::Verification;
+use function::sbi::{Completion, Destinations, Verification};
 
 use crate::config::Config;
 use crate::projects::Projects;
@@ -12,6 +12,10 @@ use crate::targets::Targets;
 /// What is derived from settings.
 #[derive(Clone, Debug)]
 pub struct Derived {
+    /// What completes answers.
+    pub(crate) completion: Completion,
+    /// Where the PCF sends because others say so.
+    pub(crate) destinations: Arc<Destinations>,
     /// The policy projects.
     pub(crate) projects: Projects,
     /// What verifies the senders of requests.
@@ -30,10 +34,19 @@ pub(crate) type Live = function::live::Live<Config, Derived>;
 impl Derived {
     /// What settings ask for; key sets that were fetched stay.
     pub(crate) fn new(config: &Config, before: Option<&Effective>) -> Result<Self, String> {
+        let completion = Completion::new(
+            "PCF",
+            &config.nf_instance_id,
+            &config.overload.convey,
+            worker::count(config.workers),
+            before.map(|before| &before.completion),
+        );
         let before = before.map(|before| &before.verification);
         let verification = Verification::new(&config.tokens, &config.identity.assertions, before)?;
         Ok(Self {
             projects: Projects::read(config).map_err(|mistakes| mistakes.to_string())?,
+            completion,
+            destinations: Arc::new(config.destinations().naming(config)),
             verification,
             directory: Access::read(&config.pds.ldap)?,
             targets: Arc::new(Targets::read(&config.notifier, &config.client.user_agent)?),
@@ -80,6 +93,7 @@ mod tests {
             "notifications.timeout",
             "notifier.enabled",
             "notifier.servers",
+            "outgoing",
             "overload",
             "policy",
             "tls",

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{StatusCode, Uri};
 use notifier::{Answer, Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
-use sbi::client::Client;
+use sbi::client::{Client, Origin};
 use serde_json::{Map, Value, json};
 
 use crate::activity::{Activity, Entry, trail};
@@ -95,7 +95,7 @@ impl Notices {
             "terminate" => "Npcf_PolicyAuthorization_terminationRequest",
             _ => "Npcf_PolicyAuthorization_eventNotification",
         };
-        let Ok(target) = format!("{}/{what}", base.trim_end_matches('/')).parse::<Uri>() else {
+        let Some(target) = below(base, what) else {
             return;
         };
         let id: Arc<str> = session.into();
@@ -194,17 +194,29 @@ pub(crate) fn ue_policy(association: &Association, rules: &[Value], transaction:
 }
 
 fn notification(association: &Association, what: &str, body: &Value, whole: bool) -> Option<Notification> {
-    let base = association.text_of("notificationUri")?.trim_end_matches('/');
+    let base = association.text_of("notificationUri")?;
     let id: Arc<str> = association.id.to_string().into();
     Some(Notification {
         subscription: id.clone(),
         subject: id,
         whole,
-        target: format!("{base}/{what}").parse::<Uri>().ok()?,
+        target: below(base, what)?,
         callback: callback(association.kind, what),
         body: body.to_string().into(),
         set: None,
     })
+}
+
+/// A URI with one more segment: behind its path, not behind its text, whose query would take the segment.
+fn below(base: &str, segment: &str) -> Option<Uri> {
+    let mut parts = base.parse::<Uri>().ok()?.into_parts();
+    let (path, query) = match &parts.path_and_query {
+        Some(both) => (both.path().trim_end_matches('/'), both.query()),
+        None => ("", None),
+    };
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    parts.path_and_query = Some(format!("{path}/{segment}{query}").parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// `3gpp-Sbi-Callback` (TS 29.500 annex B): the name of table B-1, else the API and the callback of its OpenAPI file, as they
@@ -262,6 +274,14 @@ impl Publisher for Consumers {
             Delivery::Rerouted => Event::NotificationRerouted,
             Delivery::Resynced => Event::NotificationResynced,
         });
+    }
+
+    fn permits(&self, from: &Uri, to: &Origin) -> bool {
+        let permitted = self.live.load().destinations.permits_redirection(from, to);
+        if !permitted {
+            self.counters.count(Event::TargetDenied);
+        }
+        permitted
     }
 
     /// An SMF answers with what failed of the change, or where the UE is (TS 29.512 §4.2.3.2).
@@ -332,6 +352,10 @@ impl Publisher for Applications {
 
     fn count(&self, event: Delivery) {
         self.0.count(event);
+    }
+
+    fn permits(&self, from: &Uri, to: &Origin) -> bool {
+        self.0.permits(from, to)
     }
 
     fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {

@@ -1,17 +1,20 @@
 //! How a worker reaches other functions: its connections, the NRFs, access tokens.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use http::{Request, StatusCode};
+use bounded::{Cache, Limits};
+use http::{Method, Request, StatusCode};
 use notifier::Notification;
-use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens};
+use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens, instance_path};
 use sbi::client::{Client, Origin, SendError, SendOptions};
 use sbi::dns::Dns;
 use sbi::headers::names::CALLBACK;
 use sbi::name::CONTENT_TYPE;
 use sbi::{Body, Response};
+use serde_json::Value;
 
 use crate::activity::{of_outbound, of_response, trail};
 use crate::config::{self, Config};
@@ -51,7 +54,12 @@ pub(crate) struct Peers {
     nrfs: Rc<Nrfs>,
     /// None: requests carry no token.
     tokens: Option<PeerTokens>,
+    /// Whether two NF instances are of one set, each until it expires.
+    sets: RefCell<Cache<String, (Instant, bool)>>,
 }
+
+/// Pairs of NF instances whose sets a worker caches, and for how long.
+const SETS: (usize, Duration) = (4_096, Duration::from_secs(60));
 
 impl Peers {
     pub(crate) fn new(config: &Config, client: Client, names: Option<Dns>, counters: Arc<Counters>) -> Self {
@@ -72,7 +80,47 @@ impl Peers {
             config::PeerTokens::WhenAsked => Some(tokens(false)),
             config::PeerTokens::Always => Some(tokens(true)),
         };
-        Self { client, nrfs, tokens }
+        Self {
+            client,
+            nrfs,
+            tokens,
+            sets: RefCell::new(Cache::new(Limits::entries(SETS.0))),
+        }
+    }
+
+    /// Whether the NRF has two NF instances in one NF set (TS 23.501 §5.21.3); false where it does not answer.
+    pub(crate) async fn are_of_one_set(&self, one: &str, other: &str) -> bool {
+        if self.nrfs.is_empty() {
+            return false;
+        }
+        let (key, now) = (format!("{one} {other}"), Instant::now());
+        let known = self
+            .sets
+            .borrow()
+            .get_if(&*key, |(until, _)| *until > now)
+            .copied();
+        if let Some((_, are)) = known {
+            return are;
+        }
+        let (Some(one), Some(other)) = (self.sets_of(one).await, self.sets_of(other).await) else {
+            return false;
+        };
+        let are = one.iter().any(|set| other.contains(set));
+        self.sets.borrow_mut().insert(key, (now + SETS.1, are));
+        are
+    }
+
+    /// The NF sets of an instance; `None` where the NRF does not answer.
+    async fn sets_of(&self, instance: &str) -> Option<Vec<String>> {
+        let instance = model::NfInstanceId::parse(instance).ok()?.to_string();
+        let answer = self
+            .nrfs
+            .send(Method::GET, &instance_path(&instance), None)
+            .await?;
+        let profile: Value = serde_json::from_slice(&answer.body).ok()?;
+        let sets = profile.get("nfSetIdList").and_then(Value::as_array);
+        let sets = sets.into_iter().flatten().filter_map(Value::as_str);
+        Some(sets.map(str::to_owned).collect())
     }
 
     /// The NRFs of the configuration.

@@ -13,6 +13,7 @@ pub(crate) const PROFILE: &Profile = &Profile {
         ("npcf-ue-policy-control", "1.2.1"),
         ("npcf-policyauthorization", "1.2.3"),
     ],
+    allowed_nf_types,
     // The number is ours.
     not_registered: AlarmKind {
         number: 10560,
@@ -22,3 +23,17 @@ pub(crate) const PROFILE: &Profile = &Profile {
         advice: "Check `nrf.apiRoots` and the log; the alarm clears by itself.",
     },
 };
+
+/// The consumers of TS 23.502 table 5.2.5.1-1: an AF has no business with the policies of sessions and UEs. An SCP asks for
+/// what its consumers ask it for. `nrf.profile` has other types where an operator needs them.
+fn allowed_nf_types(service: &str) -> &'static [&'static str] {
+    match service {
+        "npcf-smpolicycontrol" => &["SMF", "SCP"],
+        "npcf-am-policy-control" => &["AMF", "SCP"],
+        // A PCF of the visited network.
+        "npcf-ue-policy-control" => &["AMF", "PCF", "SCP"],
+        // The BSF serves AFs over Rx, and looks for another PCF of a set.
+        "npcf-policyauthorization" => &["AF", "NEF", "PCSCF", "TSCTSF", "BSF", "SCP"],
+        _ => &[],
+    }
+}

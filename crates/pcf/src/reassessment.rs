@@ -26,8 +26,22 @@ pub(crate) async fn reassess(
     event: &str,
     step: impl Fn(&mut Association),
 ) -> Result<bool, ChangeFault<Refusal>> {
+    let step = async |association: &mut Association| step(association);
+    reassess_after(worker, id, event, step).await
+}
+
+/// As [`reassess`], with a step that asks others within the turn of the association.
+///
+/// # Errors
+/// As [`reassess`].
+pub(crate) async fn reassess_after(
+    worker: &Worker,
+    id: AssociationId,
+    event: &str,
+    step: impl AsyncFn(&mut Association),
+) -> Result<bool, ChangeFault<Refusal>> {
     let change = async |association: &mut Association, draft: &mut Draft| {
-        step(association);
+        step(association).await;
         let request = association.context.clone();
         // A quota that is opened here is written at the next event of the session.
         let mut opened = Draft::default();

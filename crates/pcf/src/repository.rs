@@ -4,8 +4,13 @@
 //! association has one writer at a time across all workers and instances.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use store::{Batch, Clock, Condition, Conflict, Error, Index, Scan, Store, Stored, Table, TableDef, Version};
+use sbi::json::is_deeper_than;
+use store::{
+    Batch, Clock, Condition, Conflict, Error, Index, Record as _, Scan, Store, Stored, Table, TableDef,
+    Unreadable, Version,
+};
 
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ended::EndedSession;
@@ -15,6 +20,25 @@ use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, claims};
 use crate::operator::{OperatorSettings, TracedSubscribers};
+use crate::unreadable::UnreadableAssociations;
+
+/// Levels of an encoded association: below what its decoder reads (127), so that what is written can be read.
+const MOST_LEVELS: usize = 120;
+/// What the PCF itself adds to an association (deliveries, bindings, the audit) may take this many bytes beyond the bound.
+const OWN: usize = 16 * 1_024;
+/// The bound where the settings name none.
+const LARGEST: usize = 256 * 1_024;
+/// Associations of a page of a walk over all of them.
+const PAGE: usize = 256;
+
+/// Who makes an association larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// What a consumer, an AF or a source of data sends.
+    Request,
+    /// The PCF itself.
+    Own,
+}
 
 /// What has become of a new association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +66,9 @@ pub struct Repository {
     /// The time of what expires.
     clock: Clock,
     most: usize,
+    /// Bytes of an association.
+    largest: usize,
+    unreadable: Arc<UnreadableAssociations>,
 }
 
 impl Repository {
@@ -72,8 +99,54 @@ impl Repository {
             ended: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
+            largest: LARGEST,
+            unreadable: Arc::default(),
             store,
         })
+    }
+
+    /// With associations of this many bytes at most, all their parts together.
+    #[must_use]
+    pub fn with_largest(mut self, bytes: usize) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    /// Associations that cannot be read.
+    pub(crate) fn unreadable(&self) -> &Arc<UnreadableAssociations> {
+        &self.unreadable
+    }
+
+    /// All associations that cannot be read, with the reason: reads every record.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn find_unreadable(&self) -> Result<Vec<(AssociationId, String)>, Error> {
+        let mut all = Vec::new();
+        let mut next = Some(Scan::all(PAGE).beside_unreadable());
+        while let Some(scan) = next {
+            let page = self.associations.scan(&scan).await?;
+            for one in page.unreadable {
+                self.unreadable.note(&one);
+                let id = <[u8; 16]>::try_from(&*one.key).unwrap_or_default();
+                all.push((AssociationId(id), one.error.to_string()));
+            }
+            next = page.next;
+            tokio::task::yield_now().await;
+        }
+        Ok(all)
+    }
+
+    /// Deletes an association by its identity alone, whether it can be read or not, durably.
+    ///
+    /// # Errors
+    /// When it could not be deleted.
+    pub async fn discard(&self, id: AssociationId) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.associations, &id.0, Condition::Always);
+        self.store.commit(batch).await?;
+        self.unreadable.removed(id);
+        Ok(())
     }
 
     /// The store.
@@ -229,11 +302,11 @@ impl Repository {
         associations: &[Association],
     ) -> impl Future<Output = Result<(), Error>> + use<> {
         let mut batch = Batch::default();
-        for association in associations {
-            batch.put(&self.associations, association, Condition::Always);
-        }
-        let written = self.store.commit(batch);
-        async move { written.await.map(drop) }
+        let judged = associations.iter().try_for_each(|association| {
+            batch.put_judged(&self.associations, association, Condition::Always, readable)
+        });
+        let written = judged.map(|()| self.store.commit(batch));
+        async move { written?.await.map(drop) }
     }
 
     /// The association of an identity.
@@ -241,7 +314,12 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn get(&self, id: AssociationId) -> Result<Option<Stored<Association>>, Error> {
-        self.associations.get(&id.0).await
+        let found = self.associations.get(&id.0).await;
+        found.inspect_err(|error| {
+            if matches!(error, Error::Corrupt { .. }) {
+                self.unreadable.met(&id.0, error);
+            }
+        })
     }
 
     /// Writes a new association in the place of others, whose AF sessions end, with what is left of these for their TDFs and what
@@ -260,10 +338,15 @@ impl Repository {
         for old in replaced {
             self.delete(&mut batch, old);
         }
-        for new in left.iter().chain([association]) {
+        for new in left {
             batch.insert(&self.associations, new);
         }
-        self.put_draft(&mut batch, draft);
+        let fits = |bytes: &[u8]| {
+            self.fits(bytes.len(), None, Growth::Request)
+                .and_then(|()| readable(bytes))
+        };
+        batch.put_judged(&self.associations, association, Condition::Absent, fits)?;
+        self.put_draft(&mut batch, draft)?;
         match self.store.commit(batch).await {
             Err(Error::Conflict {
                 conflict: Conflict::Unique { .. },
@@ -285,9 +368,14 @@ impl Repository {
         for claim in claims::of(association) {
             let found = self
                 .associations
-                .find(Association::CLAIM, &text_key(&claim), 1)
+                .find_readable(Association::CLAIM, &text_key(&claim), 1)
                 .await?;
-            for one in found {
+            for one in found.unreadable {
+                // It would keep the session from being established for ever.
+                self.unreadable.note(&one);
+                self.discard_version(&one).await?;
+            }
+            for one in found.records {
                 let is_listed = holders.iter().any(|held| held.record.id == one.record.id);
                 if !is_listed && one.record.id != association.id {
                     holders.push(one);
@@ -302,20 +390,59 @@ impl Repository {
     ///
     /// # Errors
     /// When it was not written for another reason.
-    pub async fn update(
+    pub(crate) async fn update(
         &self,
-        association: &Association,
+        (before, association): (&Association, &Association),
         version: Version,
+        growth: Growth,
         draft: &Draft,
         unconfirmed: Option<&Unconfirmed>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        batch.update(&self.associations, association, version);
+        let fits = |bytes: &[u8]| {
+            self.fits(bytes.len(), Some(before), growth)
+                .and_then(|()| readable(bytes))
+        };
+        batch.put_judged(&self.associations, association, Condition::Version(version), fits)?;
         if let Some(one) = unconfirmed {
             batch.insert(&self.unconfirmed, one);
         }
-        self.put_draft(&mut batch, draft);
+        self.put_draft(&mut batch, draft)?;
         written(self.store.commit(batch).await)
+    }
+
+    /// Whether an association may have this many bytes. One that is larger already may be changed, and reduced.
+    fn fits(&self, bytes: usize, before: Option<&Association>, growth: Growth) -> Result<(), Error> {
+        if bytes <= self.largest {
+            return Ok(());
+        }
+        let mut old = Vec::new();
+        if let Some(before) = before {
+            before.encode(&mut old);
+        }
+        let most = match growth {
+            Growth::Request if bytes <= old.len() => return Ok(()),
+            Growth::Request => self.largest,
+            Growth::Own => self.largest.max(old.len()) + OWN,
+        };
+        match bytes <= most {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "the policy association would have {bytes} bytes with all its application sessions, more than {} (maxAssociationSize)",
+                self.largest
+            ))),
+        }
+    }
+
+    async fn discard_version(&self, one: &Unreadable) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.associations, &one.key, Condition::Version(one.version));
+        if written(self.store.commit(batch).await)?
+            && let Ok(id) = (&*one.key).try_into()
+        {
+            self.unreadable.removed(AssociationId(id));
+        }
+        Ok(())
     }
 
     /// Deletes an association as it was read, and writes that its AF sessions have ended, what it changes of the records of its
@@ -334,7 +461,7 @@ impl Repository {
         if let Some(left) = left {
             batch.insert(&self.associations, left);
         }
-        self.put_draft(&mut batch, draft);
+        self.put_draft(&mut batch, draft)?;
         written(self.store.commit(batch).await)
     }
 
@@ -350,10 +477,10 @@ impl Repository {
     }
 
     /// Adds what a request changes of the records of its subscriber, each on condition that it is as it was read.
-    fn put_draft(&self, batch: &mut Batch, draft: &Draft) {
+    fn put_draft(&self, batch: &mut Batch, draft: &Draft) -> Result<(), Error> {
         let condition = |version: Option<Version>| version.map_or(Condition::Absent, Condition::Version);
         if let Some(ledger) = draft.to_write() {
-            batch.put(&self.ledgers, ledger, condition(draft.version));
+            batch.put_judged(&self.ledgers, ledger, condition(draft.version), readable)?;
         }
         match (draft.state.to_write(), draft.state.version()) {
             (Some(state), Some(version)) if state.variables.is_empty() => {
@@ -361,10 +488,11 @@ impl Repository {
                 batch.delete(&self.states, &key, Condition::Version(version));
             }
             (Some(state), version) if !state.variables.is_empty() => {
-                batch.put(&self.states, state, condition(version));
+                batch.put_judged(&self.states, state, condition(version), readable)?;
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// The associations of a subscriber by its SUPI, the newest first.
@@ -414,8 +542,43 @@ impl Repository {
         Ok(Vec::new())
     }
 
+    /// As [`Repository::at`], where there are some those in a DNN alone.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn at_in(
+        &self,
+        address: UeAddress,
+        domain: Option<&str>,
+        dnn: Option<&str>,
+    ) -> Result<Vec<Stored<Association>>, Error> {
+        if let Some(dnn) = dnn {
+            let found = self.under(Association::ADDRESS, &address.search_in(dnn)).await?;
+            let found = retained(found, |one| address.is_of(one, domain));
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        // Without a DNN, or written by an earlier release.
+        self.at(address, domain).await
+    }
+
     async fn under(&self, index: Index, key: &[u8]) -> Result<Vec<Stored<Association>>, Error> {
-        self.associations.find(index, key, self.most).await
+        let found = self.associations.find_readable(index, key, self.most).await?;
+        for one in &found.unreadable {
+            self.unreadable.note(one);
+        }
+        Ok(found.records)
+    }
+}
+
+/// Refuses to write what could not be read again.
+fn readable(bytes: &[u8]) -> Result<(), Error> {
+    match is_deeper_than(bytes, MOST_LEVELS) {
+        true => Err(Error::Invalid(format!(
+            "the record would be nested deeper than {MOST_LEVELS} levels"
+        ))),
+        false => Ok(()),
     }
 }
 

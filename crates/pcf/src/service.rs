@@ -1,6 +1,7 @@
 //! The PCF as a network function: how it opens, and what its control thread does.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,6 +180,8 @@ impl NetworkFunction for Pcf {
         let config = opening.live.load_full().config.clone();
         let names = self::names(&config)?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
+        let repository = repository.with_largest(config.max_association_size.as_usize());
+        repository.unreadable().watch(opening.alarms.clone());
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));
@@ -218,7 +221,11 @@ impl NetworkFunction for Pcf {
         pages::observe(&opening.registry, &pcf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let tls = opening.listeners.sbi.client_tls();
+        let client = Client::with_names(limits.clone(), tls.clone(), names.clone());
+        let guarding = opening.live.clone();
+        let guard = function::sbi::guard(move || guarding.load().destinations.clone());
+        let guarded = Client::guarded(limits, tls, names.clone(), Some(guard));
         let nrfs = outbound::nrfs(&config, client.clone(), names);
         // These tasks end with the control thread.
         tokio::task::spawn_local(function::sbi::follow_key_sets(
@@ -226,7 +233,7 @@ impl NetworkFunction for Pcf {
             client.clone(),
         ));
         let consumers = Rc::new(Consumers {
-            client,
+            client: guarded,
             repository: repository.clone(),
             live: opening.live.clone(),
             counters: pcf.counts.control(),
@@ -264,7 +271,10 @@ impl NetworkFunction for Pcf {
 
     async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
         let (pcf, index) = (front.function().clone(), front.seat().context.index);
-        let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
+        let sampled = move |worker: &Worker| {
+            pcf.operational.set_load(index, worker.shedder().load());
+            worker.completion().measured(index, worker.shedder());
+        };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));
         tokio::task::spawn_local(sd::run(front.clone()));
@@ -294,6 +304,10 @@ impl NetworkFunction for Pcf {
 
     fn routes(self: &Arc<Self>) -> Router {
         pages::routes(&Arc::downgrade(self))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
     }
 
     fn metrics() -> Vec<Declaration> {

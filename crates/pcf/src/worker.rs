@@ -8,10 +8,11 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Door, State};
+use function::sbi::{Completion, Door, State};
 use function::{Admission, Drmp, Seat, Shedder};
 use sbi::client::Client;
-use sbi::problem::Problem;
+use sbi::identity::Actor;
+use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use worker::Random;
 
@@ -94,8 +95,10 @@ impl Worker {
             Some(before) => before.peers.clone(),
             None => {
                 let settings = Arc::new(now.config.client.clone());
-                let client =
-                    Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone());
+                let live = seat.live.clone();
+                let guard = function::sbi::guard(move || live.load().destinations.clone());
+                let (tls, names) = (seat.listeners.sbi.client_tls(), shared.names.clone());
+                let client = Client::guarded(settings, tls, names, Some(guard));
                 Rc::new(Peers::new(
                     &now.config,
                     client,
@@ -166,6 +169,11 @@ impl Worker {
 
     pub(crate) fn config(&self) -> &Config {
         &self.now.config
+    }
+
+    /// What completes answers.
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.now.completion
     }
 
     /// Root of the URIs that the PCF hands out.
@@ -246,6 +254,19 @@ impl Worker {
     /// Versions of the data of subscribers.
     pub(crate) fn versions(&self) -> &Versions {
         &self.shared.versions
+    }
+
+    /// Refuses a URI of a consumer that requests are not sent to; `pointer` is its place in the body.
+    pub(crate) fn check_uri(&self, pointer: &str, uri: &str) -> Result<(), Problem> {
+        // The PCF appends `update`, `terminate` or `notify` to each of them (TS 29.512 §5.5.2, TS 29.514 §5.5.2).
+        let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Base);
+        checked.map_err(|expected| {
+            self.count(Event::TargetDenied);
+            let shown: String = uri.chars().take(255).collect();
+            Problem::new(Cause::MandatoryIeIncorrect)
+                .detail(format!("notifications are not sent to {shown}"))
+                .invalid_param(pointer, expected)
+        })
     }
 
     pub(crate) fn max_body(&self) -> usize {
@@ -337,5 +358,10 @@ impl Worker {
         let (why, response) = self.door.denied(request, service, self.root())?;
         self.count(Event::of(why));
         Some(response)
+    }
+
+    /// The sender of an admitted request.
+    pub(crate) fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
+        self.door.gate().actor(request, service)
     }
 }

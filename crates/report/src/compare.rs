@@ -7,7 +7,7 @@ use crate::figure;
 /// Two runs beside each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Model, start, program and machine of each run.
+    /// Model, start, program, machine and verdict of each run.
     pub runs: [String; 2],
     /// What, first run, second run, change in percent.
     pub rows: Vec<(String, f64, f64, Option<f64>)>,
@@ -58,7 +58,7 @@ pub fn compare(first: &Report, second: &Report) -> Comparison {
         }
     }
     Comparison {
-        runs: [first, second].map(words::identity),
+        runs: [first, second].map(|run| format!("{}: {}", words::identity(run), run.verdict.word())),
         rows,
     }
 }

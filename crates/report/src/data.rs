@@ -68,10 +68,22 @@ pub struct Conditions {
     pub clock_source: String,
     /// Frequency of the first core in MHz when the report was made; 0: unknown.
     pub cpu_mhz: f64,
-    /// Cores that a hypervisor took away while the figures were measured.
-    pub stolen_cores: f64,
-    /// Cores that processes of neither the function nor the lab used meanwhile.
-    pub foreign_cores: f64,
+    /// Cores that a hypervisor took away while the figures were measured; none: not measured.
+    pub stolen_cores: Option<f64>,
+    /// Cores that processes of neither the function nor the lab used meanwhile; none: not measured.
+    pub foreign_cores: Option<f64>,
+}
+
+/// The share of the machine's cores that others may use before times are no longer those of the function alone.
+const BUSY: f64 = 0.1;
+
+impl Conditions {
+    /// Whether other processes, or a hypervisor, had so much of these cores that times show them.
+    #[must_use]
+    pub fn are_busy(&self, cores: usize) -> bool {
+        let others = self.stolen_cores.unwrap_or(0.0) + self.foreign_cores.unwrap_or(0.0);
+        others > BUSY * (cores as f64).max(1.0)
+    }
 }
 
 /// Figures in messages: those that came in and went out again.
@@ -294,6 +306,9 @@ pub struct Check {
     pub got: String,
     /// Whether it held.
     pub pass: bool,
+    /// Whether it measures time, and so also how fast and how busy the machine is; other checks judge content alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_time: bool,
 }
 
 impl Check {
@@ -309,7 +324,20 @@ impl Check {
             expected: expected.into(),
             got: got.into(),
             pass,
+            of_time: false,
         }
+    }
+
+    /// Marks a check that measures time.
+    #[must_use]
+    pub fn of_time(self) -> Self {
+        self.of_time_if(true)
+    }
+
+    /// Marks a check that measured time in this run: a request without an answer in time, and none with a wrong one.
+    #[must_use]
+    pub fn of_time_if(self, of_time: bool) -> Self {
+        Self { of_time, ..self }
     }
 }
 
@@ -330,6 +358,33 @@ pub enum Verdict {
     Pass,
     /// At least one did not.
     Fail,
+    /// Those that did not hold measure time, and the machine was busy with something else: the run shows nothing.
+    Invalid,
+}
+
+impl Verdict {
+    /// Judges checks. A check of content that did not hold is a failure on any machine.
+    #[must_use]
+    pub fn of(checks: &[Check], conditions: &Conditions, cores: usize) -> Self {
+        let mut failed = checks.iter().filter(|check| !check.pass).peekable();
+        if failed.peek().is_none() {
+            return Self::Pass;
+        }
+        match conditions.are_busy(cores) && failed.all(|check| check.of_time) {
+            true => Self::Invalid,
+            false => Self::Fail,
+        }
+    }
+
+    /// A word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "passed",
+            Self::Fail => "failed",
+            Self::Invalid => "not valid",
+        }
+    }
 }
 
 /// Where the requests of a run went, counted at the producers.

@@ -19,14 +19,14 @@ pub fn html(report: &Report, series: &Series) -> String {
 }
 
 fn page(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result {
-    let pass = report.verdict == Verdict::Pass;
+    let verdict = report.verdict;
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{} · {}</title>\n<style>\n{STYLE}</style></head><body><main>\n",
         escape(&report.model),
-        if pass { "passed" } else { "failed" }
+        verdict.word()
     )?;
     let machine = &report.machine;
     writeln!(
@@ -35,8 +35,8 @@ fn page(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result 
          <p class=\"lead\">{}</p><p class=\"quiet\">{} · {} · {} cores, {} GiB · {}</p></header>",
         escape(&report.model),
         escape(&series.title),
-        if pass { "pass" } else { "fail" },
-        if pass { "passed" } else { "failed" },
+        if verdict == Verdict::Pass { "pass" } else { "fail" },
+        verdict.word(),
         escape(&series.summary),
         escape(
             &report
@@ -51,6 +51,14 @@ fn page(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result 
         (machine.memory_mb + 512) / 1024,
         escape(&machine.kernel),
     )?;
+    if let Some(reason) = words::reason(report) {
+        writeln!(
+            out,
+            "<p class=\"callout\"><b>Why {}:</b> {}.</p>",
+            verdict.word(),
+            escape(&reason)
+        )?;
+    }
     let conditions = words::conditions(report);
     if !conditions.is_empty() {
         writeln!(out, "<p class=\"quiet\">{}</p>", escape(&conditions))?;
@@ -100,7 +108,15 @@ fn tiles(out: &mut String, report: &Report) -> std::fmt::Result {
         format!("{:.3}", (report.success_ratio * 1e5).floor() / 1e3),
         " %",
         "success",
-        format!("{} of {} failed", figure(failed as f64), figure(count as f64)),
+        // The operations of a call through several functions are its legs.
+        match report.functions.len() > 1 {
+            true => format!(
+                "{} of {} legs failed",
+                figure(failed as f64),
+                figure(count as f64)
+            ),
+            false => format!("{} of {} failed", figure(failed as f64), figure(count as f64)),
+        },
     ));
     if let (Some(ours), Some(theirs)) = (report.functions.first(), guide.functions.first()) {
         tiles.push((
@@ -172,6 +188,15 @@ fn plots(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result
     let measured = inside()
         .next()
         .map(|first| ((first - 1.0).max(0.0), inside().fold(first, f64::max)));
+    if series.timeline.is_empty() && series.steps.is_empty() {
+        out.push_str(
+            "<p class=\"quiet\">No plots over time: this kind of run records no figures by second.</p>\n",
+        );
+        out.push_str("<section class=\"plots\">\n");
+        spreads(out, report, series)?;
+        out.push_str("</section>\n");
+        return Ok(());
+    }
     out.push_str("<section class=\"plots\">\n");
     rate(out, series, measured)?;
     latency(out, series, measured)?;

@@ -29,7 +29,7 @@ pub use data::{
 pub use figure::figure;
 pub use html::html;
 pub use markdown::markdown;
-pub use words::identity;
+pub use words::{identity, reason};
 
 /// A report cannot be read.
 #[derive(Debug, thiserror::Error)]

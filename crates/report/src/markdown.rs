@@ -32,12 +32,14 @@ fn render(out: &mut String, report: &Report, series: &Series) -> std::fmt::Resul
 }
 
 fn head(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result {
-    let verdict = if report.verdict == Verdict::Pass {
-        "passed"
-    } else {
-        "**failed**"
+    let verdict = match report.verdict {
+        Verdict::Pass => "passed".to_owned(),
+        other => format!("**{}**", other.word()),
     };
     writeln!(out, "# {} ({}): {verdict}\n", series.title, report.model)?;
+    if let Some(reason) = words::reason(report) {
+        writeln!(out, "Why {}: {reason}.\n", report.verdict.word())?;
+    }
     writeln!(out, "{}\n", series.summary)?;
     let machine = &report.machine;
     writeln!(

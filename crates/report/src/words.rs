@@ -1,6 +1,6 @@
 //! Numbers and rows that both renderings show.
 
-use super::data::{Latency, Report};
+use super::data::{Latency, Report, Verdict};
 use crate::figure;
 
 /// Milliseconds for people; a dash when not known.
@@ -130,10 +130,51 @@ pub(super) fn conditions(report: &Report) -> String {
         true => format!(" at {} MHz", figure(conditions.cpu_mhz)),
         false => String::new(),
     };
+    let cores = |measured: Option<f64>| match measured {
+        Some(cores) => format!("{cores:.2} cores"),
+        None => "not measured".to_owned(),
+    };
     format!(
-        "{program} · clock {}{frequency} · stolen {:.2} cores · other processes {:.2} cores",
-        conditions.clock_source, conditions.stolen_cores, conditions.foreign_cores
+        "{program} · clock {}{frequency} · stolen {} · other processes {}",
+        conditions.clock_source,
+        cores(conditions.stolen_cores),
+        cores(conditions.foreign_cores)
     )
+}
+
+/// Failed checks that a reason names; the rest are a number.
+const NAMED: usize = 3;
+
+/// Why a run did not pass, in a sentence; `None` for one that did.
+#[must_use]
+pub fn reason(report: &Report) -> Option<String> {
+    let failed: Vec<String> = report
+        .checks
+        .iter()
+        .filter(|check| !check.pass)
+        .map(|check| format!("{}: {} (expected: {})", check.name, check.got, check.expected))
+        .collect();
+    let mut named = failed.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if failed.len() > NAMED {
+        named += &format!("; {} more", failed.len() - NAMED);
+    }
+    let conditions = &report.conditions;
+    let others = conditions.foreign_cores.unwrap_or(0.0);
+    let busy = format!(
+        "other processes used {others:.2} of {} cores, a hypervisor {:.2}",
+        report.machine.cores,
+        conditions.stolen_cores.unwrap_or(0.0)
+    );
+    match report.verdict {
+        Verdict::Pass => None,
+        Verdict::Invalid => Some(format!(
+            "the machine was busy ({busy}), and what did not hold measures time: {named}"
+        )),
+        Verdict::Fail if conditions.are_busy(report.machine.cores) => {
+            Some(format!("{named}. The machine was busy as well: {busy}"))
+        }
+        Verdict::Fail => Some(named),
+    }
 }
 
 /// Model, start, program and machine of a run on one line.

@@ -23,7 +23,7 @@ telemetry::declare! {
     counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by outcome: 1xx to 5xx, connect, timeout, reset, other.";
     counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
     counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused or could not serve, by reason.";
-    counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for the answer to another request, asked, local, empty, failed.";
+    counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for the answer to another request, asked, renewed because a producer in the cached answer has left, changed or failed, local, expired (an earlier answer while no NRF answers), empty, failed.";
     counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because the NRF is not allowed, full because too many unknown NRFs are in use.";
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, connectionRate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages to which a mediation rule applied.";
@@ -72,7 +72,9 @@ pub(crate) struct Metrics {
     pub(crate) discovery_hit: Counter,
     pub(crate) discovery_waited: Counter,
     pub(crate) discovery_asked: Counter,
+    pub(crate) discovery_renewed: Counter,
     pub(crate) discovery_local: Counter,
+    pub(crate) discovery_expired: Counter,
     pub(crate) discovery_empty: Counter,
     pub(crate) discovery_failed: Counter,
     pub(crate) named_asked: Counter,
@@ -126,7 +128,9 @@ impl Metrics {
             discovery_hit: discoveries.get(&["cached"]),
             discovery_waited: discoveries.get(&["waited"]),
             discovery_asked: discoveries.get(&["asked"]),
+            discovery_renewed: discoveries.get(&["renewed"]),
             discovery_local: discoveries.get(&["local"]),
+            discovery_expired: discoveries.get(&["expired"]),
             discovery_empty: discoveries.get(&["empty"]),
             discovery_failed: discoveries.get(&["failed"]),
             named_asked: named.get(&["asked"]),

@@ -59,7 +59,7 @@ impl Scp {
         let settings = Arc::new(live.config.client.clone());
         let guarded = |admits: fn(&Bounds, SocketAddr) -> bool| {
             let live = self.shared.live.clone();
-            let guard = Guard::new(move |address| admits(&live.load().bounds, address));
+            let guard = Guard::new(move |_, address| admits(&live.load().bounds, address));
             let (settings, names) = (settings.clone(), self.shared.names.clone());
             Client::guarded(settings, self.client_tls.clone(), names, Some(guard))
         };
@@ -142,6 +142,7 @@ impl NetworkFunction for Scp {
             federation: Arc::default(),
             vouched: Arc::new(Vouched::new(config.nrf.max_producers)),
             answers: Arc::new(Answers::new(config.discovery.limits())),
+            doubts: Arc::default(),
             states: Arc::new(PeerStates::new(config.workers)),
             hasher: ahash::RandomState::new(),
         };
@@ -183,6 +184,8 @@ impl NetworkFunction for Scp {
             alarms: shared.alarms.clone(),
             load: scp.load.clone(),
             callbacks: shared.callbacks.clone(),
+            doubts: shared.doubts.clone(),
+            health: opening.health.clone(),
         };
         let (drained, shutdown) = (opening.drained.clone(), opening.shutdown.clone());
         let ending = scp.clone();

@@ -28,19 +28,42 @@ pub fn to_yaml<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// The same value with passwords in addresses (`scheme://user:password@host`) blotted out, for showing it.
+/// The same value for showing it: passwords in addresses (`scheme://user:password@host`) are blotted out, and so are the
+/// values of headers that a function sends to servers (`servers.….headers`), which is where keys of APIs stand.
 #[must_use]
 pub fn redacted(value: Value) -> Value {
+    within(value, false)
+}
+
+/// `is_server`: whether a mapping of servers stands around the value.
+fn within(value: Value, is_server: bool) -> Value {
     match value {
         Value::String(text) => Value::String(redacted_text(text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(redacted).collect()),
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .map(|(key, value)| (key, redacted(value)))
-                .collect(),
-        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| within(item, is_server)).collect()),
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(key, value)| {
+                let value = match is_server && key.eq_ignore_ascii_case("headers") {
+                    true => blotted(value),
+                    false => within(value, is_server || key.eq_ignore_ascii_case("servers")),
+                };
+                (key, value)
+            });
+            Value::Object(members.collect())
+        }
         other => other,
+    }
+}
+
+/// The names of headers without their values.
+fn blotted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter();
+            Value::Object(members.map(|(key, value)| (key, blotted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(blotted).collect()),
+        Value::Null => Value::Null,
+        _ => Value::String("***".to_owned()),
     }
 }
 
@@ -115,7 +138,8 @@ fn member(text: &mut String, value: &Value, depth: usize) {
 fn scalar(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::String(text) => word(text),
+        // What stands there is no variable of the environment for who reads it back.
+        Value::String(text) => word(&text.replace("${", "$${")),
         Value::Array(_) => "[]".to_owned(),
         Value::Object(_) => "{}".to_owned(),
         other => other.to_string(),

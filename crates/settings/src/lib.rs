@@ -3,7 +3,7 @@
 //! The way of a text:
 //!
 //! 1. [`parse`](Limits): YAML to a tree that knows its places, within bounds (size, depth, aliases), duplicate
-//!    keys refused;
+//!    keys refused; `environment` replaces `${NAME}`;
 //! 2. `schema`: the tree against the schema that `schemars` derives from the type: unknown keys with the
 //!    nearest name, wrong types, missing keys, values out of range;
 //! 3. serde makes the value;
@@ -16,6 +16,7 @@
 
 mod document;
 mod emit;
+mod environment;
 mod faults;
 mod formats;
 mod node;
@@ -24,6 +25,7 @@ mod reference;
 pub mod reload;
 mod report;
 mod schema;
+mod secrets;
 mod types;
 
 use std::path::Path;
@@ -70,6 +72,30 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     name: &str,
     limits: Limits,
 ) -> Result<T, Report> {
+    read(text, name, limits, false, |_, _| {})
+}
+
+/// As [`from_str`], and has `further` judge what only the machine knows that the configuration is for: files, addresses.
+/// It judges also when the text has mistakes, by the defaults in their place; what it says of settings that are not in the
+/// text is left out. A text without any setting is refused, and names in `listen` are resolved.
+///
+/// # Errors
+/// As [`from_str`].
+pub fn from_str_and<T: DeserializeOwned + JsonSchema + Validate>(
+    text: &str,
+    name: &str,
+    further: impl FnOnce(&T, &mut Faults),
+) -> Result<T, Report> {
+    read(text, name, Limits::default(), true, further)
+}
+
+fn read<T: DeserializeOwned + JsonSchema + Validate>(
+    text: &str,
+    name: &str,
+    limits: Limits,
+    is_of_machine: bool,
+    further: impl FnOnce(&T, &mut Faults),
+) -> Result<T, Report> {
     // Editors on some systems begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let refuse = |findings| Err(Report::new(name, text, findings));
@@ -79,56 +105,58 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
         what: fault.what,
         expected: fault.expected,
     };
-    let (tree, faults) = match parse::parse(text, limits) {
+    let parsed = || {
+        parse::refuse_binary(text)?;
+        let (root, faults) = parse::parse(text, limits)?;
+        if is_of_machine {
+            parse::refuse_empty(&root, text)?;
+        }
+        Ok((root, faults))
+    };
+    let (mut tree, faults) = match parsed() {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(vec![finding(fault)]),
     };
     let root = schema_of::<T>();
     let mut check = schema::Check::new(schema::Schema::new(&root));
     check.findings.extend(faults.into_iter().map(finding));
+    check.resolves_names = is_of_machine;
+    environment::expand(
+        &mut tree,
+        "",
+        &|name| std::env::var(name).ok(),
+        &mut check.findings,
+    );
     let value = check.value(&tree, &root, "");
     let mut findings = std::mem::take(&mut check.findings);
+    // Parts that are at fault already were left out, and defaults stand in their place: what those would be
+    // blamed for is not the file's mistake.
+    let mut blamed = std::mem::take(&mut check.left_out);
 
     let Some(value) = value else {
         return refuse(findings);
     };
-    let found = match serde_path_to_error::deserialize::<_, T>(value) {
-        Ok(found) => found,
-        Err(error) => {
-            // A value with parts left out, because they are at fault, may fail for that alone.
-            if findings.is_empty() {
-                let path = error.path().to_string();
-                let path = if path == "." { String::new() } else { path };
-                let path = check.as_written(path);
-                let (place, _) = tree.locate(&path);
-                findings.push(Finding {
-                    place,
-                    path,
-                    what: error.inner().to_string(),
-                    expected: "another value (see the reference)".to_owned(),
-                });
-            }
-            return refuse(findings);
-        }
+    let Some(found) = deserialized::<T>(value, &tree, &check, &mut findings, &mut blamed) else {
+        return refuse(findings);
     };
-    // Parts that are at fault already were left out, and defaults stand in their place: what those would be
-    // blamed for is not the file's mistake.
-    let mut faults = Faults::default();
+    let (mut faults, mut of_machine) = (Faults::default(), Faults::default());
     found.validate(&mut faults);
-    let blamed: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-    for mut fault in faults.into_vec() {
+    further(&found, &mut of_machine);
+    let judged = faults.into_vec().into_iter().map(|fault| (fault, false));
+    let judged = judged.chain(of_machine.into_vec().into_iter().map(|fault| (fault, true)));
+    for (mut fault, is_of_machine) in judged {
         fault.path = check.as_written(fault.path);
-        if blamed
-            .iter()
-            .any(|path| !path.is_empty() && fault.path.starts_with(path.as_str()))
+        let (place, whole) = tree.locate(&fault.path);
+        let is_default = !whole && !fault.path.is_empty();
+        // A key that is misspelt leaves a default, too.
+        let is_misspelt = is_default && check.has_unknown_key(&fault.path);
+        if is_misspelt || (is_of_machine && is_default) || blamed.iter().any(|path| is_of(&fault.path, path))
         {
             continue;
         }
-        let (place, whole) = tree.locate(&fault.path);
-        let what = if whole || fault.path.is_empty() {
-            fault.what
-        } else {
-            format!("{} (the key is not in the file: this is its default)", fault.what)
+        let what = match is_default {
+            false => fault.what,
+            true => format!("{} (the key is not in the file: this is its default)", fault.what),
         };
         findings.push(Finding {
             place,
@@ -142,6 +170,48 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     } else {
         refuse(findings)
     }
+}
+
+/// Whether a setting is one that was left out, or a part of it.
+fn is_of(path: &str, left_out: &str) -> bool {
+    path.strip_prefix(left_out)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Keys that are left out in turn, at most, until the rest can be judged.
+const MOST_PRUNED: usize = 64;
+
+/// Makes the value. Where parts that are at fault prevent it, the key around them is left out as well, so that the rest is
+/// judged all the same.
+fn deserialized<T: DeserializeOwned>(
+    mut value: Value,
+    tree: &node::Node,
+    check: &schema::Check<'_>,
+    findings: &mut Vec<Finding>,
+    blamed: &mut Vec<String>,
+) -> Option<T> {
+    let has_mistakes = !findings.is_empty();
+    for _ in 0..MOST_PRUNED {
+        let error = match serde_path_to_error::deserialize::<_, T>(value.clone()) {
+            Ok(found) => return Some(found),
+            Err(error) => error,
+        };
+        let path = error.path().to_string();
+        let path = if path == "." { String::new() } else { path };
+        let written = check.as_written(path.clone());
+        // A value with parts left out, because they are at fault, may fail for that alone.
+        if !has_mistakes {
+            let (place, _) = tree.locate(&written);
+            findings.push(Finding {
+                place,
+                path: written.clone(),
+                what: error.inner().to_string(),
+                expected: "another value (see the reference)".to_owned(),
+            });
+        }
+        blamed.push(check.as_written(node::prune(&mut value, &path)?));
+    }
+    None
 }
 
 /// The keys at the top of a document, to recognise its kind; none when it is not a YAML mapping.

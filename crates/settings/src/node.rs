@@ -116,6 +116,37 @@ impl Node {
     }
 }
 
+/// Removes the innermost key of a mapping that `path` leads to or through; returns its path. `None` where there is none.
+pub(crate) fn prune(value: &mut serde_json::Value, path: &str) -> Option<String> {
+    let mut all = segments(path);
+    loop {
+        while matches!(all.last(), Some(Segment::Index(_))) {
+            all.pop();
+        }
+        let Some(Segment::Key(key)) = all.pop() else {
+            return None;
+        };
+        let mut around = Some(&mut *value);
+        let mut name = String::new();
+        for segment in &all {
+            around = match segment {
+                Segment::Key(key) => {
+                    name = join_key(&name, key);
+                    around.and_then(|value| value.get_mut(*key))
+                }
+                Segment::Index(index) => {
+                    name = format!("{name}[{index}]");
+                    around.and_then(|value| value.get_mut(*index))
+                }
+            };
+        }
+        let members = around.and_then(serde_json::Value::as_object_mut);
+        if members.is_some_and(|members| members.remove(key).is_some()) {
+            return Some(join_key(&name, key));
+        }
+    }
+}
+
 /// A fault in a scalar is shown at the value, one in a whole block at its key: the block's first line says
 /// little about what is wrong with the block.
 fn entry_place(entry: &Entry) -> Place {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
-use crate::node::{Entry, Kind, Node, Place};
+use crate::node::{Entry, Kind, Node, Place, is_null};
 
 /// Bounds of one document. Each stops a known way to make a small file large in memory or on the stack.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,29 @@ impl Unreadable {
     }
 }
 
+/// Refuses control characters (YAML 1.2 §5.1): a file that a full disk or a crash has left has them, and no person has
+/// written any.
+pub(crate) fn refuse_binary(text: &str) -> Result<(), Unreadable> {
+    let is_odd =
+        |c: &char| (c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}')) || *c == '\u{fffe}';
+    for (index, line) in text.split('\n').enumerate() {
+        if let Some((column, c)) = line.chars().enumerate().find(|(_, c)| is_odd(c)) {
+            let place = Place {
+                line: index + 1,
+                column: column + 1,
+                width: 1,
+            };
+            let what = format!("the control character U+{:04X} stands here", u32::from(c));
+            return Err(Unreadable::new(
+                place,
+                what,
+                "text; a file that was written whole",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The tree of the only document of `text`, and faults that do not prevent one (duplicate keys).
 pub(crate) fn parse(text: &str, limits: Limits) -> Result<(Node, Vec<Unreadable>), Unreadable> {
     let top = Place {
@@ -83,19 +106,27 @@ pub(crate) fn parse(text: &str, limits: Limits) -> Result<(Node, Vec<Unreadable>
         })?;
         builder.take(event, span)?;
     }
-    let root = builder.root.unwrap_or(Node {
+    // An empty file is an empty mapping: all defaults.
+    let is_empty = |root: &Node| matches!(&root.kind, Kind::Plain(text) if is_null(text));
+    let root = builder.root.filter(|root| !is_empty(root)).unwrap_or(Node {
         place: top,
-        // An empty file is an empty mapping: all defaults.
         kind: Kind::Map(Vec::new()),
     });
-    let root = match root.kind {
-        Kind::Plain(ref text) if text.is_empty() => Node {
-            place: root.place,
-            kind: Kind::Map(Vec::new()),
-        },
-        _ => root,
-    };
     Ok((root, builder.faults))
+}
+
+/// Refuses a document that says nothing: a full disk, or a tool that broke off, leaves one, and nobody means "all defaults".
+pub(crate) fn refuse_empty(root: &Node, text: &str) -> Result<(), Unreadable> {
+    // `{}` is a mapping that a person has written.
+    let has_mapping = |line: &str| line.split('#').next().is_some_and(|line| line.contains('{'));
+    match &root.kind {
+        Kind::Map(entries) if entries.is_empty() && !text.lines().any(has_mapping) => Err(Unreadable::new(
+            root.place,
+            "the file is empty",
+            "a mapping, such as `nrf: …`; `{}` for nothing but defaults",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn too_deep(place: Place, depth: usize) -> Unreadable {

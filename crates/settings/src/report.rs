@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::node::Place;
+use crate::secrets;
 
 /// One fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,11 @@ const EXCERPT: usize = 200;
 
 impl Report {
     pub(crate) fn new(name: &str, text: &str, mut findings: Vec<Finding>) -> Self {
+        let hidden = secrets::hide(text);
+        for finding in &mut findings {
+            finding.what = hidden.within(&finding.what);
+        }
+        let text = hidden.text.as_str();
         findings.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.path.cmp(&b.path)));
         findings.dedup();
         let wanted: std::collections::HashSet<usize> =
@@ -91,6 +97,43 @@ impl Report {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// All faults on one line, for logs.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let words = |finding: &Finding| {
+            let Finding {
+                place,
+                path,
+                what,
+                expected,
+            } = finding;
+            let path = if path.is_empty() {
+                String::new()
+            } else {
+                format!("{path}: ")
+            };
+            format!(
+                "{}:{}:{}: {path}{what} (expected {expected})",
+                self.name, place.line, place.column
+            )
+        };
+        let all: Vec<String> = self.findings.iter().map(words).collect();
+        all.join("; ")
+    }
+
+    /// Adds faults that were found elsewhere: in files that the text names, each at the place of the setting.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let (mut findings, mut excerpts) = (self.findings, self.excerpts);
+        findings.extend(other.findings);
+        excerpts.extend(other.excerpts);
+        Self {
+            name: self.name,
+            findings,
+            excerpts,
+        }
     }
 
     /// The faults in the order of the text; at least one.

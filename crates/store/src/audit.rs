@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
@@ -16,7 +17,7 @@ use settings::{Faults, Period, Validate};
 use crate::batch::{Batch, Condition};
 use crate::error::Error;
 use crate::record::{Record, Stored};
-use crate::store::{Scan, Table};
+use crate::store::{Scan, Table, Unreadable};
 use crate::version::{Clock, Version};
 
 /// Settings of an audit.
@@ -83,6 +84,8 @@ pub struct AuditCounters {
     pub deleted: AtomicU64,
     /// Decisions not carried out because the record had changed.
     pub changed: AtomicU64,
+    /// Records that could not be read; the walk goes on beside them.
+    pub unreadable: AtomicU64,
     /// Pages that could not be read and decisions that could not be written.
     pub failures: AtomicU64,
 }
@@ -94,7 +97,12 @@ pub struct Audit<T: Record> {
     config: AuditConfig,
     clock: Clock,
     counters: AuditCounters,
+    /// Some of the records that could not be read.
+    unreadable: Mutex<Vec<Unreadable>>,
 }
+
+/// Unreadable records that an audit remembers for its owner.
+const MOST_UNREADABLE: usize = 256;
 
 /// How far ahead the time of a write may be. Beyond, a clock was wrong when it was written, or when another was written
 /// before it: versions only grow. Nothing is known of the age of such a record.
@@ -122,6 +130,7 @@ impl<T: Record> Audit<T> {
             config,
             clock,
             counters: AuditCounters::default(),
+            unreadable: Mutex::default(),
         }
     }
 
@@ -129,6 +138,24 @@ impl<T: Record> Audit<T> {
     #[must_use]
     pub fn counters(&self) -> &AuditCounters {
         &self.counters
+    }
+
+    /// Records that could not be read since the last call, some of them.
+    pub fn take_unreadable(&self) -> Vec<Unreadable> {
+        let mut unreadable = self.unreadable.lock();
+        std::mem::take(&mut *unreadable)
+    }
+
+    /// Goes on beside records that cannot be read.
+    fn pass_by(&self, unreadable: Vec<Unreadable>) {
+        for one in unreadable {
+            self.counters.unreadable.fetch_add(1, Relaxed);
+            tracing::debug!(error = %one.error, "the audit goes on beside a record that cannot be read");
+            let mut all = self.unreadable.lock();
+            if all.len() < MOST_UNREADABLE {
+                all.push(one);
+            }
+        }
     }
 
     /// Walks again and again; drop the future to end it. Returns at once when the audit is not enabled.
@@ -171,13 +198,14 @@ impl<T: Record> Audit<T> {
         let mut next = Some(scan);
         while let Some(scan) = next {
             let begun = tokio::time::Instant::now();
-            let mut page = self.table.scan(&scan).await?;
+            let mut page = self.table.scan(&scan.beside_unreadable()).await?;
             next = page.next;
             // A page without records of this table was read all the same.
-            let count = page.records.len().max(1);
+            let (read, count) = (page.records.len(), page.records.len().max(1));
+            self.pass_by(page.unreadable);
             if let Some(end) = end {
                 page.records.retain(|stored| stored.version < end);
-                if page.records.len() < count {
+                if page.records.len() < read {
                     next = None;
                 }
             }

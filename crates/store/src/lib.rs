@@ -71,7 +71,7 @@ pub use records::{SqlColumn, SqlIndex, SqlMapping, SqlValue};
 pub use reply::{Receipt, Reply};
 pub use schema::{Index, IndexSchema, MAX_INDEXES, MAX_KEY, TableSchema};
 pub use stats::Stats;
-pub use store::{Page, Scan, Store, Table};
+pub use store::{Found, Page, Scan, Store, Table, Unreadable};
 pub use sweep::{Sweep, SweepConfig};
 pub use trouble::Damage;
 pub use version::{Clock, Version};

@@ -287,6 +287,23 @@ impl Batch {
         self.judge_lifetime::<T>();
     }
 
+    /// As [`Batch::put`], of a record that `judge` finds fit by its bytes: those that [`Record::decode`] would get.
+    ///
+    /// # Errors
+    /// What `judge` says; the batch is as it was.
+    pub fn put_judged<T: Record, F>(
+        &mut self,
+        table: &Table<T>,
+        record: &T,
+        condition: Condition,
+        judge: impl FnOnce(&[u8]) -> Result<(), F>,
+    ) -> Result<(), F> {
+        let row = table.encode_judged(record, judge)?;
+        self.put_row(table.id, T::TABLE, record.key(), row, condition);
+        self.judge_lifetime::<T>();
+        Ok(())
+    }
+
     /// Writes `record` if there is none of its key.
     pub fn insert<T: Record>(&mut self, table: &Table<T>, record: &T) {
         self.put(table, record, Condition::Absent);
@@ -415,6 +432,28 @@ impl<T: Record> Table<T> {
         )
     }
 
+    /// As [`Table::find`], beside records that cannot be read, which would make that fail.
+    pub fn find_readable(&self, index: Index, key: &[u8], limit: usize) -> Reply<Found<T>> {
+        let (bytes, now) = (self.store.0.max_bytes, self.now());
+        self.engine().find(self.id, index, key, limit).decode(
+            &self.store.0.dictionaries,
+            move |rows, dictionaries| {
+                let mut found = Found {
+                    records: Vec::new(),
+                    unreadable: Vec::new(),
+                };
+                for row in rows {
+                    let (row_key, version) = (Key::from_slice(&row.key), row.version);
+                    match decode(row, now, bytes, dictionaries) {
+                        Ok(record) => found.records.extend(record),
+                        Err(error) => found.unreadable.push(Unreadable::new(row_key, version, error)?),
+                    }
+                }
+                Ok(found)
+            },
+        )
+    }
+
     /// One page of records: all in no order that is promised, or by an index, or by modification.
     ///
     /// A scan that takes several pages is not a snapshot: it sees each record that existed during all of the
@@ -451,14 +490,22 @@ impl<T: Record> Table<T> {
     }
 
     pub(crate) fn encode(&self, record: &T) -> NewRow {
+        match self.encode_judged(record, |_| Ok::<_, std::convert::Infallible>(())) {
+            Ok(row) => row,
+            Err(never) => match never {},
+        }
+    }
+
+    fn encode_judged<F>(&self, record: &T, judge: impl FnOnce(&[u8]) -> Result<(), F>) -> Result<NewRow, F> {
         let mut row = NewRow::default();
         record.all_keys(&mut row.keys);
         record.encode(&mut row.value);
+        judge(&row.value)?;
         row.value = self.pack(std::mem::take(&mut row.value));
         if self.columns {
             record.columns(&mut row.columns);
         }
-        row
+        Ok(row)
     }
 
     /// A value as the engine gets it.
@@ -504,6 +551,37 @@ impl<T: Record> Table<T> {
     }
 }
 
+/// A record that cannot be read: written by another program, or a defect.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    /// Its primary key.
+    pub key: Key,
+    /// Its version.
+    pub version: Version,
+    /// Why ([`Error::Corrupt`]).
+    pub error: Error,
+}
+
+impl Unreadable {
+    /// # Errors
+    /// An error that is not about the record.
+    fn new(key: Key, version: Version, error: Error) -> Result<Self, Error> {
+        match error {
+            error @ Error::Corrupt { .. } => Ok(Self { key, version, error }),
+            error => Err(error),
+        }
+    }
+}
+
+/// Records under a key of an index.
+#[derive(Clone, Debug)]
+pub struct Found<T> {
+    /// Those that can be read.
+    pub records: Vec<Stored<T>>,
+    /// The others.
+    pub unreadable: Vec<Unreadable>,
+}
+
 /// The record of a row; `None` where it has expired `now`.
 fn decode<T: Record>(
     row: Row,
@@ -547,6 +625,8 @@ fn record_of<T: Record>(
 #[derive(Clone, Debug)]
 pub struct Scan {
     request: PageRequest,
+    /// Whether it goes on beside records that cannot be read.
+    beside: bool,
 }
 
 impl Scan {
@@ -559,7 +639,15 @@ impl Scan {
                 after: None,
                 limit: limit.max(1),
             },
+            beside: false,
         }
+    }
+
+    /// Goes on beside records that cannot be read ([`Page::unreadable`]), which would make the scan fail.
+    #[must_use]
+    pub fn beside_unreadable(mut self) -> Scan {
+        self.beside = true;
+        self
     }
 
     /// All records, about `limit` a page.
@@ -606,6 +694,8 @@ impl Scan {
 pub struct Page<T> {
     /// The records.
     pub records: Vec<Stored<T>>,
+    /// Records that cannot be read, of a scan [beside them](Scan::beside_unreadable).
+    pub unreadable: Vec<Unreadable>,
     /// The scan that yields the next page; `None` when this was the last.
     pub next: Option<Scan>,
 }
@@ -618,15 +708,23 @@ impl<T: Record> Page<T> {
         limit: usize,
         dictionaries: &Dictionaries,
     ) -> Result<Page<T>, Error> {
-        let records = page
-            .rows
-            .into_iter()
-            .filter_map(|row| decode(row, now, limit, dictionaries).transpose())
-            .collect::<Result<_, _>>()?;
+        let (mut records, mut unreadable) = (Vec::with_capacity(page.rows.len()), Vec::new());
+        for row in page.rows {
+            let place = scan.beside.then(|| (Key::from_slice(&row.key), row.version));
+            match (decode(row, now, limit, dictionaries), place) {
+                (Ok(record), _) => records.extend(record),
+                (Err(error), Some((key, version))) => unreadable.push(Unreadable::new(key, version, error)?),
+                (Err(error), None) => return Err(error),
+            }
+        }
         let next = page.next.map(|place| {
             scan.request.after = Some(place);
             scan
         });
-        Ok(Page { records, next })
+        Ok(Page {
+            records,
+            unreadable,
+            next,
+        })
     }
 }

@@ -29,6 +29,22 @@ pub(crate) fn not_after(certificate: &[u8]) -> Option<OffsetDateTime> {
     parse(tag, text)
 }
 
+/// The distinguished names of issuer and subject, as they are encoded.
+pub(crate) fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (certificate, _) = expect(certificate, SEQUENCE)?;
+    let (mut fields, _) = expect(certificate, SEQUENCE)?;
+    if let Some((_, rest)) = expect(fields, VERSION) {
+        fields = rest;
+    }
+    for tag in [INTEGER, SEQUENCE] {
+        fields = expect(fields, tag)?.1;
+    }
+    let (issuer, rest) = expect(fields, SEQUENCE)?;
+    let (_, rest) = expect(rest, SEQUENCE)?;
+    let (subject, _) = expect(rest, SEQUENCE)?;
+    Some((issuer, subject))
+}
+
 /// Tag and contents of the first element, and what follows it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;

@@ -12,10 +12,12 @@
 pub mod authority;
 mod expiry;
 mod files;
+mod judge;
 mod material;
 mod watched;
 
 pub use files::{TlsError, TlsFiles};
+pub use judge::Flaw;
 pub use material::{HTTP2, Material, Sides};
 pub use watched::{Certificate, Changes, Current, Watched};
 

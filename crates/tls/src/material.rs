@@ -12,6 +12,7 @@ use time::OffsetDateTime;
 
 use crate::expiry::not_after;
 use crate::files::{TlsError, TlsFiles, unusable};
+use crate::judge::flaw;
 
 /// The ALPN protocol of the service-based interface (TS 29.500 §5.2.1).
 pub const HTTP2: &[&[u8]] = &[b"h2"];
@@ -102,7 +103,10 @@ impl Material {
             .with_root_certificates(trusted);
         let mut config = match self.identity()? {
             None => builder.with_no_client_auth(),
-            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(unusable)?,
+            Some((chain, key)) => {
+                let made = builder.with_client_auth_cert(chain, key);
+                made.map_err(|error| self.misfit(&error))?
+            }
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
@@ -163,7 +167,8 @@ impl Material {
         let (chain, key) = self
             .identity()?
             .ok_or_else(|| unusable("a server needs a certificate and its key"))?;
-        let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
+        let made = builder.with_single_cert(chain, key);
+        let mut config = made.map_err(|error| self.misfit(&error))?;
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
     }
@@ -171,7 +176,13 @@ impl Material {
     fn identity(&self) -> Result<Option<Identity>, TlsError> {
         match (&self.certificate, &self.key) {
             (None, None) => Ok(None),
-            (Some(certificate), Some(key)) => Ok(Some((certificate.certificates()?, key.private_key()?))),
+            (Some(certificate), Some(key)) => {
+                let identity = (certificate.certificates()?, key.private_key()?);
+                if let Some(flaw) = flaw(certificate, key, &identity) {
+                    return Err(TlsError::Unusable(flaw.what));
+                }
+                Ok(Some(identity))
+            }
             (Some(pem), None) | (None, Some(pem)) => Err(TlsError::Unusable(format!(
                 "{}: a certificate and its key go together, and one is missing",
                 pem.name.display()
@@ -180,7 +191,22 @@ impl Material {
     }
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+impl Material {
+    /// An error of `rustls` about the own certificate, with the files.
+    fn misfit(&self, error: &rustls::Error) -> TlsError {
+        let name = |pem: &Option<Pem>| {
+            pem.as_ref()
+                .map_or(String::new(), |pem| pem.name.display().to_string())
+        };
+        TlsError::Unusable(format!(
+            "{} and {}: {error}",
+            name(&self.certificate),
+            name(&self.key)
+        ))
+    }
+}
+
+pub(crate) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 impl Pem {
     fn fault(&self, expected: &'static str) -> TlsError {
@@ -190,19 +216,47 @@ impl Pem {
         }
     }
 
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    pub(crate) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
         found
             .ok()
             .filter(|found| !found.is_empty())
-            .ok_or_else(|| self.fault("certificates"))
+            .ok_or_else(|| match self.has(b"PRIVATE KEY-----") {
+                true => self.fault("certificates; it has a private key: are certificate and key swapped?"),
+                false if self.is_der() => {
+                    self.fault("certificates; it has DER: convert it with `openssl x509 -inform der`")
+                }
+                false => self.fault("certificates"),
+            })
     }
 
-    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
-        PrivateKeyDer::from_pem_slice(&self.text).map_err(|_| self.fault("a private key"))
+    pub(crate) fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+        PrivateKeyDer::from_pem_slice(&self.text).map_err(|_| {
+            if self.has(b"ENCRYPTED") {
+                return self.fault(
+                    "a private key; it is encrypted: write it without a passphrase with `openssl pkey`",
+                );
+            }
+            match self.has(b"BEGIN CERTIFICATE-----") {
+                true => self.fault("a private key; it has certificates: are certificate and key swapped?"),
+                false if self.is_der() => {
+                    self.fault("a private key; it has DER: convert it with `openssl pkey -inform der`")
+                }
+                false => self.fault("a private key"),
+            }
+        })
     }
 
-    fn roots(&self) -> Result<RootCertStore, TlsError> {
+    fn has(&self, part: &[u8]) -> bool {
+        self.text.windows(part.len()).any(|window| window == part)
+    }
+
+    /// Whether the file begins with a sequence of ASN.1.
+    fn is_der(&self) -> bool {
+        matches!(self.text.as_slice(), [0x30, 0x80..=0x84, ..])
+    }
+
+    pub(crate) fn roots(&self) -> Result<RootCertStore, TlsError> {
         let mut store = RootCertStore::empty();
         for certificate in self.certificates()? {
             store

@@ -33,6 +33,12 @@ const ALL: &[Attack] = &[
         |f| Box::pin(idle(f)),
     ),
     attack(
+        "admin.empty-files",
+        "reloads of a file that a full disk has emptied, or filled with zeros",
+        Nrf,
+        |f| Box::pin(empty(f)),
+    ),
+    attack(
         "admin.bad-requests",
         "paths out of the tree, methods, long heads, bytes that are not HTTP",
         Nrf,
@@ -175,5 +181,38 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
             format_args!("{shown:?}: a file is shown"),
         );
     }
+    Ok(())
+}
+
+/// What runs goes on by what it has read before.
+async fn empty(field: Rc<Field>) -> anyhow::Result<()> {
+    let (admin, file) = {
+        let world = field.world.borrow();
+        (world.admin, world.folder.path().join("nrf.yaml"))
+    };
+    let good = std::fs::read(&file)?;
+    let before = get(admin, "/config").await?;
+    for (what, content) in [
+        ("an empty file", Vec::new()),
+        ("blanks", b"  \n\n".to_vec()),
+        ("a comment", b"# nothing\n".to_vec()),
+        ("a word", b"null\n".to_vec()),
+        ("zeros", vec![0; 4_096]),
+        ("control characters", vec![1; 64]),
+    ] {
+        std::fs::write(&file, content)?;
+        let request = format!("POST /config/reload HTTP/1.0\r\nHost: {admin}\r\nContent-Length: 0\r\n\r\n");
+        let answer = raw(admin, request.as_bytes(), PATIENCE).await;
+        std::fs::write(&file, &good)?;
+        let answer = answer?;
+        field.check(
+            (400..500).contains(&status(&answer)),
+            format_args!("a reload of {what}: {answer:.80}"),
+        );
+    }
+    field.check(
+        before == get(admin, "/config").await?,
+        "a refused file has changed settings",
+    );
     Ok(())
 }

@@ -32,6 +32,12 @@ const ALL: &[Attack] = &[
         |f| Box::pin(forged(f)),
     ),
     attack(
+        "bsf.forbidden-targets",
+        "URIs for notifications at this machine's other ports, at the function itself, link-local",
+        Bsf,
+        |f| Box::pin(forbidden(f)),
+    ),
+    attack(
         "bsf.merge-bombs",
         "merge patches that make a binding grow",
         Bsf,
@@ -217,5 +223,30 @@ async fn merges(field: Rc<Field>) -> anyhow::Result<()> {
         format_args!("a binding of {} bytes", got.body.len()),
     );
     field.ask(&Ask::new(Method::DELETE, path)).await;
+    Ok(())
+}
+
+async fn forbidden(field: Rc<Field>) -> anyhow::Result<()> {
+    let root = format!("http://{}", field.target);
+    for uri in [
+        "http://0.0.0.0:7777/n".to_owned(),
+        "http://[::]:7777/n".to_owned(),
+        "http://[::ffff:127.0.0.1]:7777/n".to_owned(),
+        "http://169.254.169.254/latest/meta-data".to_owned(),
+        "http://[fe80::1]/n".to_owned(),
+        "http://nef:secret@127.0.0.1:7777/n".to_owned(),
+        format!("{root}{BINDINGS}"),
+    ] {
+        let body = json!({
+            "events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifUri": uri, "notifCorreId": "c",
+            "supi": "imsi-001010000000001"
+        });
+        let ask = Ask::new(Method::POST, "/nbsf-management/v1/subscriptions").json(&body);
+        let got = field.ask(&ask).await;
+        field.check(
+            got.status == 400,
+            format_args!("a subscriber at {uri}: {}", got.status),
+        );
+    }
     Ok(())
 }

@@ -6,10 +6,13 @@ mod admin;
 mod bsf;
 mod diameter;
 mod faults;
+mod front_end;
 mod http2;
 mod nrf;
+mod pcf;
 mod producer;
 mod scp;
+mod secure;
 mod tokens;
 
 /// All of them, family by family.
@@ -22,6 +25,9 @@ pub fn all() -> Vec<Attack> {
         nrf::all(),
         bsf::all(),
         diameter::all(),
+        front_end::all(),
+        pcf::all(),
+        secure::all(),
         tokens::all(),
         admin::all(),
         faults::all(),

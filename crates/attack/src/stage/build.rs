@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use sbi::client::{Client, Origin};
 use serde_json::{Value, json};
 
-use super::{DSR_HOST, HSS, Hss, Poisoned, Process, REALM, Recipe, Server, Stage, Tls, World};
+use super::{Core, DSR_HOST, HSS, Hss, Poisoned, Process, REALM, Recipe, Server, Stage, Tls, World};
 use crate::answer::{Ask, client, client_over, send};
 use crate::dose::Dose;
 use crate::honest::Plan;
@@ -77,6 +77,32 @@ pub fn binding(address: &str, number: u32) -> Value {
 }
 
 const ANY: &str = "127.0.0.1:0";
+
+/// The address of the honest session at a PCF.
+pub const HONEST_ADDRESS: &str = "10.61.0.1";
+
+/// A port that is free now: a function whose settings name its admin endpoint sends nothing there.
+fn port() -> anyhow::Result<u16> {
+    Ok(std::net::TcpListener::bind(ANY)?.local_addr()?.port())
+}
+
+fn pcf_section(folder: &Path) -> anyhow::Result<Value> {
+    Ok(json!({
+        "listen": [ANY], "admin": format!("127.0.0.1:{}", port()?), "workers": 1,
+        "store": {"embedded": {"directory": folder.join("pcf-store")}},
+        "diameter": {"listen": [ANY], "host": "pcf.epc.example", "realm": REALM},
+        "overload": {"enabled": false},
+        "notifications": {"attempts": 1}
+    }))
+}
+
+/// The section of a front end before the router, which is on the port that its own section names.
+fn front_section(router: u16) -> Value {
+    json!({
+        "admin": ANY, "workers": 1,
+        "targetSets": [{"name": "tsa", "listen": ANY, "backends": [{"name": "mp", "address": format!("127.0.0.1:{router}")}]}]
+    })
+}
 
 fn nrf_section(folder: &Path) -> Value {
     // As in the SCP's section: a slow build on a busy machine would be discarded by how long its requests wait.
@@ -267,7 +293,38 @@ pub(super) async fn build(
             hss = Some(made);
             section
         }
+        Stage::FrontEnd => {
+            let (made, router) = (Hss::start()?, port()?);
+            let mut section = dsr_section(made.address);
+            section["localNodes"][0]["listen"] = json!([format!("127.0.0.1:{router}")]);
+            beside.push(Process::start(
+                binary,
+                &["dsr"],
+                &json!({"dsr": section}),
+                &path,
+                "",
+            )?);
+            hss = Some(made);
+            front_section(router)
+        }
+        Stage::Pcf => pcf_section(&path)?,
+        Stage::PcfTls => {
+            let made = Tls::new()?;
+            let mut section = pcf_section(&path)?;
+            let mut files = made.section(&path)?;
+            // What holds where an operator says nothing more than which authorities count.
+            if let Some(files) = files.as_object_mut() {
+                files.remove("requireClientCertificate");
+            }
+            section["diameter"]["tls"] = files;
+            tls = Some(made);
+            section
+        }
+        Stage::Secure => json!({}),
     };
+    if stage == Stage::Secure {
+        return secure(binary, folder, dose).await;
+    }
     let mut config = json!({});
     config[function] = section;
     if let Some(settings) = settings {
@@ -278,12 +335,10 @@ pub(super) async fn build(
     let diameter = process.address(&format!("{function} Diameter")).ok();
     let target = match stage {
         Stage::Dsr => diameter.context("a router without an address")?,
+        Stage::FrontEnd => process.address("ipfe TCP")?,
         _ => process.address(&format!("{function} SBI"))?,
     };
-    let tick = match dose {
-        Dose::Quick => Duration::from_millis(20),
-        Dose::Full => Duration::from_millis(100),
-    };
+    let tick = tick(dose);
     let mut world = World {
         stage,
         plan: Plan::None,
@@ -302,10 +357,60 @@ pub(super) async fn build(
         poisoned: poisoned_nrf,
         hss,
         tls,
+        core: None,
+        session: None,
         folder,
     };
     prepare(&mut world, tick).await?;
     Ok(world)
+}
+
+/// A core, and an SMF of it as the honest client.
+async fn secure(binary: &Path, folder: tempfile::TempDir, dose: Dose) -> anyhow::Result<World> {
+    let path = folder.path().to_owned();
+    let config = super::secure::config(binary, &path)?;
+    let process = Process::up_secure(binary, &config, &path)?;
+    let core = Core::of(&process, &path)?;
+    let smf = core.smf()?;
+    let (session, token) = core.session(&smf).await?;
+    let target = format!("{}:{}", core.pcf.host(), core.pcf.port()).parse()?;
+    let plan = Plan::Http {
+        ask: Ask::get(&*session).header("authorization", token),
+        expect: |got| got.status == 200,
+        tick: tick(dose),
+        tls: Some(smf.tls.clone()),
+    };
+    let admin = core.nrf.port();
+    Ok(World {
+        stage: Stage::Secure,
+        plan,
+        recipe: Recipe {
+            binary: binary.to_owned(),
+            functions: vec![],
+            config,
+        },
+        process,
+        beside: vec![],
+        target,
+        diameter: None,
+        admin: SocketAddr::from(([127, 0, 0, 1], admin)),
+        nrf: None,
+        server: None,
+        poisoned: None,
+        hss: None,
+        tls: None,
+        core: Some(core),
+        session: Some(session),
+        folder,
+    })
+}
+
+/// Interval of honest requests.
+fn tick(dose: Dose) -> Duration {
+    match dose {
+        Dose::Quick => Duration::from_millis(20),
+        Dose::Full => Duration::from_millis(100),
+    }
 }
 
 /// Makes the state that the honest client needs, and its plan.
@@ -349,7 +454,20 @@ async fn prepare(world: &mut World, tick: Duration) -> anyhow::Result<()> {
             let root = world.server.as_ref().map(Server::root).unwrap_or_default();
             Ask::get(PRODUCER_PATH).header("3gpp-sbi-target-apiroot", root)
         }
-        Stage::Dsr => {
+        Stage::Pcf | Stage::PcfTls => {
+            let context = json!({
+                "supi": SUBSCRIBER, "pduSessionId": 1, "pduSessionType": "IPV4", "dnn": "internet",
+                "notificationUri": "http://127.0.0.1:9/smf", "sliceInfo": {"sst": 1}, "ipv4Address": HONEST_ADDRESS
+            });
+            let post = Ask::new(Method::POST, "/npcf-smpolicycontrol/v1/sm-policies").json(&context);
+            let got = send(&honest, &world.origin()?, &post).await;
+            let location = got.headers.get("location").and_then(|value| value.to_str().ok());
+            let place: http::Uri = location.context("the honest session is refused")?.parse()?;
+            world.session = Some(place.path().to_owned());
+            Ask::get(place.path())
+        }
+        Stage::Secure => anyhow::bail!("a core has a plan of its own"),
+        Stage::Dsr | Stage::FrontEnd => {
             world.plan = Plan::Diameter { tick };
             return crate::honest::diameter::served(world.target).await;
         }
@@ -362,6 +480,7 @@ async fn prepare(world: &mut World, tick: Duration) -> anyhow::Result<()> {
         Stage::Bsf | Stage::BsfPoisoned => {
             |got| got.status == 200 && String::from_utf8_lossy(&got.body).contains("pcf1.example.org")
         }
+        Stage::Pcf | Stage::PcfTls => |got| got.status == 200,
         _ => |got| got.status == 200 && got.body.ends_with(br#""honest"}"#),
     };
     world.plan = Plan::Http {

@@ -3,6 +3,7 @@
 mod build;
 mod diameter;
 mod process;
+mod secure;
 mod server;
 mod tls;
 
@@ -16,9 +17,12 @@ use crate::dose::Dose;
 use crate::honest::Plan;
 
 pub use crate::epc::{DSR_HOST, HSS, MME, REALM, ulr};
-pub use build::{PRODUCER, PRODUCER_PATH, SUBSCRIBER, binding, disc, producer_profile, profile, wish};
+pub use build::{
+    HONEST_ADDRESS, PRODUCER, PRODUCER_PATH, SUBSCRIBER, binding, disc, producer_profile, profile, wish,
+};
 pub use diameter::Hss;
 pub use process::{Process, binary, how_it_ended};
+pub use secure::{Core, Member};
 pub use server::{Answer, SLOW, Seen, Server};
 pub use tls::Tls;
 
@@ -41,6 +45,14 @@ pub enum Stage {
     ScpPoisoned,
     /// A Diameter router before an HSS; the honest client is an MME.
     Dsr,
+    /// A router behind an IP front end; the honest client is an MME that connects through it.
+    FrontEnd,
+    /// A PCF with Gx and Rx; the honest client reads the policy of a session.
+    Pcf,
+    /// A PCF whose Diameter is over TLS, with authorities.
+    PcfTls,
+    /// `signalbox up --secure`; the honest client is an SMF that reads the policy of its session.
+    Secure,
 }
 
 /// A stage that stands.
@@ -68,6 +80,10 @@ pub struct World {
     pub hss: Option<Hss>,
     /// Certificates.
     pub tls: Option<Tls>,
+    /// The core of `up --secure`.
+    pub core: Option<Core>,
+    /// The path of the honest session at a PCF.
+    pub session: Option<String>,
     /// What an honest client asks.
     pub plan: Plan,
     /// How to start it once more.
@@ -113,6 +129,8 @@ impl Stage {
             Self::Bsf | Self::BsfPoisoned => "bsf",
             Self::Scp | Self::ScpPoisoned => "scp",
             Self::Dsr => "dsr",
+            Self::FrontEnd => "ipfe",
+            Self::Pcf | Self::PcfTls | Self::Secure => "pcf",
         }
     }
 }
@@ -123,7 +141,8 @@ impl World {
     /// # Errors
     /// When there is none.
     pub fn origin(&self) -> anyhow::Result<Origin> {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let secure = matches!(self.stage, Stage::NrfTls | Stage::Secure);
+        let scheme = if secure { "https" } else { "http" };
         Ok(format!("{scheme}://{}", self.target).parse()?)
     }
 }

@@ -55,18 +55,38 @@ impl Process {
                 shell
             }
         };
+        command.arg("run").args(functions).arg("--config").arg(&file);
+        Self::begin(command, &name, log, stderr, folder)
+    }
+
+    /// Starts `signalbox up --secure` with this configuration and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Process::start`].
+    pub fn up_secure(binary: &Path, config: &Value, folder: &Path) -> anyhow::Result<Self> {
+        let (file, log) = (folder.join("up.yaml"), folder.join("up.log"));
+        std::fs::write(&file, settings::to_yaml(config))?;
+        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
+        let mut command = Command::new(binary);
+        command.args(["up", "--secure", "--config"]).arg(&file);
+        Self::begin(command, "up", log, stderr, folder)
+    }
+
+    fn begin(
+        mut command: Command,
+        name: &str,
+        log: PathBuf,
+        stderr: std::fs::File,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let mut child = command
-            .arg("run")
-            .args(functions)
-            .arg("--config")
-            .arg(&file)
             .env_remove("RUST_LOG")
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
-            .with_context(|| format!("{} does not start", binary.display()))?;
+            .with_context(|| format!("{name} does not start"))?;
         let stdout = child.stdout.take().context("a process without stdout")?;
         let (sender, output) = mpsc::sync_channel(64);
         std::thread::spawn(move || {
@@ -84,7 +104,10 @@ impl Process {
         let end = Instant::now() + START;
         loop {
             match output.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) if line == "ready" => return Ok(process),
+                // The page of `up` ends with the addresses of metrics and an empty line.
+                Ok(line) if line == "ready" || (line.is_empty() && process.has_pages()) => {
+                    return Ok(process);
+                }
                 Ok(line) => process.said.push(line),
                 Err(_) => {
                     let how = process.ended_within(Duration::from_secs(5));
@@ -92,6 +115,24 @@ impl Process {
                 }
             }
         }
+    }
+
+    fn has_pages(&self) -> bool {
+        self.said.last().is_some_and(|line| line.ends_with("/metrics"))
+    }
+
+    /// The root of a function's service-based interface, as `up --secure` prints it.
+    ///
+    /// # Errors
+    /// When it printed none.
+    pub fn secure_root(&self, function: &str) -> anyhow::Result<String> {
+        let mut lines = self.said.iter().map(|line| line.split_whitespace());
+        let root = lines.find_map(|mut words| {
+            let here = words.next()? == function && words.next()? == "SBI";
+            words.next().filter(|root| here && root.starts_with("https://"))
+        });
+        let root = root.with_context(|| format!("no {function} in {:?}", self.said))?;
+        Ok(root.to_owned())
     }
 
     /// Its number.

@@ -41,6 +41,23 @@ impl Tls {
         }))
     }
 
+    /// What a Diameter peer with a certificate of these names needs.
+    ///
+    /// # Errors
+    /// When a name cannot be in a certificate.
+    pub fn peer(&self, names: &[&str]) -> anyhow::Result<Arc<rustls::ClientConfig>> {
+        let identity = self.authority.issue(names)?;
+        Ok(self.authority.material(Some(&identity), false).client(&[])?)
+    }
+
+    /// What a Diameter peer without a certificate needs.
+    ///
+    /// # Errors
+    /// Never with an authority that is whole.
+    pub fn stranger(&self) -> anyhow::Result<Arc<rustls::ClientConfig>> {
+        Ok(self.authority.material(None, false).client(&[])?)
+    }
+
     /// What a client with a certificate of these names needs.
     ///
     /// # Errors

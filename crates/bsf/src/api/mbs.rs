@@ -33,7 +33,7 @@ impl Served for MbsBinding {
 
     async fn discover(worker: &Worker, request: &Request) -> Result<Response, Fault> {
         let mut session = None;
-        for (name, value) in &pairs(request.query())? {
+        for (name, value) in &pairs(request.query(), &["mbs-session-id", "supp-feat"])? {
             match &**name {
                 "mbs-session-id" => {
                     let parsed: Value = serde_json::from_str(value)

@@ -82,9 +82,16 @@ fn text_of<'v>(name: &str, value: &'v str) -> Result<&'v str, Fault> {
     }
 }
 
-/// The parameters of a query.
-fn pairs(query: Option<&str>) -> Result<Vec<sbi::query::Pair<'_>>, Fault> {
-    sbi::query::pairs(query).map_err(|error| bad_query(&error.name, "expected UTF-8"))
+/// The parameters of a query. None of Nbsf_Management may occur twice: which one would count? What this release does not know
+/// may (TS 29.500 §5.2.9).
+fn pairs<'q>(query: Option<&'q str>, known: &[&str]) -> Result<Vec<sbi::query::Pair<'q>>, Fault> {
+    let pairs = sbi::query::pairs(query).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
+    for name in known {
+        if pairs.iter().filter(|(given, _)| given == name).count() > 1 {
+            return Err(bad_query(name, "expected one value"));
+        }
+    }
+    Ok(pairs)
 }
 
 fn features_of(name: &str, value: &str) -> Result<SupportedFeatures, Fault> {

@@ -134,11 +134,24 @@ fn answer(binding: &PcfBinding, features: Option<SupportedFeatures>) -> Response
     sbi::json::response_of(StatusCode::OK, shown.text().clone())
 }
 
+/// The parameters of a query that mean something here.
+const PARAMETERS: &[&str] = &[
+    "ipv4Addr",
+    "ipv6Prefix",
+    "macAddr48",
+    "dnn",
+    "supi",
+    "gpsi",
+    "ipDomain",
+    "snssai",
+    "supp-feat",
+];
+
 /// The question of a query string (TS 29.521 table 5.3.2.3.2-1).
 pub(crate) fn query_of(query_string: Option<&str>) -> Result<(Query, Option<SupportedFeatures>), Fault> {
     let mut query = Query::default();
     let mut features = None;
-    for (name, value) in &pairs(query_string)? {
+    for (name, value) in &pairs(query_string, PARAMETERS)? {
         let text = || text_of(name, value).map(|text| Some(text.to_owned()));
         match &**name {
             "ipv4Addr" => {

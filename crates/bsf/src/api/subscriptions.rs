@@ -64,17 +64,11 @@ fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription
     let value = body_of(worker, request, "application/json")?;
     shape::check(&shape::SUBSCRIPTION, &value)?;
     let target = value.get("notifUri").and_then(Value::as_str).unwrap_or_default();
-    let usable = target
-        .parse()
-        .ok()
-        .and_then(|uri| sbi::client::Origin::of_uri(&uri).ok());
-    if usable.is_none() {
-        return Err(Fault::Member {
-            pointer: "/notifUri",
-            cause: Cause::MandatoryIeIncorrect,
-            expected: "expected an absolute http or https URI",
-        });
-    }
+    worker.check_uri(target).map_err(|expected| Fault::Member {
+        pointer: "/notifUri",
+        cause: Cause::MandatoryIeIncorrect,
+        expected,
+    })?;
     let mut document = worker.repository().document(id, value);
     negotiate(&mut document);
     Ok(Subscription(document, set))

@@ -18,7 +18,7 @@ impl Served for UeBinding {
 
     async fn discover(worker: &Worker, request: &Request) -> Result<Response, Fault> {
         let (mut supi, mut gpsi) = (None, None);
-        let all = pairs(request.query())?;
+        let all = pairs(request.query(), &["supi", "gpsi", "supp-feat"])?;
         for (name, value) in &all {
             match &**name {
                 "supi" => supi = Some(text_of(name, value)?),

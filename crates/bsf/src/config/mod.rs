@@ -6,13 +6,14 @@ mod rx;
 mod scoring;
 
 pub use audit::Audit;
-pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
+pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
 pub use scoring::{AlarmPoints, Scoring};
 
 use std::net::SocketAddr;
 
+use function::sbi::Destinations;
 use function::sbi::config::Interface;
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
@@ -58,9 +59,17 @@ pub struct Config {
     /// Largest body of a request; a patch does not make a binding larger than this either.
     #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
-    /// Bindings of one address or subscriber that a discovery reads at once; up to 64 times as many where these do not decide.
+    /// Bindings of one address or subscriber that a discovery reads at once; up to 64 times as many of
+    /// an address, 8 times as many of a subscriber, where these do not decide.
     #[schemars(extend("x-reload" = true))]
     pub max_candidates: usize,
+    /// Destinations that requests and registered profiles may name.
+    #[schemars(extend("x-reload" = true))]
+    pub outgoing: Outgoing,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Notifications of subscribers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
@@ -111,6 +120,8 @@ impl Default for Config {
             store,
             max_body_size: ByteSize::kib(64),
             max_candidates: 256,
+            outgoing: Outgoing::default(),
+            other_admins: Vec::new(),
             notifications: Notifications::default(),
             overload: Overload::default(),
             rx: Rx::default(),
@@ -121,6 +132,15 @@ impl Default for Config {
             identity: IdentitySettings::default(),
             scoring: Scoring::default(),
         }
+    }
+}
+
+impl Config {
+    /// Where requests and profiles may make this BSF send to.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
+        Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins)
     }
 }
 

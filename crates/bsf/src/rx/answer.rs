@@ -7,6 +7,7 @@ use diameter::proto::{Message, MessageMut, known};
 use diameter::{ConnectionId, Node, PeerId};
 use store::{Batch, Clock, Condition, Conflict, Error};
 
+use super::flights::Flight;
 use super::post::Packet;
 use super::sessions::Path;
 use super::{Agent, Link};
@@ -58,6 +59,8 @@ pub(crate) struct Transit {
     pub(super) failed: bool,
     /// This agent asks for overload reports with it; its sender does not.
     pub(super) asked: bool,
+    /// It is in flight until it is given.
+    pub(super) _flight: Flight,
 }
 
 impl Transit {
@@ -184,18 +187,26 @@ impl Agent {
     fn keep(&self, node: &Node<Self>, transit: Transit, message: MessageMut, path: RxSession) {
         let repository = self.repository.clone();
         let most = self.front.worker().config().rx.max_sessions;
-        // The oldest are forgotten a little later; a session that begins meanwhile is not kept.
-        if repository.paths_held.get() >= most.saturating_add(most / 8) {
-            self.counters.count(Event::RxSessionNotKept);
-            return self.give(node, &transit, message);
-        }
-        repository.paths_held.add(1);
-        let mut batch = Batch::default();
-        batch.insert(&repository.paths, &path);
-        let receipt = repository.store().commit(batch);
+        let is_full = move |held: usize| held >= most.saturating_add(most / 8);
         let node = node.clone();
         tokio::task::spawn_local(async move {
             let agent = node.app();
+            // Sessions that other instances have ended since the last count leave room.
+            if is_full(repository.paths_held.get())
+                && let Err(error) = repository.recount_paths().await
+            {
+                tracing::warn!(%error, "failed to count the paths of Rx sessions");
+            }
+            // The oldest are forgotten a little later; a session that begins meanwhile is not kept.
+            if is_full(repository.paths_held.get()) {
+                agent.counters.count(Event::RxSessionNotKept);
+                node.refresh();
+                return agent.give(&node, &transit, message);
+            }
+            repository.paths_held.add(1);
+            let mut batch = Batch::default();
+            batch.insert(&repository.paths, &path);
+            let receipt = repository.store().commit(batch);
             let kept = match receipt.await {
                 // The AF begins a session again that it has not ended.
                 Err(Error::Conflict { .. }) => {

@@ -91,28 +91,11 @@ impl Expiry {
             Some(age) => age >= RECOUNT || excess && age >= RECOUNT_AT_MOST,
         };
         if due {
-            self.count().await?;
+            self.repository.count_paths().await?;
             self.counted = Some(Instant::now());
         }
         // With others at the table only a count of just now says that there are too many.
         self.forget(settings, !self.shared || due).await
-    }
-
-    /// Counts the paths in the store. Those that this instance adds meanwhile may be counted at the next time only:
-    /// too low a count deletes nothing.
-    async fn count(&self) -> Result<(), store::Error> {
-        let held = &self.repository.paths_held;
-        let before = held.get();
-        let (mut count, mut next) = (0, Some(Scan::all(PAGE)));
-        while let Some(scan) = next {
-            let page = self.repository.paths.scan(&scan).await?;
-            count += page.records.len();
-            next = page.next;
-            tokio::task::yield_now().await;
-        }
-        let ended = before.saturating_sub(held.get());
-        held.set(count.saturating_sub(ended));
-        Ok(())
     }
 
     async fn forget(&self, settings: &Rx, count_is_sure: bool) -> Result<(), store::Error> {

@@ -17,6 +17,7 @@
 //! | `again` | another way for a request whose next hop was lost |
 //! | `reports` | overload reports and loads of PCFs |
 //! | `sessions`, `expiry` | paths of sessions in memory, and how those in the store end |
+//! | `flights` | what is not answered yet |
 //! | `latency` | how long requests take |
 //! | `places`, `post` | which worker a peer lives on, and the way there |
 
@@ -24,6 +25,7 @@ mod again;
 mod answer;
 mod check;
 mod expiry;
+mod flights;
 mod identity;
 mod latency;
 mod lookup;
@@ -38,8 +40,9 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use diameter::proto::known::application;
+use diameter::proto::known::{application, disconnect_cause};
 use diameter::proto::peer::{ApplicationId, Capabilities, DownReason, Health};
 use diameter::proto::{MessageMut, Origin};
 use diameter::{
@@ -61,6 +64,12 @@ use crate::repository::Repository;
 use crate::worker::Front;
 
 pub(crate) use self::expiry::tidy;
+pub(crate) use self::flights::Flights;
+
+/// Longest wait for answers when the BSF stops.
+const LONGEST_END: Duration = Duration::from_secs(10);
+/// Time for Diameter peers to answer a DPR.
+const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
 
 type Link = Rc<Connection<PeerState>>;
 
@@ -77,6 +86,9 @@ pub(crate) struct Agent {
     sessions: RefCell<Sessions>,
     lookups: Lookups,
     reports: Reports,
+    flights: Flights,
+    /// It takes no requests any more.
+    stopping: Cell<bool>,
 }
 
 /// State of an open connection: the rate it keeps to, and how much it has sent.
@@ -209,6 +221,8 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
         ..NodeConfig::new(local)
     };
     let agent = Agent {
+        flights: front.function().flights.clone(),
+        stopping: Cell::new(false),
         repository: front.function().repository().clone(),
         counters: front.function().counts.of(seat.worker),
         front,
@@ -254,6 +268,16 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
     tokio::task::spawn_local(async move { match posting.app().post.deliver().await {} });
     tokio::task::spawn_local(take_post(node.clone(), seat.mailbox));
     Ok(node)
+}
+
+/// Ends an agent in order: it takes no further requests, which their senders send elsewhere, and those that it has taken are
+/// answered before the DPR (RFC 6733 §5.4).
+pub(crate) async fn stop(node: Node<Agent>) {
+    let agent = node.app();
+    agent.stopping.set(true);
+    let timeout = agent.front.worker().config().rx.timeout.duration();
+    agent.flights.end(timeout.min(LONGEST_END)).await;
+    node.stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING).await;
 }
 
 /// Takes what other workers send, until the worker ends.

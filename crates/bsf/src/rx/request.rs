@@ -10,6 +10,7 @@ use function::{Admission, Drmp};
 use store::Clock;
 
 use super::answer::{Effect, Sender, Transit};
+use super::flights::Flight;
 use super::identity::Target;
 use super::lookup::{self, Found};
 use super::post::{Crossing, Packet};
@@ -39,6 +40,7 @@ pub(super) struct Request {
     /// DRMP (RFC 7944).
     pub(super) priority: Option<u8>,
     pub(super) begun: Instant,
+    flight: Flight,
 }
 
 /// What is known of the PCF of a session that begins, beside its name.
@@ -95,6 +97,7 @@ impl Agent {
             takes_part,
             priority,
             begun: node.now(),
+            flight: self.flights.begin(),
         };
         self.take(node, request, step);
     }
@@ -158,7 +161,7 @@ impl Agent {
         if let Err(fault) = in_order {
             return Step::Refuse(fault);
         }
-        if worker.state() == State::Complete {
+        if worker.state() == State::Complete || self.stopping.get() {
             return refuse(ResultCode::TOO_BUSY, "this BSF is shut down");
         }
         let session = routing.session_id.unwrap_or_default();
@@ -263,7 +266,11 @@ impl Agent {
             (Some(host), _) => host.to_owned(),
             // A relay finds a PCF of the realm.
             (None, Some(_)) if settings.mode == RxMode::Proxy => String::new(),
-            _ => return no_binding("the PCF of this session has no Diameter name"),
+            _ => {
+                return no_binding(
+                    "the binding of this session has neither pcfDiamHost nor pcfDiamRealm, by which an AF reaches its PCF over Rx",
+                );
+            }
         };
         if settings.mode == RxMode::Redirect {
             return redirect::redirect(self, node, &request, settings, &host);
@@ -382,6 +389,7 @@ impl Agent {
             moved: false,
             asked,
             failed: false,
+            _flight: request.flight,
         };
         let crossing = Crossing {
             hop: hop.into(),

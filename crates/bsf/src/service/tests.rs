@@ -88,7 +88,10 @@ fn reloads_beside_fetched_key_sets_lose_nothing() {
             let sets = vec![Bytes::from(format!(r#"{{"keys":[],"number":{number}}}"#))];
             live.rederive(|now| {
                 let verification = now.verification.with_fetched(&now.config.tokens, sets.clone())?;
-                Ok::<_, String>(Derived { verification })
+                Ok::<_, String>(Derived {
+                    verification,
+                    ..now.derived.clone()
+                })
             })
             .unwrap();
             assert_eq!(live.load().verification.fetched(), sets, "a reload undid it");

@@ -7,9 +7,11 @@ mod churn;
 #[path = "../../../store/tests/it/clusters.rs"]
 mod clusters;
 mod columns;
+mod contention;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod destinations;
 mod events;
 #[path = "../../../store/tests/it/format_one.rs"]
 mod format_one;
@@ -34,5 +36,6 @@ mod spellings;
 mod support;
 mod survival;
 mod tokens;
+mod two;
 mod ues;
 mod upgrade;

@@ -217,7 +217,6 @@ impl BoundListener {
         if transport == Transport::Sctp {
             sctp::bind_also(&socket, others)?;
         }
-        socket.listen(BACKLOG)?;
         // Of an end point with several homes the kernel names any.
         let bound = socket.local_addr()?.as_socket().unwrap_or(address);
         let address = SocketAddr::new(address.ip(), bound.port());
@@ -235,6 +234,8 @@ impl BoundListener {
     }
 
     pub(crate) fn into_listener(self) -> io::Result<Listener> {
+        // Until now the port is closed, so that peers try another node while this one still reads its store.
+        self.socket.listen(BACKLOG)?;
         Ok(match self.transport {
             Transport::Tcp => Listener::Tcp(TcpListener::from_std(self.socket.into())?),
             Transport::Sctp => Listener::Sctp(SctpListener::new(self.socket)?),

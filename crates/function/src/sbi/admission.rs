@@ -39,6 +39,12 @@ impl Offered for Offer<'_> {
     }
 }
 
+/// Whether the consumer of a request has given it up (`3gpp-Sbi-Max-Rsp-Time`).
+pub(super) fn is_late(request: &Request) -> bool {
+    let now = Instant::now();
+    Offer(request).is_late(waited(request, now)).unwrap_or_default()
+}
+
 /// An upper bound of the time that a request was queued for its worker, and the moment from which it counts.
 #[must_use]
 pub fn waited(request: &Request, now: Instant) -> Duration {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use overload::Admission;
 use telemetry::Registry;
 
-use super::admission::{admit, refusal};
+use super::admission::{admit, is_late, refusal};
 use super::config::Overload;
 use super::gate::{Gate, Refused};
 use super::operational::State;
@@ -114,7 +114,11 @@ impl Door {
             };
             return Some((why, Problem::new(Cause::TooManyRequests).detail(detail)));
         }
-        let admission = admit(&self.shedder, request, Some(Overload::SBI));
+        // A request that its consumer has given up is not carried out at any load (TS 29.500 §6.11.2).
+        let admission = match admit(&self.shedder, request, Some(Overload::SBI)) {
+            Admission::Admitted if is_late(request) => Admission::Late,
+            judged => judged,
+        };
         let why = match admission {
             Admission::Late => TurnedAway::Late,
             _ => TurnedAway::Discarded,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::sbi::identity::{IdentityMode, IdentitySettings, Sender, Shown};
+use ::sbi::identity::{Actor, IdentityMode, IdentitySettings, Sender, Shown};
 use ::sbi::oauth::{
     AccessTokenClaims, AssertionAuthorities, AssertionClaims, Assertions, Denied, Verifier, since_epoch,
 };
@@ -90,6 +90,20 @@ impl Gate {
         self.sender(&proofs, request)
             .map_err(problem)?
             .may_act_for(instance)
+    }
+
+    /// The sender of an admitted request.
+    ///
+    /// # Errors
+    /// When its proofs contradict one another, or an assertion is invalid.
+    pub fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
+        let problem = |refused| match refused {
+            Refused::Token(_) => Problem::new(Cause::Unauthorized),
+            Refused::Identity(problem) => problem,
+        };
+        let proofs = self.proofs(request, &[service]).map_err(problem)?;
+        let sender = self.sender(&proofs, request).map_err(problem)?;
+        Ok(sender.to_actor())
     }
 
     /// Whether services ask for tokens.

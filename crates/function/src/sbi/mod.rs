@@ -3,6 +3,8 @@
 pub mod config;
 
 mod admission;
+mod completion;
+mod destinations;
 mod door;
 mod gate;
 mod key_sets;
@@ -31,6 +33,8 @@ use tls::Watched;
 use worker::Waiting;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
+pub use completion::Completion;
+pub use destinations::{Destinations, Use, guard};
 pub use door::{Door, TurnedAway};
 pub use gate::{Gate, Proofs, Refused};
 pub use key_sets::follow_key_sets;

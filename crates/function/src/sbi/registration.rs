@@ -27,6 +27,8 @@ pub struct Profile {
     pub info: &'static str,
     /// The services, each with the version of its OpenAPI file.
     pub services: &'static [(&'static str, &'static str)],
+    /// The types of consumers that may use a service (`allowedNfTypes`, TS 29.510 §6.1.6.2.3); none: all.
+    pub allowed_nf_types: fn(&str) -> &'static [&'static str],
     /// Raised while no NRF accepts the registration.
     pub not_registered: AlarmKind,
 }
@@ -104,14 +106,19 @@ impl Presence for Registration {
             SocketAddr::V6(_) => ("ipv6Addresses", "ipv6Address"),
         };
         let service = |(name, full_version): &(&str, &str)| {
-            json!({
+            let mut service = json!({
                 "serviceInstanceId": name,
                 "serviceName": name,
                 "versions": [{"apiVersionInUri": "v1", "apiFullVersion": full_version}],
                 "scheme": scheme,
                 "nfServiceStatus": "REGISTERED",
                 "ipEndPoints": [{service_member: ip, "port": port}],
-            })
+            });
+            let allowed = (self.profile.allowed_nf_types)(name);
+            if !allowed.is_empty() {
+                service["allowedNfTypes"] = json!(allowed);
+            }
+            service
         };
         let services: Vec<Value> = self.profile.services.iter().map(service).collect();
         let mut profile = json!({

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod egress;
+mod floods;
 mod pair;
 mod reload;
 mod support;
@@ -86,7 +87,7 @@ fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
     let dead = Backend {
         name: "dead".to_owned(),
         address: gone,
-        admin: None,
+        ..Backend::default()
     };
     let front = ipfe::start(config(vec![dead, echo.backend("mp2")], 3)).unwrap();
     let held: Vec<TcpStream> = (0..3).map(|_| connect(&front)).collect();
@@ -146,7 +147,7 @@ fn a_silent_client_of_a_processor_that_closed_gives_its_place_back() {
     let backend = Backend {
         name: "mp1".to_owned(),
         address: closes.local_addr().unwrap(),
-        admin: None,
+        ..Backend::default()
     };
     each(closes, |mut stream| {
         let mut hello = [0; 5];

@@ -52,6 +52,7 @@ impl Echo {
             name: name.to_owned(),
             address: self.address,
             admin: Some(self.admin),
+            ..Backend::default()
         }
     }
 }
@@ -77,6 +78,7 @@ pub(crate) fn config(backends: Vec<Backend>, most: usize) -> Config {
             listen: "127.0.0.1:0".parse::<SocketAddr>().unwrap().into(),
             backends,
             max_connections: most,
+            ..TargetSet::default()
         }],
         check: Check {
             interval: Period::from_millis(20),

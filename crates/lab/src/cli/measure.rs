@@ -10,7 +10,7 @@ use clap::Args;
 use settings::Period;
 
 use super::reports::summary;
-use super::{FAILED, Failure, USAGE, failure, find, folder_for, json_text, period, say};
+use super::{FAILED, Failure, INVALID, USAGE, failure, find, folder_for, json_text, period, say};
 use crate::run::{self, Database, Options, Progress, Rate};
 
 #[derive(Debug, Args)]
@@ -113,9 +113,9 @@ pub(super) fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
     } else {
         summary(&report, &out)
     })?;
-    Ok(if report.verdict == Verdict::Pass {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
+    Ok(match report.verdict {
+        Verdict::Pass => ExitCode::SUCCESS,
+        Verdict::Fail => ExitCode::from(FAILED),
+        Verdict::Invalid => ExitCode::from(INVALID),
     })
 }

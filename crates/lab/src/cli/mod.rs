@@ -75,9 +75,11 @@ fn period(text: &str) -> Result<Duration, String> {
 /// The folder of a run without `--out`.
 const RUNS: &str = "lab-runs";
 
-/// What a command ends with: 0 done or passed, 1 failed, 2 usage or configuration.
+/// What a command ends with: 0 done or passed, 1 failed, 2 usage or configuration, 3 a run that shows nothing since the
+/// machine was busy.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+const INVALID: u8 = 3;
 
 impl LabArgs {
     /// Executes the command line.

@@ -11,12 +11,10 @@ use crate::run::figure;
 pub(super) fn summary(report: &Report, out: &Path) -> String {
     use std::fmt::Write;
     let mut text = String::new();
-    let verdict = if report.verdict == Verdict::Pass {
-        "passed"
-    } else {
-        "FAILED"
-    };
-    let _ = writeln!(text, "{}: {verdict}", report.model);
+    let _ = writeln!(text, "{}: {}", report.model, word(report.verdict));
+    if let Some(reason) = report::reason(report) {
+        let _ = writeln!(text, "  why         {reason}");
+    }
     if let Some(knee) = &report.knee {
         let _ = writeln!(
             text,
@@ -118,6 +116,14 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
     text
 }
 
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "passed",
+        Verdict::Fail => "FAILED",
+        Verdict::Invalid => "NOT VALID, the machine was busy",
+    }
+}
+
 /// Latencies of the operations that the guide prints as well, ours beside the guide's.
 fn latencies(report: &Report) -> String {
     let mut text = String::new();
@@ -154,10 +160,7 @@ pub(super) fn runs(folder: &Path, json: bool) -> Result<ExitCode, Failure> {
     }
     let mut text = String::new();
     for (path, report) in &all {
-        let verdict = match report.verdict {
-            Verdict::Pass => "passed",
-            Verdict::Fail => "FAILED",
-        };
+        let verdict = word(report.verdict);
         text += &format!(
             "{}  {verdict}  {} TPS  {}\n",
             path.display(),

@@ -42,19 +42,22 @@ pub(super) fn checks(facts: &Facts<'_>) -> Vec<Check> {
                     total.offered
                 ),
                 success >= success_bound.fraction(),
-            ),
+            )
+            .of_time_if(is_of_time(&total)),
             Check::new(
                 "achieved rate",
                 format!("at least {}% of what was offered", ACHIEVED * 100.0),
                 format!("{} TPS", figure(total.succeeded as f64 / seconds)),
                 total.succeeded as f64 >= total.offered as f64 * ACHIEVED,
-            ),
+            )
+            .of_time(),
             Check::new(
                 "latency",
                 format!("p99 of all transactions up to {p99_bound}"),
                 format!("{} ms", figure(p99)),
                 p99 <= p99_bound.duration().as_secs_f64() * 1000.0,
-            ),
+            )
+            .of_time(),
         ]);
     }
     checks.extend([
@@ -64,7 +67,8 @@ pub(super) fn checks(facts: &Facts<'_>) -> Vec<Check> {
             format!("{} TPS", figure(offered)),
             // A Poisson schedule of n arrivals varies by its root.
             (offered / window.tps - 1.0).abs() < 0.01 + 4.0 / (window.tps * seconds).sqrt(),
-        ),
+        )
+        .of_time(),
         Check::new(
             "generator on time",
             format!("never more than {} ms late", LATE.as_millis()),
@@ -73,12 +77,24 @@ pub(super) fn checks(facts: &Facts<'_>) -> Vec<Check> {
                 figure(window.lateness.as_secs_f64() * 1000.0)
             ),
             window.lateness <= LATE,
-        ),
+        )
+        .of_time(),
     ]);
     checks.extend(outgoing(facts));
     checks.extend(facts.rig.probes.iter().map(|probe| probe()));
     checks.extend(facts.judgement.checks.iter().cloned());
     checks
+}
+
+/// Whether all failures are of time: no answer in time, a refusal by waiting time, a request that could not be sent. An
+/// answer that is wrong, or a connection that is lost, is so on any machine.
+fn is_of_time(total: &loadgen::OperationRecord) -> bool {
+    use loadgen::FailureKind::{Overflow, Refused, Timeout};
+    let of_time: u64 = [Timeout, Refused, Overflow]
+        .iter()
+        .filter_map(|kind| total.failed.get(*kind as usize))
+        .sum();
+    of_time == total.failures()
 }
 
 /// Requests of one kind that the function has sent to a simulator, up to a moment.

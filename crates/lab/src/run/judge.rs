@@ -61,15 +61,16 @@ fn conditions(facts: &Facts<'_>) -> Conditions {
             .unwrap_or_default(),
         clock_source,
         cpu_mhz: round(cpu_mhz, 0),
-        stolen_cores: round(stolen, 2),
-        foreign_cores: round(foreign, 2),
+        stolen_cores: Some(round(stolen, 2)),
+        foreign_cores: Some(round(foreign, 2)),
     }
 }
 
 /// Makes the report.
 pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
     let checks = checks(&facts);
-    let pass = checks.iter().all(|check| check.pass);
+    let (conditions, machine) = (conditions(&facts), Machine::this());
+    let verdict = Verdict::of(&checks, &conditions, machine.cores);
     let window = facts.window;
     let total = window.record.total();
     let seconds = window.seconds();
@@ -92,8 +93,8 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         model: facts.found.name.clone(),
         started: facts.started.format(&Rfc3339).unwrap_or_default(),
         duration_s: round(seconds, 3),
-        machine: Machine::this(),
-        conditions: conditions(&facts),
+        machine,
+        conditions,
         offered_tps: round(total.offered as f64 / seconds, 1),
         achieved_tps: round(achieved, 1),
         success_ratio: round(total.succeeded as f64 / (total.offered as f64).max(1.0), 6),
@@ -120,7 +121,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         services: services::figures(&facts, achieved),
         store: facts.rig.store.clone(),
         destinations: facts.judgement.destinations.clone(),
-        verdict: if pass { Verdict::Pass } else { Verdict::Fail },
+        verdict,
     };
     let spreads = named()
         .filter(|(_, o)| !o.latency.is_empty())

@@ -150,7 +150,8 @@ impl Drill for Overload {
                     goodput / most.max(1e-9) * 100.0
                 ),
                 goodput >= GOODPUT * most,
-            ),
+            )
+            .of_time(),
             Check::new(
                 "low priority is shed first",
                 format!(
@@ -166,7 +167,8 @@ impl Drill for Overload {
                 format!("at most {} ms", figure(limit)),
                 format!("{} ms", figure(late)),
                 late <= limit,
-            ),
+            )
+            .of_time(),
             Check::new(
                 "what is shed is refused",
                 format!("the {} counts requests that it discarded", self.subject.name),

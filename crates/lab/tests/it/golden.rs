@@ -47,6 +47,7 @@ fn sample() -> (Report, Series) {
         bytes_out: 987_654_321,
     };
     let check = |name: &str, pass| Check {
+        of_time: false,
         name: name.to_owned(),
         expected: "at least 99.9%".into(),
         got: "99.95% <b>".into(),
@@ -67,8 +68,8 @@ fn sample() -> (Report, Series) {
             program: "signalbox 0.1.0 (0123abc)".into(),
             clock_source: "tsc".into(),
             cpu_mhz: 2_900.0,
-            stolen_cores: 0.05,
-            foreign_cores: 0.1,
+            stolen_cores: Some(0.05),
+            foreign_cores: Some(0.1),
         },
         offered_tps: 31_000.4,
         achieved_tps: 30_990.1,
@@ -255,4 +256,52 @@ fn two_runs_compare() {
             .any(|l| l.contains("CPU µs") && l.contains("-20.0%")),
         "{words}"
     );
+}
+
+/// A busy machine makes measurements of time worthless, and no wrong answer right.
+#[test]
+fn a_run_beside_other_work_is_not_valid_and_says_so() {
+    use lab::report::Check;
+    let (mut report, series) = sample();
+    let late = Check::new("latency", "p99 up to 50 ms", "900 ms", false).of_time();
+    let wrong = Check::new("RARs", "40", "12", false);
+    let held = Check::new("growth", "all", "all", true);
+    let busy = Conditions {
+        foreign_cores: Some(1.7),
+        ..report.conditions.clone()
+    };
+    let calm = Conditions {
+        foreign_cores: Some(0.01),
+        stolen_cores: None,
+        ..busy.clone()
+    };
+    let judge = |checks: &[&Check], conditions: &Conditions| {
+        let checks: Vec<Check> = checks.iter().map(|check| (*check).clone()).collect();
+        Verdict::of(&checks, conditions, 2)
+    };
+    assert_eq!(judge(&[&held, &late], &busy), Verdict::Invalid);
+    assert_eq!(judge(&[&held, &late], &calm), Verdict::Fail);
+    assert_eq!(judge(&[&late, &wrong], &busy), Verdict::Fail);
+    assert_eq!(judge(&[&held], &busy), Verdict::Pass);
+    (report.checks, report.conditions, report.verdict) = (vec![held, late], busy, Verdict::Invalid);
+    let words = lab::report::reason(&report).unwrap();
+    assert!(
+        words.contains("1.70 of 2 cores") && words.contains("latency: 900 ms"),
+        "{words}"
+    );
+    let page = lab::report::html(&report, &series);
+    let (title, reason) = (page.find("<h1>").unwrap(), page.find("Why not valid:").unwrap());
+    assert!(title < reason && reason < page.find("class=\"tiles\"").unwrap());
+    report.conditions.foreign_cores = None;
+    assert!(lab::report::html(&report, &series).contains("other processes not measured"));
+}
+
+/// A kind of run that records nothing by second has no empty axes.
+#[test]
+fn a_report_without_points_says_why_it_has_no_plots() {
+    let (report, mut series) = sample();
+    assert!(lab::report::html(&report, &series).contains("rate over time"));
+    (series.timeline, series.steps) = (Vec::new(), Vec::new());
+    let page = lab::report::html(&report, &series);
+    assert!(page.contains("No plots over time") && !page.contains("rate over time"));
 }

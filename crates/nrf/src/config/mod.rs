@@ -12,10 +12,11 @@ mod slf;
 mod subscriptions;
 mod tokens;
 
-pub use bounds::{Outgoing, Patches, Patterns};
+pub use bounds::{Patches, Patterns};
 pub use cluster::Cluster;
 pub use discovery::Discovery;
 pub use forwarding::{ForwardedOperation, Forwarding, ForwardingRule, HomeNetwork};
+pub use function::sbi::config::Outgoing;
 pub use growth::{Growth, GrowthSet};
 pub use heartbeat::HeartBeat;
 pub use overload::{Overload, OverloadLevel};
@@ -26,6 +27,7 @@ pub use tokens::{AuthRule, Tokens};
 
 use std::net::SocketAddr;
 
+use function::sbi::Destinations;
 use sbi::identity::{IdentityMode, IdentitySettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,6 +93,10 @@ pub struct Config {
     /// Destinations that requests and registered profiles may name.
     #[schemars(extend("x-reload" = true))]
     pub outgoing: Outgoing,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Heart-beats and what happens without them.
     pub heart_beat: HeartBeat,
     /// Discovery.
@@ -149,6 +155,7 @@ impl Default for Config {
             patches: Patches::default(),
             patterns: Patterns::default(),
             outgoing: Outgoing::default(),
+            other_admins: Vec::new(),
             heart_beat: HeartBeat::default(),
             discovery: Discovery::default(),
             overload: Overload::default(),
@@ -175,6 +182,16 @@ impl Config {
             Some(address) => format!("{scheme}://{address}"),
             None => format!("{scheme}://localhost"),
         }
+    }
+}
+
+impl Config {
+    /// Where requests and profiles may make this NRF send to.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
+        // A query for the home network names this NRF where it is the home NRF (`hnrf-uri`).
+        Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins).reaching_itself()
     }
 }
 

@@ -217,7 +217,7 @@ impl Rules {
             return Err(Refused { problem, event });
         }
         let uri = &subscription.target.origin;
-        if let Err(expected) = self.config.outgoing.check(uri, self.config.admin) {
+        if let Err(expected) = self.config.destinations().check(uri) {
             let problem = Problem::new(Cause::MandatoryIeIncorrect)
                 .detail(format!("notifications are not sent to {uri}"))
                 .invalid_param("/nfStatusNotificationUri", expected);

@@ -166,7 +166,7 @@ impl Slf {
             client,
             counters,
             issuer,
-            offers: Offers::new(config.outgoing.clone(), config.admin),
+            offers: Offers::new(config.destinations()),
             scp_turn: Cell::new(0),
             token: RefCell::new(None),
         }

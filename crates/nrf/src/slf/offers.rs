@@ -1,20 +1,18 @@
 //! Location functions among the registered profiles (dynamic SLF), and where they are.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
+use function::sbi::Destinations;
 use model::{NfType, ServiceName};
 use registry::{Snapshot, TypeTable};
 use sbi::headers::{SbiHeader as _, TargetApiRoot};
 
-use crate::config::Outgoing;
 use crate::events::{Counters, Event};
 
 /// The location functions that are registered and that the NRF may send to, as of a state of the registry.
 pub(super) struct Offers {
-    outgoing: Outgoing,
-    admin: SocketAddr,
+    destinations: Destinations,
     known: RefCell<Known>,
 }
 
@@ -22,11 +20,9 @@ pub(super) struct Offers {
 type Known = ((u64, usize), Rc<[Located]>);
 
 impl Offers {
-    /// `admin` is the own admin endpoint, to which the NRF sends no queries.
-    pub(super) fn new(outgoing: Outgoing, admin: SocketAddr) -> Self {
+    pub(super) fn new(destinations: Destinations) -> Self {
         Self {
-            outgoing,
-            admin,
+            destinations,
             known: RefCell::new(((u64::MAX, 0), Rc::new([]))),
         }
     }
@@ -41,7 +37,7 @@ impl Offers {
         if known.0 != state {
             let mut found = offers_of(snapshot);
             found.retain(|one| {
-                let checked = self.outgoing.check(&one.root.origin, self.admin);
+                let checked = self.destinations.check(&one.root.origin);
                 checked
                     .inspect_err(|_| counters.count(Event::TargetDenied))
                     .is_ok()

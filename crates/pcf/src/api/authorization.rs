@@ -9,6 +9,7 @@ use sbi::{Request, Response};
 use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
+use super::owner::Consumer;
 use super::{body_of, check_size, negotiate, object_of};
 use crate::activity::trail;
 use crate::association::af::{self, AfSession};
@@ -18,12 +19,14 @@ use crate::change::{self, Rewritten};
 use crate::events::Event;
 use crate::notices::APP_SESSIONS;
 use crate::restoration;
-use crate::shape::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION, PCSCF_RESTORATION};
+use crate::shape::{AF_DELETE, AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION, PCSCF_RESTORATION};
 use crate::worker::Worker;
 
 /// The features of this PCF (TS 29.514 §5.8): `InfluenceOnTrafficRouting`, `SponsoredConnectivity`,
 /// `MediaComponentVersioning`, `NetLoc`, `ProvAFsignalFlow`, `ResourceSharing`, `RAN-NAS-Cause`.
 const FEATURES: &[usize] = &[1, 2, 3, 6, 7, 8, 14];
+
+const SERVICE: &str = "npcf-policyauthorization";
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
@@ -57,6 +60,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
+    let consumer = Consumer::of(worker, request, SERVICE)?;
     let mut body = body_of(worker, request, &AF_SESSION)?;
     let asked = body.remove("ascReqData").unwrap_or_default();
     // As a stored request is: without nulls.
@@ -69,13 +73,13 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
         members.insert("suppFeat".to_owned(), features.to_string().into());
     }
     let id = binding::bind(worker, &stored).await?;
-    let session = AfSession::new(worker.random().next(), stored, None);
+    let session = AfSession::of_n5(worker.random().next(), stored, consumer.instance());
     let bound = change::parts(worker, id, async |association: &mut Association| {
         binding::attach(worker, association, &session).map_err(Fault::from)
     });
     let bound = bound.await?.ok_or_else(|| Fault::from(gone()))?;
     worker.count(Event::AfCreated);
-    let path = format!("{APP_SESSIONS}/{id}.{}", session.id);
+    let path = format!("{APP_SESSIONS}/{}", af::name(&bound.after, &session));
     let mut response = sbi::json::response(StatusCode::CREATED, &representation(&bound.after, &session));
     // The root was parsed as a URI, the rest is hexadecimal digits.
     response
@@ -107,7 +111,7 @@ fn gone() -> Refusal {
 pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
     match request.method().as_str() {
         "GET" => {
-            let (association, session) = stored(worker, id).await?;
+            let (association, session) = stored(worker, request, id).await?;
             Ok(sbi::json::response(
                 StatusCode::OK,
                 &representation(&association, &session),
@@ -116,7 +120,8 @@ pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> 
         "PATCH" => {
             let mut body = object_of(worker, request, "application/merge-patch+json", &AF_PATCH)?;
             let update = body.remove("ascReqData").unwrap_or_default();
-            let (rewritten, session) = modify(worker, id, |request| media::merge(request, &update)).await?;
+            let (rewritten, session) =
+                modify(worker, (request, id), |request| media::merge(request, &update)).await?;
             worker.count(Event::AfUpdated);
             Ok(sbi::json::response(
                 StatusCode::OK,
@@ -133,12 +138,21 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     if !request.body.is_empty() {
-        body_of(worker, request, &AF_EVENTS)?;
+        body_of(worker, request, &AF_DELETE)?;
     }
-    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
+    let (association, session) = match stored(worker, request, id).await {
+        Ok((association, session)) => (association.id, session.id),
+        // It has ended with the session of its UE, which the AF confirms.
+        Err(Fault::Request(problem)) if problem.status() == StatusCode::NOT_FOUND => {
+            return match worker.repository().confirm_end(id).await? {
+                true => Ok(no_content()),
+                false => Err(problem.into()),
+            };
+        }
+        Err(fault) => return Err(fault),
+    };
     let removed = change::parts(worker, association, async |association: &mut Association| {
-        own(association, session).ok_or_else(|| not_found(id))?;
-        af::remove(association, session)
+        af::remove(association, &session)
             .map(drop)
             .ok_or_else(|| not_found(id))
     });
@@ -155,7 +169,7 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
     match request.method().as_str() {
         "PUT" => {
             let subscription = Value::Object(body_of(worker, request, &AF_EVENTS)?);
-            let (rewritten, session) = modify(worker, id, |request| {
+            let (rewritten, session) = modify(worker, (request, id), |request| {
                 request["evSubsc"] = subscription.clone();
             })
             .await?;
@@ -170,7 +184,7 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
             Ok(response)
         }
         "DELETE" => {
-            let (rewritten, session) = modify(worker, id, |request| {
+            let (rewritten, session) = modify(worker, (request, id), |request| {
                 if let Value::Object(members) = request {
                     members.shift_remove("evSubsc");
                 }
@@ -189,34 +203,39 @@ pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Resu
 /// Changes what an AF session asks for, and the rules with it.
 async fn modify(
     worker: &Worker,
-    id: &str,
+    (request, id): (&Request, &str),
     change: impl Fn(&mut Value),
 ) -> Result<(Rewritten<()>, AfSession), Fault> {
-    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
+    let (association, _) = stored(worker, request, id).await?;
     let step = async |association: &mut Association| {
-        let mut session = own(association, session).ok_or_else(|| not_found(id))?;
+        let mut session = af::of_app_session(association, id).ok_or_else(|| not_found(id))?;
         change(&mut session.request);
         check(worker, &session.request)?;
         binding::attach(worker, association, &session).map_err(Fault::from)
     };
-    let rewritten = change::parts(worker, association, step).await?;
+    let rewritten = change::parts(worker, association.id, step).await?;
     let rewritten = rewritten.ok_or_else(|| not_found(id))?;
-    let session = af::session(&rewritten.after, session).ok_or_else(|| not_found(id))?;
+    let session = af::of_app_session(&rewritten.after, id).ok_or_else(|| not_found(id))?;
     Ok((rewritten, session))
 }
 
-async fn stored(worker: &Worker, id: &str) -> Result<(Association, AfSession), Fault> {
-    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
-    let stored = worker.repository().get(association).await?;
-    let association = stored.ok_or_else(|| not_found(id))?.record;
+/// The AF session of an `appSessionId` with its association, where the sender may use it. Those of Rx are resources of Rx alone.
+async fn stored(worker: &Worker, request: &Request, id: &str) -> Result<(Association, AfSession), Fault> {
+    let association = match legacy(id) {
+        Some(association) => worker.repository().get(association).await?,
+        None => binding::named(worker, &af::n5_name(id)).await?,
+    };
+    let association = association.ok_or_else(|| not_found(id))?.record;
+    let session = af::of_app_session(&association, id).ok_or_else(|| not_found(id))?;
+    let consumer = Consumer::of(worker, request, SERVICE)?;
+    consumer.may_use(worker, session.consumer.as_deref()).await?;
     trail::concerns(&association);
-    let session = own(&association, session).ok_or_else(|| not_found(id))?;
     Ok((association, session))
 }
 
-/// An AF session of an association that is a resource of N5: those of Rx are resources of Rx alone.
-fn own(association: &Association, id: &str) -> Option<AfSession> {
-    af::session(association, id).filter(|session| session.rx.is_none())
+/// The association that an `appSessionId` of an earlier release names.
+fn legacy(id: &str) -> Option<AssociationId> {
+    AssociationId::parse(id.split_once('.')?.0)
 }
 
 /// Refuses what an AF asks for, or what a patch makes of it, where it is not of its shape or larger than a body may be:
@@ -230,12 +249,6 @@ fn check(worker: &Worker, request: &Value) -> Result<(), Fault> {
         return Err(Fault::Shape(faults));
     }
     check_size(worker, request)
-}
-
-/// The parts of an `appSessionId`: the association and the session within it.
-fn parse(id: &str) -> Option<(AssociationId, &str)> {
-    let (association, session) = id.split_once('.')?;
-    Some((AssociationId::parse(association)?, session))
 }
 
 /// `AppSessionContext`.

@@ -1,9 +1,9 @@
 //! Notifications that the PCF receives: policy data of the UDR have changed (TS 29.519 §5.2.11), policy counters of the CHF
 //! have (TS 29.594 §5.3.2.3.2), or a subscription has ended. Each one decides again and notifies the consumer of what
 //! changes.
-
-use std::rc::Rc;
-use std::time::Instant;
+//!
+//! Producers send no tokens. Each subscription has a random path, which its producer alone has got, and what comes there is a
+//! hint: the UDR is queried, the CHF asked for the counters of the subscription, and their answers count.
 
 use http::Method;
 use sbi::response::{method_not_allowed, no_content};
@@ -11,69 +11,91 @@ use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
 use super::fault::Fault;
-use super::{id_of, json_of, not_found};
+use super::{json_of, not_found};
+use crate::association::callbacks::{self, Producer};
+use crate::association::ue_policy::Delivery;
 use crate::association::{Association, AssociationId};
+use crate::binding;
 use crate::events::Event;
-use crate::pds::Held;
+use crate::pds::{self, Held};
 use crate::reassessment;
+use crate::sources::chf::Present;
 use crate::worker::Worker;
 use sbi::problem::{Cause, Problem};
 
 /// Changes in one notification of a UDR.
 const MOST_CHANGES: usize = 64;
 
+/// The association that a producer may notify of at a path with this segment.
+pub(super) async fn found(
+    worker: &Worker,
+    producer: Producer,
+    segment: &str,
+) -> Result<Option<Association>, Fault> {
+    // An association that an earlier release has written has its own identity there.
+    let earlier = AssociationId::parse(segment).filter(|_| segment.contains('-'));
+    let stored = match earlier {
+        Some(id) => worker.repository().get(id).await?,
+        None => binding::named(worker, &callbacks::name(producer, segment)).await?,
+    };
+    let is_open = |association: &Association| match (callbacks::token(association, producer), earlier) {
+        (Some(token), _) => token == segment,
+        (None, Some(_)) => is_subscribed(association, producer),
+        (None, None) => false,
+    };
+    Ok(stored.map(|stored| stored.record).filter(is_open))
+}
+
+fn is_subscribed(association: &Association, producer: Producer) -> bool {
+    let held = Held::of(association);
+    match producer {
+        Producer::Udr => held.udr.is_some(),
+        Producer::Chf => held.chf.is_some(),
+        Producer::Amf => Delivery::of(association).is_some_and(|delivery| delivery.subscription.is_some()),
+    }
+}
+
 /// Policy data have changed: an array of `PolicyDataChangeNotification`.
-pub(crate) async fn policy_data(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+pub(crate) async fn policy_data(
+    worker: &Worker,
+    request: &Request,
+    segment: &str,
+) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
-    let changes = match json_of(worker, request, "application/json")? {
-        Value::Array(changes) if changes.len() <= MOST_CHANGES => changes,
+    match json_of(worker, request, "application/json")? {
+        Value::Array(changes) if changes.len() <= MOST_CHANGES => {}
         _ => {
             let expected = format!("an array of at most {MOST_CHANGES} PolicyDataChangeNotification");
             return Err(Problem::new(Cause::InvalidMsgFormat).detail(expected).into());
         }
+    }
+    let Some(association) = found(worker, Producer::Udr, segment).await? else {
+        // An association that is still to be stored compares the version after that.
+        return match worker.versions().changed_before(segment) {
+            true => {
+                worker.count(Event::UdrNotified);
+                Ok(no_content())
+            }
+            false => Err(not_found(segment)),
+        };
     };
     worker.count(Event::UdrNotified);
-    // Also for an association that is still to be stored, which compares the version after that.
-    for supi in changes.iter().filter_map(|change| change.get("ueId")?.as_str()) {
+    if let Some(supi) = association.text_of("supi") {
+        // What workers have cached is queried again.
         worker.versions().changed(supi);
     }
-    let id = id_of(id)?;
-    let stored = worker.repository().get(id).await?;
-    let association = stored.map(|stored| stored.record);
-    let association = association.ok_or_else(|| not_found(&id.to_string()))?;
-    if let Some(supi) = association.text_of("supi") {
-        let version = worker.versions().changed(supi);
-        if let Some(document) = whole_document(&association, supi, &changes) {
-            let mut cache = worker.sources().cache.borrow_mut();
-            let service = association.kind.service();
-            cache.hold(supi, service, Rc::new(document), (version, Instant::now()));
-        }
-    }
-    again(worker, id, "subscriberData", |_| {}).await?;
+    again(worker, association.id, "subscriberData", |_| {}).await?;
     Ok(no_content())
 }
 
-/// The document of the association's service, where a change has all of it.
-fn whole_document(association: &Association, supi: &str, changes: &[Value]) -> Option<Value> {
-    let member = match association.kind.service() {
-        policy::Service::Sm => "smPolicyData",
-        policy::Service::Am => "amPolicyData",
-        policy::Service::Ue => "uePolicySet",
-    };
-    let [change] = changes else { return None };
-    if change.get("ueId").is_some_and(|ue| ue != supi) || change.get("reportedFragments").is_some() {
-        return None;
-    }
-    change
-        .get(member)
-        .filter(|document| document.is_object())
-        .cloned()
-}
-
 /// Policy counters have changed: `SpendingLimitStatus` with the counters that have.
-pub(crate) async fn spending_limits(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+pub(crate) async fn spending_limits(
+    worker: &Worker,
+    request: &Request,
+    segment: &str,
+) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
@@ -86,35 +108,59 @@ pub(crate) async fn spending_limits(worker: &Worker, request: &Request, id: &str
             return Err(problem.into());
         }
     };
+    let association = found(worker, Producer::Chf, segment).await?;
+    let association = association.ok_or_else(|| not_found(segment))?;
     worker.count(Event::ChfNotified);
-    let step = |association: &mut Association| {
+    let step = async |association: &mut Association| {
+        let present = pds::counters_now(worker, association).await;
         let mut held = Held::of(association);
-        held.counters.extend(changed.clone());
+        match present {
+            Present::Counters(counters) => held.counters = counters,
+            // One that does not say has notified at a path that it alone knows.
+            Present::Gone | Present::Unknown => held.counters.extend(changed.clone()),
+        }
         held.keep(association);
     };
-    again(worker, id_of(id)?, "counters", step).await?;
-    Ok(no_content())
+    counters_changed(worker, association.id, step).await
 }
 
 /// The CHF has ended a subscription: `SubscriptionTerminationInfo`. Its counters hold no more.
 pub(crate) async fn spending_limits_end(
     worker: &Worker,
     request: &Request,
-    id: &str,
+    segment: &str,
 ) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     json_of(worker, request, "application/json")?;
+    let association = found(worker, Producer::Chf, segment).await?;
+    let association = association.ok_or_else(|| not_found(segment))?;
     worker.count(Event::ChfTerminated);
-    let step = |association: &mut Association| {
+    let step = async |association: &mut Association| {
+        let present = pds::counters_now(worker, association).await;
         let mut held = Held::of(association);
-        held.chf = None;
-        held.counters = Map::new();
+        match present {
+            Present::Counters(counters) => held.counters = counters,
+            Present::Gone | Present::Unknown => {
+                held.chf = None;
+                held.counters = Map::new();
+            }
+        }
         held.keep(association);
     };
-    again(worker, id_of(id)?, "counters", step).await?;
-    Ok(no_content())
+    counters_changed(worker, association.id, step).await
+}
+
+async fn counters_changed(
+    worker: &Worker,
+    id: AssociationId,
+    step: impl AsyncFn(&mut Association),
+) -> Result<Response, Fault> {
+    match reassessment::reassess_after(worker, id, "counters", step).await? {
+        true => Ok(no_content()),
+        false => Err(not_found(&id.to_string())),
+    }
 }
 
 /// Decides again for an association and notifies its consumer of the difference.

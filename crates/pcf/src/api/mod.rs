@@ -5,6 +5,7 @@ pub(crate) mod authorization;
 pub(crate) mod callbacks;
 pub(crate) mod fault;
 pub(crate) mod n1;
+mod owner;
 pub(crate) mod policies;
 pub(crate) mod sm;
 pub(crate) mod ue;
@@ -13,12 +14,16 @@ use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
 use sbi::name::LOCATION;
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
 use self::fault::Fault;
-use crate::association::{Association, AssociationId};
+use crate::association::ledger::Draft;
+use crate::association::{Association, AssociationId, Kind};
+use crate::change::{self, ChangeFault};
 use crate::notices;
+use crate::shape::unchangeable;
 use crate::worker::Worker;
 
 /// The body of a request as an object of a shape.
@@ -38,9 +43,61 @@ fn object_of(
     if !faults.is_empty() {
         return Err(Fault::Shape(faults));
     }
+    check_destinations(worker, &value)?;
     match value {
         Value::Object(members) => Ok(members),
         _ => Err(Fault::NotAnObject),
+    }
+}
+
+/// Where consumers name the URIs that the PCF notifies (TS 29.507, TS 29.512, TS 29.514, TS 29.525).
+const CALLBACKS: [&str; 6] = [
+    "/notificationUri",
+    "/notifUri",
+    "/ascReqData/notifUri",
+    "/ascReqData/evSubsc/notifUri",
+    "/evSubsc/notifUri",
+    "/evsNotif/notifUri",
+];
+
+/// Refuses a body by which the PCF would send requests where it must not (`outgoing`). Alternates have scheme and port of the
+/// URI that they stand for.
+fn check_destinations(worker: &Worker, value: &Value) -> Result<(), Problem> {
+    for pointer in CALLBACKS {
+        if let Some(uri) = value.pointer(pointer).and_then(Value::as_str) {
+            worker.check_uri(pointer, uri)?;
+        }
+    }
+    let uri = value.get("notificationUri").and_then(Value::as_str);
+    let uri = uri.and_then(|uri| uri.parse::<http::Uri>().ok());
+    let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or("http");
+    let port = uri.as_ref().and_then(http::Uri::port_u16);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    for name in ["altNotifIpv4Addrs", "altNotifIpv6Addrs", "altNotifFqdns"] {
+        let hosts = value.get(name).and_then(Value::as_array);
+        for (at, host) in hosts.into_iter().flatten().enumerate() {
+            let Some(host) = host.as_str() else { continue };
+            let host = match host.contains(':') {
+                true => format!("[{host}]"),
+                false => host.to_owned(),
+            };
+            worker.check_uri(&format!("/{name}/{at}"), &format!("{scheme}://{host}{port}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The body of an update, which changes none of the members that only a creation has.
+fn update_of(
+    worker: &Worker,
+    request: &Request,
+    (creation, update): (&'static Shape, &'static Shape),
+) -> Result<Map<String, Value>, Fault> {
+    let members = body_of(worker, request, update)?;
+    let faults = unchangeable(creation, update, &members);
+    match faults.is_empty() {
+        true => Ok(members),
+        false => Err(Fault::Shape(faults)),
     }
 }
 
@@ -80,7 +137,27 @@ fn json_of(worker: &Worker, request: &Request, content_type: &str) -> Result<Val
     if body.len() > limit {
         return Err(Fault::BodyTooLarge(limit));
     }
-    Ok(sbi::json::parse(&body)?)
+    Ok(sbi::json::parse_unique(&body)?)
+}
+
+/// Deletes an association of a kind with what its consumer reports; of one that cannot be read the record alone goes, since the
+/// consumer has no use for it. `None`: nothing else is left to be done.
+async fn remove(
+    worker: &Worker,
+    id: &str,
+    kind: Kind,
+    report: &Value,
+) -> Result<Option<(Association, Draft)>, Fault> {
+    let key = id_of(id)?;
+    match change::remove(worker, key, kind, report).await {
+        Ok(removed) => removed.map(Some).ok_or_else(|| not_found(id)),
+        Err(ChangeFault::Store(store::Error::Corrupt { .. })) => {
+            worker.repository().discard(key).await?;
+            tracing::warn!(%key, "a policy association that cannot be read was deleted by its consumer");
+            Ok(None)
+        }
+        Err(fault) => Err(fault.into()),
+    }
 }
 
 fn id_of(text: &str) -> Result<AssociationId, Fault> {

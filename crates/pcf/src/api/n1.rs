@@ -9,8 +9,10 @@ use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::Value;
 
+use super::callbacks::found;
 use super::fault::Fault;
-use super::{id_of, json_of, not_found};
+use super::{json_of, not_found};
+use crate::association::callbacks::Producer;
 use crate::delivery;
 use crate::events::Event;
 use crate::updp;
@@ -59,16 +61,17 @@ pub(crate) async fn message(worker: &Worker, request: &Request, id: &str) -> Res
     };
     let octets = parts.iter().find(|part| part.id == Some(content));
     let octets = octets.ok_or_else(|| malformed("no part has the Content-Id that n1MessageContent names"))?;
-    let id = id_of(id)?;
+    let association = found(worker, Producer::Amf, id).await?;
+    let association = association.ok_or_else(|| not_found(id))?.id;
     let message = updp::read(octets.body).filter(|_| class == "UPDP");
     let Some(message) = message else {
         // TS 24.501 §D.8.2: a message that is too short, or no message of the service, is ignored.
         worker.count(Event::UePolicyStray);
         return Ok(no_content());
     };
-    match delivery::answered(worker, id, message).await? {
+    match delivery::answered(worker, association, message).await? {
         true => Ok(no_content()),
-        false => Err(not_found(&id.to_string())),
+        false => Err(not_found(id)),
     }
 }
 
@@ -85,10 +88,11 @@ pub(crate) async fn failure(
     let cause = data.get("cause").and_then(Value::as_str);
     let cause = cause.ok_or_else(|| malformed("expected N1N2MsgTxfrFailureNotification with a cause"))?;
     let cause: String = cause.chars().take(LONGEST_CAUSE).collect();
-    let id = id_of(id)?;
-    let pti: u8 = pti.parse().map_err(|_| not_found(&id.to_string()))?;
-    match delivery::unreached(worker, id, (pti, &cause)).await? {
+    let association = found(worker, Producer::Amf, id).await?;
+    let association = association.ok_or_else(|| not_found(id))?.id;
+    let pti: u8 = pti.parse().map_err(|_| not_found(id))?;
+    match delivery::unreached(worker, association, (pti, &cause)).await? {
         true => Ok(no_content()),
-        false => Err(not_found(&id.to_string())),
+        false => Err(not_found(id)),
     }
 }

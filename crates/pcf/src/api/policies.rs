@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 
 use super::callbacks;
 use super::fault::Fault;
-use super::{body_of, check_size, created, id_of, negotiate, not_found};
+use super::owner::Consumer;
+use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
 use crate::association::ledger::Draft;
-use crate::association::{Association, Kind, context, decision};
+use crate::association::{Association, Kind, consumer, context, decision};
 use crate::change;
 use crate::creation;
 use crate::delivery;
@@ -37,6 +38,16 @@ pub(crate) struct Service {
     pub(crate) events: [Event; 3],
 }
 
+impl Service {
+    /// Its name, which is its scope as well.
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Am => "npcf-am-policy-control",
+            _ => "npcf-ue-policy-control",
+        }
+    }
+}
+
 /// `/policies`.
 pub(crate) async fn collection(
     worker: &Worker,
@@ -46,10 +57,12 @@ pub(crate) async fn collection(
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
+    let consumer = Consumer::of(worker, request, service.name())?;
     let mut members = body_of(worker, request, service.request)?;
     let features = negotiate(&members, service.features).unwrap_or_default();
     members.insert("suppFeat".to_owned(), Value::String(features.to_string()));
     let mut association = Association::new(service.kind, Value::Object(members));
+    consumer.own(&mut association);
     let version = pds::version(worker, &association);
     creation::create(worker, &mut association).await?;
     worker.count(service.events[0]);
@@ -68,6 +81,7 @@ pub(crate) async fn individual(
     request: &Request,
     id: &str,
 ) -> Result<Response, Fault> {
+    let consumer = Consumer::of(worker, request, service.name())?;
     match *request.method() {
         Method::GET => {
             let stored = worker.repository().get(id_of(id)?).await?;
@@ -75,16 +89,18 @@ pub(crate) async fn individual(
                 .map(|stored| stored.record)
                 .filter(|association| association.kind == service.kind)
                 .ok_or_else(|| not_found(id))?;
+            consumer.may_use(worker, consumer::of(&association)).await?;
             trail::concerns(&association);
             let mut body = shown(&association);
             body.insert("request".to_owned(), association.context);
             Ok(sbi::json::response(StatusCode::OK, &body))
         }
         Method::DELETE => {
-            let removed = change::remove(worker, id_of(id)?, service.kind, &Value::Null).await?;
-            let (removed, _) = removed.ok_or_else(|| not_found(id))?;
-            pds::close(worker, &removed).await;
-            delivery::close(worker, &removed);
+            consumer.may_use_stored(worker, id).await?;
+            if let Some((removed, _)) = remove(worker, id, service.kind, &Value::Null).await? {
+                pds::close(worker, &removed).await;
+                delivery::close(worker, &removed);
+            }
             worker.count(service.events[2]);
             Ok(no_content())
         }
@@ -102,10 +118,17 @@ pub(crate) async fn update(
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
-    let update = body_of(worker, request, service.update)?;
+    let consumer = Consumer::of(worker, request, service.name())?;
+    let update = update_of(worker, request, (service.request, service.update))?;
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != service.kind {
             return Err(not_found(id));
+        }
+        // The AMF that a UE has moved to takes the association over with an address of its own (TS 29.507 §4.2.3.1); it has the
+        // URI from the AMF before.
+        match update.contains_key("notificationUri") {
+            true => consumer.own(association),
+            false => consumer.may_use(worker, consumer::of(association)).await?,
         }
         context::merge(association, &update, service.reports);
         check_size(worker, &association.context)?;

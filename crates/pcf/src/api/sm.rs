@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::callbacks;
 use super::fault::Fault;
-use super::{body_of, check_size, created, id_of, negotiate, not_found};
+use super::owner::Consumer;
+use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
 use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
 use crate::association::{
-    Association, AssociationId, Kind, af, applications, context, decision, origination, repetition, usage,
+    Association, AssociationId, Kind, af, applications, consumer, context, decision, origination, repetition,
+    usage,
 };
 use crate::change::{self, Rewritten};
 use crate::creation::{self, Created};
@@ -34,17 +36,21 @@ use crate::worker::Worker;
 /// `PDUSessionRelCause`, `DNNSelectionMode`.
 const FEATURES: &[usize] = &[3, 4, 5, 6, 7, crate::restoration::FEATURE, 12, 16, 17, 18, 28, 34];
 
+const SERVICE: &str = "npcf-smpolicycontrol";
+
 /// `/sm-policies`.
 pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
+    let consumer = Consumer::of(worker, request, SERVICE)?;
     let mut members = body_of(worker, request, &SM_CONTEXT)?;
     let features = negotiate(&members, FEATURES).map(|features| features.to_string());
     if let Some(features) = &features {
         members.insert("suppFeat".to_owned(), json!(features));
     }
     let mut association = Association::new(Kind::Sm, Value::Object(members));
+    consumer.own(&mut association);
     // A value that cannot be read counts as none.
     if let Some(OriginationTimestamp(begun)) = OriginationTimestamp::of(request.headers()).ok().flatten()
         && worker.config().collision_detection
@@ -79,6 +85,8 @@ pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> 
         .map(|stored| stored.record)
         .filter(|association| association.kind == Kind::Sm)
         .ok_or_else(|| not_found(id))?;
+    let consumer = Consumer::of(worker, request, SERVICE)?;
+    consumer.may_use(worker, consumer::of(&association)).await?;
     trail::concerns(&association);
     let policy = association.decision();
     let body = json!({"context": association.context, "policy": policy});
@@ -90,9 +98,10 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
-    let update = body_of(worker, request, &SM_UPDATE)?;
+    let consumer = Consumer::of(worker, request, SERVICE)?;
+    let update = update_of(worker, request, (&SM_CONTEXT, &SM_UPDATE))?;
     let mark = update.contains_key("accuUsageReports").then(|| mark_of(request));
-    let rewritten = reported(worker, id_of(id)?, &update, mark.as_ref())
+    let rewritten = reported(worker, id_of(id)?, &update, (mark.as_ref(), Some(&consumer)))
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
@@ -122,7 +131,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
             return;
         }
     };
-    let rewritten = match reported(worker, id, &members, None).await {
+    let rewritten = match reported(worker, id, &members, (None, None)).await {
         Ok(Some(rewritten)) => rewritten,
         Ok(None) => return,
         Err(fault) => return tracing::debug!(?fault, %id, "what an SMF reports in an answer is not applied"),
@@ -161,12 +170,15 @@ async fn reported(
     worker: &Rc<Worker>,
     id: AssociationId,
     update: &Map<String, Value>,
-    mark: Option<&Mark>,
+    (mark, consumer): (Option<&Mark>, Option<&Consumer>),
 ) -> Result<Option<Rewritten<Option<Map<String, Value>>>>, Fault> {
     let report = Value::Object(update.clone());
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != Kind::Sm {
             return Err(not_found(&id.to_string()));
+        }
+        if let Some(consumer) = consumer {
+            consumer.may_use(worker, consumer::of(association)).await?;
         }
         let earlier = mark.and_then(|mark| repetition::earlier(association, mark));
         let before = association.decision();
@@ -222,9 +234,13 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
+    let consumer = Consumer::of(worker, request, SERVICE)?;
     let report = Value::Object(body_of(worker, request, &SM_DELETE)?);
-    let removed = change::remove(worker, id_of(id)?, Kind::Sm, &report).await?;
-    let (association, draft) = removed.ok_or_else(|| not_found(id))?;
+    consumer.may_use_stored(worker, id).await?;
+    let Some((association, draft)) = remove(worker, id, Kind::Sm, &report).await? else {
+        worker.count(Event::SmDeleted);
+        return Ok(no_content());
+    };
     reassessment::after(worker, association.id, &draft);
     af_notices::ended_by(worker, &association, &report);
     pds::close(worker, &association).await;

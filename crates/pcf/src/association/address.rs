@@ -61,6 +61,18 @@ impl UeAddress {
         }
     }
 
+    /// The key of the sessions in a DNN that have this address, for what is not framed: many private networks have the same
+    /// addresses, and a search by the address alone reads some of their sessions only.
+    #[must_use]
+    pub fn search_in(self, dnn: &str) -> Key {
+        let plain = match self {
+            Self::V4(own) => v4_key(own),
+            Self::V6(prefix) => v6_key(prefix, key_length(prefix.length(), &V6_LENGTHS)),
+            Self::Mac(own) => mac_key(own),
+        };
+        in_dnn(&plain, dnn)
+    }
+
     /// Whether an association has this address.
     #[must_use]
     pub fn is_of(self, association: &Association, domain: Option<&str>) -> bool {
@@ -91,7 +103,21 @@ pub(super) fn keys(association: &Association) -> impl Iterator<Item = Key> + '_ 
     let v6 = prefixes(association).map(|prefix| v6_key(prefix, key_length(prefix.length(), &V6_LENGTHS)));
     let routes = routes4(association).map(|(net, length)| route_key(net, key_length(length, &ROUTE_LENGTHS)));
     let macs = macs(association).map(mac_key);
-    v4.chain(in_domain).chain(v6).chain(routes).chain(macs)
+    let dnn = association.text_of("dnn");
+    let of_dnn = move |plain: Key| {
+        let narrow = dnn.map(|dnn| in_dnn(&plain, dnn));
+        std::iter::once(plain).chain(narrow)
+    };
+    let own = v4.chain(v6).chain(macs).flat_map(of_dnn);
+    own.chain(in_domain).chain(routes)
+}
+
+/// The key of an address in a DNN, by its network identifier (TS 23.003 §9.1).
+fn in_dnn(plain: &Key, dnn: &str) -> Key {
+    let mut key = Key::from_slice(b"n");
+    key.extend_from_slice(plain);
+    key.extend_from_slice(&text_key(&super::claims::network(dnn).to_ascii_lowercase()));
+    key
 }
 
 /// A text as a key: itself, or where it is too long for a key its beginning and a checksum.

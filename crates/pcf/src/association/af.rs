@@ -39,6 +39,12 @@ pub struct AfSession {
     /// Where the AF is reached over Rx; none: over N5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rx: Option<RxPeer>,
+    /// The `appSessionId` of N5: random, so that it says nothing of the association. None in a session of an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The NF instance that has created it over N5, where it has proved its identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
 }
 
 impl AfSession {
@@ -49,6 +55,18 @@ impl AfSession {
             id: format!("{number:016x}"),
             request,
             rx,
+            name: None,
+            consumer: None,
+        }
+    }
+
+    /// A new session over N5, of an NF instance where it has proved its identity.
+    #[must_use]
+    pub fn of_n5(number: u64, request: Value, consumer: Option<&str>) -> Self {
+        Self {
+            name: Some(uuid::Uuid::new_v4().simple().to_string()),
+            consumer: consumer.map(str::to_owned),
+            ..Self::new(number, request, None)
         }
     }
 
@@ -62,10 +80,24 @@ impl AfSession {
 /// What the AF calls its session: the Session-Id of Rx, or the `appSessionId` of N5.
 #[must_use]
 pub fn name(association: &Association, session: &AfSession) -> String {
-    match &session.rx {
-        Some(rx) => rx.session.clone(),
-        None => format!("{}.{}", association.id, session.id),
+    match (&session.rx, &session.name) {
+        (Some(rx), _) => rx.session.clone(),
+        (None, Some(name)) => name.clone(),
+        (None, None) => format!("{}.{}", association.id, session.id),
     }
+}
+
+/// The AF session of an association that N5 knows by this `appSessionId`.
+#[must_use]
+pub fn of_app_session(association: &Association, app_session: &str) -> Option<AfSession> {
+    let mut own = sessions(association).filter(|session| session.rx.is_none());
+    own.find(|session| name(association, session) == app_session)
+}
+
+/// The name of an `appSessionId` in the index of names.
+#[must_use]
+pub(crate) fn n5_name(app_session: &str) -> String {
+    format!("n5:{app_session}")
 }
 
 /// The AF sessions of an association.

@@ -9,6 +9,8 @@ const ROOM: &str = "applications";
 /// Applications that an association knows at most, and instances of each.
 const MOST: usize = 64;
 const MOST_INSTANCES: usize = 16;
+/// Bytes of the name of an application or an instance.
+const LONGEST: usize = 255;
 
 /// What policies read as `$session.applications`: by application `started`, and `instances` with the flows of each.
 #[must_use]
@@ -35,7 +37,8 @@ pub fn note(association: &mut Association, report: &Value) {
         _ => Map::new(),
     };
     for info in infos {
-        let Some(id) = info.get("appId").and_then(Value::as_str) else {
+        let id = info.get("appId").and_then(Value::as_str);
+        let Some(id) = id.filter(|id| id.len() <= LONGEST) else {
             continue;
         };
         if !room.contains_key(id) && room.len() >= MOST {
@@ -52,6 +55,7 @@ pub fn note(association: &mut Association, report: &Value) {
 /// An instance, or an application without instances, has started or stopped.
 fn detected(entry: &mut Value, info: &Value, (starts, stops): (bool, bool)) {
     let instance = info.get("instanceId").and_then(Value::as_str);
+    let instance = instance.filter(|instance| instance.len() <= LONGEST);
     let Some(Value::Object(instances)) = entry.get_mut("instances") else {
         return;
     };

@@ -4,6 +4,8 @@
 //! * [`af`]: AF sessions that are bound to it, over N5 or Rx.
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
 //! * [`applications`]: applications that were detected.
+//! * `callbacks`: the paths at which producers notify of it.
+//! * `consumer`: the NF instance that has created it.
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
 //! * [`ended`]: AF sessions that ended with it.
@@ -23,7 +25,9 @@
 pub mod address;
 pub mod af;
 pub mod applications;
+pub(crate) mod callbacks;
 pub(crate) mod claims;
+pub(crate) mod consumer;
 pub mod context;
 pub mod decision;
 pub mod ended;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::messages::Messages;
-use super::{address, applications, claims, decision, sd, ue_policy};
+use super::{address, applications, callbacks, claims, decision, sd, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,12 +195,16 @@ impl Association {
         })
     }
 
-    /// The names in [`Association::NAME`]: Session-Ids of Gx after `gx:`, those of Rx after `rx:`, of Sy after `sy:` and of Sd after
+    /// The names in [`Association::NAME`]: Session-Ids of Gx after `gx:`, those of Rx after `rx:`, identities of AF sessions of
+    /// N5 after `n5:`, paths of producers after `callback:`, those of Sy after `sy:` and of Sd after
     /// `sd:`, and that of requests and deliveries in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let gx = super::gx::name_of(self);
         let af = super::af::sessions(self);
-        let rx = af.filter_map(|session| session.rx.map(|rx| super::af::rx_name(&rx.session)));
+        let af = af.filter_map(|session| match (session.rx, session.name) {
+            (Some(rx), _) => Some(super::af::rx_name(&rx.session)),
+            (None, name) => name.map(|name| super::af::n5_name(&name)),
+        });
         let sy = self
             .rooms
             .get("pds")
@@ -210,7 +214,8 @@ impl Association {
         let sd = sd::names(self).map(Cow::Owned);
         gx.into_iter()
             .chain(delivery.map(Cow::Borrowed))
-            .chain(rx.map(Cow::Owned))
+            .chain(af.map(Cow::Owned))
+            .chain(callbacks::names(self).map(Cow::Owned))
             .chain(sy)
             .chain(sd)
     }

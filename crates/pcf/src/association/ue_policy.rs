@@ -158,8 +158,10 @@ pub(crate) fn rules_of(association: &Association) -> &[Value] {
 /// The PLMN of the sections for an association's UE.
 pub(crate) fn plmn_of(association: &Association) -> &Value {
     let context = &association.context;
-    let serving = context.get("servingPlmn");
-    serving
+    // An update brings the serving network as `plmnId` (TS 29.525 §5.6.2.4).
+    let moved = context.get("plmnId");
+    moved
+        .or_else(|| context.get("servingPlmn"))
         .or_else(|| context.get("guami")?.get("plmnId"))
         .unwrap_or(&Value::Null)
 }

@@ -8,10 +8,14 @@ const COUNTED: [&str; 4] = ["volUsage", "volUsageUplink", "volUsageDownlink", "t
 /// Usage monitoring instances that an association counts at most.
 const MOST: usize = 64;
 
-/// Adds `accuUsageReports` to accounts. What would exceed the number of accounts is not counted.
+/// Bytes of a name that is counted; over N7 longer ones are refused, over Gx a Monitoring-Key is twice as long here.
+const LONGEST: usize = 512;
+
+/// Adds `accuUsageReports` to accounts. What would exceed the number of accounts or a name's length is not counted.
 pub fn add(accounts: &mut Map<String, Value>, reports: &Value) {
     for report in reports.as_array().into_iter().flatten() {
-        let Some(id) = report.get("refUmIds").and_then(Value::as_str) else {
+        let id = report.get("refUmIds").and_then(Value::as_str);
+        let Some(id) = id.filter(|id| id.len() <= LONGEST) else {
             continue;
         };
         if !accounts.contains_key(id) && accounts.len() >= MOST {

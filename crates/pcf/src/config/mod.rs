@@ -27,7 +27,7 @@ pub use audit::Audit;
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
 pub use emergency::Emergency;
-pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
+pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use notifier::{Notifier, NotifierMethod, NotifierServer};
 pub use peer_tokens::PeerTokens;
@@ -39,6 +39,7 @@ pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
 
+use function::sbi::Destinations;
 use function::sbi::config::Interface;
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
@@ -82,6 +83,9 @@ pub struct Config {
     /// Largest body of a request.
     #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
+    /// Largest association: its context and its decision with all application sessions that are bound to it. A request that
+    /// would make one larger is refused; what is larger already can be reduced and deleted.
+    pub max_association_size: ByteSize,
     /// Associations of one address or subscriber that a query reads.
     pub max_candidates: usize,
     /// Policy projects.
@@ -112,6 +116,13 @@ pub struct Config {
     /// Delivery of UE policies to UEs.
     #[schemars(extend("x-reload" = true))]
     pub ue_policy: UePolicy,
+    /// Destinations that requests and registered profiles may name.
+    #[schemars(extend("x-reload" = true))]
+    pub outgoing: Outgoing,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Servers of the operator that policy projects notify.
@@ -164,6 +175,7 @@ impl Default for Config {
             dns: sbi::dns::DnsConfig::default(),
             store,
             max_body_size: ByteSize::kib(64),
+            max_association_size: ByteSize::kib(256),
             max_candidates: 256,
             policy: Policies::default(),
             audit: Audit::default(),
@@ -175,6 +187,8 @@ impl Default for Config {
             usage: Usage::default(),
             subscriber_state: StateVariables::default(),
             ue_policy: UePolicy::default(),
+            outgoing: Outgoing::default(),
+            other_admins: Vec::new(),
             notifications: Notifications::default(),
             notifier: Notifier::default(),
             collision_detection: false,
@@ -187,6 +201,15 @@ impl Default for Config {
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
         }
+    }
+}
+
+impl Config {
+    /// Where requests and profiles may make this PCF send to.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
+        Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins)
     }
 }
 
@@ -205,6 +228,15 @@ impl Validate for Config {
             identity: &self.identity,
         }
         .validate(faults);
+        if self.max_association_size < self.max_body_size {
+            faults.at("maxAssociationSize").say(
+                format!(
+                    "{} is less than maxBodySize ({})",
+                    self.max_association_size, self.max_body_size
+                ),
+                "at least maxBodySize, such as 256KiB",
+            );
+        }
         faults.within("dns", &self.dns);
         faults.within("store", &self.store);
         faults.within("policy", &self.policy);

@@ -46,6 +46,7 @@ telemetry::declare! {
     counter EVENTS_WRITTEN = "signalbox_pcf_policy_events_written_total" []: "Policy events that were written to files.";
     counter EVENTS_DROPPED = "signalbox_pcf_policy_events_dropped_total" []: "Policy events that were not written because too many were pending.";
     counter EVENTS_UNWRITTEN = "signalbox_pcf_policy_events_unwritten_total" []: "Policy events that were not written because the files cannot be (alarm 10561).";
+    counter UNREADABLE = "signalbox_pcf_unreadable_associations_total" []: "How often a policy association was met that cannot be read (alarm 10563).";
     gauge NOTIFICATION_BYTES = "signalbox_pcf_notifications_pending_bytes" []: "Bytes of the notifications that are pending.";
 }
 
@@ -75,7 +76,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "session",
-        about: "One policy association as it is stored: context, decision, parts, usage (DELETE asks its consumer to end it)",
+        about: "One policy association as it is stored: context, decision, parts, usage (DELETE asks its consumer to end it, and removes one that cannot be read)",
         path: "/pcf/sessions/{}",
         argument: Some("ID"),
         columns: &[],
@@ -153,6 +154,13 @@ pub(crate) const PAGES: &[Page] = &[
         argument: Some("SUBSCRIBER"),
         columns: &[],
     },
+    Page {
+        name: "unreadable",
+        about: "Policy associations in the store that cannot be read, and why; reads all of them",
+        path: "/pcf/unreadable",
+        argument: None,
+        columns: &[("association", "/id"), ("reason", "/reason")],
+    },
     audit::PAGE,
     Page {
         name: "state",
@@ -184,7 +192,7 @@ pub(crate) fn hints(uri: &str) -> Vec<String> {
 /// Shows the gauges.
 pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
     type Read = fn(&Pcf) -> f64;
-    let gauges: [(&'static Declaration, Read); 13] = [
+    let gauges: [(&'static Declaration, Read); 14] = [
         (&BRAKED, |pcf| f64::from(u8::from(pcf.brake.holds()))),
         (&ACTIVITY, |pcf| pcf.activity.size().0 as f64),
         (&ACTIVITY_BYTES, |pcf| pcf.activity.size().1 as f64),
@@ -200,6 +208,7 @@ pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
         (&STATE, |pcf| f64::from(pcf.state() as u8)),
         (&NOTIFICATIONS, |pcf| pcf.notifications().notifications as f64),
         (&NOTIFICATION_BYTES, |pcf| pcf.notifications().bytes as f64),
+        (&UNREADABLE, |pcf| pcf.repository.unreadable().seen() as f64),
     ];
     for (gauge, read) in gauges {
         let seen = Arc::downgrade(pcf);
@@ -216,6 +225,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     let (all, one, searched) = (pcf.clone(), pcf.clone(), pcf.clone());
     let (explained, used, forgotten) = (pcf.clone(), pcf.clone(), pcf.clone());
     let (shown, changed, ended) = (pcf.clone(), pcf.clone(), pcf.clone());
+    let broken = pcf.clone();
     let put_state = move |axum::Json(state): axum::Json<State>| async move {
         let Some(pcf) = changed.upgrade() else {
             return axum::Json(Value::Null).into_response();
@@ -228,6 +238,10 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         .merge(audit::routes(pcf))
         .merge(variables::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
+        .route(
+            "/pcf/unreadable",
+            get(move || async move { unreadable(&broken).await }),
+        )
         .route(
             "/pcf/sessions/{id}",
             get(move |Path(id): Path<String>| async move { session(&one, &id).await })
@@ -272,8 +286,29 @@ async fn sessions(pcf: &Weak<Pcf>) -> Response {
     let Some(repository) = repository(pcf) else {
         return axum::Json(json!([])).into_response();
     };
-    match repository.associations().scan(&Scan::all(SHOWN)).await {
-        Ok(page) => list(&page.records),
+    let scan = Scan::all(SHOWN).beside_unreadable();
+    match repository.associations().scan(&scan).await {
+        Ok(page) => {
+            for one in &page.unreadable {
+                repository.unreadable().note(one);
+            }
+            list(&page.records)
+        }
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// Reads all associations for those that cannot be read.
+async fn unreadable(pcf: &Weak<Pcf>) -> Response {
+    let Some(repository) = repository(pcf) else {
+        return axum::Json(json!([])).into_response();
+    };
+    match repository.find_unreadable().await {
+        Ok(all) => {
+            let line =
+                |(id, reason): &(AssociationId, String)| json!({"id": id.to_string(), "reason": reason});
+            axum::Json(all.iter().map(line).collect::<Value>()).into_response()
+        }
         Err(error) => unavailable(&error),
     }
 }
@@ -310,6 +345,7 @@ async fn session(pcf: &Weak<Pcf>, id: &str) -> Response {
 async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
     let association = match stored(pcf, id).await {
         Ok(association) => association,
+        Err(_) if is_unreadable(pcf, id).await => return discard(pcf, id).await,
         Err(response) => return response,
     };
     if let Some(pcf) = pcf.upgrade() {
@@ -327,6 +363,31 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
         }
     }
     axum::Json(line(&association)).into_response()
+}
+
+/// Whether an association is stored and cannot be read.
+async fn is_unreadable(pcf: &Weak<Pcf>, id: &str) -> bool {
+    let (Some(id), Some(repository)) = (AssociationId::parse(id), repository(pcf)) else {
+        return false;
+    };
+    matches!(repository.get(id).await, Err(store::Error::Corrupt { .. }))
+}
+
+/// Deletes an association that cannot be read: its consumer is not known.
+async fn discard(pcf: &Weak<Pcf>, id: &str) -> Response {
+    let (Some(parsed), Some(repository)) = (AssociationId::parse(id), repository(pcf)) else {
+        return (StatusCode::NOT_FOUND, "there is no such policy association\n").into_response();
+    };
+    match repository.discard(parsed).await {
+        Ok(()) => {
+            tracing::warn!(
+                id,
+                "an operator has deleted a policy association that cannot be read"
+            );
+            axum::Json(json!({"id": parsed.to_string(), "deleted": true})).into_response()
+        }
+        Err(error) => unavailable(&error),
+    }
 }
 
 async fn stored(pcf: &Weak<Pcf>, id: &str) -> Result<Association, Response> {

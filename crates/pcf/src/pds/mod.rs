@@ -26,19 +26,21 @@ use time::OffsetDateTime;
 
 use crate::activity::trail;
 use crate::association::Association;
+use crate::association::callbacks::{self, Producer};
 use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser, ValidateUser};
 use crate::emergency;
 use crate::events::Event;
 use crate::outbound::{CHF, UDR};
+use crate::sources::Expected;
 use crate::sources::chf;
 use crate::sources::producers;
 use crate::sources::udr::{self, Failure, PolicyData};
 use crate::worker::Worker;
 
-/// Where the UDR notifies of changed policy data (TS 29.519 §5.2.11), with the identity of the association.
+/// Where the UDR notifies of changed policy data (TS 29.519 §5.2.11), with the segment of [`crate::association::callbacks`].
 pub(crate) const UDR_CALLBACK: &str = "/signalbox-pcf/v1/policy-data-change";
-/// Where the CHF notifies of policy counters (TS 29.594 §5.3.2.3.2), with the identity of the association; the CHF adds
-/// `/notify` or `/terminate`.
+/// Where the CHF notifies of policy counters (TS 29.594 §5.3.2.3.2), with the segment of [`crate::association::callbacks`];
+/// the CHF adds `/notify` or `/terminate`.
 pub(crate) const CHF_CALLBACK: &str = "/signalbox-pcf/v1/spending-limits";
 
 /// Data of a subscriber, as policies read them.
@@ -77,6 +79,19 @@ pub(crate) enum Missing {
     Quotas,
     /// The store does not answer with the state variables.
     State,
+}
+
+/// Opens the paths at which the sources notify of a new association, and hears the UDR there also before it is written, as long as
+/// the answer lives.
+pub(crate) fn expect<'w>(worker: &'w Worker, association: &mut Association) -> Option<Expected<'w>> {
+    let sources = worker.sources();
+    if sources.chfs.is_some() {
+        callbacks::open(association, Producer::Chf);
+    }
+    sources.udrs.as_ref()?;
+    let token = callbacks::open(association, Producer::Udr);
+    let supi = association.text_of("supi").unwrap_or_default();
+    Some(worker.versions().expect(&token, supi))
 }
 
 /// The data for a new association. Subscriptions are made first, so that no change falls between them and the query; they
@@ -234,7 +249,8 @@ async fn subscribe_udr(
     if !worker.config().pds.udr.subscribe {
         return None;
     }
-    let callback = format!("{}{UDR_CALLBACK}/{}", worker.root(), association.id);
+    let token = callbacks::token(association, Producer::Udr)?;
+    let callback = format!("{}{UDR_CALLBACK}/{token}", worker.root());
     let subject = (supi, association.kind.service());
     match udr::subscribe(udrs, worker.peers(), subject, &callback, end).await {
         Ok(uri) => {
@@ -344,10 +360,10 @@ async fn subscribe_chf(
     if !settings.services.contains(&service) {
         return Ok(None);
     }
-    let callback = format!("{}{CHF_CALLBACK}/{}", worker.root(), association.id);
-    let who = (supi, association.text_of("gpsi"));
-    let what = (callback.as_str(), settings.counters.as_slice());
-    match chf::subscribe(chfs, worker.peers(), who, what, end).await {
+    let Some(context) = spending_limits_context(worker, association) else {
+        return Ok(None);
+    };
+    match chf::subscribe(chfs, worker.peers(), (supi, &context), end).await {
         Ok(limits) => {
             worker.count(Event::ChfSubscribed);
             Ok(Some(limits))
@@ -367,6 +383,25 @@ async fn subscribe_chf(
             }
         }
     }
+}
+
+/// What the PCF subscribes to at a CHF for an association.
+fn spending_limits_context(worker: &Worker, association: &Association) -> Option<Value> {
+    let token = callbacks::token(association, Producer::Chf)?;
+    let callback = format!("{}{CHF_CALLBACK}/{token}", worker.root());
+    let who = (association.text_of("supi")?, association.text_of("gpsi"));
+    let counters = worker.config().pds.chf.counters.as_slice();
+    Some(chf::context(who, (&callback, counters)))
+}
+
+/// What the CHF of an association's subscription says of its counters now: a notification is a hint.
+pub(crate) async fn counters_now(worker: &Worker, association: &Association) -> chf::Present {
+    let held = Held::of(association);
+    let (Some(uri), Some(context)) = (held.chf, spending_limits_context(worker, association)) else {
+        return chf::Present::Unknown;
+    };
+    let deadline = worker.config().pds.deadline.duration();
+    chf::present(worker.peers(), &uri, &context, deadline).await
 }
 
 /// The policy counters for a new association, with the subscription or session that keeps them current.

@@ -3,7 +3,9 @@
 use model::shape::Shape::{self, Bool, Integer, List, Map, Nullable, Number, Of, Rule, Text};
 use model::shape::{ObjectRule, opt, req, rules};
 
-use super::common::{ANY_INTEGER, ANY_OBJECT, COUNT, NAME, SNSSAI, TEXT, TRIGGER, callback, mac48, name};
+use super::common::{
+    ANY_INTEGER, ANY_OBJECT, COUNT, LINES, NAME, SNSSAI, TEXT, TRIGGER, callback, mac48, name,
+};
 use super::detail::{BRIDGE_MANAGEMENT_CONTAINER, ETH_FLOW_DESCRIPTION, PORT_MANAGEMENT_CONTAINER};
 use super::location::PRESENCE_INFO;
 use super::object;
@@ -29,6 +31,15 @@ const ONE_IP_ADDRESS: ObjectRule =
         (true, true) => Err(("ueIpv4", "expected ueIpv4 or ueIpv6, not both")),
         _ => Ok(()),
     };
+
+/// `maxItems` of TS 29.514 §5.6.2.8: one description for uplink, one for downlink.
+const ONE_FLOW_EACH_WAY: ObjectRule = |members| {
+    let descriptions = members.get("fDescs").and_then(serde_json::Value::as_array);
+    match descriptions.is_none_or(|descriptions| descriptions.len() <= 2) {
+        true => Ok(()),
+        false => Err(("fDescs", "expected at most two flow descriptions")),
+    }
+};
 
 static EVENT_ITEM: Shape = Of(&EVENT);
 static NULLABLE_ROUTE: Shape = Nullable(&ROUTE_TO_LOCATION);
@@ -147,7 +158,7 @@ object! {
         opt("fDescs", List(&TEXT)),
         opt("tosTrCl", Text),
         opt("flowUsage", Rule(rules::token)),
-    ];
+    ] where ONE_FLOW_EACH_WAY;
     /// `MediaComponent`.
     COMPONENT = [
         opt("afAppId", Text),
@@ -157,7 +168,7 @@ object! {
         opt("altSerReqs", List(&TEXT)),
         opt("altSerReqsData", List(&ALTERNATIVE_SERVICE_REQUIREMENTS_DATA)),
         opt("contVer", COUNT),
-        opt("codecs", List(&TEXT)),
+        opt("codecs", List(&LINES)),
         opt("desMaxLatency", Number),
         opt("desMaxLoss", Number),
         opt("flusId", Text),
@@ -199,6 +210,11 @@ object! {
         opt("notifCorreId", Text),
         opt("afAppIds", List(&TEXT)),
         opt("directNotifInd", Bool),
+    ];
+    /// `EventsSubscReqData` of a deletion, which succeeds where a client sends an empty object.
+    pub(crate) AF_DELETE = [
+        opt("events", List(&EVENT_ITEM)),
+        opt("notifUri", Rule(callback)),
     ];
     /// `AppSessionContextReqData`.
     pub(crate) AF_REQUEST = [

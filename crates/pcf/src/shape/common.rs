@@ -24,6 +24,15 @@ pub(super) fn name(text: &str) -> Verdict {
     )
 }
 
+/// A text of several lines, such as SDP (TS 29.214 §5.3.7). Who prints it makes it safe.
+pub(super) fn lines(text: &str) -> Verdict {
+    let is_printable = |one: char| !one.is_control() || matches!(one, '\n' | '\r' | '\t');
+    when(
+        text.chars().all(is_printable),
+        "expected a text, of control characters with line breaks and tabs alone",
+    )
+}
+
 /// A URI that a notification can be sent to.
 pub(super) fn callback(text: &str) -> Verdict {
     let usable = text
@@ -75,6 +84,7 @@ pub(super) fn route4(text: &str) -> Verdict {
 }
 
 pub(super) static TEXT: Shape = Text;
+pub(super) static LINES: Shape = Rule(lines);
 /// A number of things.
 pub(super) const COUNT: Shape = Integer(0, i64::MAX);
 /// A whole number of either sign.

@@ -3,7 +3,7 @@
 use model::shape::Shape::{Bool, Integer, List, Nullable, Number, Of, Text};
 use model::shape::{Shape, opt};
 
-use super::common::{AMBR, ARP, COUNT, SNSSAI, TEXT};
+use super::common::{AMBR, ARP, COUNT, LINES, SNSSAI, TEXT};
 use super::object;
 
 static LIST_TEXT: Shape = List(&TEXT);
@@ -118,8 +118,8 @@ object! {
     ];
     /// `InvalidParam`.
     pub(super) INVALID_PARAM = [
-        opt("param", Text),
-        opt("reason", Text),
+        opt("param", Of(&LINES)),
+        opt("reason", Of(&LINES)),
     ];
     /// `DddTrafficDescriptor`.
     pub(super) DDD_TRAFFIC_DESCRIPTOR = [

@@ -57,7 +57,7 @@ object! {
     ];
     CALLBACK_INFO = [req("callbackUri", Rule(rules::uri)), opt("bindingInfo", Text)];
     USAGE_REPORT = [
-        req("refUmIds", Text),
+        req("refUmIds", Rule(name)),
         opt("volUsage", COUNT),
         opt("volUsageUplink", COUNT),
         opt("volUsageDownlink", COUNT),
@@ -67,7 +67,11 @@ object! {
         opt("nextVolUsageDownlink", COUNT),
         opt("nextTimeUsage", COUNT),
     ];
-    APP_DETECTION = [req("appId", Text), opt("instanceId", Text), opt("sdfDescriptions", List(&FLOW_INFORMATION))];
+    APP_DETECTION = [
+        req("appId", Rule(name)),
+        opt("instanceId", Rule(name)),
+        opt("sdfDescriptions", List(&FLOW_INFORMATION)),
+    ];
     RULE_REPORT = [
         req("pccRuleIds", List(&NAME)),
         req("ruleStatus", Rule(rules::token)),

@@ -13,7 +13,7 @@ pub(crate) mod udr;
 mod versions;
 
 pub(crate) use cache::PolicyDataCache;
-pub(crate) use versions::Versions;
+pub(crate) use versions::{Expected, Versions};
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -324,6 +324,19 @@ pub(crate) async fn delete(peers: &Peers, service: PeerService, uri: &str, deadl
     answer.is_some_and(|answer| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
 }
 
+/// Replaces a resource of a producer by its URI; `None` when no answer comes in time.
+pub(crate) async fn put(
+    peers: &Peers,
+    service: PeerService,
+    uri: &str,
+    body: &Value,
+    deadline: Duration,
+) -> Option<Response> {
+    let (root, path) = parts_of(uri)?;
+    let what = (&Method::PUT, path.as_str(), Some(body.clone()));
+    send(peers, (service, &root), what, deadline).await
+}
+
 /// The origin of an absolute URI, without a prefix, and its path with the query.
 fn parts_of(uri: &str) -> Option<(TargetApiRoot, String)> {
     let parsed: http::Uri = uri.parse().ok()?;

@@ -4,7 +4,9 @@ mod activity;
 mod audit;
 mod authorization;
 mod bindings;
+mod bounds;
 mod collisions;
+mod consumers;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
@@ -12,15 +14,18 @@ mod destination;
 mod diameter;
 mod emergency;
 mod flows;
+mod forged;
 mod free_diameter;
 mod gx_manners;
 mod hostile;
 mod import;
 mod judge;
 mod ldap;
+mod nested;
 mod notify;
 mod one_binding;
 mod operator;
+mod outgoing;
 mod owners;
 mod pages;
 mod pds;

@@ -32,6 +32,8 @@ pub struct Producer {
     pub sets: Vec<Arc<str>>,
     /// `load`, 0 to 100; 0 where the profile has none.
     pub load: u8,
+    /// `loadTimeStamp`, when the load was measured, in milliseconds since 1970.
+    pub load_measured: Option<i64>,
     /// `allowedNfTypes`; empty: every type.
     pub allowed_nf_types: Vec<Arc<str>>,
     /// `defaultNotificationSubscriptions`.
@@ -217,6 +219,27 @@ impl Producer {
         let view = NfProfile::deserialize(profile);
         Ok(RawProfile::deserialize(profile)?.into_producer(view.ok()))
     }
+
+    /// Whether another profile of this instance says the same but for its load.
+    #[must_use]
+    pub fn differs_in_load_only(&self, other: &Self) -> bool {
+        fn idle(producer: &Producer) -> Producer {
+            let mut idle = producer.clone();
+            idle.load = 0;
+            idle.load_measured = None;
+            idle.services.iter_mut().for_each(|service| service.load = 0);
+            if let Some(view) = &mut idle.view {
+                let view = Arc::make_mut(view);
+                (view.load, view.load_time_stamp) = (None, None);
+                let services = view.nf_services.iter_mut();
+                for service in services.chain(view.nf_service_list.values_mut()) {
+                    service.load = None;
+                }
+            }
+            idle
+        }
+        idle(self) == idle(other)
+    }
 }
 
 #[derive(Deserialize)]
@@ -232,6 +255,7 @@ struct RawProfile {
     priority: Option<u16>,
     capacity: Option<u16>,
     load: Option<u8>,
+    load_time_stamp: Option<String>,
     fqdn: Option<String>,
     #[serde(default)]
     ipv4_addresses: Vec<String>,
@@ -323,6 +347,7 @@ impl RawProfile {
             fqdn: self.fqdn.map(|name| name.to_ascii_lowercase().into()),
             sets: self.nf_set_id_list,
             load: self.load.unwrap_or(0).min(100),
+            load_measured: self.load_time_stamp.as_deref().and_then(model::unix_millis),
             allowed_nf_types: self.allowed_nf_types,
             services,
             view: view.map(Arc::new),

@@ -106,9 +106,12 @@ pub struct Network {
     hosts: AHashSet<Arc<str>>,
     /// When producers deregistered, for the last [`MOST_LEFT`] of them.
     left: BTreeMap<Arc<str>, Instant>,
+    /// When the profiles of known producers changed in more than their load, for the last [`MOST_LEFT`] of them.
+    changed: BTreeMap<Arc<str>, Instant>,
+    made: Option<Instant>,
 }
 
-/// Deregistered producers whose time of deregistration is cached.
+/// Producers whose time of deregistration, or of change, is cached.
 const MOST_LEFT: usize = 4_096;
 
 impl Network {
@@ -120,6 +123,7 @@ impl Network {
             .collect();
         let mut network = Self {
             producers,
+            made: Some(Instant::now()),
             ..Self::default()
         };
         for producer in network.producers.values() {
@@ -162,30 +166,45 @@ impl Network {
     /// Costs a pass over the whole network, so a caller with several changes applies them in one call.
     #[must_use]
     pub fn after(&self, changes: impl IntoIterator<Item = (Arc<str>, Option<Arc<Producer>>)>) -> Self {
-        let (mut producers, mut left) = (self.producers.clone(), self.left.clone());
+        let mut producers = self.producers.clone();
+        let (mut left, mut changed) = (self.left.clone(), self.changed.clone());
         let now = Instant::now();
         for (id, change) in changes {
             match change {
                 Some(producer) => {
                     left.remove(&id);
-                    producers.insert(id, producer);
+                    let before = producers.insert(id.clone(), producer.clone());
+                    if before.is_some_and(|before| !before.differs_in_load_only(&producer)) {
+                        changed.insert(id, now);
+                    }
                 }
                 None => {
                     producers.remove(&id);
+                    changed.remove(&id);
                     left.insert(id, now);
                 }
             }
         }
-        if left.len() > MOST_LEFT {
-            let mut times: Vec<Instant> = left.values().copied().collect();
-            times.sort_unstable();
-            let oldest = times.get(times.len() - MOST_LEFT / 2).copied().unwrap_or(now);
-            left.retain(|_, at| *at >= oldest);
+        for times in [&mut left, &mut changed] {
+            bound(times);
         }
         Self {
             left,
+            changed,
             ..Self::new(producers.into_values())
         }
+    }
+
+    /// When this snapshot was made; `None` for the empty one by default.
+    #[must_use]
+    pub fn made(&self) -> Option<Instant> {
+        self.made
+    }
+
+    /// When the profile of a known producer last changed in more than its load.
+    #[must_use]
+    pub fn changed_at(&self, id: &str) -> Option<Instant> {
+        self.changed.get(id).copied()
     }
 
     /// When a formerly known producer deregistered.
@@ -328,6 +347,18 @@ impl Network {
     }
 }
 
+/// Drops the older half of the times where there are too many.
+fn bound(times: &mut BTreeMap<Arc<str>, Instant>) {
+    if times.len() <= MOST_LEFT {
+        return;
+    }
+    let mut sorted: Vec<Instant> = times.values().copied().collect();
+    sorted.sort_unstable();
+    if let Some(oldest) = sorted.get(sorted.len() - MOST_LEFT / 2).copied() {
+        times.retain(|_, at| *at >= oldest);
+    }
+}
+
 fn push_all<'a>(
     index: &mut AHashMap<Arc<str>, Vec<ServiceRef>>,
     keys: impl Iterator<Item = &'a Arc<str>>,
@@ -398,5 +429,29 @@ mod tests {
         assert!(knows(&moved, "http://127.0.0.1:9") && !knows(&moved, "http://127.0.0.1:1"));
         assert!(!knows(&moved, "https://127.0.0.1:9"), "the address changed");
         assert!(moved.after([("a".into(), None)]).is_empty());
+    }
+
+    #[test]
+    fn a_changed_load_is_no_other_profile() {
+        let profile = |load: u8, stamp: &str, ranges: &str| {
+            let service = json!({"serviceInstanceId": "s", "serviceName": "nudm-sdm", "scheme": "http",
+                "versions": [], "nfServiceStatus": "REGISTERED", "load": load});
+            Arc::new(
+                Producer::from_value(&json!({
+                    "nfInstanceId": "4947a69a-f61b-4bc1-b9da-47c9c5d14b64", "nfType": "UDM",
+                    "nfStatus": "REGISTERED", "ipv4Addresses": ["127.0.0.1"], "load": load,
+                    "loadTimeStamp": stamp, "udmInfo": {"groupId": ranges}, "nfServices": [service]
+                }))
+                .unwrap(),
+            )
+        };
+        let first = profile(1, "2026-01-01T00:00:00Z", "g1");
+        let id = first.id.clone();
+        let network = Network::new([first]);
+        let busier = network.after([(id.clone(), Some(profile(9, "2026-01-01T00:00:09Z", "g1")))]);
+        assert!(busier.changed_at(&id).is_none());
+        let other = busier.after([(id.clone(), Some(profile(9, "2026-01-01T00:00:09Z", "g2")))]);
+        assert!(other.changed_at(&id).is_some() && other.after([]).changed_at(&id).is_some());
+        assert!(other.after([(id.clone(), None)]).changed_at(&id).is_none());
     }
 }

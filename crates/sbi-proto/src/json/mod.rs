@@ -1,5 +1,6 @@
 //! JSON bodies: parsed once, with the place of every mistake; patched within bounds.
 
+mod depth;
 pub mod patch;
 pub mod text;
 pub mod unique;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::depth::{MOST_LEVELS, is_deeper_than};
 use crate::Body;
 use crate::message::Response;
 use crate::problem::{Cause, Problem};
@@ -25,8 +27,8 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// Parses a body; a fault is reported with its JSON pointer and what was expected.
 ///
 /// # Errors
-/// `INVALID_MSG_FORMAT` when the body is not JSON or not of the type, `MANDATORY_IE_MISSING` when a member is
-/// missing.
+/// `INVALID_MSG_FORMAT` when the body is not JSON, not of the type or nested deeper than [`MOST_LEVELS`],
+/// `MANDATORY_IE_MISSING` when a member is missing.
 pub fn parse<T: DeserializeOwned>(body: &Body) -> Result<T, Problem> {
     parse_slice(&body.to_bytes())
 }
@@ -36,6 +38,7 @@ pub fn parse<T: DeserializeOwned>(body: &Body) -> Result<T, Problem> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    refuse_depth(bytes)?;
     // Keeping track of the place takes half as long again as parsing: only a body with a mistake is parsed with it.
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(parsed) = serde_json::from_str(text)
@@ -49,6 +52,31 @@ pub fn parse_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })?;
     deserializer.end().map_err(|error| invalid("", &error))?;
     Ok(parsed)
+}
+
+/// As [`parse`] of a value, in which each object has each member once, at every depth: an SCP or a firewall in between may
+/// have judged the other one.
+///
+/// # Errors
+/// As [`parse`], and `INVALID_MSG_FORMAT` with the member that comes twice.
+pub fn parse_unique(body: &Body) -> Result<Value, Problem> {
+    let bytes = body.to_bytes();
+    refuse_depth(&bytes)?;
+    match unique::parse(&bytes) {
+        Ok(value) => Ok(value),
+        Err(unique::Fault::Syntax(_)) => parse_slice(&bytes),
+        Err(unique::Fault::Twice(place)) => Err(Problem::new(Cause::InvalidMsgFormat)
+            .detail(format!("{place}: the member comes twice"))
+            .invalid_param(place, "expected each member once")),
+    }
+}
+
+fn refuse_depth(bytes: &[u8]) -> Result<(), Problem> {
+    match is_deeper_than(bytes, MOST_LEVELS) {
+        true => Err(Problem::new(Cause::InvalidMsgFormat)
+            .detail(format!("the body is nested deeper than {MOST_LEVELS} levels"))),
+        false => Ok(()),
+    }
 }
 
 fn invalid(pointer: &str, error: &serde_json::Error) -> Problem {
@@ -226,6 +254,18 @@ mod tests {
         );
         assert_eq!(first_fault(r#"{"list": ["#).0, "/list");
         assert_eq!(first_fault(r#"{"list": []} x"#).0, "");
+    }
+
+    #[test]
+    fn a_body_that_is_nested_too_deep_or_has_a_member_twice_is_refused() {
+        let nested = |levels: usize| Body::from(format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
+        for (levels, good) in [(64, true), (65, false), (127, false), (20_000, false)] {
+            assert_eq!(parse::<Value>(&nested(levels)).is_ok(), good, "{levels}");
+            assert_eq!(parse_unique(&nested(levels)).is_ok(), good, "{levels}");
+        }
+        let twice = parse_unique(&Body::from(r#"{"supi": 1, "\u0073upi": 2}"#)).unwrap_err();
+        assert_eq!(twice.details().invalid_params[0].param, "/supi");
+        assert!(parse_unique(&Body::from("{")).is_err());
     }
 
     #[test]

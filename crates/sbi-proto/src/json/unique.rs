@@ -22,7 +22,7 @@ pub enum Fault {
 /// Reads a value.
 ///
 /// # Errors
-/// When the bytes are not JSON, deeper than 128 levels, or have a member twice.
+/// When the bytes are not JSON, deeper than 127 levels, or have a member twice.
 pub fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     let twice = RefCell::new(None);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);

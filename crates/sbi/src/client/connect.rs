@@ -56,7 +56,7 @@ async fn open(pool: &Pool) -> Result<TcpStream, String> {
         }
     };
     if let Some(guard) = &pool.guard {
-        addresses = guard.screen(addresses)?;
+        addresses = guard.screen(&pool.origin, addresses)?;
     }
     let mut why = String::new();
     // The timeout of an address that does not answer leaves the other addresses their share of the time.

@@ -9,10 +9,11 @@ use settings::{ByteSize, Faults, Period, Validate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {
-    /// Only the NRF.
-    #[default]
+    /// Only the NRF: while none answers, only cached answers serve until their validity ends.
     Nrf,
-    /// The NRF; the cached profiles of this SCP when no NRF answers ("NRF followed by SCP").
+    /// The NRF; while no NRF answers, the learned profiles, and where none of them matches the last answer to the same
+    /// discovery, even after its validity ("NRF followed by SCP").
+    #[default]
     NrfThenScp,
     /// The cached profiles of this SCP; the NRF when none of them matches ("SCP followed by NRF").
     ScpThenNrf,

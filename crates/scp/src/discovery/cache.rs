@@ -100,6 +100,17 @@ impl Cache {
         }
     }
 
+    /// Drops the answer to a query if it was asked for before `asked`.
+    pub fn drop_older(&mut self, query: &DiscoveryQuery, asked: Instant) {
+        if self
+            .answers
+            .get_if(query, |(found, _)| found.asked < asked)
+            .is_some()
+        {
+            self.answers.remove(query);
+        }
+    }
+
     /// The query was not answered: the next request sends it again.
     pub fn forget(&mut self, query: &DiscoveryQuery) {
         self.asking.remove(query);

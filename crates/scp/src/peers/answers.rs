@@ -99,6 +99,13 @@ impl Answers {
         self.note(&state);
     }
 
+    /// Drops the answer to a query if it was asked for before `asked`.
+    pub(crate) fn drop_older(&self, query: &DiscoveryQuery, asked: Instant) {
+        let mut state = self.state.lock();
+        state.cache.drop_older(query, asked);
+        self.note(&state);
+    }
+
     /// Returns the answer to a query, or what the request has to do.
     pub(crate) fn look(self: &Arc<Self>, query: &DiscoveryQuery, now: Instant) -> Looked {
         let mut state = self.state.lock();

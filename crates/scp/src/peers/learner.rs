@@ -11,7 +11,7 @@
 //!
 //! Requests in flight keep the snapshot they began with. While no NRF answers, the cached profiles stay.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,11 +25,13 @@ use nrf_client::{Nrfs, Presence, Turns, stay_registered};
 use routing::network::{Network, Producer};
 use sbi::client::Client;
 use serde_json::Value;
-use telemetry::Alarms;
+use telemetry::health::Component;
+use telemetry::{Alarms, Health};
 use tokio::sync::{mpsc, watch};
 
 use super::book::{Book, Change, Heard, Renewed};
 use super::callbacks::Callbacks;
+use super::doubts::Doubts;
 use super::nrf::{Held, NrfSet};
 use super::own_profile;
 use crate::alarms::NRF_UNREACHABLE;
@@ -48,6 +50,9 @@ pub(crate) struct Learner {
     pub(crate) load: Arc<AtomicU8>,
     /// Callback paths for NRFs.
     pub(crate) callbacks: Arc<Callbacks>,
+    /// Discoveries and heart-beats that no NRF answered.
+    pub(crate) doubts: Arc<Doubts>,
+    pub(crate) health: Health,
 }
 
 impl Learner {
@@ -100,10 +105,8 @@ impl Learner {
                 .collect();
             let following = asked
                 .iter()
-                .map(|set| follow(config.clone(), set.clone(), sender.clone(), self.alarms.clone()));
-            let present = asked
-                .iter()
-                .map(|set| presence(config.clone(), set.clone(), self.load.clone()));
+                .map(|set| self.follow(config.clone(), set.clone(), sender.clone()));
+            let present = asked.iter().map(|set| self.presence(config.clone(), set.clone()));
             let mut known = config.clone();
             let nrfs_changed = async {
                 loop {
@@ -189,6 +192,87 @@ impl Learner {
             })
             .collect()
     }
+
+    /// Subscribes, audits and renews until the book is dropped; checks the NRFs at once when none has answered a worker.
+    async fn follow(&self, config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>) {
+        let settings = &config.nrf;
+        let reachable = self.reachable(&config, &nrf);
+        let mut doubts = self.doubts.follow();
+        loop {
+            let Some(complete) = round(&config, &nrf, &sender, &reachable).await else {
+                return;
+            };
+            reachable.set(complete);
+            let pause = match complete {
+                true => {
+                    let renewal = nrf.subscriptions.borrow().values().map(Held::renew_at).min();
+                    let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
+                    let audit = settings.audit_interval.duration();
+                    until_renewal.map_or(audit, |renewal| renewal.min(audit))
+                }
+                false => settings.retry_interval.duration(),
+            };
+            let retry = settings.retry_interval.duration();
+            let next = tokio::time::Instant::now() + pause.max(Duration::from_millis(100));
+            // Doubts that the round itself has settled.
+            doubts.mark_unchanged();
+            while complete {
+                let wakes = tokio::select! {
+                    () = tokio::time::sleep_until(next) => Wakes::Round,
+                    () = tokio::time::sleep(CHECK) => Wakes::Check,
+                    // The sender lives as long as this.
+                    _ = doubts.changed() => Wakes::Doubt,
+                };
+                if wakes == Wakes::Round {
+                    break;
+                }
+                if !nrf.answers().await {
+                    reachable.set(false);
+                    break;
+                }
+                if wakes == Wakes::Doubt {
+                    // An NRF answers this, so it failed for a moment, or for some queries only.
+                    tokio::time::sleep(retry).await;
+                    doubts.mark_unchanged();
+                }
+            }
+            if !complete || !reachable.get() {
+                tokio::time::sleep(retry.max(Duration::from_millis(100))).await;
+                // A round with each type in turn may take long: it waits until an NRF answers at all.
+                while !nrf.answers().await {
+                    tokio::time::sleep(retry.max(Duration::from_millis(100))).await;
+                }
+            }
+        }
+    }
+
+    fn reachable(&self, config: &Config, nrf: &NrfSet) -> Reachable {
+        let set = format!("set {}", nrf.number);
+        let component = self.health.component(&format!("NRF {set}"));
+        component.ready();
+        Reachable {
+            alarms: self.alarms.clone(),
+            component,
+            set,
+            roots: nrf.roots.join(", "),
+            network: self.published.clone(),
+            relays_anything: config.forward_to_unknown,
+            answers: Cell::new(true),
+        }
+    }
+
+    /// Registers this SCP and sends heart-beats.
+    async fn presence(&self, config: Arc<Config>, nrf: Rc<NrfSet>) {
+        if !config.nrf.register {
+            return std::future::pending().await;
+        }
+        let registration = Registration {
+            config,
+            load: self.load.clone(),
+            doubts: self.doubts.clone(),
+        };
+        stay_registered(&nrf.nrfs, &registration).await;
+    }
 }
 
 /// The producers of the configuration, by id.
@@ -202,77 +286,111 @@ pub(crate) fn statics(config: &Config) -> BTreeMap<Arc<str>, Arc<Producer>> {
         .collect()
 }
 
-/// Subscribes, audits and renews until the book is dropped.
-async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>, alarms: Alarms) {
-    let settings = &config.nrf;
-    let subscriptions = &nrf.subscriptions;
-    let reachable = Reachable {
-        alarms,
-        set: format!("set {}", nrf.number),
-    };
-    loop {
-        let mut complete = true;
-        for nf_type in &nrf.nf_types {
-            let now = Instant::now();
-            let renew_at = subscriptions.borrow().get(nf_type).map(Held::renew_at);
-            if renew_at.is_none_or(|renew| now >= renew) {
-                complete &= nrf.subscribe(&config, nf_type).await;
-            }
-            let began = Instant::now();
-            match nrf.all_of(nf_type, settings.audit_mode, &config).await {
-                Some(producers) => {
-                    let change = Change::Audited {
-                        nf_type: nf_type.clone(),
-                        began,
-                        producers,
-                    };
-                    let set = nrf.number;
-                    if sender.send(Heard { set, change }).await.is_err() {
-                        return;
-                    }
-                }
-                None => complete = false,
-            }
-        }
-        let wrong = (!complete).then(|| nrf.roots.join(", "));
-        reachable.alarms.set(&NRF_UNREACHABLE, &reachable.set, wrong);
-        let pause = match complete {
-            true => {
-                let renewal = subscriptions.borrow().values().map(Held::renew_at).min();
-                let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
-                let audit = settings.audit_interval.duration();
-                until_renewal.map_or(audit, |renewal| renewal.min(audit))
-            }
-            false => settings.retry_interval.duration(),
-        };
-        tokio::time::sleep(pause.max(Duration::from_millis(100))).await;
-    }
+/// Interval at which the SCP checks whether an NRF of a set answers, where no discovery shows it.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// What ends the pause between two rounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wakes {
+    Round,
+    Check,
+    Doubt,
 }
 
-/// The alarm of a set of NRFs, which ends when the SCP no longer follows the set.
+/// One pass over all types of a set: subscribes where it is due, and audits. Returns whether all succeeded; `None` when
+/// the book has ended.
+async fn round(
+    config: &Config,
+    nrf: &NrfSet,
+    sender: &mpsc::Sender<Heard>,
+    reachable: &Reachable,
+) -> Option<bool> {
+    let mut complete = true;
+    for nf_type in &nrf.nf_types {
+        let now = Instant::now();
+        let renew_at = nrf.subscriptions.borrow().get(nf_type).map(Held::renew_at);
+        let mut succeeded = true;
+        if renew_at.is_none_or(|renew| now >= renew) {
+            succeeded = nrf.subscribe(config, nf_type).await;
+        }
+        let began = Instant::now();
+        match nrf.all_of(nf_type, config.nrf.audit_mode, config).await {
+            Some(producers) => {
+                let change = Change::Audited {
+                    nf_type: nf_type.clone(),
+                    began,
+                    producers,
+                };
+                let set = nrf.number;
+                sender.send(Heard { set, change }).await.ok()?;
+            }
+            None => succeeded = false,
+        }
+        if !succeeded {
+            complete = false;
+            reachable.set(false);
+            if !nrf.answers().await {
+                break;
+            }
+        }
+    }
+    Some(complete)
+}
+
+/// State of a set of NRFs as operators see it; ends when the SCP no longer follows the set.
 struct Reachable {
     alarms: Alarms,
+    component: Component,
     set: String,
+    roots: String,
+    network: Arc<ArcSwap<Network>>,
+    /// Whether producers that are not known get requests as well.
+    relays_anything: bool,
+    answers: Cell<bool>,
+}
+
+impl Reachable {
+    fn get(&self) -> bool {
+        self.answers.get()
+    }
+
+    /// Sets alarm and readiness: without NRFs the SCP serves with what it knows, if it knows anything.
+    fn set(&self, answers: bool) {
+        self.answers.set(answers);
+        let wrong = (!answers).then(|| self.roots.clone());
+        self.alarms.set(&NRF_UNREACHABLE, &self.set, wrong);
+        let known = self.network.load().len();
+        if answers || known > 0 || self.relays_anything {
+            self.component.ready();
+        } else {
+            self.component.not_ready(format!(
+                "no NRF answers ({}), and no producer is known",
+                self.roots
+            ));
+        }
+        let remark = || {
+            format!(
+                "no NRF answers ({}); requests are served with the {known} learned profiles",
+                self.roots
+            )
+        };
+        self.component.remark((!answers && known > 0).then(remark));
+    }
 }
 
 impl Drop for Reachable {
     fn drop(&mut self) {
         self.alarms.clear(&NRF_UNREACHABLE, &self.set);
+        self.component.ready();
+        self.component.remark(None);
     }
-}
-
-/// Registers this SCP and sends heart-beats.
-async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
-    if !config.nrf.register {
-        return std::future::pending().await;
-    }
-    stay_registered(&nrf.nrfs, &Registration { config, load }).await;
 }
 
 /// Registration of this SCP at NRFs.
 struct Registration {
     config: Arc<Config>,
     load: Arc<AtomicU8>,
+    doubts: Arc<Doubts>,
 }
 
 impl Presence for Registration {
@@ -298,5 +416,11 @@ impl Presence for Registration {
 
     fn retry(&self) -> Duration {
         self.config.nrf.retry_interval.duration()
+    }
+
+    fn report(&self, registered: bool) {
+        if !registered {
+            self.doubts.raise();
+        }
     }
 }

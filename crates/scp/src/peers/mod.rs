@@ -3,6 +3,7 @@
 mod answers;
 mod book;
 mod callbacks;
+mod doubts;
 mod learner;
 mod lookups;
 mod nrf;
@@ -12,6 +13,7 @@ mod search;
 pub(crate) use answers::Answers;
 pub(crate) use book::{Heard, hint_of};
 pub(crate) use callbacks::{Callbacks, Called};
+pub(crate) use doubts::Doubts;
 pub(crate) use learner::Learner;
 pub(crate) use learner::statics;
 pub(crate) use search::Searcher;

@@ -112,6 +112,13 @@ impl NrfSet {
         join_all(ending.map(|held| self.nrfs.unsubscribe(&held.subscription))).await;
     }
 
+    /// Whether any NRF of the set answers.
+    pub(super) async fn answers(&self) -> bool {
+        let nf_type = self.nf_types.first().map_or("SCP", String::as_str);
+        let path = format!("/nnrf-nfm/v1/nf-instances?nf-type={nf_type}&limit=1");
+        self.nrfs.send(Method::GET, &path, None).await.is_some()
+    }
+
     /// Deregisters this SCP.
     pub(super) async fn deregister(&self, id: &str) {
         if self.registers {

@@ -9,7 +9,7 @@ use bounded::Limits;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 use nrf_client::Turns;
-use routing::network::{Network, Producer, ServiceRef};
+use routing::network::{Network, NfStatus, Producer, ServiceRef};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::answers::{Answers, Looked, Question};
+use super::doubts::Doubts;
 use crate::config::{Config, Discovery, Order};
 use crate::discovery::{DiscoveryQuery, Found, local};
 use crate::events::Metrics;
@@ -38,6 +39,8 @@ pub(crate) struct Searcher {
     /// Answers shared by all workers.
     answers: Arc<Answers>,
     used: Rc<Used>,
+    /// Makes the learner check the NRFs.
+    doubts: Arc<Doubts>,
 }
 
 /// Answers that a worker has used; they outlive a reload.
@@ -50,7 +53,14 @@ struct Used {
     wants_token: Cell<bool>,
     /// Answers from the cached profiles, as of a snapshot of the network.
     local: RefCell<Local>,
+    /// When the NRFs of the settings last failed to answer, until one answers.
+    silent: Cell<Option<Instant>>,
 }
+
+/// Time for which NRFs that have not answered are not asked while another source has producers, and after which an
+/// answer that does not hold may be asked for again.
+const SILENCE: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// Answers from a snapshot of the network.
 type Local = (Option<Arc<Network>>, bounded::Cache<DiscoveryQuery, Arc<Found>>);
@@ -133,6 +143,7 @@ impl Used {
             waiting: Cell::new(0),
             wants_token: Cell::new(false),
             local: RefCell::new((None, bounded::Cache::new(limits))),
+            silent: Cell::new(None),
         }
     }
 }
@@ -145,6 +156,7 @@ impl Searcher {
         tokens: Rc<Fetcher>,
         metrics: Metrics,
         answers: Arc<Answers>,
+        doubts: Arc<Doubts>,
         before: Option<(&Config, &Self)>,
     ) -> Self {
         let settings = &config.discovery;
@@ -167,6 +179,7 @@ impl Searcher {
             metrics,
             answers,
             used,
+            doubts,
         }
     }
 
@@ -197,9 +210,16 @@ impl Searcher {
         network: &Arc<Network>,
         now: Instant,
     ) -> Option<Arc<Found>> {
+        // Suspended producers alone are none: an NRF may know others.
+        let serves = |found: &Found| {
+            let mut candidates = found.candidates.iter();
+            candidates.any(|one| one.service().status == NfStatus::Registered)
+        };
         if self.settings.order == Order::ScpThenNrf
-            && let Some(found) = self.learned(query, network)
+            && query.nrf().is_none()
+            && let Some(found) = self.locally(query, network).filter(|found| serves(found))
         {
+            self.metrics.discovery_local.inc();
             return Some(found);
         }
         if self.settings.enforce_req_specific_svc_discovery {
@@ -221,13 +241,20 @@ impl Searcher {
         network: &Arc<Network>,
         left: Option<Duration>,
     ) -> Result<Arc<Found>, Failure> {
+        let falls_back = self.settings.order != Order::Nrf && query.nrf().is_none();
+        // NRFs that did not answer a moment ago do not delay what others can serve meanwhile.
+        let was_silent = falls_back && self.is_silent(Instant::now());
+        if was_silent && let Some(found) = self.learned(query, network).or_else(|| self.expired(query)) {
+            return Ok(found);
+        }
         let answer = self.shared_or_asked(query, left).await;
-        if self.settings.order == Order::NrfThenScp
-            && matches!(
-                answer,
-                Err(Failure::NotReachable | Failure::Failed | Failure::Overflow)
-            )
-            && let Some(found) = self.learned(query, network)
+        let unanswered = matches!(
+            answer,
+            Err(Failure::NotReachable | Failure::Failed | Failure::Overflow)
+        );
+        if unanswered
+            && falls_back
+            && let Some(found) = self.learned(query, network).or_else(|| self.expired(query))
         {
             return Ok(found);
         }
@@ -237,6 +264,40 @@ impl Searcher {
             Err(_) => self.metrics.discovery_failed.inc(),
         }
         answer
+    }
+
+    /// Gets an answer again that does not hold since a moment: a producer in it has left, has changed, or cannot be
+    /// reached. `None`: the NRFs do not answer, or did not a moment ago.
+    pub(crate) async fn renew(
+        self: &Rc<Self>,
+        query: &DiscoveryQuery,
+        since: Option<Instant>,
+        left: Option<Duration>,
+    ) -> Option<Arc<Found>> {
+        let now = Instant::now();
+        if self.settings.enforce_req_specific_svc_discovery || self.is_silent(now) {
+            return None;
+        }
+        // Without a change of profiles one answer in `AGAIN`, however many requests find that it does not hold.
+        let bound = now.checked_sub(AGAIN)?;
+        let oldest = since.map_or(bound, |since| since.min(now).max(bound));
+        self.answers.drop_older(query, oldest);
+        self.metrics.discovery_renewed.inc();
+        self.shared_or_asked(query, left).await.ok()
+    }
+
+    /// Whether no NRF of the settings answered a moment ago.
+    fn is_silent(&self, now: Instant) -> bool {
+        let silent = self.used.silent.get();
+        silent.is_some_and(|at| now.saturating_duration_since(at) < SILENCE)
+    }
+
+    /// The last answer to a query that this worker has used, valid or not.
+    fn expired(&self, query: &DiscoveryQuery) -> Option<Arc<Found>> {
+        let used = self.used.answers.borrow();
+        let (found, _) = used.get_if(query, |(found, _)| !found.candidates.is_empty())?;
+        self.metrics.discovery_expired.inc();
+        Some(found.clone())
     }
 
     /// Finds producers among the cached profiles, and counts it. These may differ from the profiles of an NRF that the
@@ -259,7 +320,7 @@ impl Searcher {
             return Some(found.clone());
         }
         let candidates = local(query, network);
-        let asked = Instant::now();
+        let asked = network.made().unwrap_or_else(Instant::now);
         // The snapshot of the network owns their profiles.
         let bytes = size_of_val(candidates.as_slice());
         let found = Found {
@@ -383,6 +444,19 @@ impl Searcher {
             counts.named_asked.inc();
             return self.ask_set(&nrfs, query).await;
         }
+        let answer = self.ask_settings(query).await;
+        match &answer {
+            Err(Failure::NotReachable | Failure::Failed) => {
+                self.used.silent.set(Some(Instant::now()));
+                self.doubts.raise();
+            }
+            _ => self.used.silent.set(None),
+        }
+        answer
+    }
+
+    /// Queries the sets of the settings for the query.
+    async fn ask_settings(&self, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
         let (plmns, locality) = (query.get("target-plmn-list"), query.get("preferred-locality"));
         let choice = self.nrfs.of(plmns.as_deref(), locality.as_deref());
         let answer = self.ask_set(&choice.first, query).await;

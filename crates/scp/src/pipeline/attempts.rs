@@ -260,6 +260,19 @@ impl<'a> Attempts<'a> {
     /// Adds the candidates that a discovery has found for a request that names its producer as well.
     pub(super) fn extend(&mut self, found: Rc<Vec<ServiceRef>>) {
         self.plan.others = found;
+        if matches!(self.source, Source::Exhausted) {
+            self.source = Source::Planned;
+        }
+    }
+
+    /// Whether there are candidates, and the profile of none of them admits the consumer.
+    pub(super) fn nobody_admits(&self, headers: &Fields) -> bool {
+        let round = self.round(headers, self.reach, false);
+        let others = &self.plan.others;
+        !others.is_empty()
+            && !others
+                .iter()
+                .any(|one| self.planner.admits(self.plan, one, &round))
     }
 
     /// Queries DNS for alternates of a producer that has failed.
@@ -279,13 +292,17 @@ impl<'a> Attempts<'a> {
     }
 
     fn choose_of(&self, headers: &Fields, reach: u8, rested: bool) -> Option<ServiceRef> {
-        let round = Round {
+        self.planner
+            .select(self.plan, &self.round(headers, reach, rested))
+    }
+
+    fn round<'r>(&'r self, headers: &'r Fields, reach: u8, rested: bool) -> Round<'r> {
+        Round {
             caller: self.caller,
             headers,
             tried: &self.tried,
             reach,
             rested,
-        };
-        self.planner.select(self.plan, &round)
+        }
     }
 }

@@ -22,6 +22,9 @@ use crate::live::Live;
 use crate::refusal::Refusal;
 use crate::security::{Fetcher, Proof, TokenError, Wanted};
 
+/// Why a consumer may not use a producer that is named or found.
+pub(super) const NOT_ADMITTED: &str = "the producer's profile does not admit the consumer";
+
 /// Decides whether a consumer may use a producer, and gets tokens.
 pub(super) struct Authorizer {
     live: Arc<Live>,
@@ -92,7 +95,7 @@ impl Authorizer {
         let applicant = || caller.applicant(&outgoing.headers);
         let judged = known.filter(|one| self.is_of_service(one, outgoing, callback));
         if judged.is_some_and(|one| !one.producer.admits(one.service(), applicant)) {
-            return Err("the producer's profile does not admit the consumer");
+            return Err(NOT_ADMITTED);
         }
         let access = &self.live.access;
         if access.is_empty() {

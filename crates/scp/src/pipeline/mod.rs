@@ -63,7 +63,7 @@ use crate::discovery::Vouched;
 use crate::events::{Metrics, Services};
 use crate::feed::Tap;
 use crate::live::{Current, Live};
-use crate::peers::{Answers, Callbacks, Heard};
+use crate::peers::{Answers, Callbacks, Doubts, Heard};
 use crate::protection::{Board, Federation, PeerState, PeerStates, Peers};
 use crate::refusal::Refusal;
 
@@ -86,6 +86,7 @@ pub(crate) struct Shared {
     pub(crate) federation: Arc<Federation>,
     pub(crate) vouched: Arc<Vouched>,
     pub(crate) answers: Arc<Answers>,
+    pub(crate) doubts: Arc<Doubts>,
     /// State of producers, for operators.
     pub(crate) states: Arc<PeerStates>,
     /// Hasher of values that peers choose; the same in all workers.

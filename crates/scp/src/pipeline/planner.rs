@@ -21,10 +21,10 @@ use super::Setup;
 use super::deadline::Deadline;
 use super::message::{Admitted, Caller, Outgoing, Target};
 use super::recorder::Recorder;
-use super::targets::Targets;
+use super::targets::{Candidates, Targets};
 use super::view::View;
 use crate::config::AcceptNrfs;
-use crate::discovery::DiscoveryQuery;
+use crate::discovery::{DiscoveryQuery, Found};
 use crate::live::Live;
 use crate::peers::Searcher;
 use crate::protection::Peers;
@@ -95,6 +95,8 @@ pub(super) struct Plan {
     pub(super) waited: Duration,
     /// Phase of the request, computed at first use.
     phase: Cell<Option<Phase>>,
+    /// The discovery whose cached answer has named the others, until it was asked again.
+    pub(super) recalled: Option<Rc<Delegated>>,
     /// Whether it carries a routing binding.
     bound: bool,
     pub(super) stage: StagePolicy,
@@ -144,6 +146,7 @@ impl Planner {
                 tokens,
                 shared.metrics.clone(),
                 shared.answers.clone(),
+                shared.doubts.clone(),
                 before.map(|before| (&*before.live.config, &*before.searcher)),
             )),
             live: live.clone(),
@@ -228,6 +231,7 @@ impl Planner {
             reach: policy.scope.reach(),
             waited: Duration::ZERO,
             phase,
+            recalled: None,
             bound: binding.is_some(),
             stage,
         };
@@ -300,12 +304,38 @@ impl Planner {
             Some(found) => Ok(found),
             None => self.searcher.search(query, &network, Some(time)).await,
         };
+        let service = outgoing.address.service();
+        let mut candidates = self.candidates(&found.ok()?, service);
+        if let Some(since) = candidates.outdated
+            && let Some(renewed) = self.searcher.renew(query, Some(since), Some(time)).await
+        {
+            candidates = self.candidates(&renewed, service);
+        }
+        Some(of_version(
+            candidates.services,
+            target::version_of(outgoing.address.path()),
+        ))
+    }
+
+    /// The candidates that a new answer to a recalled discovery names: those of the cached one were of no use.
+    pub(super) async fn renewed(
+        &self,
+        recalled: &Delegated,
+        outgoing: &Outgoing,
+        time: Duration,
+    ) -> Option<Rc<Vec<ServiceRef>>> {
+        let found = self.searcher.renew(&recalled.query, None, Some(time)).await?;
+        let candidates = self.candidates(&found, outgoing.address.service());
+        Some(of_version(
+            candidates.services,
+            target::version_of(outgoing.address.path()),
+        ))
+    }
+
+    /// The candidates of an answer for a service.
+    fn candidates(&self, found: &Arc<Found>, service: &str) -> Candidates {
         let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
-        let version = target::version_of(outgoing.address.path());
-        let candidates = self
-            .targets
-            .candidates(&found.ok()?, outgoing.address.service(), once);
-        Some(of_version(candidates, version))
+        self.targets.candidates(found, service, once)
     }
 
     /// Plans a request for a service of NRFs: the targets are the NRFs of the set for the network of the discovery.
@@ -356,7 +386,7 @@ impl Planner {
         } = &**bound.as_ref().unwrap_or(wanted);
         plan.preference = preference.clone();
         let began = Instant::now();
-        let found = match self.searcher.recall(query, &network, began) {
+        let mut found = match self.searcher.recall(query, &network, began) {
             Some(found) => found,
             None => {
                 let found = self.searcher.search(query, &network, deadline.left(began)).await;
@@ -368,12 +398,27 @@ impl Planner {
                 })?
             }
         };
-        let settings = &self.live.config.discovery;
-        let once = settings.enforce_req_specific_svc_discovery;
-        let found_now = match plan.callback {
-            true => self.targets.candidates(&found, "", once),
-            false => self.targets.candidates(&found, service, once),
+        let of_service = match plan.callback {
+            true => "",
+            false => service,
         };
+        let mut found_now = self.candidates(&found, of_service);
+        // An answer that holds no longer counts as none (its producers have left, changed, or are suspended).
+        if let Some(since) = found_now.outdated
+            && found.asked < began
+            && let Some(renewed) =
+                Box::pin(self.searcher.renew(query, Some(since), deadline.left(began))).await
+        {
+            found_now = self.candidates(&renewed, of_service);
+            found = renewed;
+            plan.waited = began.elapsed();
+        }
+        if found.asked < began {
+            plan.recalled = Some(bound.as_ref().unwrap_or(wanted).clone());
+        }
+        let Candidates {
+            services: found_now, ..
+        } = found_now;
         let kind = match plan.callback {
             true => query.get("notification-type"),
             false => None,
@@ -392,7 +437,7 @@ impl Planner {
         notes.note(STEP, || {
             format!(
                 "The discovery ({}) found {} service instances, {} of them of {service} now.",
-                settings.order.describe(),
+                self.live.config.discovery.order.describe(),
                 found.candidates.len(),
                 plan.others.len()
             )
@@ -557,7 +602,7 @@ impl Planner {
     }
 
     /// Whether the profile of a candidate admits the consumer; callbacks are not restricted.
-    fn admits(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
+    pub(super) fn admits(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
         plan.callback || one.producer.admits(one.service(), || round.applicant())
     }
 

@@ -16,7 +16,7 @@ use sbi::problem::{Cause, Problem};
 
 use super::alternates::Alternates;
 use super::attempts::Attempts;
-use super::authorizer::Authorizer;
+use super::authorizer::{Authorizer, NOT_ADMITTED};
 use super::copies::Copies;
 use super::mediator::Mediator;
 use super::message::{Caller, Outgoing, Reply, Step, Target};
@@ -146,13 +146,45 @@ enum Fallback {
 impl Exchange<'_> {
     /// Sends the request until a producer answers or no target is left.
     pub(super) async fn run(&mut self) -> Step<Reply> {
-        while let Some(target) = self.attempts.next(&self.outgoing.headers) {
-            if let Some(reply) = self.attempt(&target).await? {
-                return Ok(reply);
+        loop {
+            while let Some(target) = self.attempts.next(&self.outgoing.headers) {
+                if let Some(reply) = self.attempt(&target).await? {
+                    return Ok(reply);
+                }
+            }
+            // None of the producers that a cached answer names could be tried: a new answer may name others.
+            if self.attempts.plan.recalled.is_none() || !self.renew().await {
+                break;
             }
         }
         // No target is left: the last answer of a producer counts, else the reason why none got the request.
-        self.fallback_or(|_| Refusal::NoProducer.into())
+        self.fallback_or(|this| this.without_producer())
+    }
+
+    /// The refusal when no candidate may be tried: none admits the consumer, or none is usable.
+    fn without_producer(&self) -> Box<Refused> {
+        match self.attempts.nobody_admits(&self.outgoing.headers) {
+            true => Refusal::Forbidden.with(Problem::new(Cause::Forbidden).detail(NOT_ADMITTED)),
+            false => Refusal::NoProducer.into(),
+        }
+    }
+
+    /// Asks again for the answer that has named the candidates; returns whether there is a new one.
+    async fn renew(&mut self) -> bool {
+        let Some(recalled) = self.attempts.plan.recalled.take() else {
+            return false;
+        };
+        let began = Instant::now();
+        let left = self.budget.left(began);
+        let planner = &self.relay.planner;
+        // Boxed, so that the future of a request that needs no new answer stays small.
+        let found = Box::pin(planner.renewed(&recalled, self.outgoing, left)).await;
+        self.outgoing.waited += began.elapsed();
+        match found {
+            Some(found) => self.attempts.extend(found),
+            None => return false,
+        }
+        true
     }
 
     /// Tries one target. `None`: another attempt follows.
@@ -199,7 +231,8 @@ impl Exchange<'_> {
             if of_place && self.attempts.another_way(target) {
                 return Ok(None);
             }
-            self.look_further(target).await;
+            self.look_further(target, matches!(held, Held::Ejected | Held::Open))
+                .await;
             return self.passed_over(held);
         }
         let mut in_flight = InFlight::new(relay, way, self.caller.source);
@@ -271,7 +304,7 @@ impl Exchange<'_> {
         let reroutes = !status.is_success() && self.reroutes_answer(&response);
         let failure = Failure::Status(status, reroutes);
         if !status.is_success() && self.may_retry(failure).is_some() {
-            self.look_further(target).await;
+            self.look_further(target, false).await;
         }
         let redirects = matches!(
             status,
@@ -330,7 +363,7 @@ impl Exchange<'_> {
             return Ok(None);
         }
         if self.may_retry(failure).is_some() {
-            self.look_further(target).await;
+            self.look_further(target, true).await;
         }
         if self.retries(failure) {
             return Ok(None);
@@ -371,10 +404,12 @@ impl Exchange<'_> {
     }
 
     /// Looks for further candidates: by the discovery parameters of a request that named its producer
-    /// (TS 29.500 §6.10.5.1), then in DNS if the policy allows it.
-    async fn look_further(&mut self, target: &Rc<Target>) {
+    /// (TS 29.500 §6.10.5.1), at the NRF again where a producer of a cached answer is `unreachable`, then in DNS if the
+    /// policy allows it.
+    async fn look_further(&mut self, target: &Rc<Target>, unreachable: bool) {
         let discovers = self.outgoing.has.has(Has::DISCOVERY) && !self.attempts.plan.discovered;
-        if !discovers && !self.policy.dns_srv_alternates {
+        let renews = unreachable && self.attempts.plan.recalled.is_some();
+        if !discovers && !renews && !self.policy.dns_srv_alternates {
             return;
         }
         if self.attempts.needs_no_other(&self.outgoing.headers) {
@@ -393,6 +428,8 @@ impl Exchange<'_> {
             if let Some(found) = found {
                 self.attempts.extend(found);
             }
+        } else if renews {
+            self.renew().await;
         }
         if self.policy.dns_srv_alternates && !self.attempts.needs_no_other(&self.outgoing.headers) {
             let time = self.budget.left(Instant::now());

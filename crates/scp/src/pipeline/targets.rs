@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bounded::{Cache, Limits};
-use routing::network::{Network, ServiceRef};
+use routing::network::{Network, NfStatus, ServiceRef};
 use routing::policy::Places;
 use routing::target::Place;
 use sbi::client::Origin;
@@ -73,7 +73,16 @@ struct Known {
 /// The targets at an API root, by the service that a request is for.
 type ByService = Vec<(Box<str>, Rc<Target>)>;
 /// The candidates of an answer, by the service that a request is for: one question may be about several.
-type OfServices = SmallVec<[(Box<str>, Rc<Vec<ServiceRef>>); 1]>;
+type OfServices = SmallVec<[(Box<str>, Candidates); 1]>;
+
+/// The candidates of a discovery answer for a service, as of a snapshot of the network.
+#[derive(Clone)]
+pub(super) struct Candidates {
+    pub(super) services: Rc<Vec<ServiceRef>>,
+    /// Since when the answer does not hold, if it is to be got again: a producer in it has changed, or none can take new
+    /// requests.
+    pub(super) outdated: Option<Instant>,
+}
 
 impl Known {
     fn new(memory: Memory) -> Self {
@@ -292,22 +301,11 @@ impl Targets {
     /// The candidates for `service` in the answer of a discovery, with their present profiles: these may have changed
     /// during the query. An answer for one request alone (`once`) is not cached. An empty `service`, as for a callback,
     /// matches any service.
-    pub(super) fn candidates(&self, found: &Arc<Found>, service: &str, once: bool) -> Rc<Vec<ServiceRef>> {
+    pub(super) fn candidates(&self, found: &Arc<Found>, service: &str, once: bool) -> Candidates {
         let network = self.view.network();
-        let pick = || {
-            let of_service = found
-                .candidates
-                .iter()
-                .filter(|one| service.is_empty() || &*one.service().name == service);
-            Rc::new(
-                of_service
-                    .filter_map(|one| current(one, found, &network))
-                    .collect(),
-            )
-        };
         if once {
             self.vouched.add(found);
-            return pick();
+            return present(found, service, &network);
         }
         let mut known = self.known.borrow_mut();
         known.follow(&network, self.memory);
@@ -321,10 +319,10 @@ impl Targets {
             let answer = (found.clone(), SmallVec::new());
             known.current.insert_sized(key, answer, found.bytes);
         }
-        let candidates: Rc<Vec<ServiceRef>> = pick();
+        let candidates = present(found, service, &network);
         // Consumers choose the service name: a service without candidates is not cached, so that invented names take no
         // memory.
-        if !candidates.is_empty()
+        if !candidates.services.is_empty()
             && let Some((_, of_services)) = known.current.peek_mut(&key)
         {
             of_services.push((service.into(), candidates.clone()));
@@ -333,7 +331,33 @@ impl Targets {
     }
 }
 
-/// The present profile of a candidate; `None` if it is suspended, or has deregistered since the answer.
+/// The candidates of an answer for a service in this snapshot.
+fn present(found: &Found, service: &str, network: &Network) -> Candidates {
+    let mut services = Vec::new();
+    let (mut outdated, mut left) = (None, None);
+    for one in &found.candidates {
+        let id = &one.producer.id;
+        // One that has left is missing below; it may come back, and the others serve meanwhile.
+        left = left.max(network.left_at(id));
+        let change = network.changed_at(id);
+        outdated = outdated.max(change.filter(|change| *change >= found.asked));
+        if service.is_empty() || &*one.service().name == service {
+            services.extend(current(one, found, network));
+        }
+    }
+    if !services
+        .iter()
+        .any(|one| one.service().status == NfStatus::Registered)
+    {
+        outdated = outdated.max(left).max(Some(found.asked));
+    }
+    Candidates {
+        services: Rc::new(services),
+        outdated,
+    }
+}
+
+/// The present profile of a candidate; `None` if it has deregistered since the answer, or no longer has the service.
 fn current(candidate: &ServiceRef, found: &Found, network: &Network) -> Option<ServiceRef> {
     let id = &candidate.producer.id;
     let Some(known) = network.producer(id) else {

@@ -94,6 +94,20 @@ struct Report {
     learned: Instant,
 }
 
+impl Report {
+    /// Whether the profile of the service has a newer load: another one than when the report came, or one that was
+    /// measured later (`loadTimeStamp`; the newer information counts, TS 29.500 §6.3.3.4.2).
+    fn is_older_than(&self, service: &ServiceRef) -> bool {
+        self.in_profile != service.service().load
+            || (service.producer.load_measured).is_some_and(|measured| measured > unix_millis(self.made))
+    }
+}
+
+fn unix_millis(moment: OffsetDateTime) -> i64 {
+    // A moment of four-digit years fits.
+    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
 /// Reports about a scope.
 #[derive(Default)]
 struct Known {
@@ -321,7 +335,7 @@ impl Reports {
                 let of_itself = matches!(kind, Kind::Service | Kind::Instance);
                 let counts = |known: &Report| {
                     now.saturating_duration_since(known.learned) < self.load_validity.get()
-                        && (!of_itself || known.in_profile == service.service().load)
+                        && (!of_itself || !known.is_older_than(service))
                 };
                 load = known.filter(counts).map(|known| known.percent);
             }
@@ -546,6 +560,15 @@ mod tests {
         profile.services[0].load = 5;
         let changed = ServiceRef::new(Arc::new(profile), 0).unwrap();
         assert_eq!(reports.load_of(&changed, now), None);
+        // The same load, measured before the report of 08:01 and after it.
+        let measured = |at: &str| {
+            let mut profile = Producer::clone(&a.producer);
+            profile.load_measured = model::unix_millis(at);
+            ServiceRef::new(Arc::new(profile), 0).unwrap()
+        };
+        let (before, after) = ("2020-02-04T08:00:59.9Z", "2020-02-04T10:01:02+02:00");
+        assert_eq!(reports.load_of(&measured(before), now), Some(95));
+        assert_eq!(reports.load_of(&measured(after), now), None);
         let validity = Protection::default().lci_validity.duration();
         assert_eq!(reports.load_of(&a, now + validity), None);
     }

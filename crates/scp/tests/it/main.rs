@@ -27,6 +27,7 @@ mod reverse;
 mod rules;
 mod security;
 mod siblings;
+mod stale;
 mod stub_nrf;
 mod support;
 mod tools;

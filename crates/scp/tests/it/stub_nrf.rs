@@ -119,6 +119,19 @@ impl StubNrf {
         self.state.forgets.set(forgets);
     }
 
+    /// Its process ends.
+    pub fn stop(&self) {
+        self.server.stop();
+    }
+
+    /// Discoveries that it has answered.
+    pub fn discoveries(&self) -> usize {
+        let seen = self.server.seen();
+        seen.iter()
+            .filter(|one| one.path.starts_with("/nnrf-disc/"))
+            .count()
+    }
+
     pub fn waits(&self, delay: Duration) {
         self.server.waits(delay);
     }

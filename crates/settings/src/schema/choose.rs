@@ -61,6 +61,7 @@ impl Check<'_> {
                 let mut best: Option<Check<'_>> = None;
                 for alternative in several {
                     let mut attempt = Check::new(self.schema);
+                    attempt.resolves_names = self.resolves_names;
                     let value = attempt.value(node, &merge(&base, alternative), path);
                     if attempt.findings.is_empty() {
                         return value;

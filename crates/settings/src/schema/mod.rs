@@ -106,6 +106,12 @@ pub(crate) struct Check<'s> {
     /// Paths by present names whose last key stands in the text by an old name, and the paths as written; outer ones
     /// first.
     renamed: Vec<(String, String)>,
+    /// Paths of what the value is given without, because of its faults.
+    pub(crate) left_out: Vec<String>,
+    /// Whether names stand for addresses to listen at.
+    pub(crate) resolves_names: bool,
+    /// Mappings with keys that the schema does not know.
+    with_unknown: Vec<String>,
 }
 
 impl<'s> Check<'s> {
@@ -114,7 +120,22 @@ impl<'s> Check<'s> {
             schema,
             findings: Vec::new(),
             renamed: Vec::new(),
+            left_out: Vec::new(),
+            resolves_names: false,
+            with_unknown: Vec::new(),
         }
+    }
+
+    /// Whether a mapping around a setting has an unknown key, which may be this setting misspelt.
+    pub(crate) fn has_unknown_key(&self, path: &str) -> bool {
+        self.with_unknown.iter().any(|around| {
+            let rest = if around.is_empty() {
+                Some(path)
+            } else {
+                path.strip_prefix(around.as_str())
+            };
+            rest.is_some_and(|rest| around.is_empty() || rest.starts_with('.'))
+        })
     }
 
     /// A path by present names, as the text has it.
@@ -160,6 +181,12 @@ impl<'s> Check<'s> {
             Value::Object(_) => {}
             _ => return Some(node.to_json()),
         }
+        if let Some(name) = variable(node)
+            && self.takes_scalar(schema)
+            && !self.takes_mapping(schema)
+        {
+            return self.from_environment(node, name, schema, path);
+        }
         for word in ["oneOf", "anyOf"] {
             if let Some(alternatives) = schema.get(word).and_then(Value::as_array) {
                 return self.choose(node, schema, alternatives, path);
@@ -194,6 +221,55 @@ impl<'s> Check<'s> {
         }
     }
 
+    /// `{env: NAME}` where a text, a number or a boolean belongs.
+    fn from_environment(&mut self, node: &Node, name: &str, schema: &Value, path: &str) -> Option<Value> {
+        let Ok(text) = std::env::var(name) else {
+            let what = format!(
+                "the environment variable {} is not set, or is not text",
+                node::shorten(name)
+            );
+            self.fault(node.place, path, what, "a variable that is set");
+            return None;
+        };
+        let node = Node {
+            place: node.place,
+            kind: Kind::Plain(text),
+        };
+        self.value(&node, schema, path)
+    }
+
+    /// Whether one of the forms of a value is a text, a number or a boolean.
+    fn takes_scalar(&self, schema: &Value) -> bool {
+        let is_scalar = |schema: &Value| {
+            let scalar = ["string", "number", "integer", "boolean"];
+            types(schema).iter().any(|one| scalar.contains(one))
+                || schema.get("enum").is_some()
+                || schema.get("const").is_some()
+        };
+        self.takes(schema, &is_scalar)
+    }
+
+    /// Whether one of the forms of a value is a mapping, or may be.
+    fn takes_mapping(&self, schema: &Value) -> bool {
+        let is_mapping = |schema: &Value| {
+            let is_open = types(schema).is_empty()
+                && ["enum", "const", "anyOf", "oneOf", "allOf"]
+                    .iter()
+                    .all(|word| schema.get(*word).is_none());
+            types(schema).contains(&"object") || is_open
+        };
+        self.takes(schema, &is_mapping)
+    }
+
+    fn takes(&self, schema: &Value, judge: &dyn Fn(&Value) -> bool) -> bool {
+        let schema = self.schema.resolve(schema);
+        judge(schema)
+            || ["oneOf", "anyOf", "allOf"].iter().any(|word| {
+                let alternatives = schema.get(*word).and_then(Value::as_array);
+                alternatives.is_some_and(|all| all.iter().any(|one| self.takes(one, judge)))
+            })
+    }
+
     pub(crate) fn wrong_type(&mut self, node: &Node, schema: &Value, path: &str) {
         let expected = describe::phrase(self.schema, schema);
         self.fault(node.place, path, format!("this is {}", node.describe()), expected);
@@ -220,14 +296,17 @@ impl<'s> Check<'s> {
                     self.given_twice(entry, key, path);
                 } else if let Some(value) = self.value(&entry.value, property, &inner) {
                     result.insert(key.to_owned(), value);
+                } else {
+                    self.left_out.push(inner);
                 }
             } else {
                 match rest {
                     Some(Value::Bool(false)) => self.unknown_key(entry, properties, path),
                     Some(further) => {
                         self.key(entry, schema, &inner);
-                        if let Some(value) = self.value(&entry.value, further, &inner) {
-                            result.insert(entry.key.clone(), value);
+                        match self.value(&entry.value, further, &inner) {
+                            Some(value) => drop(result.insert(entry.key.clone(), value)),
+                            None => self.left_out.push(inner),
                         }
                     }
                     None => {
@@ -253,6 +332,7 @@ impl<'s> Check<'s> {
                     )
                 },
             );
+            self.left_out.push(path.to_owned());
             self.fault(
                 node.place,
                 path,
@@ -284,6 +364,7 @@ impl<'s> Check<'s> {
     }
 
     fn unknown_key(&mut self, entry: &Entry, properties: &Map<String, Value>, path: &str) {
+        self.with_unknown.push(path.to_owned());
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
         let of = if path.is_empty() {
             "of this file".to_owned()
@@ -340,6 +421,20 @@ impl<'s> Check<'s> {
         }
         // Without an entry the indexes of later ones would not be those of the text.
         (self.findings.len() == before).then_some(Value::Array(values))
+    }
+}
+
+/// The name in `{env: NAME}`.
+fn variable(node: &Node) -> Option<&str> {
+    let Kind::Map(entries) = &node.kind else {
+        return None;
+    };
+    match entries.as_slice() {
+        [entry] if entry.key == "env" => match &entry.value.kind {
+            Kind::Plain(name) | Kind::Quoted(name) => Some(name),
+            Kind::List(_) | Kind::Map(_) => None,
+        },
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Scalars: names of an enumeration, texts in a human format, numbers in their range.
 
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
 use serde_json::Value;
 
 use super::{Check, describe};
@@ -93,7 +95,26 @@ impl Check<'_> {
             );
             return None;
         }
-        if let Some(format) = schema.get("format").and_then(Value::as_str)
+        let format = schema.get("format").and_then(Value::as_str);
+        if self.resolves_names
+            && format == Some("socket-address")
+            && is_own_address(path)
+            && let Some(resolved) = resolved(text)
+        {
+            return match resolved {
+                Ok(address) => Some(Value::String(address.to_string())),
+                Err(what) => {
+                    self.fault(
+                        node.place,
+                        path,
+                        what,
+                        "a name of this machine, or an IP address and port",
+                    );
+                    None
+                }
+            };
+        }
+        if let Some(format) = format
             && let Err(reason) = formats::check(format, text)
         {
             self.fault(
@@ -126,4 +147,34 @@ impl Check<'_> {
         self.wrong_type(node, schema, path);
         None
     }
+}
+
+/// Whether a setting is an address of the function's own: `listen`, `sctpListen[0]`, `admin`.
+fn is_own_address(path: &str) -> bool {
+    let keys = node::segments(path)
+        .into_iter()
+        .filter_map(|segment| match segment {
+            node::Segment::Key(key) => Some(key),
+            node::Segment::Index(_) => None,
+        });
+    keys.last()
+        .is_some_and(|key| key == "admin" || key.to_ascii_lowercase().ends_with("listen"))
+}
+
+/// The first address of a name with a port, by the system's resolver; `None` for what is no name.
+fn resolved(text: &str) -> Option<Result<SocketAddr, String>> {
+    let is_name = text.parse::<SocketAddr>().is_err() && text.contains(|c: char| c.is_ascii_alphabetic());
+    let (host, port) = text.rsplit_once(':').filter(|_| is_name)?;
+    let is_host = !host.is_empty()
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    // Port 0 stands for a free port, as with an address.
+    let port: u16 = port.parse().ok().filter(|_| is_host)?;
+    let addresses = (host, port).to_socket_addrs();
+    Some(match addresses.map(|mut all| all.next()) {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(format!("the name {host} has no address")),
+        Err(error) => Err(format!("the name {host} cannot be resolved: {error}")),
+    })
 }

@@ -248,3 +248,116 @@ fn a_file_that_is_not_there_is_a_report() {
     let report = settings::from_file::<super::Config>(std::path::Path::new("/nowhere/x.yaml")).unwrap_err();
     assert!(report.to_string().contains("/nowhere/x.yaml"), "{report}");
 }
+
+/// A mistake of form does not hide one of content beside it, nor one in another part.
+#[test]
+fn mistakes_of_form_and_of_content_are_told_together() {
+    says(
+        "listen: 127.0.0.1:1\nports: {first: 9, last: 3}\nlistne: x\ntimeout: 30\n",
+        &[
+            "ports",
+            "test.yaml:2",
+            "unknown key `listne`",
+            "timeout",
+            "3 mistakes",
+        ],
+    );
+    // Neither does one that leaves a value out.
+    says(
+        "listen: 127.0.0.1:1\nplmns: [{mcc: 1}]\nports: {first: 9, last: 3}\n",
+        &["plmns", "ports", "test.yaml:3"],
+    );
+}
+
+#[test]
+fn what_no_person_has_written_is_refused() {
+    let strict = |text: &str| settings::from_str_and::<super::Config>(text, "test.yaml", |_, _| {});
+    for text in [
+        "",
+        "\n",
+        "# nothing but a comment\n\n",
+        "---\n",
+        "--- # x\n...\n",
+        "~\n",
+    ] {
+        let report = strict(text).unwrap_err().to_string();
+        assert!(report.contains("the file is empty"), "{text:?}: {report}");
+    }
+    strict("{}\n").unwrap();
+    strict("listen: 127.0.0.1:1\n").unwrap();
+    for (text, part) in [
+        ("\0\0\0", "U+0000"),
+        ("listen: 127.0.0.1:1\n\u{1}", "U+0001"),
+        ("listen: 127.0.0.1:1 # \u{7f}\n", "U+007F"),
+        ("- a\n", "this is a list"),
+        ("text\n", "this is the text"),
+    ] {
+        says(text, &[part]);
+    }
+}
+
+#[test]
+fn a_report_has_no_passwords() {
+    let report = refused("listen: http://u:geheim@h:1\nname: [\"http://u:geheim@h\"]\npassword: hunter2\n");
+    assert!(
+        !report.contains("geheim") && !report.contains("hunter2"),
+        "{report}"
+    );
+    assert!(report.contains("http://u:******@h:1"), "{report}");
+}
+
+#[test]
+fn texts_come_from_the_environment() {
+    // Cargo sets these for each test.
+    let text = "listen: 127.0.0.1:1\nname: ${CARGO_PKG_NAME}-a\nformat: json\n";
+    let name = |text: &str| serde_json::to_value(read(text).unwrap()).unwrap()["name"].clone();
+    assert_eq!(name(text), "settings-a");
+    assert_eq!(
+        name("listen: 127.0.0.1:1\nname: {env: CARGO_PKG_NAME}\n"),
+        "settings"
+    );
+    assert_eq!(name("listen: 127.0.0.1:1\nname: $${CARGO}\n"), "${CARGO}");
+    for text in ["name: ${NO_SUCH_VARIABLE}", "name: {env: NO_SUCH_VARIABLE}"] {
+        says(
+            &format!("listen: 127.0.0.1:1\n{text}\n"),
+            &["name", "NO_SUCH_VARIABLE is not set", "test.yaml:2:7"],
+        );
+    }
+}
+
+#[test]
+fn names_in_listen_are_resolved() {
+    let strict = |text: &str| settings::from_str_and::<super::Config>(text, "test.yaml", |_, _| {});
+    for text in ["listen: localhost:8010\n", "listen: [localhost:8010]\n"] {
+        let found = strict(text).unwrap().listen.first().unwrap();
+        assert!(found.ip().is_loopback() && found.port() == 8010, "{found}");
+    }
+    let report = strict("listen: no-such-host.invalid:8010\n")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        report.contains("no-such-host.invalid") && report.contains("1:9"),
+        "{report}"
+    );
+}
+
+#[test]
+fn what_the_machine_knows_is_judged_beside_other_mistakes() {
+    let report = settings::from_str_and::<super::Config>(
+        "listne: x\nlisten: 127.0.0.1:1\nstreams: 0\n",
+        "test.yaml",
+        |config, faults| {
+            assert_eq!(config.streams, 100, "the default");
+            faults.at("listen").say("is foreign", "an own one");
+            faults
+                .at("streams")
+                .say("is not the fault of the file", "nothing");
+            faults.at("maxBody").say("is not in the file", "nothing");
+        },
+    );
+    let report = report.unwrap_err().to_string();
+    assert!(
+        report.contains("is foreign") && report.contains("3 mistakes"),
+        "{report}"
+    );
+}

@@ -1,9 +1,11 @@
 //! The program as people and the lab use it.
 
 mod activity;
+mod answers;
 mod commands;
 mod crash;
 mod h2spec;
+mod kamailio;
 mod life;
 mod policies;
 mod process;

@@ -134,10 +134,8 @@ pub(crate) fn run(model: &str, options: &Options) -> (Report, Vec<String>) {
     let found = lab::callmodel::find(model).unwrap();
     let (report, _) =
         lab::run::run(&found, options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
-    let failed = report
-        .checks
-        .iter()
-        .filter(|check| !check.pass && check.name != "generator on time" && check.name != "latency")
+    let failed = crate::failed(&report).into_iter();
+    let failed = failed
         .map(|check| format!("{}: {}", check.name, check.got))
         .collect();
     (report, failed)

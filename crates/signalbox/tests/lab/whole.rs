@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lab::run::{Options, Progress, Rate, RunError};
 
-use crate::program;
 use crate::scp::patient;
+use crate::{failed, program};
 
 fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
     Options {
@@ -31,12 +31,7 @@ fn the_smallest_nrf_mix_at_a_low_rate_passes() {
     };
     let (report, series) =
         lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
-    let failed: Vec<_> = report
-        .checks
-        .iter()
-        // How fast a busy machine is says nothing of what is right.
-        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-        .collect();
+    let failed = failed(&report);
     assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
     assert!(
         report
@@ -59,12 +54,7 @@ fn two_nrf_sets_answer_for_the_functions_of_both() {
     };
     let (report, series) =
         lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
-    let failed: Vec<_> = report
-        .checks
-        .iter()
-        // How fast a busy machine is says nothing of what is right.
-        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-        .collect();
+    let failed = failed(&report);
     assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
     let growth = report.checks.iter().find(|check| check.name == "growth").unwrap();
     assert!(growth.got.contains("125 profiles"), "{growth:?}");
@@ -87,12 +77,7 @@ fn a_router_relays_between_mmes_and_hsss() {
         };
         let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
             .unwrap_or_else(|error| panic!("{error}"));
-        let failed: Vec<_> = report
-            .checks
-            .iter()
-            // How fast a busy machine is says nothing of what is right.
-            .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-            .collect();
+        let failed = failed(&report);
         assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
         // With one message processor no message crosses.
         let crosses = report.checks.iter().any(|check| check.name == "cross-routed");
@@ -119,12 +104,7 @@ fn a_front_end_spreads_connections_over_siblings() {
     let found = lab::callmodel::find("dsr/ipfe").unwrap();
     let (report, series) = lab::run::run(&found, &options(&folder, program), &mut Progress::default())
         .unwrap_or_else(|error| panic!("{error}"));
-    let failed: Vec<_> = report
-        .checks
-        .iter()
-        // How fast a busy machine is says nothing of what is right.
-        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-        .collect();
+    let failed = failed(&report);
     assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
     assert!(
         report
@@ -150,12 +130,7 @@ fn a_register_answers_by_its_lists() {
     (lists.ranges, lists.imeis, lists.pairs) = (2000, 2000, 10_000);
     let (report, series) = lab::run::run(&found, &options(&folder, program), &mut Progress::default())
         .unwrap_or_else(|error| panic!("{error}"));
-    let failed: Vec<_> = report
-        .checks
-        .iter()
-        // How fast a busy machine is says nothing of what is right.
-        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-        .collect();
+    let failed = failed(&report);
     assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
     let names: Vec<&str> = report
         .operations
@@ -224,19 +199,7 @@ fn a_router_passes_its_drills() {
         };
         let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
             .unwrap_or_else(|error| panic!("{error}"));
-        let timed = [
-            "generator on time",
-            "latency",
-            "watchdogs never starve",
-            "goodput",
-            "outage",
-        ];
-        let failed: Vec<_> = report
-            .checks
-            .iter()
-            // How fast a busy machine is says nothing of what is right.
-            .filter(|c| !c.pass && !timed.contains(&c.name.as_str()))
-            .collect();
+        let failed = failed(&report);
         assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
         assert!(report.checks.iter().any(|check| check.name == own), "{model}");
         let dead = Options {
@@ -300,12 +263,7 @@ fn an_scp_relays_between_consumers_and_producers() {
             &mut Progress::default(),
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let failed: Vec<_> = report
-            .checks
-            .iter()
-            // How fast a busy machine is says nothing of what is right.
-            .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
-            .collect();
+        let failed = failed(&report);
         assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
         // An operation is an interface, a method and a model: `N7 POST (C)`.
         let of_n7 = |model: &str| -> u64 {

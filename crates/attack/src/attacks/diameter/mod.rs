@@ -1,6 +1,6 @@
 //! Diameter peers that break or strain the rules, against a router and a BSF's Rx.
 
-mod raw;
+pub(super) mod raw;
 
 use std::net::SocketAddr;
 use std::rc::Rc;

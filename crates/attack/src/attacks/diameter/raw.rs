@@ -18,14 +18,17 @@ const LONGEST: usize = 1 << 24;
 /// How long a connection or an answer of the first exchange may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) struct Raw {
+pub(in crate::attacks) struct Raw {
     stream: TcpStream,
     buffer: BytesMut,
 }
 
 impl Raw {
     /// Connects from this address and says nothing.
-    pub(super) async fn connect(target: SocketAddr, from: Option<IpAddr>) -> anyhow::Result<Self> {
+    pub(in crate::attacks) async fn connect(
+        target: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> anyhow::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         if let Some(from) = from {
             socket.bind(SocketAddr::new(from, 0))?;
@@ -39,35 +42,39 @@ impl Raw {
     }
 
     /// Connects and exchanges capabilities under this name; whether it was let in does not matter.
-    pub(super) async fn admitted(target: SocketAddr, host: &str) -> anyhow::Result<Self> {
+    pub(in crate::attacks) async fn admitted(target: SocketAddr, host: &str) -> anyhow::Result<Self> {
         let mut raw = Self::connect(target, None).await?;
         raw.send(&cer(host, raw.local())?).await;
         raw.read_until(1, PATIENCE).await;
         Ok(raw)
     }
 
-    pub(super) fn local(&self) -> Option<IpAddr> {
+    pub(in crate::attacks) fn local(&self) -> Option<IpAddr> {
         self.stream.local_addr().ok().map(|address| address.ip())
     }
 
     /// Ends the connection with a reset.
-    pub(super) fn break_off(self) {
+    pub(in crate::attacks) fn break_off(self) {
         // Lingering for no time is what makes the kernel send a reset.
         let _ = self.stream.set_zero_linger();
     }
 
     /// Whether the other side took it.
-    pub(super) async fn send(&mut self, bytes: &[u8]) -> bool {
+    pub(in crate::attacks) async fn send(&mut self, bytes: &[u8]) -> bool {
         matches!(timeout(PATIENCE, self.stream.write_all(bytes)).await, Ok(Ok(())))
     }
 
     /// What comes within this time, and whether the connection ended.
-    pub(super) async fn read_for(&mut self, time: Duration) -> (Vec<MessageMut>, bool) {
+    pub(in crate::attacks) async fn read_for(&mut self, time: Duration) -> (Vec<MessageMut>, bool) {
         self.read_until(usize::MAX, time).await
     }
 
     /// The same, until `count` messages came.
-    pub(super) async fn read_until(&mut self, count: usize, time: Duration) -> (Vec<MessageMut>, bool) {
+    pub(in crate::attacks) async fn read_until(
+        &mut self,
+        count: usize,
+        time: Duration,
+    ) -> (Vec<MessageMut>, bool) {
         let (end, mut messages) = (Instant::now() + time, Vec::new());
         loop {
             while let Ok(Some(message)) = next_frame(&mut self.buffer, LONGEST) {
@@ -85,7 +92,7 @@ impl Raw {
     }
 
     /// Sends this over and over for so long, and reads meanwhile or not; bytes that were taken.
-    pub(super) async fn pour(&mut self, bytes: &[u8], time: Duration, reads: bool) -> u64 {
+    pub(in crate::attacks) async fn pour(&mut self, bytes: &[u8], time: Duration, reads: bool) -> u64 {
         let (mut reader, mut writer) = self.stream.split();
         let (end, mut at, mut sent) = (Instant::now() + time, 0, 0);
         let mut scratch = vec![0; 65_536];
@@ -109,10 +116,11 @@ impl Raw {
 }
 
 /// A CER under this name.
-pub(super) fn cer(host: &str, address: Option<IpAddr>) -> anyhow::Result<Vec<u8>> {
+pub(in crate::attacks) fn cer(host: &str, address: Option<IpAddr>) -> anyhow::Result<Vec<u8>> {
     let mut own = Capabilities::new(host, REALM).with_applications([
         ApplicationId::tgpp(application::S6A),
         ApplicationId::tgpp(application::RX),
+        ApplicationId::tgpp(application::GX),
     ]);
     own.addresses.extend(address);
     let mut cer = MessageBuilder::request(command::CAPABILITIES_EXCHANGE, 0);
@@ -123,7 +131,7 @@ pub(super) fn cer(host: &str, address: Option<IpAddr>) -> anyhow::Result<Vec<u8>
 }
 
 /// A DWR under this name.
-pub(super) fn dwr(host: &str) -> anyhow::Result<Vec<u8>> {
+pub(in crate::attacks) fn dwr(host: &str) -> anyhow::Result<Vec<u8>> {
     let mut dwr = MessageBuilder::request(command::DEVICE_WATCHDOG, 0);
     *dwr.flags_mut() = CommandFlags::REQUEST;
     dwr.identifiers(2, 2);

@@ -35,6 +35,13 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(scanner(f)),
     )
     .with_settings(|| json!({"forwardToUnknown": false})),
+    attack(
+        "scp.invented-labels",
+        "hundreds of invented consumers and services, which metrics would count one by one",
+        Scp,
+        |f| Box::pin(invented_labels(f)),
+    )
+    .with_settings(|| json!({})),
     attack("scp.loops", "requests to the SCP through the SCP", Scp, |f| {
         Box::pin(loops(f))
     }),
@@ -417,5 +424,27 @@ async fn smuggling(field: Rc<Field>) -> anyhow::Result<()> {
         .ask(&Ask::new(Method::GET, "/nudm-sdm/v2/x").header("3gpp-sbi-target-apiroot", root))
         .await;
     field.check(got.status == StatusCode::OK.as_u16(), got.text());
+    Ok(())
+}
+
+async fn invented_labels(field: Rc<Field>) -> anyhow::Result<()> {
+    let admin = field.world.borrow().admin;
+    let before = crate::attacks::admin::get(admin, "/metrics").await?.len();
+    for number in 0..field.of(8_000, 300) {
+        let evil = client(&format!("INVENTED{number}"));
+        let ask = Ask::get(format!("/ninvented-service{number}/v1/x"))
+            .header("3gpp-sbi-target-apiroot", "http://127.0.0.1:9");
+        field.ask_as(&evil, &ask).await;
+    }
+    let after = crate::attacks::admin::get(admin, "/metrics").await?.len();
+    field.note(format_args!(
+        "metrics of {} KiB, {} before",
+        after / 1_024,
+        before / 1_024
+    ));
+    field.check(
+        after < before + 200_000,
+        format_args!("strangers have made the metrics grow from {before} to {after} bytes"),
+    );
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Diameter Rx through the BSF, with real Diameter peers on both sides.
 
+mod ending;
 mod relays;
 mod secured;
 mod sessions;

@@ -2,10 +2,12 @@
 
 mod interface;
 mod nrf;
+mod outgoing;
 mod overload;
 mod tokens;
 
 pub use interface::Interface;
 pub use nrf::Nrf;
+pub use outgoing::Outgoing;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use tokens::{TokenKey, TokenSettings, Tokens};

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Validate};
 
+use crate::sbi::Conveying;
 use crate::shedder::{Shedding, Step};
 
 /// Classes of requests: [`Overload::SBI`] and [`Overload::DIAMETER`].
@@ -33,6 +34,8 @@ pub struct Overload {
     pub max_consumers: usize,
     /// Consumers that have another rate.
     pub consumers: Vec<ConsumerRate>,
+    /// What answers report of the own load and overload.
+    pub convey: Conveying,
 }
 
 /// The rate of a consumer.
@@ -66,6 +69,7 @@ impl Default for Overload {
             consumer_rate: 0,
             max_consumers: 1_000,
             consumers: Vec::new(),
+            convey: Conveying::default(),
         }
     }
 }

@@ -232,7 +232,8 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
             format!("without DPR, at least {} times", figure((times * 0.5).max(1.0))),
             returns.to_string(),
             returns as f64 >= (times * 0.5).max(1.0),
-        ),
+        )
+        .of_time(),
         Check::new(
             "answers on the right connection",
             "no answer without a request",
@@ -458,6 +459,7 @@ fn goodput(ramp: &[PartRecord]) -> Check {
         ),
         most > 0.0 && least >= most * GOODPUT,
     )
+    .of_time()
 }
 
 /// Whether the most important are never refused.
@@ -492,6 +494,7 @@ fn watched(counts: &HabitCounts, within: Duration) -> Check {
         // The last ones sent may still be in flight.
         answered > 0 && answered * 100 >= asked * 99 && slowest <= within,
     )
+    .of_time()
 }
 
 #[cfg(test)]

@@ -186,7 +186,8 @@ fn judge_parts(parts: &[PartRecord], longest: Duration) -> Vec<Check> {
             format!("as many requests as come in {} ms at most", longest.as_millis()),
             format!("{} requests, {} ms", held.failures(), figure(outage * 1000.0)),
             outage <= longest.as_secs_f64(),
-        ),
+        )
+        .of_time(),
     ]
 }
 

@@ -76,6 +76,7 @@ fn own_time(metrics: &Metrics) -> Check {
         ),
         all > 0.0 && within >= 0.99 * all,
     )
+    .of_time()
 }
 
 /// Whether DNS has named those that stand in, where more than a few requests were for producers that fail: half of these

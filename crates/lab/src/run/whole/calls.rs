@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::functions::Core;
+use super::timeline::Timeline;
 use super::ue;
 use crate::call::{Board, Caller, Legs, Peers};
 use crate::run::{Progress, RigError, RunError, figure};
 use loadgen::{FailureKind, Record};
-use report::measure::{Metrics, Usage};
+use report::Point;
+use report::measure::{Metrics, Process, Usage};
 
 /// Callers; a call takes a caller from its first leg to its last one.
 const MOST_CALLERS: usize = 64;
@@ -30,6 +32,9 @@ pub(super) struct Plan {
 pub(super) struct Moment {
     pub(super) usage: Vec<Usage>,
     pub(super) metrics: Vec<Metrics>,
+    /// Processor time that all processes had used on these cores, what a hypervisor had taken away from them, and what the
+    /// run itself had used: functions, simulators, callers.
+    pub(super) machine: Option<(Duration, Duration, Duration)>,
 }
 
 impl Moment {
@@ -48,8 +53,20 @@ impl Moment {
                 .map(super::functions::Function::usage)
                 .collect(),
             metrics,
+            machine: machine(core),
         })
     }
+}
+
+fn machine(core: &Core) -> Option<(Duration, Duration, Duration)> {
+    let cpus = report::measure::cpus().ok()?;
+    let (all, stolen) = (report::measure::busy(&cpus)?, report::measure::stolen(&cpus)?);
+    let simulators = core.simulators.iter();
+    let simulators = simulators.filter_map(|simulator| simulator.process().usage());
+    let own = std::iter::once(Process::new(std::process::id()).usage()?);
+    let functions = core.functions.iter().map(super::functions::Function::usage);
+    let run = functions.chain(simulators).chain(own).map(|usage| usage.cpu);
+    Some((all, stolen, run.sum()))
 }
 
 /// What came of the calls.
@@ -63,14 +80,17 @@ pub(super) struct Made {
     pub(super) callers: usize,
     /// Notifications that the SMF, the AMF and the AF received.
     pub(super) notified: u64,
+    /// What became of the calls, by second; those of the warm-up come first.
+    pub(super) timeline: Vec<Point>,
 }
 
 /// What callers share.
 struct Shared {
     next: AtomicU64,
-
     legs: Mutex<Legs>,
     calls: Mutex<Record>,
+    /// Calls since the last point of the timeline.
+    recent: Mutex<Record>,
 }
 
 /// Makes the calls of a plan, after those of its warm-up.
@@ -86,17 +106,31 @@ pub(super) fn make(
     let mut callers: Vec<Caller> = (1..=count)
         .map(|number| Caller::new(peers.clone(), number, board.address(), board.notices()))
         .collect();
+    let mut timeline = Timeline::new(core);
     if !plan.warmup.is_zero() {
         let words = format!("warming up with {} calls a second", figure(plan.rate));
-        part(plan, plan.warmup, 0, &mut callers, (progress, &words));
+        part(
+            plan,
+            plan.warmup,
+            0,
+            &mut callers,
+            (progress, &words, &mut timeline),
+        );
     }
+    timeline.measure();
     let before = Moment::now(core)?;
     let notified = board.notices().received();
     let words = format!("measuring: {} calls a second", figure(plan.rate));
     let begun = Instant::now();
     // Numbers of the warm-up end before these.
     let first = (plan.rate * plan.warmup.as_secs_f64()).ceil() as u64 + 1;
-    let (legs, calls) = part(plan, plan.duration, first, &mut callers, (progress, &words));
+    let (legs, calls) = part(
+        plan,
+        plan.duration,
+        first,
+        &mut callers,
+        (progress, &words, &mut timeline),
+    );
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Made {
         legs,
@@ -106,6 +140,7 @@ pub(super) fn make(
         seconds,
         callers: count,
         notified: board.notices().received() - notified,
+        timeline: timeline.points,
     })
 }
 
@@ -115,12 +150,12 @@ fn part(
     length: Duration,
     first: u64,
     callers: &mut [Caller],
-    (progress, words): (&mut Progress, &str),
+    (progress, words, timeline): (&mut Progress, &str, &mut Timeline<'_>),
 ) -> (Legs, Record) {
     let count = ((plan.rate * length.as_secs_f64()).round() as u64).max(1);
     let shared = Shared {
         next: AtomicU64::new(0),
-
+        recent: Mutex::new(Record::new(1)),
         legs: Mutex::default(),
         calls: Mutex::new(Record::new(1)),
     };
@@ -145,8 +180,11 @@ fn part(
                 total.offered,
                 total.failures()
             ));
+            drop(calls);
+            timeline.sample(count, &shared.next, &shared.recent);
         }
     });
+    timeline.sample(count, &shared.next, &shared.recent);
     let legs = shared.legs.into_inner().unwrap_or_else(PoisonError::into_inner);
     let calls = shared.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
     (legs, calls)
@@ -177,11 +215,9 @@ fn calls(plan: &Plan, shared: &Shared, caller: &mut Caller, (begun, first, count
             }
         }
         one.examples.extend(made.err());
-        shared
-            .calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .merge(&one);
+        for record in [&shared.calls, &shared.recent] {
+            record.lock().unwrap_or_else(PoisonError::into_inner).merge(&one);
+        }
     }
     shared
         .legs

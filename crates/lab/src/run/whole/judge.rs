@@ -47,7 +47,8 @@ pub(super) fn report(facts: &Facts<'_>) -> (Report, Series) {
     let Facts { found, made, .. } = facts;
     let total = made.calls.total();
     let checks = checks(facts, &total);
-    let pass = checks.iter().all(|check| check.pass);
+    let (conditions, machine) = (conditions(facts), Machine::this());
+    let verdict = Verdict::of(&checks, &conditions, machine.cores);
     let functions = functions(facts, total.succeeded);
     let named = || {
         LEGS.iter()
@@ -58,8 +59,8 @@ pub(super) fn report(facts: &Facts<'_>) -> (Report, Series) {
         model: found.name.clone(),
         started: facts.started.format(&Rfc3339).unwrap_or_default(),
         duration_s: round(made.seconds, 3),
-        machine: Machine::this(),
-        conditions: conditions(facts.place),
+        machine,
+        conditions,
         offered_tps: round(total.offered as f64 / made.seconds, 2),
         achieved_tps: round(total.succeeded as f64 / made.seconds, 2),
         success_ratio: round(total.succeeded as f64 / (total.offered as f64).max(1.0), 6),
@@ -81,7 +82,7 @@ pub(super) fn report(facts: &Facts<'_>) -> (Report, Series) {
         services: Vec::new(),
         store: None,
         destinations: None,
-        verdict: if pass { Verdict::Pass } else { Verdict::Fail },
+        verdict,
     };
     let series = Series {
         title: found.model.title.clone(),
@@ -102,23 +103,36 @@ pub(super) fn report(facts: &Facts<'_>) -> (Report, Series) {
             .map(|one| (one.about.clone(), one.printed.clone(), one.taken.clone()))
             .collect(),
         notes: notes(facts, &report),
+        timeline: made.timeline.clone(),
         ..Series::default()
     };
     (report, series)
 }
 
-fn conditions(place: &Place) -> Conditions {
-    let version = std::process::Command::new(&place.program)
+fn conditions(facts: &Facts<'_>) -> Conditions {
+    let version = std::process::Command::new(&facts.place.program)
         .arg("--version")
         .output();
     let program = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let (clock_source, cpu_mhz) = report::measure::clock();
+    let (stolen_cores, foreign_cores) = disturbances(facts.made).unzip();
     Conditions {
         program: program.unwrap_or_default(),
         clock_source,
         cpu_mhz: round(cpu_mhz, 0),
-        ..Conditions::default()
+        stolen_cores,
+        foreign_cores,
     }
+}
+
+/// Cores that a hypervisor took away, and cores that processes outside of the run used; `None` where the system does not
+/// report them.
+fn disturbances(made: &Made) -> Option<(f64, f64)> {
+    let (before, after) = (made.before.machine?, made.after.machine?);
+    let cores = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() / made.seconds;
+    let stolen = cores(after.1, before.1);
+    let foreign = cores(after.0, before.0) - stolen - cores(after.2, before.2);
+    Some((round(stolen, 2), round(foreign.max(0.0), 2)))
 }
 
 /// Processor time and memory of each function; a transaction is a call.
@@ -194,7 +208,8 @@ fn checks(facts: &Facts<'_>, total: &OperationRecord) -> Vec<Check> {
             format!("p99 of whole calls up to {}", bounds.p99),
             format!("{} ms", figure(p99)),
             p99 <= bounds.p99.duration().as_secs_f64() * 1000.0,
-        ),
+        )
+        .of_time(),
         Check::new(
             "calls on time",
             format!(
@@ -204,7 +219,8 @@ fn checks(facts: &Facts<'_>, total: &OperationRecord) -> Vec<Check> {
             ),
             format!("{} a second", figure(total.offered as f64 / made.seconds)),
             total.offered as f64 / made.seconds >= facts.rate * ON_TIME,
-        ),
+        )
+        .of_time(),
     ];
     let legs = &made.legs.record().operations;
     checks.extend(LEGS.iter().zip(legs).map(|((_, name), record)| {

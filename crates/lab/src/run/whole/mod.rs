@@ -3,6 +3,7 @@
 mod calls;
 mod functions;
 mod judge;
+mod timeline;
 
 use std::time::Duration;
 
