@@ -32,6 +32,11 @@ pub trait Publisher: 'static {
         let _ = (notification, answer, response);
     }
 
+    /// A notification is not tried again, and no attempt was answered. One that is refused has its answer.
+    fn given_up(&self, notification: &Notification) {
+        let _ = notification;
+    }
+
     /// Whether a redirection from a place to an origin may be followed.
     fn permits(&self, from: &Uri, to: &Origin) -> bool;
 
@@ -105,6 +110,9 @@ pub async fn run<P: Publisher>(mut receiver: Receiver, publisher: Rc<P>) {
                 Done::Resynced(subscription, state) => outbox.resynced(&subscription, state),
             },
             () = alarm => {}
+        }
+        for notification in outbox.take_given_up() {
+            publisher.given_up(&notification);
         }
     }
 }

@@ -27,6 +27,20 @@ pub(crate) fn reported(worker: &Worker, before: &Association, after: &Associatio
     }
 }
 
+/// Rules are not in effect, since the SMF or PCEF has not accepted them in any attempt: AF sessions hear of a failed allocation of
+/// resources. They stay, for the consumer gets its whole decision as soon as it answers again.
+pub(crate) fn failed(worker: &Worker, association: &Association, rules: &[String]) {
+    let report = json!({"ruleReports": [
+        {"pccRuleIds": rules, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"},
+    ]});
+    for session in af::sessions(association) {
+        if let Some(notification) = event::notification(&session.id, &session.request, &report) {
+            worker.count(Event::AfNotified);
+            notify(worker, association, &session, notification);
+        }
+    }
+}
+
 /// The association has ended, and its AF sessions with it.
 pub(crate) fn ended(worker: &Worker, association: &Association) {
     ended_by(worker, association, &Value::Null);

@@ -98,6 +98,8 @@ telemetry::events! {
     AnswerReport = "answer_reports";
     /// A report in the answer to a notification was dropped because too many were pending.
     AnswerReportDropped = "answer_reports_dropped";
+    /// An SM policy association ended because its SMF does not know it.
+    SmLost = "sm_policies_lost";
     /// A Gx session was created.
     GxCreated = "gx_created";
     /// A Gx session was updated by its PCEF.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::Uri;
+use http::{StatusCode, Uri};
 use notifier::{Answer, Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::{Client, Origin};
@@ -19,7 +19,7 @@ use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::removals::Removals;
-use crate::reports::{self, Report};
+use crate::reports::{self, Content, Report};
 use crate::repository::Repository;
 use crate::ursp;
 
@@ -251,6 +251,17 @@ pub(crate) struct Consumers {
     pub(crate) removals: Arc<Removals>,
 }
 
+impl Consumers {
+    /// Has a worker act on what came of a notification.
+    fn report(&self, id: AssociationId, content: Content) {
+        let sent = self.reports.try_send(Report { id, content });
+        self.counters.count(match sent {
+            Ok(()) => Event::AnswerReport,
+            Err(_) => Event::AnswerReportDropped,
+        });
+    }
+}
+
 impl Publisher for Consumers {
     fn policy(&self) -> Policy {
         policy(&self.live.load().config.notifications)
@@ -293,15 +304,27 @@ impl Publisher for Consumers {
         let (Some(id), Some(response)) = (id.filter(|_| notification.callback == SM_UPDATE), response) else {
             return;
         };
+        // It has lost the session, or never had it: nothing keeps that alive (TS 29.512 §4.2.3.2).
+        if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return self.report(id, Content::Unknown);
+        }
         let limit = self.live.load().config.max_body_size.as_usize();
-        let Some(members) = reports::read(response.status(), &response.body, limit) else {
-            return;
-        };
-        self.counters
-            .count(match self.reports.try_send(Report { id, members }) {
-                Ok(()) => Event::AnswerReport,
-                Err(_) => Event::AnswerReportDropped,
-            });
+        match reports::read(response.status(), &response.body, limit) {
+            Some(members) => self.report(id, Content::Members(members)),
+            None if *answer == Answer::Refused => self.given_up(notification),
+            None => {}
+        }
+    }
+
+    /// AFs learn that their rules are not in effect.
+    fn given_up(&self, notification: &Notification) {
+        let id = AssociationId::parse(&notification.subscription);
+        if let Some(id) = id.filter(|_| notification.callback == SM_UPDATE) {
+            let rules = reports::rules_of(&notification.body);
+            if !rules.is_empty() {
+                self.report(id, Content::Undelivered(rules));
+            }
+        }
     }
 
     /// The whole decision, after changes of it were lost.

@@ -61,6 +61,8 @@ pub(crate) struct Push {
     pub(crate) attempt: u32,
     /// The number of its record among those that are not confirmed.
     pub(crate) record: Option<u64>,
+    /// PCC rules that it provides: they are not in effect where no attempt succeeds.
+    pub(crate) rules: Vec<String>,
 }
 
 /// What a RAR is for.

@@ -50,6 +50,7 @@ pub(crate) fn gx_update(worker: &Worker, before: &Association, after: &Associati
         what,
         attempt: 0,
         record,
+        rules: session::provided(before, after),
     };
     let fill = |message: &mut MessageBuilder| put_change(message, &has, &shall);
     let order = re_auth(&worker.config().diameter, after, push, fill);
@@ -66,8 +67,14 @@ fn whole(association: &Association, removed: Value) -> What {
     What::Whole { removed, doubts }
 }
 
-/// The PCEF of a session gets all of the decision, after a RAR that was not answered.
-pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32, record: Option<u64>) {
+/// The PCEF of a session gets all of the decision, after a RAR that was not answered, which was to provide these rules.
+pub(crate) fn gx_whole(
+    worker: &Worker,
+    association: &Association,
+    attempt: u32,
+    record: Option<u64>,
+    rules: Vec<String>,
+) {
     let Some(stale) = session::may_have(association, association) else {
         return;
     };
@@ -77,6 +84,7 @@ pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32,
         what: whole(association, Value::Null),
         attempt,
         record,
+        rules,
     };
     let fill = |message: &mut MessageBuilder| put_change(message, &stale, &shall);
     send(
@@ -99,6 +107,7 @@ pub(crate) fn gx_release(
         },
         attempt,
         record: None,
+        rules: Vec::new(),
     };
     re_auth(settings, association, push, |message| put_release(message, cause))
 }
@@ -110,6 +119,7 @@ pub(crate) fn gx_restore(worker: &Worker, association: &Association, attempt: u3
         what: What::Restoration,
         attempt,
         record: None,
+        rules: Vec::new(),
     };
     let settings = &worker.config().diameter;
     send(

@@ -11,11 +11,31 @@ use tokio::sync::mpsc;
 use crate::association::AssociationId;
 use crate::shape::SM_UPDATE;
 
-/// What an answer reports of an association, as members of `SmPolicyUpdateContextData`.
+/// What came of a notification about an association.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) id: AssociationId,
-    pub(crate) members: Map<String, Value>,
+    pub(crate) content: Content,
+}
+
+/// What an answer says, or that there is none.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Content {
+    /// Members of `SmPolicyUpdateContextData`.
+    Members(Map<String, Value>),
+    /// The SMF does not have the session.
+    Unknown,
+    /// No attempt was accepted: the SMF lacks these rules.
+    Undelivered(Vec<String>),
+}
+
+/// The rules that a notification provides (`SmPolicyNotification`).
+pub(crate) fn rules_of(body: &[u8]) -> Vec<String> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let decision = body.get("smPolicyDecision");
+    let rules = decision.and_then(|decision| decision.get("pccRules")?.as_object());
+    let provided = rules.into_iter().flatten().filter(|(_, rule)| !rule.is_null());
+    provided.map(|(id, _)| id.clone()).collect()
 }
 
 pub(crate) type Sender = mpsc::Sender<Report>;

@@ -43,6 +43,8 @@ pub struct Outbox<C> {
     /// Subjects of all subscriptions whose state was not delivered.
     missed: usize,
     in_flight: usize,
+    /// Notifications that no attempt has delivered, until they are taken.
+    given_up: Vec<Notification>,
 }
 
 /// Position of a notification in the order of all.
@@ -115,6 +117,7 @@ impl<C: FnMut(Event)> Outbox<C> {
             stale: VecDeque::new(),
             missed: 0,
             in_flight: 0,
+            given_up: Vec::new(),
         }
     }
 
@@ -490,7 +493,13 @@ impl<C: FnMut(Event)> Outbox<C> {
         if !subscriber.replaces(subject, flight.number) {
             self.miss(subscription, subject.clone());
         }
+        self.given_up.push(flight.notification.clone());
         self.finish(subscription);
+    }
+
+    /// Takes the notifications that no attempt has delivered. Those that were refused have an answer.
+    pub fn take_given_up(&mut self) -> Vec<Notification> {
+        std::mem::take(&mut self.given_up)
     }
 
     /// A notification has come to its end.

@@ -163,6 +163,12 @@ fn attempts_pause_twice_as_long_each_time_and_heed_retry_after() {
     let flight = sent(outbox.next(now));
     outbox.answered(flight, Answer::Retry(None), now, 0.5);
     assert_eq!(get(&counts, Event::Failed), 1);
+    let given_up: Vec<_> = outbox
+        .take_given_up()
+        .into_iter()
+        .map(|one| one.subject)
+        .collect();
+    assert_eq!(given_up, ["1".into()]);
     let second = sent(outbox.next(now));
     outbox.answered(second, Answer::Retry(Some(Duration::from_secs(3))), now, 0.0);
     assert!(matches!(outbox.next(now), Step::Wait(at) if at == now + Duration::from_secs(3)));

@@ -29,7 +29,7 @@ use crate::peers::bsf;
 use crate::pre::{self, Decision};
 use crate::reassessment;
 use crate::renewal;
-use crate::reports::Report;
+use crate::reports::{Content, Report};
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
 
@@ -137,7 +137,17 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
 /// What an SMF reports in its answer to a notification (§4.2.3.2) is treated as an update with these members. What that changes
 /// of the decision is notified, but for the removal of rules that the SMF says it does not have.
 pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
-    let Report { id, members } = report;
+    let Report { id, content } = report;
+    let members = match content {
+        Content::Members(members) => members,
+        Content::Unknown => return lost(worker, id).await,
+        Content::Undelivered(rules) => {
+            if let Ok(Some(stored)) = worker.repository().get(id).await {
+                af_notices::failed(worker, &stored.record, &rules);
+            }
+            return;
+        }
+    };
     let rewritten = match reported(worker, id, &members, (None, None)).await {
         Ok(Some(rewritten)) => rewritten,
         Ok(None) => return,
@@ -156,6 +166,19 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
         }
     }
     worker.notices().updated(&rewritten.after, difference);
+}
+
+/// Ends a session that its SMF does not have, as its deletion would.
+async fn lost(worker: &Rc<Worker>, id: AssociationId) {
+    let removed = change::remove(worker, id, Kind::Sm, &Value::Null).await;
+    if let Ok(Some((association, draft))) = removed {
+        tracing::info!(%id, "a session has ended that its SMF does not know");
+        worker.count(Event::SmLost);
+        reassessment::after(worker, id, &draft);
+        af_notices::ended(worker, &association);
+        pds::close(worker, &association).await;
+        bsf::unbind(worker, &association);
+    }
 }
 
 /// Puts what an SMF reports, in a request with whether it is sent again or in an answer, into the association, decides again and notifies AFs; a report that repeats an earlier one by its

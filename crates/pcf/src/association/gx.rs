@@ -121,6 +121,22 @@ pub fn removed(before: &Association, after: &Association) -> Value {
     Value::Object(sections)
 }
 
+/// PCC rules that a change adds or modifies.
+#[must_use]
+pub fn provided(before: &Association, after: &Association) -> Vec<String> {
+    let (has, shall) = (before.decision(), after.decision());
+    let rules = shall.get("pccRules").and_then(Value::as_object);
+    let is_new = |id: &str, rule: &Value| {
+        let old = has.get("pccRules").and_then(|rules| rules.get(id));
+        old != Some(rule)
+    };
+    let rules = rules.into_iter().flatten();
+    rules
+        .filter(|(id, rule)| is_new(id, rule))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
 /// Adds the entries of sections to others.
 fn add(held: &mut Value, more: &Value) {
     if !held.is_object() {

@@ -16,8 +16,8 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::change;
 use crate::events::Event;
 use crate::orders::{Push, What};
-use crate::pushes;
 use crate::worker::Worker;
+use crate::{af_notices, pushes};
 
 /// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.
 pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Option<&Message>) {
@@ -88,6 +88,18 @@ async fn taken(worker: &Rc<Worker>, push: &Push, answer: &Message) {
     }
 }
 
+/// No attempt has succeeded: the AFs of the rules learn that these are not in effect.
+async fn give_up(worker: &Worker, push: &Push) {
+    confirm(worker, push.id, push.record).await;
+    let Ok(Some(stored)) = worker.repository().get(push.id).await else {
+        return;
+    };
+    // What a CCR has settled meanwhile is in effect.
+    if !push.rules.is_empty() && session::is_in_doubt(&stored.record) {
+        af_notices::failed(worker, &stored.record, &push.rules);
+    }
+}
+
 /// Sends a RAR again after a pause that doubles each time, unless a CCR has settled the matter by then.
 fn retry(worker: &Rc<Worker>, push: Push) {
     let settings = &worker.config().diameter;
@@ -95,7 +107,7 @@ fn retry(worker: &Rc<Worker>, push: Push) {
     let Some(place) = (next < settings.attempts).then(|| worker.retry()).flatten() else {
         worker.count(Event::GxReAuthGivenUp);
         let worker = worker.clone();
-        tokio::task::spawn_local(async move { confirm(&worker, push.id, push.record).await });
+        tokio::task::spawn_local(async move { give_up(&worker, &push).await });
         return;
     };
     let doubled = settings
@@ -129,7 +141,7 @@ fn retry(worker: &Rc<Worker>, push: Push) {
                     confirm(&worker, push.id, push.record).await;
                 } else {
                     worker.count(Event::GxReAuthRetried);
-                    pushes::gx_whole(&worker, &stored.record, next, push.record);
+                    pushes::gx_whole(&worker, &stored.record, next, push.record, push.rules);
                 }
             }
         }

@@ -56,10 +56,16 @@ impl Restarts {
     }
 }
 
-/// The Origin-State-Id of a request; 0 means that nothing follows from it.
+/// The Origin-State-Id of a request, or of the capabilities exchange with the PCEF itself; 0 means that nothing follows from it.
 pub(super) fn state_of(request: &Request) -> Option<u32> {
     let state = request.message.get(known::ORIGIN_STATE_ID).ok().flatten();
-    state.filter(|state| *state > 0)
+    let of_peer = || {
+        let origin = request.message.get(known::ORIGIN_HOST).ok().flatten()?;
+        let peer = request.from.peer()?;
+        let is_own = peer.remote.origin.host.eq_ignore_ascii_case(origin);
+        peer.remote.origin_state_id.filter(|_| is_own)
+    };
+    state.or_else(of_peer).filter(|state| *state > 0)
 }
 
 /// Notes the Origin-State-Id of a PCEF.

@@ -63,7 +63,7 @@ async fn take_up(worker: &Worker, old: &Unconfirmed, version: store::Version) ->
     match change::rewrite(worker, old.id, doubt).await {
         Ok(Some(rewritten)) => {
             worker.count(Event::GxReAuthResumed);
-            pushes::gx_whole(worker, &rewritten.after, 0, Some(next.number));
+            pushes::gx_whole(worker, &rewritten.after, 0, Some(next.number), Vec::new());
         }
         Ok(None) => worker.repository().confirm(next.id, next.number).await?,
         Err(fault) => tracing::debug!(?fault, "the session of a RAR keeps changing"),

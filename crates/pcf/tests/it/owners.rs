@@ -1,6 +1,14 @@
 //! Diameter sessions belong to the nodes that began them.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diameter::endpoint::{ClientOnly, Endpoint};
 use diameter::proto::known::application;
+use diameter::proto::peer::{ApplicationId, Capabilities};
+use diameter::{NodeConfig, PeerConfig, Security, TlsConfig};
+use tls::authority::Authority;
 
 use crate::diameter::{AAR, CCR_I, CCR_T, STR, ask, ask_over, peer, peer_of};
 use crate::support::{local, start};
@@ -90,6 +98,44 @@ fn an_af_session_that_has_ended_is_confirmed_by_its_af_alone() {
         assert!(answer.contains(UNKNOWN), "{answer}");
         let answer = ask(&cscf, "cscf.example.org", "cscf;1;1", STR).await;
         assert!(answer.contains(SUCCESS), "{answer}");
+    });
+}
+
+/// A peer over TLS without or with a certificate of this name; whether it is served within a while.
+async fn is_served(authority: &Authority, address: SocketAddr, host: &str, name: Option<&str>) -> bool {
+    let identity = name.map(|name| authority.issue(&[name]).unwrap());
+    let own = authority.issue(&["unused.example.org"]).unwrap();
+    let sides = tls::Sides {
+        client: authority.material(identity.as_ref(), false).client(&[]).unwrap(),
+        server: authority.material(Some(&own), false).server(&[]).unwrap(),
+    };
+    let local =
+        Capabilities::new(host, "example.org").with_applications([ApplicationId::tgpp(application::GX)]);
+    let endpoint = Endpoint::new(NodeConfig::new(local), ClientOnly, None, 1);
+    let peer = PeerConfig {
+        security: Security::Tls(TlsConfig::new(Arc::new(sides), true)),
+        ..PeerConfig::connect("pcf.example.org", [address])
+    };
+    endpoint.node().add_peer(peer).unwrap();
+    let available = endpoint.available("pcf.example.org");
+    tokio::time::timeout(Duration::from_secs(3), available)
+        .await
+        .is_ok()
+}
+
+#[test]
+fn a_peer_over_tls_has_a_certificate_of_its_name() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new("test").unwrap();
+        let own = authority.issue(&["pcf.example.org"]).unwrap();
+        let files = authority.write(&own, folder.path(), "pcf").unwrap();
+        let pcf = start(|config| config.diameter.tls = Some(files));
+        let address = pcf.running().diameter_addresses()[0];
+        let host = "pgw.example.org";
+        assert!(is_served(&authority, address, host, Some(host)).await);
+        assert!(!is_served(&authority, address, host, None).await);
+        assert!(!is_served(&authority, address, host, Some("cscf.example.org")).await);
     });
 }
 

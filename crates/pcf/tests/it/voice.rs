@@ -1,6 +1,8 @@
 //! What ends a voice call, and what does not.
 
+use sbi::problem::Problem;
 use serde_json::json;
+use testpeer::sbi::Server;
 
 use crate::diameter::{AAR, CCR_I, Peer, ask, peer, received};
 use crate::support::{Pcf, local, start};
@@ -135,5 +137,56 @@ fn a_call_that_waits_for_credit_stands() {
             "{notified}"
         );
         assert_eq!(pcf.running().count(pcf::Event::AfTerminated), 0);
+    });
+}
+
+#[test]
+fn an_af_learns_that_its_rules_are_not_in_effect() {
+    local(async {
+        let pcf = start(|config| {
+            config.diameter.retry_pause = settings::Period::from_millis(1);
+            config.diameter.attempts = 2;
+            config.notifications.attempts = 2;
+            config.notifications.retry_pause = settings::Period::from_millis(1);
+        });
+        let (pgw, cscf) = (
+            peer("pgw.example.org", &pcf).await,
+            peer("cscf.example.org", &pcf).await,
+        );
+        let aar = format!("{AAR}\n{ACTIONS}");
+        // The PCEF refuses each RAR, and the SMF has no server.
+        pgw.service().result.set(5012);
+        ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
+        pcf.session(&json!({"dnn": "ims", "ipv4Address": "10.0.0.2"}))
+            .await;
+        for (number, address) in [(1, "0x0a000001"), (2, "0x0a000002")] {
+            let session = format!("cscf;1;{number}");
+            let aar = aar.replace("0x0a000001", address);
+            let begun = ask(&cscf, "cscf.example.org", &session, &aar).await;
+            assert!(begun.contains("Result-Code = DIAMETER_SUCCESS"), "{begun}");
+            let failed = received(&cscf, number).await;
+            assert!(
+                failed.contains(&session) && failed.contains("INDICATION_OF_FAILED_RESOURCES_ALLOCATION"),
+                "{failed}"
+            );
+        }
+        assert_eq!(pcf.running().count(pcf::Event::AfTerminated), 0);
+    });
+}
+
+#[test]
+fn a_session_ends_that_its_smf_does_not_know() {
+    local(async {
+        let pcf = start(|_| {});
+        let smf = Server::start(|_| Problem::of_status(http::StatusCode::NOT_FOUND).into_response());
+        let path = pcf
+            .session(&json!({"dnn": "ims", "notificationUri": smf.root()}))
+            .await;
+        let cscf = peer("cscf.example.org", &pcf).await;
+        ask(&cscf, "cscf.example.org", "cscf;1;1", AAR).await;
+        let aborted = received(&cscf, 1).await;
+        assert!(aborted.starts_with("Abort-Session-Request"), "{aborted}");
+        assert_eq!(pcf.get(&path).await.status, 404);
+        assert_eq!(pcf.running().count(pcf::Event::SmLost), 1);
     });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use diameter_proto::known::{self, application, command};
-use diameter_proto::{MessageRef, ResultCode};
+use diameter_proto::{Avp, AvpKey, MessageRef, ResultCode};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -180,6 +180,7 @@ impl PcrfClients {
         };
         let fault = match operation {
             CCR_I if !has(known::CHARGING_RULE_INSTALL.key) => Some("the CCA installs no rule"),
+            CCR_I | CCR_U if !names_bearers(answer) => Some(NO_BEARER),
             CCR_U if self.plan.usage && !has(known::USAGE_MONITORING_INFORMATION.key) => {
                 Some("the CCA to a report of usage grants no further quota")
             }
@@ -356,4 +357,24 @@ impl Requests for PcrfClients {
 fn number_in(id: &str) -> Option<u32> {
     let rest = id.strip_suffix(";gx").or_else(|| id.strip_suffix(";rx"))?;
     rest.rsplit(';').next()?.parse().ok()
+}
+
+const NO_BEARER: &str = "a Charging-Rule-Definition has a QoS-Information without QCI or ARP";
+
+/// Whether each rule with QoS has QCI and ARP, without which gateways of the field refuse it.
+pub(super) fn names_bearers(message: MessageRef<'_>) -> bool {
+    let named = |qos: &Avp<'_>| {
+        let has = |wanted: AvpKey| qos.group().map_while(Result::ok).any(|avp| avp.key() == wanted);
+        has(known::QOS_CLASS_IDENTIFIER.key) && has(known::ALLOCATION_RETENTION_PRIORITY.key)
+    };
+    let defined = |rule: &Avp<'_>| {
+        let mut inner = rule.group().map_while(Result::ok);
+        inner.all(|avp| !avp.is(known::QOS_INFORMATION) || named(&avp))
+    };
+    let installed = |install: &Avp<'_>| {
+        let mut inner = install.group().map_while(Result::ok);
+        inner.all(|avp| !avp.is(known::CHARGING_RULE_DEFINITION) || defined(&avp))
+    };
+    let mut avps = message.walk().map_while(Result::ok);
+    avps.all(|avp| !avp.is(known::CHARGING_RULE_INSTALL) || installed(&avp))
 }

@@ -136,3 +136,27 @@ fn answers_without_rules_or_quotas_are_wrong() {
     let (right, wrong) = talk(&mut clients(&counts, true), 300, true);
     assert!(wrong > 20 && right[0] > 20, "{right:?}");
 }
+
+#[test]
+fn a_rule_whose_qos_has_no_arp_is_a_fault() {
+    let answer = |fill: fn(&mut diameter_proto::AvpWriter)| {
+        let mut answer = MessageBuilder::request(command::CREDIT_CONTROL, application::GX);
+        answer.group(known::CHARGING_RULE_INSTALL, |install| {
+            install.group(known::CHARGING_RULE_DEFINITION, |rule| {
+                rule.put(known::CHARGING_RULE_NAME, b"a");
+                rule.group(known::QOS_INFORMATION, |qos| {
+                    qos.put(known::QOS_CLASS_IDENTIFIER, 9);
+                    fill(qos);
+                });
+            });
+        });
+        answer.finish().unwrap()
+    };
+    assert!(!super::clients::names_bearers(answer(|_| {}).view()));
+    let whole = answer(|qos| {
+        qos.group(known::ALLOCATION_RETENTION_PRIORITY, |arp| {
+            arp.put(known::PRIORITY_LEVEL, 8);
+        });
+    });
+    assert!(super::clients::names_bearers(whole.view()));
+}
