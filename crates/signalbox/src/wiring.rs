@@ -143,6 +143,7 @@ fn join_rx(config: &mut Config, rx: SocketAddr, router: Option<TlsFiles>) {
                 ..RouteList::default()
             }],
             route_groups: vec![Group {
+                by_session: false,
                 name: BSF.to_owned(),
                 peers: vec![Member {
                     host,

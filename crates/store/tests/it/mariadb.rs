@@ -431,14 +431,14 @@ async fn what_is_gone_is_trouble_before_a_write_meets_it() {
     let config = servers.config("site-1", &[1]);
     store::reach(&config).await.unwrap();
     let (store, sessions) = open(&config).await;
-    let mut connection = connection(&servers).await;
-    connection
+    let mut client = connection(&servers).await;
+    client
         .query_drop("RENAME TABLE session TO elsewhere")
         .await
         .unwrap();
     let reason = trouble(&store, true).await.unwrap();
     assert!(reason.contains("session"), "{reason}");
-    connection
+    client
         .query_drop("RENAME TABLE elsewhere TO session")
         .await
         .unwrap();
@@ -453,9 +453,9 @@ async fn what_is_gone_is_trouble_before_a_write_meets_it() {
     store.close().await;
 
     // A table of another program stays as it is.
-    let mut connection = connection(&servers).await;
-    connection.query_drop("DROP TABLE session").await.unwrap();
-    connection
+    let mut client = connection(&servers).await;
+    client.query_drop("DROP TABLE session").await.unwrap();
+    client
         .query_drop("CREATE TABLE session (id INT, value TEXT)")
         .await
         .unwrap();
@@ -465,7 +465,7 @@ async fn what_is_gone_is_trouble_before_a_write_meets_it() {
         words.contains("the table session is not one of this program"),
         "{words}"
     );
-    let columns: Vec<String> = connection
+    let columns: Vec<String> = client
         .query("SELECT column_name FROM information_schema.columns WHERE table_name = 'session'")
         .await
         .unwrap();
