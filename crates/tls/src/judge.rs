@@ -1,25 +1,13 @@
 //! What is wrong with TLS files, in words that name the file to mend: certificates and keys are made by hand, and each way
 //! to make them has its mistakes.
 
-use rustls::crypto::ring::sign::any_supported_type;
-use rustls::sign::CertifiedKey;
 use rustls_pki_types::CertificateDer;
 use time::OffsetDateTime;
 
-use crate::expiry::{names, not_after};
+use crate::expiry::not_after;
 use crate::files::{TlsError, TlsFiles};
-use crate::material::{Identity, Material, Pem};
-
-/// Something that is wrong with one of the files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
-    /// The setting below those of the files: `certificate`, `key`, `authorities`.
-    pub part: &'static str,
-    /// What is wrong, with the names of the files.
-    pub what: String,
-    /// What would be right.
-    pub expected: &'static str,
-}
+use crate::material::{Material, Pem};
+use crate::pair::{Flaw, flaw};
 
 impl TlsFiles {
     /// Reads all files, and says everything that is wrong with them.
@@ -65,9 +53,8 @@ impl TlsFiles {
         }
         match (chain, key) {
             (Some((certificate, Ok(chain))), Some((pem, Ok(key)))) => {
-                let identity = (chain, key);
-                flaws.extend(flaw(certificate, pem, &identity));
-                flaws.extend(expired(certificate, &identity.0, now));
+                flaws.extend(flaw((&certificate.name, &chain), (&pem.name, &key)));
+                flaws.extend(expired(certificate, &chain, now));
             }
             (chain, key) => {
                 if let Some((_, Err(error))) = chain {
@@ -88,66 +75,6 @@ impl TlsFiles {
         }
         flaws
     }
-}
-
-/// The first thing that keeps certificate and key from serving together.
-pub(crate) fn flaw(certificate: &Pem, key: &Pem, (chain, private): &Identity) -> Option<Flaw> {
-    let (file, key_file) = (certificate.name.display(), key.name.display());
-    let Ok(signing) = any_supported_type(private) else {
-        return Some(Flaw {
-            part: "key",
-            what: format!("{key_file}: a private key of this kind or size is not supported"),
-            expected: "RSA of 2048 bits and more, ECDSA with P-256 or P-384, or Ed25519",
-        });
-    };
-    let is_of = |certificate: &CertificateDer<'static>| {
-        let pair = CertifiedKey::new(vec![certificate.clone()], signing.clone());
-        // Keys that cannot say whether they fit are judged by the first handshake.
-        !matches!(
-            pair.keys_match(),
-            Err(rustls::Error::InconsistentKeys(
-                rustls::InconsistentKeys::KeyMismatch
-            ))
-        )
-    };
-    let (first, rest) = chain.split_first()?;
-    if !is_of(first) {
-        let what = match rest.iter().position(is_of) {
-            Some(at) => format!(
-                "{file}: its certificates are in the wrong order: that of the key in {key_file} is number {}",
-                at + 2
-            ),
-            None => format!(
-                "{file} and {key_file} do not belong together: the key is not that of the certificate"
-            ),
-        };
-        return Some(Flaw {
-            part: "certificate",
-            what,
-            expected: "the own certificate first, then those that signed it, each by the next; and its private key",
-        });
-    }
-    out_of_order(chain).map(|number| Flaw {
-        part: "certificate",
-        what: format!(
-            "{file}: its certificates are in the wrong order: number {number} did not sign the one before"
-        ),
-        expected: "the own certificate first, then those that signed it, each by the next",
-    })
-}
-
-/// The number of the first certificate that is not the issuer of the one before it, although another of the chain is.
-fn out_of_order(chain: &[CertificateDer<'static>]) -> Option<usize> {
-    let names: Option<Vec<_>> = chain.iter().map(|certificate| names(certificate)).collect();
-    let names = names?;
-    let wrong = names.windows(2).position(|pair| match pair {
-        [(issuer, _), (_, next)] => issuer != next && names.iter().any(|(_, subject)| subject == issuer),
-        _ => false,
-    });
-    // What a self-signed certificate ends needs nothing after it.
-    wrong
-        .filter(|at| names.get(*at).is_some_and(|(issuer, subject)| issuer != subject))
-        .map(|at| at + 2)
 }
 
 fn expired(certificate: &Pem, chain: &[CertificateDer<'static>], now: OffsetDateTime) -> Option<Flaw> {

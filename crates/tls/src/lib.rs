@@ -14,11 +14,12 @@ mod expiry;
 mod files;
 mod judge;
 mod material;
+mod pair;
 mod watched;
 
 pub use files::{TlsError, TlsFiles};
-pub use judge::Flaw;
 pub use material::{HTTP2, Material, Sides};
+pub use pair::Flaw;
 pub use watched::{Certificate, Changes, Current, Watched};
 
 use rustls::{ClientConfig, ServerConfig};

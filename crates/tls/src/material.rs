@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::expiry::not_after;
 use crate::files::{TlsError, TlsFiles, unusable};
-use crate::judge::flaw;
+use crate::pair::flaw;
 
 /// The ALPN protocol of the service-based interface (TS 29.500 §5.2.1).
 pub const HTTP2: &[&[u8]] = &[b"h2"];
@@ -177,11 +177,11 @@ impl Material {
         match (&self.certificate, &self.key) {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => {
-                let identity = (certificate.certificates()?, key.private_key()?);
-                if let Some(flaw) = flaw(certificate, key, &identity) {
-                    return Err(TlsError::Unusable(flaw.what));
+                let (chain, private) = (certificate.certificates()?, key.private_key()?);
+                match flaw((&certificate.name, &chain), (&key.name, &private)) {
+                    Some(flaw) => Err(TlsError::Unusable(flaw.what)),
+                    None => Ok(Some((chain, private))),
                 }
-                Ok(Some(identity))
             }
             (Some(pem), None) | (None, Some(pem)) => Err(TlsError::Unusable(format!(
                 "{}: a certificate and its key go together, and one is missing",

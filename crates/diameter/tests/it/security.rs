@@ -220,7 +220,11 @@ fn faults_of_files_name_the_file() {
         key: authority.files(MME).key,
         ..files.clone()
     };
-    assert!(fault(&mixed).contains("Key"), "{}", fault(&mixed));
+    assert!(
+        fault(&mixed).contains("do not belong together"),
+        "{}",
+        fault(&mixed)
+    );
     let trusting = TlsFiles {
         authorities: None,
         ..files
@@ -274,7 +278,7 @@ fn files_that_change_count_for_the_next_handshake() {
         let replaced = new.files(HSS);
         std::fs::copy(&replaced.certificate, &files.certificate).unwrap();
         // The key is still the old one.
-        assert!(watched.reread().unwrap_err().contains("Key"));
+        assert!(watched.reread().unwrap_err().contains("do not belong together"));
         check();
         is_answered(address, old.tls(MME)).await.unwrap();
         std::fs::copy(&replaced.key, &files.key).unwrap();
