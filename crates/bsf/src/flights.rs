@@ -13,16 +13,16 @@ pub(crate) struct Flights(Arc<AtomicUsize>);
 
 /// One of them, until dropped.
 #[derive(Debug)]
-pub(super) struct Flight(Arc<AtomicUsize>);
+pub(crate) struct Flight(Arc<AtomicUsize>);
 
 impl Flights {
-    pub(super) fn begin(&self) -> Flight {
+    pub(crate) fn begin(&self) -> Flight {
         self.0.fetch_add(1, Relaxed);
         Flight(self.0.clone())
     }
 
     /// Waits until none is left, for this long at most.
-    pub(super) async fn end(&self, at_most: Duration) {
+    pub(crate) async fn end(&self, at_most: Duration) {
         let all = async {
             while self.0.load(Relaxed) > 0 {
                 tokio::time::sleep(STEP).await;

@@ -31,6 +31,7 @@ mod audit;
 mod by_pcf;
 mod census;
 mod dispatch;
+mod flights;
 mod latency;
 mod listeners;
 mod live;

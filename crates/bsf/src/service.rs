@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::audit::Auditor;
 use crate::config::Config;
+use crate::flights::Flights;
 use crate::latency::Latencies;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
@@ -120,7 +121,7 @@ impl NetworkFunction for Bsf {
             congestion_configured: config.overload.enabled,
             pcf_changes,
             brake: Arc::default(),
-            flights: rx::Flights::default(),
+            flights: Flights::default(),
             rx_latency: Latencies::new(&opening.registry),
             sets,
             names: names.clone(),
@@ -153,7 +154,7 @@ impl NetworkFunction for Bsf {
         if config.rx.enabled {
             tokio::task::spawn_local(rx::tidy(repository.clone(), live.clone(), counters.clone()));
         }
-        tokio::task::spawn_local(function::sbi::follow_key_sets(live.clone(), client.clone()));
+        tokio::task::spawn_local(function::sbi::follow_key_sets(live.clone(), client));
         tokio::task::spawn_local(keep_score(live.clone(), bsf.clone(), opening.alarms.clone()));
         let auditor = Auditor::new(
             live.clone(),

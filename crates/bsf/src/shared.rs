@@ -10,6 +10,7 @@ use sbi::dns::Dns;
 use tokio::sync::mpsc;
 
 use crate::events::Event;
+use crate::flights::Flights;
 use crate::latency::Latencies;
 use crate::live::Live;
 use crate::notify::Notices;
@@ -17,7 +18,6 @@ use crate::operator::OperatorSettings;
 use crate::peers::pcfs;
 use crate::peers::sets::Sets;
 use crate::repository::Repository;
-use crate::rx::Flights;
 use crate::score::Score;
 use crate::state::Switches;
 

@@ -27,7 +27,7 @@ struct Inner {
 
 impl Finished {
     /// An AF ends a session.
-    pub(super) fn note(&self, session_id: &str, now: Instant) {
+    pub(crate) fn note(&self, session_id: &str, now: Instant) {
         let hash = self.hashes.hash_one(session_id);
         let mut inner = self.inner.lock();
         inner.expire(now);
@@ -36,7 +36,7 @@ impl Finished {
     }
 
     /// Whether an AF has ended a session a moment ago.
-    pub(super) fn has(&self, session_id: &str, now: Instant) -> bool {
+    pub(crate) fn has(&self, session_id: &str, now: Instant) -> bool {
         let hash = self.hashes.hash_one(session_id);
         let inner = self.inner.lock();
         let ended = inner.last.get(&hash);

@@ -26,6 +26,7 @@ use crate::audit;
 use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::events::DROPPED;
+use crate::finished::Finished;
 use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
@@ -37,7 +38,7 @@ use crate::removals::Removals;
 use crate::renewal;
 use crate::reports;
 use crate::repository::Repository;
-use crate::rx;
+use crate::restarts::Restarts;
 use crate::sd;
 use crate::shared::Pcf;
 use crate::sources::Versions;
@@ -219,8 +220,8 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
-            restarts: gx::Restarts::default(),
-            finished: rx::Finished::default(),
+            restarts: Restarts::default(),
+            finished: Finished::default(),
             brake: Arc::default(),
             alarms: opening.alarms.clone(),
             reports: inbox,
@@ -238,10 +239,7 @@ impl NetworkFunction for Pcf {
         let guarded = Client::guarded(limits, tls, names.clone(), Some(guard));
         let nrfs = outbound::nrfs(&config, client.clone(), names);
         // These tasks end with the control thread.
-        tokio::task::spawn_local(function::sbi::follow_key_sets(
-            opening.live.clone(),
-            client.clone(),
-        ));
+        tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
         let consumers = Rc::new(Consumers {
             client: guarded,
             repository: repository.clone(),

@@ -11,14 +11,14 @@ use telemetry::Alarms;
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::events::Event;
-use crate::gx::Restarts;
+use crate::finished::Finished;
 use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
 use crate::orders::Orders;
 use crate::reports::Inbox;
 use crate::repository::Repository;
-use crate::rx::Finished;
+use crate::restarts::Restarts;
 use crate::sources::Versions;
 
 /// What the threads of a PCF share.

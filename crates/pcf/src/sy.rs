@@ -5,11 +5,11 @@ use diameter::proto::known;
 use diameter::proto::{Fault, MessageMut, ResultCode};
 use pcc::sy::{is_abort, read_status};
 
-use crate::agent;
 use crate::association::Association;
 use crate::change::ChangeFault;
 use crate::events::Event;
 use crate::gx;
+use crate::owner;
 use crate::pds::{self, Held};
 use crate::pre::Refusal;
 use crate::reassessment;
@@ -25,7 +25,7 @@ pub(crate) async fn notification(worker: &Worker, request: &Request) -> Result<M
     let sessions = sessions.map_err(|error| gx::failed(&error))?;
     let first = sessions.first().ok_or_else(unknown)?;
     let ocs = Held::of(&first.record).sy.map(|session| session.host);
-    if ocs.is_some_and(|host| !host.is_empty() && !agent::owns(request, &host)) {
+    if ocs.is_some_and(|host| !host.is_empty() && !owner::owns(request, &host)) {
         worker.count(Event::DiameterForeign);
         return Err(unknown());
     }

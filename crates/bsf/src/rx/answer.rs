@@ -7,12 +7,12 @@ use diameter::proto::{Message, MessageMut, known};
 use diameter::{ConnectionId, Node, PeerId};
 use store::{Batch, Clock, Condition, Conflict, Error};
 
-use super::flights::Flight;
 use super::post::Packet;
 use super::sessions::Path;
 use super::{Agent, Link};
 use crate::binding::RxSession;
 use crate::events::Event;
+use crate::flights::Flight;
 
 /// Who waits for an answer.
 #[derive(Clone, Copy, Debug)]

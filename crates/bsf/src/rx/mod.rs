@@ -17,7 +17,6 @@
 //! | `again` | another way for a request whose next hop was lost |
 //! | `reports` | overload reports and loads of PCFs |
 //! | `sessions`, `expiry` | paths of sessions in memory, and how those in the store end |
-//! | `flights` | what is not answered yet |
 //! | `latency` | how long requests take |
 //! | `places`, `post` | which worker a peer lives on, and the way there |
 
@@ -25,7 +24,6 @@ mod again;
 mod answer;
 mod check;
 mod expiry;
-mod flights;
 mod identity;
 mod latency;
 mod lookup;
@@ -60,11 +58,11 @@ use self::reports::Reports;
 use self::sessions::Sessions;
 use crate::config::{Rx, RxTransport};
 use crate::events::Counters;
+use crate::flights::Flights;
 use crate::repository::Repository;
 use crate::worker::Front;
 
 pub(crate) use self::expiry::tidy;
-pub(crate) use self::flights::Flights;
 
 /// Longest wait for answers when the BSF stops.
 const LONGEST_END: Duration = Duration::from_secs(10);

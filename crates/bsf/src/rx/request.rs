@@ -10,7 +10,6 @@ use function::{Admission, Drmp};
 use store::Clock;
 
 use super::answer::{Effect, Sender, Transit};
-use super::flights::Flight;
 use super::identity::Target;
 use super::lookup::{self, Found};
 use super::post::{Crossing, Packet};
@@ -19,6 +18,7 @@ use super::{Agent, Link, check, identity, redirect};
 use crate::config::Overload;
 use crate::config::RxMode;
 use crate::events::Event;
+use crate::flights::Flight;
 use crate::worker::Worker;
 use function::sbi::State;
 

@@ -28,8 +28,6 @@ use crate::worker::{Front, Worker};
 use crate::{gx, rx, sd, sy};
 use function::sbi::State;
 
-pub(crate) use sender::owns;
-
 /// What a worker's node is made of.
 pub(crate) struct Seat {
     listeners: Vec<BoundListener>,

@@ -21,11 +21,10 @@ use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::peers::bsf;
 use crate::worker::Worker;
-use crate::{af_notices, agent, pds, pre, reassessment, renewal, restoration};
+use crate::{af_notices, owner, pds, pre, reassessment, renewal, restoration};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
-pub(crate) use restart::Restarts;
 pub(crate) use restart::run as end_lost;
 pub(crate) use sweep::run;
 
@@ -252,7 +251,7 @@ async fn named(worker: &Worker, request: &Request, session: &str) -> Result<Opti
             Some((stored.record, held))
         });
         if let Some((association, held)) = found.next() {
-            if agent::owns(request, &held.host) {
+            if owner::owns(request, &held.host) {
                 return Ok(Some(association));
             }
             worker.count(Event::DiameterForeign);

@@ -6,10 +6,8 @@ use std::time::Duration;
 use ahash::AHashMap;
 use diameter::endpoint::Request;
 use diameter::proto::known;
-use parking_lot::Mutex;
 use serde_json::Value;
 use store::{Scan, Stored};
-use tokio::sync::Notify;
 
 use crate::association::gx::PcefSession;
 use crate::association::{Association, Kind};
@@ -18,43 +16,10 @@ use crate::events::Event;
 use crate::reassessment;
 use crate::worker::{Front, Worker};
 
-/// PCEFs whose Origin-State-Id is known at most; those beyond are as those that send none.
-const MOST_HOSTS: usize = 4_096;
 /// Time in which restarts are collected for one pass over all sessions.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Sessions that a pass reads at a time.
 const PAGE: usize = 256;
-
-/// What is known of PCEFs, by Origin-Host in lower case; shared by all workers.
-#[derive(Debug, Default)]
-pub(crate) struct Restarts {
-    inner: Mutex<Inner>,
-    wake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    /// The highest Origin-State-Id.
-    states: AHashMap<String, u32>,
-    /// Those whose older sessions are still to be ended.
-    pending: AHashMap<String, u32>,
-}
-
-impl Restarts {
-    fn note(&self, host: &str, state: u32) {
-        let host = host.to_ascii_lowercase();
-        let mut inner = self.inner.lock();
-        let known = inner.states.get(&host).copied();
-        // A lower one is of a message that was late.
-        if known.is_some_and(|known| known >= state) || known.is_none() && inner.states.len() >= MOST_HOSTS {
-            return;
-        }
-        inner.states.insert(host.clone(), state);
-        inner.pending.insert(host, state);
-        drop(inner);
-        self.wake.notify_one();
-    }
-}
 
 /// The Origin-State-Id of a request, or of the capabilities exchange with the PCEF itself; 0 means that nothing follows from it.
 pub(super) fn state_of(request: &Request) -> Option<u32> {
@@ -82,13 +47,12 @@ pub(crate) async fn run(front: Rc<Front>) {
         return;
     }
     loop {
-        front.function().restarts.wake.notified().await;
+        front.function().restarts.noted().await;
         tokio::time::sleep(PAUSE).await;
-        let pending = std::mem::take(&mut front.function().restarts.inner.lock().pending);
+        let pending = front.function().restarts.take();
         if let Err(error) = pass(&front.worker(), &pending).await {
             tracing::warn!(%error, "sessions of PCEFs that have restarted could not be looked for, which is tried again");
-            front.function().restarts.inner.lock().pending.extend(pending);
-            front.function().restarts.wake.notify_one();
+            front.function().restarts.put_back(pending);
         }
     }
 }
@@ -136,6 +100,7 @@ async fn end(worker: &Rc<Worker>, stored: &Stored<Association>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::restarts::Restarts;
     use serde_json::json;
 
     #[test]
@@ -144,7 +109,7 @@ mod tests {
         for state in [2_000, 1_000, 2_000] {
             restarts.note("PGW.example", state);
         }
-        let pending = std::mem::take(&mut restarts.inner.lock().pending);
+        let pending = restarts.take();
         assert_eq!(pending.get("pgw.example"), Some(&2_000));
         for (host, state, expected) in [
             ("pgw.example", json!(1_000), true),

@@ -1,7 +1,5 @@
 //! Rx (TS 29.214): AF sessions over Diameter, bound to sessions of SMFs and PCEFs as those of N5 are.
 
-mod finished;
-
 use std::time::Instant;
 
 use diameter::endpoint::Request;
@@ -11,15 +9,13 @@ use pcc::media;
 use pcc::rx::{FEATURES, RequestKind, put_access};
 use store::Stored;
 
-use crate::agent;
 use crate::association::af::{self, AfSession, RxPeer};
 use crate::association::{Association, AssociationId};
 use crate::binding::{self, Unbound};
 use crate::change::{self, ChangeFault, Rewritten};
 use crate::events::Event;
+use crate::owner;
 use crate::worker::Worker;
-
-pub(crate) use finished::Finished;
 
 /// Whether a request begins a session.
 pub(crate) fn begins(message: &Message) -> bool {
@@ -130,7 +126,7 @@ fn owns(request: &Request, session: &AfSession) -> bool {
     session
         .rx
         .as_ref()
-        .is_some_and(|rx| agent::owns(request, &rx.host))
+        .is_some_and(|rx| owner::owns(request, &rx.host))
 }
 
 /// AA-Answer with success.

@@ -21,7 +21,7 @@ use crate::gx;
 use crate::orders::Detection;
 use crate::pre::Refusal;
 use crate::worker::Worker;
-use crate::{agent, binding, pds, pre, reassessment, tdf};
+use crate::{binding, owner, pds, pre, reassessment, tdf};
 
 pub(crate) use sweep::run;
 
@@ -41,7 +41,7 @@ pub(crate) async fn credit_control(worker: &Rc<Worker>, request: &Request) -> Re
     }
     let found = binding::named(worker, &name).await;
     let stored = found.map_err(|error| gx::failed(&error))?.ok_or_else(unknown)?;
-    let is_own = |session: TdfSession| agent::owns(request, &session.host);
+    let is_own = |session: TdfSession| owner::owns(request, &session.host);
     if !TdfSession::get(&stored.record).is_some_and(is_own) {
         worker.count(Event::DiameterForeign);
         return Err(unknown());

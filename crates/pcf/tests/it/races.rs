@@ -12,7 +12,7 @@ const SUCCESS: &str = "Result-Code = DIAMETER_SUCCESS";
 /// A PCF to which each node has two ways.
 fn two_ways() -> Pcf {
     start(|config| {
-        config.diameter.agents = vec!["dra1.example.org".to_owned(), "dra2.example.org".to_owned()]
+        config.diameter.agents = vec!["dra1.example.org".to_owned(), "dra2.example.org".to_owned()];
     })
 }
 

@@ -164,7 +164,7 @@ fn a_subscription_that_its_producer_has_ended_is_made_again_also_after_a_restart
         let chf = producer(CHF_PATH, move |_| status("low", term.get()), gone);
         let mut settings = None;
         let mut pcf = with(folder.path(), None, Some(&chf), |config| {
-            settings = Some(config.clone())
+            settings = Some(config.clone());
         });
         let path = pcf.session(&json!({})).await;
         pcf.stop();
