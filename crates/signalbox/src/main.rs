@@ -25,6 +25,7 @@ mod import;
 mod inspect;
 mod laboratory;
 mod machine;
+mod metrics;
 mod policies;
 mod reload;
 mod run;

@@ -15,16 +15,11 @@ use telemetry::{AlarmKind, Alarms, Registry, Severity, logging};
 
 use crate::config::Config;
 use crate::functions::Live;
+use crate::metrics::DIFFERS;
 use crate::wiring::Core;
 
 /// How much is logged: changed at once, like the filter.
 const LOG_BOUNDS: [&str; 2] = ["log.maxPerSecond", "log.maxValueLength"];
-
-telemetry::declare! {
-    /// What is said of the configuration file.
-    pub METRICS;
-    gauge DIFFERS = "signalbox_config_differs" []: "Whether the configuration file is not what runs: 1 when it has changed and was not reloaded, when a reload refused it or a part of it, or when a change of it needs a restart; otherwise 0.";
-}
 
 /// A reload was refused. The number is ours.
 pub(crate) const REFUSED: AlarmKind = AlarmKind {

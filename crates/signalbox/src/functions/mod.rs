@@ -196,7 +196,7 @@ fn common_metrics() -> Vec<Declaration> {
         logging::METRICS,
         admin::METRICS,
         trace::METRICS,
-        crate::reload::METRICS,
+        crate::metrics::METRICS,
         function::certificates::METRICS,
     ]
     .concat()

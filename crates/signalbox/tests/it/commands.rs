@@ -280,7 +280,7 @@ fn check_judges_certificates_and_keys_together() {
     };
     assert_eq!(check(&one), (true, String::new()));
     let (right, said) = check(&tls::TlsFiles {
-        key: other.key.clone(),
+        key: other.key,
         ..one.clone()
     });
     assert!(
