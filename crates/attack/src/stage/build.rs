@@ -100,7 +100,7 @@ fn pcf_section(folder: &Path) -> anyhow::Result<Value> {
 fn front_section(router: u16) -> Value {
     json!({
         "admin": ANY, "workers": 1,
-        "targetSets": [{"name": "tsa", "listen": ANY, "backends": [{"name": "mp", "address": format!("127.0.0.1:{router}")}]}]
+        "targetSets": [{"name": "tsa", "listen": ANY, "backends": [{"name": "mp", "address": format!("127.0.0.1:{router}"), "proxyProtocol": true}]}]
     })
 }
 
@@ -297,6 +297,7 @@ pub(super) async fn build(
             let (made, router) = (Hss::start()?, port()?);
             let mut section = dsr_section(made.address);
             section["localNodes"][0]["listen"] = json!([format!("127.0.0.1:{router}")]);
+            section["localNodes"][0]["frontEnds"] = json!(["127.0.0.1/32"]);
             beside.push(Process::start(
                 binary,
                 &["dsr"],
