@@ -116,6 +116,7 @@ mod tests {
         "subscriptions.unregisteredValidity",
         "tls",
         "tokens",
+        "tolerance",
     ];
 
     #[test]

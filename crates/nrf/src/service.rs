@@ -113,8 +113,7 @@ impl NetworkFunction for Nrf {
             store.clone(),
             published.clone(),
             queue.clone(),
-            counts.control(),
-            Tolerated::new(&DROPPED, &opening.registry),
+            (counts.control(), Tolerated::new(&DROPPED, &opening.registry)),
             cluster.as_ref(),
         );
         let registrar = registrar.await?;

@@ -289,7 +289,7 @@ impl Sieve {
             });
             let failed = !suspended.is_empty();
             noting(&mut fitting, notes, no_guami, |fitting| {
-                amfs_for(has, fitting, failed)
+                amfs_for(has, fitting, failed);
             });
         }
         if fitting.is_empty() && suspended_too {

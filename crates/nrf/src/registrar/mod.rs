@@ -262,8 +262,7 @@ impl Registrar {
         store: Store,
         published: Arc<ArcSwap<Snapshot>>,
         notify: notifier::Queue,
-        counters: Arc<Counters>,
-        tolerated: Tolerated,
+        (counters, tolerated): (Arc<Counters>, Tolerated),
         cluster: Option<&Cluster>,
     ) -> Result<Self, store::Error> {
         let root = config.root();

@@ -4,10 +4,13 @@ use std::rc::Rc;
 
 use sbi_proto::Origin;
 
+/// Whether a client may connect to an address for requests to an origin.
+type Judge = dyn Fn(&Origin, SocketAddr) -> bool;
+
 /// Decides to which addresses a client may connect. The client queries it after name resolution, for each connection: a
 /// name may resolve to another address than at an earlier check.
 #[derive(Clone)]
-pub struct Guard(Rc<dyn Fn(&Origin, SocketAddr) -> bool>);
+pub struct Guard(Rc<Judge>);
 
 impl Guard {
     /// A guard that permits these addresses for requests to an origin.

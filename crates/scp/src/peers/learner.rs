@@ -218,7 +218,10 @@ impl Learner {
             doubts.mark_unchanged();
             // Without subscriptions and heart-beats only discoveries need the NRF, and they raise doubts.
             let checks = !nrf.nf_types.is_empty() || nrf.registers;
-            while complete {
+            loop {
+                if !complete {
+                    break;
+                }
                 let wakes = tokio::select! {
                     () = tokio::time::sleep_until(next) => Wakes::Round,
                     () = tokio::time::sleep(CHECK), if checks => Wakes::Check,

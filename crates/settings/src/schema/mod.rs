@@ -185,7 +185,7 @@ impl<'s> Check<'s> {
             && self.takes_scalar(schema)
             && !self.takes_mapping(schema)
         {
-            return self.from_environment(node, name, schema, path);
+            return self.read_environment(node, name, schema, path);
         }
         for word in ["oneOf", "anyOf"] {
             if let Some(alternatives) = schema.get(word).and_then(Value::as_array) {
@@ -222,7 +222,7 @@ impl<'s> Check<'s> {
     }
 
     /// `{env: NAME}` where a text, a number or a boolean belongs.
-    fn from_environment(&mut self, node: &Node, name: &str, schema: &Value, path: &str) -> Option<Value> {
+    fn read_environment(&mut self, node: &Node, name: &str, schema: &Value, path: &str) -> Option<Value> {
         let Ok(text) = std::env::var(name) else {
             let what = format!(
                 "the environment variable {} is not set, or is not text",

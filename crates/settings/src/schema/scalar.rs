@@ -151,13 +151,13 @@ impl Check<'_> {
 
 /// Whether a setting is an address of the function's own: `listen`, `sctpListen[0]`, `admin`.
 fn is_own_address(path: &str) -> bool {
-    let keys = node::segments(path)
+    let mut keys = node::segments(path)
         .into_iter()
         .filter_map(|segment| match segment {
             node::Segment::Key(key) => Some(key),
             node::Segment::Index(_) => None,
         });
-    keys.last()
+    keys.next_back()
         .is_some_and(|key| key == "admin" || key.to_ascii_lowercase().ends_with("listen"))
 }
 
