@@ -129,7 +129,7 @@ mod tests {
         let age = json!({"nrLocation": {"ageOfLocationInformation": -1, "tai": {"tac": "1"}}});
         for (more, member, left) in [
             (json!({"gpsi": ""}), "/gpsi", json!({})),
-            (json!({"pei": "  "}), "/pei", json!({})),
+            (json!({"pei": ""}), "/pei", json!({})),
             (json!({"ratType": null}), "/ratType", json!({})),
             (json!({"interGrpIds": []}), "/interGrpIds", json!({})),
             (
