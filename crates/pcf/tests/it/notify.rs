@@ -586,7 +586,7 @@ fn am_policies_notify_as_sessions_do() {
             .await;
         let path = path_of(&created);
         operator.have(1).await;
-        pcf.post(&format!("{path}/update"), &json!({"ratType": "EUTRA"}))
+        pcf.post(&format!("{path}/update"), &json!({"ratTypes": ["EUTRA"]}))
             .await;
         let seen = operator.have(2).await;
         assert_eq!(body(&seen[0]), json!({"was": "create", "rat": "NR"}));

@@ -132,11 +132,6 @@ fn updates_that_contradict_the_session_are_refused_and_change_nothing() {
                 "ERROR_TRIGGER_EVENT",
             ),
             (
-                json!({"repPolicyCtrlReqTriggers": []}),
-                StatusCode::BAD_REQUEST,
-                "OPTIONAL_IE_INCORRECT",
-            ),
-            (
                 json!({"accuUsageReports": [{"volUsage": 7}]}),
                 StatusCode::BAD_REQUEST,
                 "MANDATORY_IE_MISSING",

@@ -108,9 +108,10 @@ fn sessions_decide_by_what_the_am_association_has_left() {
             "{lines}"
         );
 
-        // Back home: at the next request of the session.
-        let home = json!({"triggers": ["LOC_CH"], "servingPlmn": {"mcc": "001", "mnc": "01"}});
-        pcf.post(&format!("{registered}/update"), &home).await;
+        // Back home, where the UE registers anew (an update names no PLMN): at the next request of the session.
+        pcf.ask(Method::DELETE, &registered, "", "").await;
+        let home = association(&json!({"servingPlmn": {"mcc": "001", "mnc": "01"}}));
+        pcf.post(AM, &home).await;
         assert_eq!(variables(&pcf).await, Value::Null);
         let updated = pcf
             .post(&format!("{first}/update"), &json!({"ratType": "NR"}))
