@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use telemetry::Declaration;
 use tokio::sync::mpsc;
 
-use crate::config::Config;
+use crate::config::{Config, TransportKind};
 use crate::derived::{Derived, Effective};
 use crate::listen::Bound;
 use crate::peers::ConfiguredPeers;
@@ -52,18 +52,19 @@ impl NetworkFunction for Dsr {
 
     fn common(config: &Config) -> Common<'_> {
         let nodes = config.local_nodes.iter().enumerate();
+        // Ports of SCTP are apart from those of TCP.
+        let over_tcp = |key: String, transport, listen: &_| match transport {
+            TransportKind::Tcp => listening(&key, listen),
+            TransportKind::Sctp => Vec::new(),
+        };
         let listens = nodes.flat_map(|(index, node)| {
-            let first = listening(&format!("localNodes[{index}].listen"), &node.listen);
-            let further = node
-                .listen_also
-                .iter()
-                .enumerate()
-                .flat_map(move |(number, one)| {
-                    listening(
-                        &format!("localNodes[{index}].listenAlso[{number}].listen"),
-                        &one.listen,
-                    )
-                });
+            let key = format!("localNodes[{index}]");
+            let first = over_tcp(format!("{key}.listen"), node.transport, &node.listen);
+            let further = node.listen_also.iter().enumerate();
+            let further = further.flat_map(move |(number, one)| {
+                let key = format!("{key}.listenAlso[{number}].listen");
+                over_tcp(key, one.transport, &one.listen)
+            });
             first.into_iter().chain(further)
         });
         Common {

@@ -15,7 +15,7 @@ crate::declare! {
     /// What is counted of alarms.
     pub METRICS;
     gauge ACTIVE = "signalbox_alarm_active" ["severity"]: "Alarms that are active now.";
-    gauge BY_NUMBER = "signalbox_alarm_details" ["number", "name", "severity", "about"]: "1 for each alarm that is active now: its number, its name, and what it is about, up to 100 alarms, the worst first.";
+    gauge BY_NUMBER = "signalbox_alarm_details" ["number", "name", "severity", "about"]: "Active alarms, 1 each, with number, name, severity and subject: at most 100, the worst first.";
     counter RAISED = "signalbox_alarm_raised_total" ["number", "name"]: "Times that an alarm was raised.";
 }
 

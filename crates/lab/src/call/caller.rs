@@ -93,8 +93,11 @@ impl Caller {
     /// A caller without connections. `number` distinguishes its P-CSCF.
     pub(crate) fn new(peers: Peers, number: usize, consumers: SocketAddr, notices: Arc<Notices>) -> Self {
         let secure = peers.secure.as_ref();
-        let party = |of: fn(&Credentials) -> &Identity| Party::new(&peers, secure.map(of).cloned());
-        let (amf, smf, af) = (party(|all| &all.amf), party(|all| &all.smf), party(|all| &all.af));
+        let party =
+            |nf_type, of: fn(&Credentials) -> &Identity| Party::new(nf_type, &peers, secure.map(of).cloned());
+        let amf = party("AMF", |all| &all.amf);
+        let smf = party("SMF", |all| &all.smf);
+        let af = party("AF", |all| &all.af);
         Self {
             consumers: format!("{}://{consumers}", scheme(&peers)),
             peers,

@@ -11,6 +11,8 @@ use loadgen::client::{Client, Request, Response};
 /// A consumer and its connections, which are made when they are used.
 #[derive(Debug)]
 pub(super) struct Party {
+    /// What it says of itself in `User-Agent` (TS 29.500 §5.2.2.2).
+    nf_type: &'static str,
     /// Absent in cleartext: then no token is needed either.
     identity: Option<Identity>,
     tokens: Tokens,
@@ -51,8 +53,9 @@ impl Line {
 }
 
 impl Party {
-    pub(super) fn new(peers: &Peers, identity: Option<Identity>) -> Self {
+    pub(super) fn new(nf_type: &'static str, peers: &Peers, identity: Option<Identity>) -> Self {
         Self {
+            nf_type,
             identity,
             tokens: Tokens::default(),
             nrf: Line::new("NRF", peers.nrf),
@@ -94,8 +97,9 @@ impl Party {
             .exchange(&[request]))
     }
 
-    /// The request with an access token for the service, where this party has an identity.
+    /// The request in this party's name, with an access token for the service where it has an identity.
     fn authorized(&mut self, request: Request, service: Scope) -> Result<Request, String> {
+        let request = request.header("user-agent", self.nf_type);
         let Some(identity) = &self.identity else {
             return Ok(request);
         };

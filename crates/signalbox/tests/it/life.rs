@@ -33,7 +33,14 @@ fn every_example_starts_and_ends() {
         let process = Process::start(&args, folder.path());
         for function in functions {
             let admin = process.address(&format!("{function} admin"));
-            assert_eq!(ask(admin, "GET", "/readyz").0, 200, "{}", file.display());
+            let (status, words) = ask(admin, "GET", "/readyz");
+            // The NRF of the example is not there, so an SCP knows no producer.
+            let is_truthful = function == "scp" && status == 503 && words.contains("no NRF answers");
+            assert!(
+                status == 200 || is_truthful,
+                "{}: {status} {words}",
+                file.display()
+            );
         }
         process.signal("TERM");
         assert_eq!(

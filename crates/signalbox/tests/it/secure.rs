@@ -81,26 +81,6 @@ fn token(client: &mut Client, id: &str, nf_type: &str, target: &str, scope: &str
     format!("Bearer {}", granted["access_token"].as_str().unwrap())
 }
 
-/// A policy of the PCF for a session makes a binding at the BSF, with a token that the PCF gets for that.
-fn a_session_has_a_binding(core: &Core, you: &mut Client) {
-    let token = token(you, YOU, "AF", "PCF", "npcf-smpolicycontrol");
-    let context = json!({"supi": "imsi-001010000000002", "pduSessionId": 1, "pduSessionType": "IPV4", "dnn": "internet",
-        "notificationUri": "https://127.0.0.1:9/smf", "sliceInfo": {"sst": 1}, "ipv4Address": "10.45.0.2"});
-    let mut pcf = core.to("pcf", "you");
-    until("the PCF to have the keys of the NRF", || {
-        let create = Request::new("POST", "/npcf-smpolicycontrol/v1/sm-policies")
-            .with("application/json", context.to_string());
-        let status = exchange(&mut pcf, create.header("authorization", &token)).status;
-        assert!([201, 401].contains(&status), "{status}");
-        status == 201
-    });
-    until("the binding of the session", || {
-        ask(core.up.admin("bsf"), "GET", "/bsf/bindings")
-            .1
-            .contains("10.45.0.2")
-    });
-}
-
 /// What curl says of a URI without a certificate of its own: whether it was refused before an answer.
 fn is_refused_without_certificate(authority: &Path, address: SocketAddr) -> Option<bool> {
     let mut curl = Command::new("curl");
@@ -244,7 +224,10 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     let found = exchange(&mut bsf, bindings().header("authorization", &token));
     assert_eq!(found.status, 200, "{}", found.text());
 
-    a_session_has_a_binding(&core, &mut you);
+    // The policies of sessions are no business of an AF.
+    let refused = ask_token(&mut you, YOU, "AF", "PCF", "npcf-smpolicycontrol");
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(refused.text().contains("invalid_scope"), "{}", refused.text());
 
     // SCP and BSF are registered, by tokens of their own once they beat.
     until("SCP and BSF to be registered", || {
