@@ -15,7 +15,7 @@ const CANNOT_WRITE: AlarmKind = AlarmKind {
     name: "Store Cannot Write",
     severity: Severity::Critical,
     text: "The store can make nothing durable, so the function refuses all changes.",
-    advice: "Make room on the disk or repair it; the alarm clears by itself. After a failed flush, restart the function.",
+    advice: "Make room on the disk or repair it, or bring the database back; the alarm clears by itself. After a failed flush, restart the function.",
 };
 
 /// Files are damaged that were not read when the store was opened. The number is ours.

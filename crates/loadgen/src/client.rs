@@ -180,9 +180,12 @@ impl Client {
                 .iter()
                 .map(|(name, value)| (*name, value.as_str())),
         );
+        // A header of the request takes the place of one of all requests.
+        let is_own = |name: &str| request.headers.iter().any(|(own, _)| *own == name);
         let stable: Vec<(&str, &str)> = self
             .always
             .iter()
+            .filter(|(name, _)| !is_own(name))
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let head = RequestHead {

@@ -1,6 +1,8 @@
 //! What is wrong with TLS files, in words that name the file to mend: certificates and keys are made by hand, and each way
 //! to make them has its mistakes.
 
+use std::path::Path;
+
 use rustls_pki_types::CertificateDer;
 use time::OffsetDateTime;
 
@@ -39,6 +41,18 @@ impl TlsFiles {
         let key = read("key", "a readable PEM file").and_then(|material| material.key);
         let authorities =
             read("authorities", "a readable PEM file").and_then(|material| material.authorities);
+        let is_absent = |path: &Path| path.as_os_str().is_empty();
+        if is_absent(&self.certificate) != is_absent(&self.key) {
+            flaws.push(Flaw {
+                part: if is_absent(&self.key) {
+                    "key"
+                } else {
+                    "certificate"
+                },
+                what: "a certificate and its key go together, and one is missing".to_owned(),
+                expected: "both, or neither",
+            });
+        }
         let mut usable = |part: &'static str, error: TlsError| {
             flaws.push(Flaw {
                 part,
@@ -119,6 +133,14 @@ mod tests {
         };
         let (one, other) = (write("one"), write("other"));
         assert_eq!(words(&one), "");
+        let alone = TlsFiles {
+            key: PathBuf::new(),
+            ..one.clone()
+        };
+        assert_eq!(
+            words(&alone),
+            "key: a certificate and its key go together, and one is missing\n"
+        );
         let file = |name: &str, bytes: &[u8]| -> PathBuf {
             let path = folder.path().join(name);
             fs::write(&path, bytes).unwrap();

@@ -126,7 +126,14 @@ impl<A: Application> Io<A> {
 
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
-        // Bytes that another worker had read before it transferred the connection.
+        // Bytes that another worker had read before it transferred the connection: a handshake came before them, so that
+        // the CER among them is judged by its certificate.
+        if !self.buffer.is_empty() {
+            self.phase = Phase::Running;
+            if let Err(error) = self.node.secured(&self.connection, self.stream.tls()) {
+                return self.finish(End::Lost(error));
+            }
+        }
         let mut turn = Turn::new(self.node.limits(), Duration::ZERO);
         if let Err(end) = self.contained(|io| io.deliver(&mut turn)).unwrap_or_else(Err) {
             return self.finish(end);

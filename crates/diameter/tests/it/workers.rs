@@ -10,12 +10,20 @@ use diameter::{BoundListener, Directory, PeerConfig, Seat, Security, Transport};
 use testpeer::diameter::Peer;
 use worker::Shutdown;
 
+use crate::security::Authority;
 use crate::support::{Hss, S6A, client, config, run, ulr};
 
 const WORKERS: usize = 3;
 
 /// Three workers that serve one address as one node.
 fn cluster(shutdown: &Shutdown) -> (SocketAddr, Vec<std::thread::JoinHandle<()>>) {
+    secured_cluster(shutdown, &Security::None)
+}
+
+fn secured_cluster(
+    shutdown: &Shutdown,
+    security: &Security,
+) -> (SocketAddr, Vec<std::thread::JoinHandle<()>>) {
     let first = BoundListener::bind("127.0.0.1:0".parse().unwrap(), Transport::Tcp).unwrap();
     let address = first.address();
     let mut first = Some(first);
@@ -26,11 +34,11 @@ fn cluster(shutdown: &Shutdown) -> (SocketAddr, Vec<std::thread::JoinHandle<()>>
             let listener = first
                 .take()
                 .unwrap_or_else(|| BoundListener::bind(address, Transport::Tcp).unwrap());
-            let (shutdown, ready) = (shutdown.clone(), ready.clone());
+            let (shutdown, ready, security) = (shutdown.clone(), ready.clone(), security.clone());
             std::thread::spawn(move || {
                 run(async {
                     let endpoint = Endpoint::new(config("hss.example", S6A), Hss::default(), Some(seat), 9);
-                    endpoint.node().listen(listener, Security::None).unwrap();
+                    endpoint.node().listen(listener, security).unwrap();
                     ready.send(()).unwrap();
                     shutdown.fired().await;
                     endpoint.node().stop(Duration::ZERO, 0).await;
@@ -85,6 +93,38 @@ fn many_peers_spread_over_the_workers() {
                 .request(To::Routed, message, SendOptions::default())
                 .await
                 .unwrap();
+        }
+    });
+    shutdown.fire();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// A connection may move to another worker with its CER, which judges it by its certificate as the first one would.
+#[test]
+fn a_certificate_counts_on_whatever_worker() {
+    let authority = Authority::new();
+    let shutdown = Shutdown::new();
+    let (address, threads) = secured_cluster(&shutdown, &Security::Tls(authority.tls("hss.example")));
+    run(async {
+        for n in 0..12 {
+            let (right, wrong) = (format!("mme{n}.example"), format!("other{n}.example"));
+            let mme = client(&right);
+            let with = |certificate: &str| PeerConfig {
+                security: Security::Tls(authority.tls(certificate)),
+                ..PeerConfig::connect("hss.example", [address])
+            };
+            mme.node().add_peer(with(&right)).unwrap();
+            mme.available("hss.example").await;
+            let forger = client(&right);
+            forger.node().add_peer(with(&wrong)).unwrap();
+            for turn in 0..5 {
+                let message = ulr(&right, &turn.to_string());
+                let answer = mme.request(To::Routed, message, SendOptions::default()).await;
+                assert_eq!(answer.unwrap().require(known::RESULT_CODE).unwrap(), 2001);
+                let is_open = forger.node().connections().iter().any(|one| one.is_open());
+                assert!(!is_open, "a certificate of {wrong} for {right}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
     });
     shutdown.fire();
