@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use function::sbi::{Answer, OperationMetrics};
 use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response};
+use sbi::{Request, Response, path};
 
 use crate::api::{self, bindings};
 use crate::binding::{MbsBinding, PcfBinding, UeBinding};
@@ -44,8 +44,10 @@ impl Answer for Worker {
     const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("bsf"));
 
     fn operation(request: &Request) -> usize {
-        let path = request.path().strip_prefix("/nbsf-management/v1/");
-        let resource = path.and_then(|path| path.split('/').next());
+        let path = path::usual(request.path());
+        let resource = path
+            .strip_prefix("/nbsf-management/v1/")
+            .and_then(|path| path.split('/').next());
         let resource = RESOURCES.iter().position(|name| Some(*name) == resource);
         let method = match request.method().as_str() {
             "POST" => Some(0),
@@ -75,7 +77,7 @@ impl Answer for Worker {
 
 async fn answer(worker: Rc<Worker>, request: Request) -> Response {
     // The path outlives the request, which the handlers take apart.
-    let path = request.path().to_owned();
+    let path = path::usual(request.path()).into_owned();
     if let Some(problem) = worker.turned_away(&request) {
         return problem.into_response();
     }

@@ -449,7 +449,9 @@ pub mod rules {
     /// Whether a text is a name of a host as in RFC 1123 §2.1, of one label or more, and not an address.
     #[must_use]
     pub fn host_name(text: &str) -> bool {
-        text.len() <= 253 && text.parse::<std::net::Ipv4Addr>().is_err() && text.split('.').all(label)
+        // Digits and dots alone are an address, if a wrong one.
+        let is_address = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        text.len() <= 253 && !is_address && text.split('.').all(label)
     }
 
     /// A dotted IPv4 address.
@@ -590,8 +592,22 @@ pub mod rules {
         )
     }
 
-    /// Path segments that become a part of URIs (TS 29.501 §4.4.1, RFC 3986 §3.3).
+    /// Path segments that become a part of URIs (TS 29.501 §4.4.1, RFC 3986 §3.3). Some peers write the whole API root in
+    /// its place, which is read as that: then it has to be one.
     pub fn api_prefix(text: &str) -> Verdict {
+        if let Some((scheme, rest)) = text.split_once("://") {
+            let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+            let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));
+            let is_root = ["http", "https"]
+                .iter()
+                .any(|one| scheme.eq_ignore_ascii_case(one))
+                && !host.is_empty()
+                && !authority.contains('@')
+                && port.parse::<u16>().is_ok_and(|port| port > 0);
+            if !is_root {
+                return Err("expected path segments, or http:// or https:// with a host and a port".into());
+            }
+        }
         let segments = text.strip_prefix('/').unwrap_or(text);
         let segment = |segment: &str| {
             !matches!(segment, "." | "..")
@@ -805,6 +821,10 @@ mod tests {
             assert_eq!(api_prefix(good), Ok(()), "{good}");
         }
         for bad in [
+            "http://",
+            "ftp://127.0.0.1:37710",
+            "http://127.0.0.1:99999",
+            "http://u:p@127.0.0.1:37710",
             "/a\r\nHost: x",
             "/a?b",
             "/a#b",
@@ -828,9 +848,15 @@ mod tests {
         assert!(with_host_names(true, || names
             .iter()
             .all(|name| fqdn(name).is_ok())));
-        assert!(with_host_names(true, || ["10.0.0.1", "a b", "", "a..b"]
-            .iter()
-            .all(|name| fqdn(name).is_err())));
+        assert!(with_host_names(true, || [
+            "10.0.0.1",
+            "999.1.1.1",
+            "a b",
+            "",
+            "a..b"
+        ]
+        .iter()
+        .all(|name| fqdn(name).is_err())));
         for name in ["amf", "pcf.core1"] {
             assert!(fqdn(name).is_err(), "{name}: only where it is asked for");
         }

@@ -1,6 +1,5 @@
 //! Steps of a request: overload control, admission of its sender, the handler.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -10,7 +9,7 @@ use http::{Method, StatusCode};
 use sbi::headers::names;
 use sbi::name::{RETRY_AFTER, USER_AGENT};
 use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response};
+use sbi::{Request, Response, path};
 
 use crate::api;
 use crate::events::Event;
@@ -68,7 +67,7 @@ impl Answer for Worker {
 impl Worker {
     async fn respond(self: Rc<Self>, request: Request) -> Response {
         // The path outlives the request, which the handlers take apart.
-        let path = usual(request.path()).into_owned();
+        let path = path::usual(request.path()).into_owned();
         let mut segments = path.trim_start_matches('/').splitn(4, '/');
         let at = (segments.next(), segments.next(), segments.next(), segments.next());
         let admission = function::sbi::admit(self.shedder(), &request, class(request.method(), at.0, at.2));
@@ -185,37 +184,6 @@ impl Refusable {
     }
 }
 
-/// A path whose unreserved characters are not encoded: `%2D` and `-` are the same (RFC 3986 §6.2.2.2). Others stay as they
-/// are: `%2F` does not end a segment.
-fn usual(path: &str) -> Cow<'_, str> {
-    let Some(first) = path.find('%') else {
-        return Cow::Borrowed(path);
-    };
-    let (head, mut rest) = path.split_at(first);
-    let mut out = head.to_owned();
-    while let Some(at) = rest.find('%') {
-        let (before, encoded) = rest.split_at(at);
-        out.push_str(before);
-        let byte = encoded
-            .get(1..3)
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let unreserved = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-        let length = match byte.filter(unreserved) {
-            Some(byte) => {
-                out.push(char::from(byte));
-                3
-            }
-            None => {
-                out.push('%');
-                1
-            }
-        };
-        rest = encoded.get(length..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
 fn unknown(path: &str) -> Response {
     Problem::new(Cause::ResourceUriStructureNotFound)
         .detail(format!("{path} is not a resource of this NRF"))
@@ -236,22 +204,6 @@ fn class(method: &Method, service: Option<&str>, resource: Option<&str>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn encoded_letters_are_letters() {
-        for (path, expected) in [
-            (
-                "/nnrf%2Dnfm/v1/nf-%69nstances/%61%2F%2d",
-                "/nnrf-nfm/v1/nf-instances/a%2F-",
-            ),
-            ("/a%", "/a%"),
-            ("/a%zz%4", "/a%zz%4"),
-            ("/é%7E", "/é~"),
-            ("/plain", "/plain"),
-        ] {
-            assert_eq!(usual(path), expected);
-        }
-    }
 
     #[test]
     fn overload_discards_new_subscriptions_only() {

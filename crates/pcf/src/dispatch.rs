@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use function::sbi::{Answer, OperationMetrics, Weight};
 use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response};
+use sbi::{Request, Response, path};
 
 use crate::activity::trail;
 use crate::api::am::AM;
@@ -170,7 +170,8 @@ impl Answer for Worker {
     const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("pcf"));
 
     fn operation(request: &Request) -> usize {
-        let found = resource(request.path());
+        let path = path::usual(request.path());
+        let found = resource(&path);
         let is_am = found.is_ok_and(|(service, _)| service == "npcf-am-policy-control");
         let either = |am, ue| if is_am { am } else { ue };
         let name = match (found, request.method().as_str()) {
@@ -219,7 +220,8 @@ impl Answer for Worker {
 }
 
 async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
-    let found = resource(request.path());
+    let path = path::usual(request.path());
+    let found = resource(&path);
     let is_collection = found.is_ok_and(|(_, resource)| resource.is_collection());
     let creates = is_collection && *request.method() == http::Method::POST;
     let weight = found.map_or(Weight::Begins, |(_, resource)| resource.weight(request.method()));

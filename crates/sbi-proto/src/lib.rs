@@ -22,6 +22,7 @@ pub mod json;
 mod message;
 pub mod multipart;
 mod origin;
+pub mod path;
 pub mod problem;
 pub mod query;
 pub mod response;

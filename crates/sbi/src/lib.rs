@@ -31,4 +31,4 @@ mod wire;
 
 pub use sbi_proto::{Body, Field, Fields, Name, RequestHead, ResponseHead, Value, name};
 pub use sbi_proto::{GivenUp, Outbound, Peer, Request, Response, Service, TlsPeer};
-pub use sbi_proto::{coding, etag, headers, json, multipart, problem, query, response};
+pub use sbi_proto::{coding, etag, headers, json, multipart, path, problem, query, response};

@@ -207,6 +207,11 @@ object! {
         opt("routingIndicators", List(&ROUTING)),
         opt("suciInfos", List(&SUCI)),
     ];
+    N2_INTERFACE = [
+        opt("ipv4EndpointAddress", List(&IPV4)),
+        opt("ipv6EndpointAddress", List(&IPV6)),
+        opt("amfName", Text),
+    ];
     AMF = [
         req("amfSetId", Rule(rules::amf_set)),
         req("amfRegionId", Rule(rules::hex2)),
@@ -215,7 +220,7 @@ object! {
         opt("taiRangeList", List(&TAI_RANGE)),
         opt("backupInfoAmfFailure", List(&GUAMI)),
         opt("backupInfoAmfRemoval", List(&GUAMI)),
-        opt("n2InterfaceAmfInfo", Any),
+        opt("n2InterfaceAmfInfo", Of(&N2_INTERFACE)),
         opt("amfOnboardingCapability", Bool),
         opt("highLatencyCom", Bool),
     ];

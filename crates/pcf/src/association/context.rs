@@ -146,6 +146,20 @@ pub fn triggered(association: &Association, update: &Map<String, Value>) -> Resu
             reason,
         });
     }
+    // What an update brings with its trigger (TS 29.512 §5.6.2.19), also with the value as before.
+    for (trigger, member) in [
+        ("AC_TY_CH", "accessType"),
+        ("SE_AMBR_CH", "subsSessAmbr"),
+        ("DEF_QOS_CH", "subsDefQos"),
+    ] {
+        let of_access = update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo");
+        if has(trigger) && !update.contains_key(member) && !of_access {
+            return Err(Incoherent {
+                member: "repPolicyCtrlReqTriggers",
+                reason: format!("{trigger} without {member}"),
+            });
+        }
+    }
     Ok(())
 }
 
@@ -244,6 +258,15 @@ mod tests {
             ),
             (
                 json!({"repPolicyCtrlReqTriggers": ["AC_TY_CH"], "ratType": "NR"}),
+                false,
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["AC_TY_CH"], "accessType": "3GPP_ACCESS"}),
+                true,
+            ),
+            (json!({"repPolicyCtrlReqTriggers": ["SE_AMBR_CH"]}), false),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["DEF_QOS_CH"], "subsDefQos": {"5qi": 9}}),
                 true,
             ),
             (json!({"ratType": "NR"}), true),

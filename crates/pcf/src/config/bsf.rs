@@ -1,6 +1,6 @@
 //! Bindings of sessions at the BSF.
 
-use sbi::headers::{SbiHeader as _, TargetApiRoot};
+use function::sbi::config::check_root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,12 +59,7 @@ impl Default for Bsf {
 impl Validate for Bsf {
     fn validate(&self, faults: &mut Faults) {
         for (index, root) in self.api_roots.iter().enumerate() {
-            if TargetApiRoot::parse(root).is_err() {
-                faults.at(format!("apiRoots[{index}]")).say(
-                    "is not an API root",
-                    "http://host:port or https://host:port, with the prefix of its paths if there is one",
-                );
-            }
+            check_root(root, &format!("apiRoots[{index}]"), faults);
         }
         for (name, value) in [
             ("parallel", self.parallel),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sbi::headers::{SbiHeader as _, TargetApiRoot};
+use function::sbi::config::check_root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -250,12 +250,7 @@ impl Validate for Pds {
         faults.within("sy", &self.sy);
         for (source, roots) in [("udr", &self.udr.api_roots), ("chf", &self.chf.api_roots)] {
             for (index, root) in roots.iter().enumerate() {
-                if TargetApiRoot::parse(root).is_err() {
-                    faults.at(format!("{source}.apiRoots[{index}]")).say(
-                        "is not an API root",
-                        "http://host:port or https://host:port, with the prefix of its paths if there is one",
-                    );
-                }
+                check_root(root, &format!("{source}.apiRoots[{index}]"), faults);
             }
         }
     }

@@ -108,7 +108,7 @@ fn sessions_decide_by_what_the_am_association_has_left() {
             "{lines}"
         );
 
-        // Back home, where the UE registers anew (an update names no PLMN): at the next request of the session.
+        // Back home, where the UE registers again (an update has no PLMN): at the next request of the session.
         pcf.ask(Method::DELETE, &registered, "", "").await;
         let home = association(&json!({"servingPlmn": {"mcc": "001", "mnc": "01"}}));
         pcf.post(AM, &home).await;

@@ -224,7 +224,7 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     let found = exchange(&mut bsf, bindings().header("authorization", &token));
     assert_eq!(found.status, 200, "{}", found.text());
 
-    // The policies of sessions are no business of an AF.
+    // An AF gets no token for the policies of sessions.
     let refused = ask_token(&mut you, YOU, "AF", "PCF", "npcf-smpolicycontrol");
     assert_eq!(refused.status, 400, "{}", refused.text());
     assert!(refused.text().contains("invalid_scope"), "{}", refused.text());

@@ -7,7 +7,7 @@ mod overload;
 mod tokens;
 
 pub use interface::Interface;
-pub use nrf::Nrf;
+pub use nrf::{Nrf, check_root};
 pub use outgoing::Outgoing;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use tokens::{TokenKey, TokenSettings, Tokens};

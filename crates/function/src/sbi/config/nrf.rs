@@ -39,15 +39,29 @@ impl Default for Nrf {
 impl Validate for Nrf {
     fn validate(&self, faults: &mut Faults) {
         for (index, root) in self.api_roots.iter().enumerate() {
-            if TargetApiRoot::parse(root).is_err() {
-                faults.at(format!("apiRoots[{index}]")).say(
-                    "is not an API root",
-                    "http://host:port or https://host:port, with the prefix of its paths if there is one",
-                );
-            }
+            check_root(root, &format!("apiRoots[{index}]"), faults);
         }
         if self.heart_beat.duration().as_secs() == 0 {
             faults.at("heartBeat").say("is too short", "at least 1s");
         }
+    }
+}
+
+/// Checks that a text is an API root, and no more: each request adds the path of its service, which would be there twice.
+pub fn check_root(root: &str, at: &str, faults: &mut Faults) {
+    let Ok(parsed) = TargetApiRoot::parse(root) else {
+        let right = "http://host:port or https://host:port, with the prefix of its paths if there is one";
+        return faults.at(at).say("is not an API root", right);
+    };
+    let is_of_service = |segment: &str| {
+        let name = segment.split_once('-').map(|(name, _)| name);
+        let is_named = name.is_some_and(|name| name.len() > 2 && name.starts_with('n'));
+        is_named || matches!(segment, "oauth2" | "v1" | "v2")
+    };
+    if parsed.prefix.split('/').any(is_of_service) {
+        faults.at(at).say(
+            "has the path of a service behind the API root",
+            format!("the API root alone, `{}`", parsed.origin),
+        );
     }
 }
