@@ -302,6 +302,15 @@ async fn requests(field: Rc<Field>) -> anyhow::Result<()> {
 async fn identities(field: Rc<Field>) -> anyhow::Result<()> {
     let target = target(&field)?;
     let elsewhere = Some("127.0.0.99".parse()?);
+    // A name is taken once its owner is there.
+    let log = field.world.borrow().process.log.clone();
+    let open = format!("peer is open peer=\"{MME}\"");
+    for _ in 0..500 {
+        if std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&open)) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     for name in [
         HSS,
         MME,
@@ -320,7 +329,6 @@ async fn identities(field: Rc<Field>) -> anyhow::Result<()> {
             format_args!("{name} is let in from elsewhere"),
         );
     }
-    let log = field.world.borrow().process.log.clone();
     let before = measure::file_bytes(&log);
     for _ in 0..field.of(50, 5) {
         let mut long = Raw::connect(target, None).await?;
