@@ -32,6 +32,9 @@ fn a_p_cscf_registers_and_calls_through_router_bsf_and_pcf() {
     until("the router has the P-CSCF as a peer", || {
         core.metric("dsr", r#"dsr_peers{state="available"}"#) >= 2
     });
+    until("the BSF has the PCF as a peer", || {
+        log(&core.folder).contains("Diameter peer up host=pcf.example.org")
+    });
     let session = core.session(ue.address);
     until("the BSF has the session", || {
         core.metric("bsf", "bsf_registrations_total") >= 1
