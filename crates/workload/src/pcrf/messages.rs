@@ -21,7 +21,7 @@ const USED_OCTETS: u64 = 1_500_000;
 /// DIAMETER_LOGOUT (RFC 6733 §8.15).
 const LOGOUT: i32 = 1;
 /// Event-Trigger (TS 29.212 §5.3.7).
-const RAT_CHANGE: i32 = 2;
+const IP_CAN_CHANGE: i32 = 7;
 const CHARGING_CORRELATION_EXCHANGE: i32 = 28;
 const USAGE_REPORT: i32 = 33;
 /// RAT-Type EUTRAN and UTRAN (TS 29.212 §5.3.31).
@@ -112,7 +112,8 @@ pub(super) fn update(
         Report::Access => {
             let rat = [UTRAN, EUTRAN][session.requests as usize % 2];
             message
-                .put(known::EVENT_TRIGGER, RAT_CHANGE)
+                .put(known::EVENT_TRIGGER, IP_CAN_CHANGE)
+                .put(known::IP_CAN_TYPE, EPS)
                 .put(known::RAT_TYPE, rat);
         }
         Report::Usage => {

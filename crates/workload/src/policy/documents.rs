@@ -175,18 +175,22 @@ impl Documents {
     }
 
     /// The body of an update, in turn by `turn` (`SmPolicyUpdateContextData`, TS 29.512 §5.6.2.19;
-    /// `PolicyAssociationUpdateRequest`, TS 29.507 §5.6.2.4).
+    /// `PolicyAssociationUpdateRequest`, TS 29.507 §5.6.2.4). Updates of one session may be in flight at once, so that none has
+    /// a trigger that the value of the one before contradicts.
     #[must_use]
     pub fn update(kind: &Kind, turn: u32) -> Bytes {
         const SM: [&str; 4] = [
-            r#"{"repPolicyCtrlReqTriggers":["PLMN_CH"],"servingNetwork":{"mcc":"001","mnc":"02"}}"#,
-            r#"{"repPolicyCtrlReqTriggers":["RAT_TY_CH"],"ratType":"EUTRA","accessType":"3GPP_ACCESS"}"#,
+            concat!(
+                r#"{"repPolicyCtrlReqTriggers":["AC_TY_CH"],"accessType":"3GPP_ACCESS","#,
+                r#""servingNetwork":{"mcc":"001","mnc":"02"}}"#
+            ),
+            r#"{"repPolicyCtrlReqTriggers":["AC_TY_CH"],"ratType":"EUTRA","accessType":"3GPP_ACCESS"}"#,
             concat!(
                 r#"{"repPolicyCtrlReqTriggers":["US_RE"],"accuUsageReports":"#,
                 r#"[{"refUmIds":"quota","volUsage":1500000}]}"#
             ),
             concat!(
-                r#"{"repPolicyCtrlReqTriggers":["RAT_TY_CH","PLMN_CH"],"ratType":"NR","accessType":"3GPP_ACCESS","#,
+                r#"{"repPolicyCtrlReqTriggers":["AC_TY_CH"],"ratType":"NR","accessType":"3GPP_ACCESS","#,
                 r#""servingNetwork":{"mcc":"001","mnc":"01"}}"#
             ),
         ];
