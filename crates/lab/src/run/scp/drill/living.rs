@@ -199,7 +199,7 @@ impl Drill for Living {
             let share = f64::from(reporters) / f64::from(self.model.profiles.max(1));
             let due = (f64::from(reporters) * seconds / every.duration().as_secs_f64().max(1e-3))
                 .min(asked * share);
-            judgement.checks.push(Check::new(
+            let check = Check::new(
                 name,
                 format!(
                     "{reporters} have new information each {every}: up to {}",
@@ -208,7 +208,9 @@ impl Drill for Living {
                 figure(reports as f64),
                 reports as f64 <= due * 1.2 + f64::from(reporters)
                     && (reports as f64 >= due * REPORTED || due < FEW),
-            ));
+            );
+            // Reports are due by the clock.
+            judgement.checks.push(check.of_time());
         }
         judgement
     }
