@@ -50,11 +50,36 @@ impl Why {
     }
 }
 
+/// What counts in the place of a member that has nothing to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stead {
+    /// Nothing: the member is absent.
+    Absent,
+    /// This value, for a member that must be there.
+    Value(Value),
+}
+
+/// What else counts as absent among the values of one service, and what is expected of such a member.
+pub type Blank = fn(&Member, &Value) -> Option<(Stead, Cow<'static, str>)>;
+
 /// Checks a value and takes out of it what counts as absent; with `strict` nothing does.
 ///
 /// # Errors
 /// What is wrong beyond that. The value may have lost members.
 pub fn settle(shape: &Shape, value: &mut Value, strict: bool) -> Result<Vec<Dropped>, Vec<Fault>> {
+    settle_with(shape, value, strict, |_, _| None)
+}
+
+/// As [`settle`], with what `blank` takes for nothing.
+///
+/// # Errors
+/// As there.
+pub fn settle_with(
+    shape: &Shape,
+    value: &mut Value,
+    strict: bool,
+    blank: Blank,
+) -> Result<Vec<Dropped>, Vec<Fault>> {
     let found = shape.examine(value);
     if strict || (found.faults.is_empty() && !found.null) {
         return if found.faults.is_empty() {
@@ -63,7 +88,12 @@ pub fn settle(shape: &Shape, value: &mut Value, strict: bool) -> Result<Vec<Drop
             Err(found.faults)
         };
     }
-    let mut walk = Walk::default();
+    let mut walk = Walk {
+        blank,
+        pointer: String::new(),
+        member: String::new(),
+        dropped: Vec::new(),
+    };
     walk.mend(shape, value);
     if walk.dropped.is_empty() || walk.dropped.len() > MAX_DROPPED {
         return if found.faults.is_empty() {
@@ -80,8 +110,8 @@ pub fn settle(shape: &Shape, value: &mut Value, strict: bool) -> Result<Vec<Drop
     }
 }
 
-#[derive(Default)]
 struct Walk {
+    blank: Blank,
     pointer: String,
     member: String,
     dropped: Vec<Dropped>,
@@ -126,22 +156,27 @@ impl Walk {
             let Some(value) = map.get_mut(member.name) else {
                 continue;
             };
-            let mut why = None;
+            let mut stead = None;
             self.below(member.name, true, |walk| {
                 if !value.is_null() {
                     walk.mend(&member.shape, value);
                 }
-                why = absence(member, value);
-                if let Some(why) = &why {
+                let blank = (walk.blank)(member, value);
+                let blank = blank.map(|(stead, expected)| (stead, Why::Unreadable(expected)));
+                let absent = || absence(member, value).map(|why| (Stead::Absent, why));
+                if let Some((found, why)) = blank.or_else(absent) {
+                    stead = Some(found);
                     walk.dropped.push(Dropped {
                         pointer: walk.pointer.clone(),
                         member: walk.member.clone(),
-                        why: why.clone(),
+                        why,
                     });
                 }
             });
-            if why.is_some() {
-                map.remove(member.name);
+            match stead {
+                Some(Stead::Absent) => drop(map.shift_remove(member.name)),
+                Some(Stead::Value(stead)) => drop(map.insert(member.name.to_owned(), stead)),
+                None => {}
             }
         }
     }

@@ -5,14 +5,12 @@
 
 use std::borrow::Cow;
 
-use model::shape::{Fault, Member, Object, Shape};
-use model::tolerance::{self, Dropped, Why};
-use serde_json::{Map, Value};
+use model::shape::{Fault, Member, Shape};
+use model::tolerance::{Dropped, Stead, settle_with};
+use serde_json::Value;
 
 /// Members of an ARP that are empty have the values that an ARP without them has (TS 29.212 §5.3.46, §5.3.47).
 const DEFAULTS: [(&str, &str); 2] = [("preemptCap", "NOT_PREEMPT"), ("preemptVuln", "PREEMPTABLE")];
-/// Values that are dropped at most.
-const MOST: usize = 256;
 
 /// Checks a value and takes out of it what counts as absent; with `strict` nothing does.
 ///
@@ -21,80 +19,21 @@ const MOST: usize = 256;
 pub(crate) fn settle(shape: &Shape, value: &mut Value, strict: bool) -> Result<Vec<Dropped>, Vec<Fault>> {
     let faults = shape.check(value);
     match (faults.is_empty(), strict) {
-        (true, _) => return Ok(Vec::new()),
-        (false, true) => return Err(faults),
-        (false, false) => {}
+        // A null may mean something to a patch, so that what has no fault stays as it is.
+        (true, _) => Ok(Vec::new()),
+        (false, true) => Err(faults),
+        (false, false) => settle_with(shape, value, false, stead),
     }
-    let mut walk = Walk::default();
-    walk.value(shape, value);
-    let mut dropped = tolerance::settle(shape, value, false)?;
-    dropped.append(&mut walk.dropped);
-    Ok(dropped)
 }
 
-#[derive(Default)]
-struct Walk {
-    pointer: String,
-    member: String,
-    dropped: Vec<Dropped>,
-}
-
-impl Walk {
-    fn below(&mut self, step: &str, named: &str, inner: impl FnOnce(&mut Self)) {
-        let (pointer, member) = (self.pointer.len(), self.member.len());
-        self.pointer.push('/');
-        self.pointer.push_str(&model::shape::escape(step));
-        self.member.push('/');
-        self.member.push_str(named);
-        inner(self);
-        self.pointer.truncate(pointer);
-        self.member.truncate(member);
-    }
-
-    fn value(&mut self, shape: &Shape, value: &mut Value) {
-        if self.dropped.len() >= MOST {
-            return;
-        }
-        match (shape, value) {
-            (Shape::Of(named) | Shape::Nullable(named), value) => self.value(named, value),
-            (Shape::List(items) | Shape::MaybeEmpty(items), Value::Array(list)) => {
-                for (at, item) in list.iter_mut().enumerate() {
-                    self.below(&at.to_string(), "*", |walk| walk.value(items, item));
-                }
-            }
-            (Shape::Map(values) | Shape::MaybeEmptyMap(values), Value::Object(map)) => {
-                for (key, value) in map.iter_mut() {
-                    self.below(key, "*", |walk| walk.value(values, value));
-                }
-            }
-            (Shape::Object(object), Value::Object(map)) => self.members(object, map),
-            _ => {}
-        }
-    }
-
-    fn members(&mut self, object: &Object, map: &mut Map<String, Value>) {
-        for member in object.members {
-            let Some(value) = map.get_mut(member.name) else {
-                continue;
-            };
-            self.below(member.name, member.name, |walk| walk.value(&member.shape, value));
-            let Some(why) = blank(&member.shape, value) else {
-                continue;
-            };
-            let default = DEFAULTS.iter().find(|(name, _)| *name == member.name);
-            match (default, member) {
-                (Some((_, default)), _) => *value = (*default).into(),
-                (None, Member { required: false, .. }) => drop(map.shift_remove(member.name)),
-                _ => continue,
-            }
-            self.below(member.name, member.name, |walk| {
-                walk.dropped.push(Dropped {
-                    pointer: walk.pointer.clone(),
-                    member: walk.member.clone(),
-                    why: Why::Unreadable(why),
-                });
-            });
-        }
+/// What counts in the place of a member that is blank.
+fn stead(member: &Member, value: &Value) -> Option<(Stead, Cow<'static, str>)> {
+    let expected = blank(&member.shape, value)?;
+    let default = DEFAULTS.iter().find(|(name, _)| *name == member.name);
+    match default {
+        Some((_, default)) => Some((Stead::Value((*default).into()), expected)),
+        None if member.required => None,
+        None => Some((Stead::Absent, expected)),
     }
 }
 
