@@ -55,7 +55,7 @@ pub struct Limits {
     pub connections: usize,
     /// Connections that have not yet sent a valid CER …
     pub handshakes: usize,
-    /// … of which from one address.
+    /// … of which from one address; the oldest makes room for one more.
     pub handshakes_per_address: usize,
     /// How long a new connection may take to complete TLS and CER.
     pub handshake: Duration,

@@ -19,7 +19,7 @@ use super::application::{Application, NodeEvent, UnansweredReason};
 use super::io::Io;
 use super::{Link, Node};
 use crate::config::{PeerConfig, Security, TlsConfig};
-use crate::connection::{Connection, ConnectionId};
+use crate::connection::{Connection, ConnectionId, Ending};
 use crate::directory::Handover;
 use crate::transport::tls::TlsStream;
 use crate::transport::{self, BoundListener, Stream, proxy};
@@ -137,12 +137,19 @@ impl<A: Application> Node<A> {
         if self.0.connections.borrow().len() >= limits.connections {
             return Err("connections");
         }
-        let handshakes = self.0.handshakes.borrow();
-        if handshakes.total() >= limits.handshakes {
-            return Err("handshakes");
+        let oldest = |most| self.0.handshakes.borrow().oldest(remote.ip(), most);
+        if let Some(oldest) = oldest(limits.handshakes_per_address) {
+            // A peer sends its CER at once, so that the newest have the best reason to be here: behind a front end or an
+            // address translation silent and slow clients would otherwise keep all others of their address out.
+            let limit = "handshakes_per_address";
+            self.app().event(self, NodeEvent::LimitReached { remote, limit });
+            if let Some(connection) = self.connection(oldest) {
+                self.handshake_done(&connection);
+                connection.end(Ending::Now);
+            }
         }
-        if handshakes.of(remote.ip()) >= limits.handshakes_per_address {
-            return Err("handshakes_per_address");
+        if self.0.handshakes.borrow().total() >= limits.handshakes {
+            return Err("handshakes");
         }
         Ok(())
     }
@@ -150,14 +157,16 @@ impl<A: Application> Node<A> {
     /// An accepted connection has sent a valid CER, or is closed.
     pub(super) fn handshake_done(&self, connection: &Connection<A::State>) {
         if connection.in_handshake.take() {
-            self.0.handshakes.borrow_mut().ends(connection.remote().ip());
+            let mut handshakes = self.0.handshakes.borrow_mut();
+            handshakes.ends(connection.remote().ip(), connection.id());
         }
     }
 
     /// Counts an accepted connection, until [`Node::handshake_done`].
     fn handshake_begins(&self, connection: &Connection<A::State>) {
         connection.in_handshake.set(true);
-        self.0.handshakes.borrow_mut().begins(connection.remote().ip());
+        let mut handshakes = self.0.handshakes.borrow_mut();
+        handshakes.begins(connection.remote().ip(), connection.id());
     }
 
     /// Registers a connection and starts its task.

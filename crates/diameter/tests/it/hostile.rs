@@ -247,6 +247,32 @@ fn a_flood_of_connections_and_cers_is_bounded() {
     });
 }
 
+/// All clients of a front end without PROXY headers have its address.
+#[test]
+fn slow_clients_keep_no_newcomer_of_their_address_out() {
+    run(async {
+        let limits = Limits {
+            handshakes_per_address: 8,
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let mut slow = Vec::new();
+        for number in 0..24 {
+            let mut peer = Peer::connect(address).await;
+            // The beginning of a message, which is no more than version and half a length.
+            peer.try_send(&[1, 0]).await;
+            slow.push(peer);
+            let mut newcomer = Peer::connect(address).await;
+            newcomer
+                .capabilities(&format!("newcomer{number}.example"), S6A)
+                .await;
+            assert_served(&mut newcomer).await;
+        }
+        // Those of the newcomers may still be on their way to their end.
+        until(|| server.node().connections().len() <= 8).await;
+    });
+}
+
 #[test]
 fn a_watchdog_flood_by_a_peer_that_reads_nothing_is_bounded() {
     run(async {

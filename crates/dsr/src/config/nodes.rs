@@ -174,7 +174,7 @@ pub struct NodeLimits {
     pub connections: usize,
     /// Connections that have not yet sent a valid CER.
     pub handshakes: usize,
-    /// Of which from one address.
+    /// Of which from one address; the oldest makes room for one more.
     pub handshakes_per_address: usize,
     /// How long a new connection may take to complete TLS and CER.
     pub handshake: Period,
