@@ -23,10 +23,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use function::sbi::config::check_root;
 use ipnet::IpNet;
 use routing::network::Producer;
 use routing::policy::{Places, ServicePolicy, StatusProcessing};
-use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -247,25 +247,6 @@ impl Config {
     }
 }
 
-/// Whether a text is an API root.
-pub(crate) fn check_root(faults: &mut Faults, at: &str, root: &str) {
-    let Ok(parsed) = TargetApiRoot::parse(root) else {
-        faults
-            .at(at)
-            .say(format!("`{root}` is not an API root"), "http://host:port");
-        return;
-    };
-    // Behind an API root each request adds the path of its service: it would be there twice.
-    let of_service =
-        |segment: &str| segment.starts_with("nnrf-") || matches!(segment, "oauth2" | "v1" | "v2");
-    if parsed.prefix.split('/').any(of_service) {
-        faults.at(at).say(
-            format!("`{root}` has the path of a service behind the API root"),
-            format!("the API root alone, `{}`", parsed.origin),
-        );
-    }
-}
-
 /// Whether a text is a PLMN.
 fn check_plmn(faults: &mut Faults, at: String, plmn: &str) {
     let fits = plmn.split_once('-').is_some_and(|(mcc, mnc)| {
@@ -303,7 +284,7 @@ impl Validate for Config {
                 .say("is empty", "at least one address such as 127.0.0.1:8020");
         }
         if !self.api_root.is_empty() {
-            check_root(faults, "apiRoot", &self.api_root);
+            check_root(&self.api_root, "apiRoot", faults);
         }
         for (i, policy) in self.policies.iter().enumerate() {
             for (member, expected) in policy.faults() {
@@ -323,7 +304,7 @@ impl Validate for Config {
             check_plmn(faults, format!("networks.plmns[{i}]"), plmn);
         }
         for (i, root) in self.networks.sepps.iter().enumerate() {
-            check_root(faults, &format!("networks.sepps[{i}]"), root);
+            check_root(root, &format!("networks.sepps[{i}]"), faults);
         }
         if !self.networks.sepps.is_empty() && self.networks.plmns.is_empty() {
             faults.at("networks.plmns").say(
@@ -348,7 +329,7 @@ impl Validate for Config {
                 );
             }
             for (i, root) in hops.iter().enumerate() {
-                check_root(faults, &format!("nextHops.{region}[{i}]"), root);
+                check_root(root, &format!("nextHops.{region}[{i}]"), faults);
             }
         }
         for (i, set) in self.nrf.sets.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! NRFs and the profiles learned from them.
 
+use function::sbi::config::check_root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
@@ -154,7 +155,7 @@ impl Nrf {
 impl Validate for Nrf {
     fn validate(&self, faults: &mut Faults) {
         for (i, root) in self.roots.iter().enumerate() {
-            super::check_root(faults, &format!("roots[{i}]"), root);
+            check_root(root, &format!("roots[{i}]"), faults);
         }
         for (i, set) in self.sets.iter().enumerate() {
             if set.roots.is_empty() {
@@ -163,14 +164,14 @@ impl Validate for Nrf {
                     .say("is empty", "at least one, such as http://nrf.example.org:8010");
             }
             for (j, root) in set.roots.iter().enumerate() {
-                super::check_root(faults, &format!("sets[{i}].roots[{j}]"), root);
+                check_root(root, &format!("sets[{i}].roots[{j}]"), faults);
             }
             for (j, plmn) in set.plmns.iter().enumerate() {
                 super::check_plmn(faults, format!("sets[{i}].plmns[{j}]"), plmn);
             }
         }
         for (i, root) in self.named.roots.iter().enumerate() {
-            super::check_root(faults, &format!("named.roots[{i}]"), root);
+            check_root(root, &format!("named.roots[{i}]"), faults);
         }
         for (key, count) in [
             ("maxProducers", self.max_producers),

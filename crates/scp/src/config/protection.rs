@@ -1,5 +1,6 @@
 //! Limits, overload and priorities.
 
+use function::sbi::config::check_root;
 use std::collections::BTreeMap;
 
 use function::Shedding;
@@ -100,7 +101,7 @@ impl Default for Federation {
 impl Validate for Federation {
     fn validate(&self, faults: &mut Faults) {
         for (i, root) in self.peers.iter().enumerate() {
-            super::check_root(faults, &format!("peers[{i}]"), root);
+            check_root(root, &format!("peers[{i}]"), faults);
         }
         if self.peers.len() > 64 {
             faults.at("peers").say("has too many", "at most 64");

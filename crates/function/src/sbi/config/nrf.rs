@@ -47,21 +47,55 @@ impl Validate for Nrf {
     }
 }
 
+/// NF types whose services have names with this beginning (TS 29.501 §4.4.1), in lower case.
+const TYPES: [&str; 11] = [
+    "amf", "ausf", "bsf", "chf", "nef", "nrf", "nssf", "pcf", "smf", "udm", "udr",
+];
+
 /// Checks that a text is an API root, and no more: each request adds the path of its service, which would be there twice.
 pub fn check_root(root: &str, at: &str, faults: &mut Faults) {
     let Ok(parsed) = TargetApiRoot::parse(root) else {
-        let right = "http://host:port or https://host:port, with the prefix of its paths if there is one";
-        return faults.at(at).say("is not an API root", right);
+        return faults.at(at).say(
+            format!("`{root}` is not an API root"),
+            "http://host:port or https://host:port, with the prefix of its paths if there is one",
+        );
     };
     let is_of_service = |segment: &str| {
-        let name = segment.split_once('-').map(|(name, _)| name);
-        let is_named = name.is_some_and(|name| name.len() > 2 && name.starts_with('n'));
-        is_named || matches!(segment, "oauth2" | "v1" | "v2")
+        let name = segment
+            .strip_prefix('n')
+            .and_then(|name| name.split_once('-'))
+            .map(|(name, _)| name);
+        name.is_some_and(|name| TYPES.contains(&name)) || matches!(segment, "oauth2" | "v1" | "v2")
     };
     if parsed.prefix.split('/').any(is_of_service) {
         faults.at(at).say(
-            "has the path of a service behind the API root",
+            format!("`{root}` has the path of a service behind the API root"),
             format!("the API root alone, `{}`", parsed.origin),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_root_has_no_path_of_a_service() {
+        let is_right = |root: &str| {
+            let mut faults = Faults::default();
+            check_root(root, "apiRoots[0]", &mut faults);
+            format!("{faults:?}") == format!("{:?}", Faults::default())
+        };
+        for right in ["http://nrf:8010", "https://nrf/core/north-1", "http://n:1/nrf"] {
+            assert!(is_right(right), "{right}");
+        }
+        for wrong in [
+            "nrf:8010",
+            "http://nrf:8010/nnrf-nfm/v1",
+            "http://bsf:1/x/nbsf-management",
+            "http://nrf/oauth2",
+        ] {
+            assert!(!is_right(wrong), "{wrong}");
+        }
     }
 }
