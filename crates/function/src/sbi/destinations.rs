@@ -1,6 +1,6 @@
 //! Where a function sends requests because others say so: checked as it is named, and again before it connects.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use ::sbi::client::{Guard, Origin};
@@ -65,6 +65,14 @@ impl Destinations {
         }
     }
 
+    /// Keeps requests from further listeners of the function, which are not of its service-based interface.
+    #[must_use]
+    pub fn sparing(mut self, listeners: impl Iterator<Item = SocketAddr>) -> Self {
+        self.listeners
+            .extend(listeners.filter(|address| address.port() > 0));
+        self
+    }
+
     /// Permits the function's own listeners: a query that this function is to answer may name it.
     #[must_use]
     pub fn reaching_itself(mut self) -> Self {
@@ -117,9 +125,7 @@ impl Destinations {
         let host = origin.host().trim_end_matches('.');
         let local = |host: &str| host == "localhost" || host.ends_with(".localhost");
         match literal(host) {
-            Some(IpAddr::V6(ip)) if ip.to_ipv4_mapped().is_some() => {
-                Err("expected an IPv4 address in dotted form")
-            }
+            Some(IpAddr::V6(ip)) if has_ipv4(ip) => Err("expected an IPv4 address in dotted form"),
             Some(ip) => self.judge(SocketAddr::new(ip, origin.port())),
             None if local(host) => self.judge(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), origin.port())),
             // What it resolves to is checked before the function connects.
@@ -165,7 +171,7 @@ impl Destinations {
         let ip = address.ip().to_canonical();
         let unfit = match ip {
             IpAddr::V4(ip) => ip.octets()[0] == 0 || ip.is_multicast() || ip.is_broadcast(),
-            IpAddr::V6(ip) => ip.is_unspecified() || ip.is_multicast(),
+            IpAddr::V6(ip) => ip.is_unspecified() || ip.is_multicast() || has_ipv4(ip),
         };
         if is_at(&self.admins, address.port(), ip, ip.is_loopback())
             || is_at(&self.listeners, address.port(), ip, false)
@@ -185,6 +191,13 @@ const OWN: &str = "expected another place than an admin endpoint or listener of 
 /// A guard for the client of a worker, by the destinations that are in effect when it connects.
 pub fn guard(now: impl Fn() -> Arc<Destinations> + 'static) -> Guard {
     Guard::new(move |origin, address| now().permits(origin, address))
+}
+
+/// Whether an address stands for one of IPv4: mapped, compatible (RFC 4291 §2.5.5) or translated (RFC 6052 §2.1).
+fn has_ipv4(ip: Ipv6Addr) -> bool {
+    let is_compatible = ip.segments()[..6] == [0; 6] && !ip.is_unspecified() && !ip.is_loopback();
+    let is_translated = ip.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
+    ip.to_ipv4_mapped().is_some() || is_compatible || is_translated
 }
 
 /// The address that a host is, where it is none by name.
@@ -228,6 +241,8 @@ mod tests {
             "http://[fe80::1]:80",
             "http://[::ffff:169.254.169.254]",
             "http://[::ffff:127.0.0.1]:7777/n",
+            "http://[::127.0.0.1]:7777/n",
+            "http://[64:ff9b::7f00:1]:7777/n",
             "http://127.0.0.1:9040",
             "http://127.0.0.2:9040",
             "http://[::1]:9040",

@@ -216,6 +216,7 @@ impl Config {
     pub fn destinations(&self) -> Destinations {
         let admins = std::iter::once(self.admin).chain(self.other_admins.iter().copied());
         Destinations::new(&self.outgoing, self.listen.iter(), &self.api_root, admins)
+            .sparing(self.diameter.listen.iter())
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Where requests and registered profiles may make this function send to: URIs for notifications and their redirections,
 /// addresses of alternates, what profiles offer. API roots in these settings are exempt. The function checks addresses as they
 /// stand in a URI, and again what a name resolves to before it connects. It always refuses: unspecified, multicast and
-/// broadcast addresses, IPv4 addresses in the form of IPv6, the admin endpoints of its process, its own listeners (not the NRF, whose queries may name it), and loopback
+/// broadcast addresses, addresses of IPv6 that stand for one of IPv4, the admin endpoints of its process, its own listeners (not the NRF, whose queries may name it), and loopback
 /// addresses unless it listens at one (or at all addresses) itself or `allowedNetworks` has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
