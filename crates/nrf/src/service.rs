@@ -359,11 +359,16 @@ mod tests {
             is_in_effect: |round, config: &Config| config.max_profiles == 1_000 + round as usize,
             beside: || {
                 let old = SystemTime::now() - Duration::from_secs(90_000);
-                std::fs::File::options()
+                let aged = std::fs::File::options()
                     .write(true)
                     .open(&key)
-                    .and_then(|file| file.set_modified(old))
-                    .unwrap();
+                    .and_then(|file| file.set_modified(old));
+                // A reload may be replacing the key at this moment.
+                let missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+                assert!(
+                    aged.map_or_else(missing, |()| true),
+                    "the key cannot be made older"
+                );
                 // A reload rotates a key that is due as well.
                 if rotate_key_if_due(&live, SystemTime::now()).unwrap() {
                     rotations.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
