@@ -138,7 +138,7 @@ fn member(text: &mut String, value: &Value, depth: usize) {
 fn scalar(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        // What stands there is no variable of the environment for who reads it back.
+        // `${NAME}` in a value is escaped, so that reading the page back expands nothing.
         Value::String(text) => word(&text.replace("${", "$${")),
         Value::Array(_) => "[]".to_owned(),
         Value::Object(_) => "{}".to_owned(),

@@ -378,7 +378,7 @@ async fn is_unreadable(pcf: &Weak<Pcf>, id: &str) -> bool {
 /// Deletes an association that cannot be read: its consumer is not known.
 async fn discard(pcf: &Weak<Pcf>, id: &str) -> Response {
     let (Some(parsed), Some(repository)) = (AssociationId::parse(id), repository(pcf)) else {
-        return (StatusCode::NOT_FOUND, "there is no such policy association\n").into_response();
+        return (StatusCode::NOT_FOUND, "policy association not found\n").into_response();
     };
     match repository.discard(parsed).await {
         Ok(()) => {

@@ -95,7 +95,7 @@ pub(crate) async fn renew(worker: &Worker, association: &Association, at_once: b
 /// What a source of counters has not given; why was logged and counted.
 const LOST: Failure = Failure::Malformed;
 
-/// Renews a subscription at a UDR by PUT (TS 29.519 §5.2.12.3.1); one that it has not any more is made again.
+/// Renews a subscription at a UDR by PUT (TS 29.519 §5.2.12.3.1); one that the producer no longer has is recreated by POST.
 async fn renew_udr(
     worker: &Worker,
     association: &Association,
@@ -118,7 +118,7 @@ async fn renew_udr(
     }
 }
 
-/// Renews a subscription at a CHF by PUT (TS 29.594 §5.3.3.3.1); one that it has not any more is made again.
+/// Renews a subscription at a CHF by PUT (TS 29.594 §5.3.3.3.1); one that the producer no longer has is recreated by POST.
 async fn renew_chf(
     worker: &Worker,
     association: &Association,

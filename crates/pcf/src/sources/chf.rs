@@ -102,7 +102,7 @@ fn counters_of(response: &Response) -> Option<Map<String, Value>> {
 pub(crate) enum Present {
     /// It stands, with these counters.
     Counters(Map<String, Value>),
-    /// There is no such subscription.
+    /// The CHF does not have the subscription (404).
     Gone,
     /// The CHF does not say.
     Unknown,

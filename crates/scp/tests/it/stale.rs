@@ -280,7 +280,7 @@ fn other_allowed_types_are_learned_without_a_notification() {
             got.json["detail"].as_str().unwrap().contains("does not admit"),
             "{got:?}"
         );
-        // Model D says the same, and not that there is no producer.
+        // Model D answers 403 too, in place of "no producer".
         let got = wish(
             &scp,
             &[("user-agent", "AMF-1"), ("3gpp-sbi-discovery-supi", "imsi-1")],
