@@ -211,10 +211,17 @@ object! {
         opt("afAppIds", List(&TEXT)),
         opt("directNotifInd", Bool),
     ];
-    /// `EventsSubscReqData` of a deletion, of which nothing is used: it succeeds where a client sends an empty object.
+    /// `EventsSubscReqData` of a deletion, which succeeds where a client sends an empty object.
     pub(crate) AF_DELETE = [
         opt("events", List(&EVENT_ITEM)),
         opt("notifUri", Rule(callback)),
+        opt("reqQosMonParams", List(&TRIGGER)),
+        opt("qosMon", Of(&QOS_MONITORING_INFORMATION)),
+        opt("reqAnis", List(&NAME)),
+        opt("usgThres", Of(&THRESHOLD)),
+        opt("notifCorreId", Text),
+        opt("afAppIds", List(&TEXT)),
+        opt("directNotifInd", Bool),
     ];
     /// `AppSessionContextReqData`.
     pub(crate) AF_REQUEST = [
