@@ -69,10 +69,16 @@ pub struct Peer {
     pub given_up: GivenUp,
 }
 
-/// The requests of a connection that its peer has reset and that are not answered yet, by the number of their stream.
-/// Clones share them.
+/// The requests of a connection that its peer has reset and that are not answered yet, by the number of their stream; all
+/// of them once the connection has ended. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct GivenUp(Rc<RefCell<Vec<u32>>>);
+pub struct GivenUp(Rc<RefCell<Streams>>);
+
+#[derive(Debug, Default)]
+struct Streams {
+    reset: Vec<u32>,
+    all: bool,
+}
 
 impl GivenUp {
     /// More than can be in progress on a connection.
@@ -80,25 +86,31 @@ impl GivenUp {
 
     /// The peer has reset this stream.
     pub fn add(&self, stream: u32) {
-        let mut streams = self.0.borrow_mut();
+        let streams = &mut self.0.borrow_mut().reset;
         if streams.len() >= Self::MOST {
             streams.remove(0);
         }
         streams.push(stream);
     }
 
+    /// The connection has ended: no answer reaches the peer any more.
+    pub fn add_all(&self) {
+        self.0.borrow_mut().all = true;
+    }
+
     /// The request of this stream is answered.
     pub fn forget(&self, stream: u32) {
-        let mut streams = self.0.borrow_mut();
+        let streams = &mut self.0.borrow_mut().reset;
         if !streams.is_empty() {
             streams.retain(|one| *one != stream);
         }
     }
 
-    /// Whether the peer has reset this stream.
+    /// Whether the peer has reset this stream or left.
     #[must_use]
     pub fn has(&self, stream: u32) -> bool {
-        self.0.borrow().contains(&stream)
+        let streams = self.0.borrow();
+        streams.all || streams.reset.contains(&stream)
     }
 }
 

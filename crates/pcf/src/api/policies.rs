@@ -74,6 +74,10 @@ pub(crate) async fn collection(
         // The data have changed before the UDR could notify of an association.
         callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
     }
+    if request.is_given_up() {
+        // The AMF does not learn the URI, so that it could never end the association.
+        end(worker, service, &association.id.to_string()).await?;
+    }
     Ok(created(worker, &association, &shown(&association)))
 }
 
@@ -100,15 +104,20 @@ pub(crate) async fn individual(
         }
         Method::DELETE => {
             consumer.may_use_stored(worker, id).await?;
-            if let Some((removed, _)) = remove(worker, id, service.kind, &Value::Null).await? {
-                pds::close(worker, &removed).await;
-                delivery::close(worker, &removed);
-            }
-            worker.count(service.events[2]);
+            end(worker, service, id).await?;
             Ok(no_content())
         }
         ref other => Ok(method_not_allowed(other, "DELETE, GET")),
     }
+}
+
+async fn end(worker: &Worker, service: &Service, id: &str) -> Result<(), Fault> {
+    if let Some((removed, _)) = remove(worker, id, service.kind, &Value::Null).await? {
+        pds::close(worker, &removed).await;
+        delivery::close(worker, &removed);
+    }
+    worker.count(service.events[2]);
+    Ok(())
 }
 
 /// `/policies/{polAssoId}/update`: the answer has what the update changes (`PolicyUpdate`).

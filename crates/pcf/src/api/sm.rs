@@ -84,6 +84,10 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
         // The data have changed before the UDR could notify of an association.
         callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
     }
+    if request.is_given_up() {
+        // The SMF does not learn the URI, so that it could never end the session.
+        abandon(worker, association.id).await;
+    }
     let mut body = association.decision();
     if let Some(features) = features {
         body.insert("suppFeat".to_owned(), Value::String(features));
@@ -140,7 +144,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
     let Report { id, content } = report;
     let members = match content {
         Content::Members(members) => members,
-        Content::Unknown => return lost(worker, id).await,
+        Content::Unknown => return abandon(worker, id).await,
         Content::Undelivered(rules) => {
             if let Ok(Some(stored)) = worker.repository().get(id).await {
                 af_notices::failed(worker, &stored.record, &rules);
@@ -169,7 +173,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
 }
 
 /// Ends a session that its SMF does not have, as its deletion would.
-async fn lost(worker: &Rc<Worker>, id: AssociationId) {
+async fn abandon(worker: &Rc<Worker>, id: AssociationId) {
     let removed = change::remove(worker, id, Kind::Sm, &Value::Null).await;
     if let Ok(Some((association, draft))) = removed {
         tracing::info!(%id, "a session has ended that its SMF does not know");

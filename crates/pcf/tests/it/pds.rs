@@ -1,5 +1,6 @@
 //! Data of subscribers: policy data of a UDR, policy counters of a CHF, what changes of them, and what happens without.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use pcf::{Config, Event};
 use sbi::Response;
 use sbi::problem::Problem;
 use serde_json::{Value, json};
+use testpeer::http2::Peer;
+use testpeer::http2::frame::{self, Frame, flag, kind};
 use testpeer::sbi::{Seen, Server, no_content};
 
 use crate::support::{Pcf, SM_POLICIES, context, local, start};
@@ -448,5 +451,52 @@ fn sources_without_api_roots_need_an_nrf() {
         settings::Validate::validate(&config, &mut faults);
         let text = format!("{faults:?}");
         assert!(text.contains("nrf.apiRoots"), "{text}");
+    });
+}
+
+/// A consumer that has reset its request, or has left, never learns the URI of what the request makes.
+#[test]
+fn what_its_consumer_has_given_up_does_not_stand() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let udr = udr("gold");
+        let pcf = with(folder.path(), Some(&udr), None, |_| {});
+        let address: SocketAddr = pcf
+            .origin
+            .to_string()
+            .trim_start_matches("http://")
+            .parse()
+            .unwrap();
+        for (number, leaves) in [(1, false), (2, true)] {
+            udr.holds();
+            let before = udr.count();
+            let mut consumer = Peer::client(address).await.unwrap();
+            let mut fields = frame::request_fields("POST", SM_POLICIES);
+            fields.push(("content-type", "application/json"));
+            let body = context(&json!({"pduSessionId": number})).to_string();
+            consumer.send(&frame::headers(1, &fields, false)).await.unwrap();
+            consumer
+                .send(&frame::data(1, body.as_bytes(), true))
+                .await
+                .unwrap();
+            until(|| udr.count() > before).await;
+            if leaves {
+                drop(consumer);
+                let open = || {
+                    let page = pcf.running().handle().registry().render();
+                    page.contains("\nsignalbox_sbi_server_connections 0")
+                };
+                until(open).await;
+            } else {
+                let given_up = [frame::reset(1, 8), frame::ping([1; 8])].concat();
+                consumer.send(&given_up).await.unwrap();
+                let is_answer = |found: &Frame| found.kind == kind::PING && found.flags & flag::ACK != 0;
+                consumer.wait_for("PING", is_answer).await.unwrap();
+            }
+            udr.releases();
+            until(|| pcf.running().count(Event::SmLost) == number).await;
+        }
+        let (_, sessions) = testpeer::page(pcf.running().handle().routes(), "/pcf/sessions").await;
+        assert_eq!(sessions, "[]");
     });
 }

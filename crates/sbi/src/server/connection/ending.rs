@@ -91,6 +91,7 @@ impl<S: Service> Connection<S> {
 
     /// The connection is over; its task gets the socket for the last words.
     pub(super) fn finish(&self, end: End) {
+        self.peer.given_up.add_all();
         let over = {
             let mut state = self.state.borrow_mut();
             state.count(&self.shared.stats, &self.activity);
