@@ -54,15 +54,15 @@ pub fn local_within<F: Future>(deadline: Duration, test: F) -> F::Output {
 /// Polls until the condition holds.
 ///
 /// # Panics
-/// When the condition does not hold within ten seconds.
+/// When the condition does not hold within a minute.
 pub async fn until(condition: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..6_000 {
         if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("not reached within ten seconds: {condition}");
+    panic!("not reached within a minute: {condition}");
 }
 
 #[cfg(test)]

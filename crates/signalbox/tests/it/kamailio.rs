@@ -53,33 +53,37 @@ fn a_p_cscf_registers_and_calls_through_router_bsf_and_pcf() {
             "",
         ),
     );
-    let register = network.receive("REGISTER");
+    let register = network.receive("REGISTER", "registration");
     let granted = [
         format!("Contact: <sip:ue@{}>;expires=600", ue.address),
         format!("Service-Route: <sip:{};lr>", network.address),
         "P-Associated-URI: <sip:ue@ims.example>".to_owned(),
     ];
     network.send(pcscf.sip, &answer(&register, &granted, ""));
-    ue.receive("SIP/2.0 200");
-    assert_eq!(core.commands("AAR"), 1);
+    ue.receive("SIP/2.0 200", "registration");
+    until("the AAR of the registration is counted", || {
+        core.commands("AAR") == 1
+    });
 
     // A call of which the caller hangs up.
     let route = call(&ue, &network, &pcscf, "first");
-    assert_eq!(core.commands("AAR"), 2);
+    until("the AAR of the call is counted", || core.commands("AAR") == 2);
     ue.send(pcscf.sip, &request(&ue, "BYE", &network, "first", 2, &route, ""));
-    network.send(pcscf.sip, &answer(&network.receive("BYE"), &[], ""));
-    ue.receive("SIP/2.0 200");
+    network.send(pcscf.sip, &answer(&network.receive("BYE", "first"), &[], ""));
+    ue.receive("SIP/2.0 200", "first");
     until("the AF session of the call is ended", || {
         core.commands("STR") == 1
     });
 
     // A call whose session the network ends.
     call(&ue, &network, &pcscf, "second");
-    assert_eq!(core.commands("AAR"), 3);
+    until("the AAR of the second call is counted", || {
+        core.commands("AAR") == 3
+    });
     core.delete(&session);
     // Both parties get a BYE, and both AF sessions end.
     for party in [&ue, &network] {
-        let bye = party.receive("BYE");
+        let bye = party.receive("BYE", "second");
         party.send(pcscf.sip, &answer(&bye, &[], ""));
     }
     until("the AF sessions of call and registration are aborted", || {
@@ -200,6 +204,7 @@ impl Core {
 struct Pcscf {
     child: Child,
     sip: SocketAddr,
+    log: PathBuf,
 }
 
 impl Pcscf {
@@ -217,10 +222,18 @@ impl Pcscf {
         };
         std::fs::write(folder.join("pcscf.cfg"), made(include_str!("kamailio/pcscf.cfg"))).unwrap();
         std::fs::write(folder.join("cdp.xml"), made(include_str!("kamailio/cdp.xml"))).unwrap();
-        let output = std::fs::File::create(folder.join("kamailio.log")).unwrap();
+        let log = folder.join("kamailio.log");
+        let output = std::fs::File::create(&log).unwrap();
         // One of its modules would remove the IPsec associations of this machine, which it may not.
-        let child = Command::new("setpriv")
-            .args(["--bounding-set=-net_admin", PROGRAM, "-DD", "-E", "-f"])
+        let mut command = if may_administer() {
+            let mut without = Command::new("setpriv");
+            without.args(["--bounding-set=-net_admin", PROGRAM]);
+            without
+        } else {
+            Command::new(PROGRAM)
+        };
+        let child = command
+            .args(["-DD", "-E", "-f"])
             .arg(folder.join("pcscf.cfg"))
             .arg("-P")
             .arg(folder.join("kamailio.pid"))
@@ -231,12 +244,24 @@ impl Pcscf {
             .stderr(output)
             .spawn()
             .unwrap();
-        Self { child, sip }
+        Self { child, sip, log }
     }
+}
+
+/// Whether this process may change the machine's network (`CAP_NET_ADMIN`).
+fn may_administer() -> bool {
+    const NET_ADMIN: u64 = 1 << 12;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_some_and(|bits| bits & NET_ADMIN != 0)
 }
 
 impl Drop for Pcscf {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(&self.log).unwrap_or_default());
+        }
         // It ends its own processes when it is asked to.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
@@ -261,8 +286,8 @@ impl Sip {
         self.socket.send_to(message.as_bytes(), to).unwrap();
     }
 
-    /// The next message whose first line begins so; provisional answers, repetitions and other messages pass.
-    fn receive(&self, begins: &str) -> String {
+    /// The next message of a dialogue whose first line begins so; provisional answers, repetitions and other messages pass.
+    fn receive(&self, begins: &str, id: &str) -> String {
         let mut buffer = vec![0; 65_536];
         let mut others = Vec::new();
         loop {
@@ -270,7 +295,7 @@ impl Sip {
                 panic!("no {begins} came, but {others:#?}");
             };
             let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            if message.starts_with(begins) {
+            if message.starts_with(begins) && lines(&message, "Call-ID").any(|line| line.ends_with(id)) {
                 return message;
             }
             others.push(message);
@@ -284,15 +309,15 @@ fn call(ue: &Sip, network: &Sip, pcscf: &Pcscf, id: &str) -> Vec<String> {
         pcscf.sip,
         &request(ue, "INVITE", network, id, 1, &[], &description(ue)),
     );
-    let invite = network.receive("INVITE");
+    let invite = network.receive("INVITE", id);
     let contact = format!("Contact: <sip:callee@{}>", network.address);
     network.send(pcscf.sip, &answer(&invite, &[contact], &description(network)));
-    let accepted = ue.receive("SIP/2.0 200");
+    let accepted = ue.receive("SIP/2.0 200", id);
     let route: Vec<String> = lines(&accepted, "Record-Route")
         .map(|line| line.replace("Record-Route", "Route"))
         .collect();
     ue.send(pcscf.sip, &request(ue, "ACK", network, id, 1, &route, ""));
-    network.receive("ACK");
+    network.receive("ACK", id);
     route
 }
 

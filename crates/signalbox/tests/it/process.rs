@@ -99,7 +99,8 @@ pub(crate) fn log(folder: &Path) -> String {
 
 /// Waits until something is so.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
-    for _ in 0..400 {
+    // Two minutes: a machine that also compiles is not the matter of a test.
+    for _ in 0..4_800 {
         if so() {
             return;
         }
