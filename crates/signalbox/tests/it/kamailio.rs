@@ -316,8 +316,12 @@ fn call(ue: &Sip, network: &Sip, pcscf: &Pcscf, id: &str) -> Vec<String> {
     let route: Vec<String> = lines(&accepted, "Record-Route")
         .map(|line| line.replace("Record-Route", "Route"))
         .collect();
-    ue.send(pcscf.sip, &request(ue, "ACK", network, id, 1, &route, ""));
-    network.receive("ACK", id);
+    // Kamailio 5.6 confirms a dialog after it has sent the answer, and does not for an ACK that comes before: repetitions do.
+    for _ in 0..3 {
+        ue.send(pcscf.sip, &request(ue, "ACK", network, id, 1, &route, ""));
+        network.receive("ACK", id);
+        std::thread::sleep(Duration::from_millis(200));
+    }
     route
 }
 
