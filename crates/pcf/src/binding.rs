@@ -50,10 +50,18 @@ pub(crate) async fn find(worker: &Worker, request: &Value) -> Result<Association
             return Ok(stored.record);
         }
     }
+    // So many sessions may have the address that a search by it has not read the subscriber's own.
+    let addresses: Vec<UeAddress> = ADDRESSES
+        .iter()
+        .filter_map(|member| text(member).and_then(UeAddress::parse))
+        .collect();
     let has_address = ADDRESSES.iter().any(|member| request.get(member).is_some());
-    if let Some(supi) = text("supi").filter(|_| !has_address) {
+    if let Some(supi) = text("supi") {
         let found = worker.repository().of_supi(supi).await?;
-        let is_own = |one: &Association| !one.has_invalid_supi() && fits(one, request);
+        let is_there = |one: &Association| addresses.iter().any(|address| address.is_of(one, domain));
+        let is_own = |one: &Association| {
+            !one.has_invalid_supi() && fits(one, request) && (!has_address || is_there(one))
+        };
         if let Some(stored) = found.into_iter().find(|stored| is_own(&stored.record)) {
             return Ok(stored.record);
         }

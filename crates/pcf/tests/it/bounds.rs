@@ -255,3 +255,24 @@ fn an_af_session_is_ended_with_an_empty_object_and_has_two_descriptions_of_a_flo
         );
     });
 }
+
+#[test]
+fn sessions_of_others_at_an_address_hide_none_of_a_subscriber_who_is_named() {
+    local(async {
+        let pcf = start(|config| config.max_candidates = 4);
+        for number in 1..=8 {
+            pcf.session(&json!({"supi": format!("imsi-00101000000000{number}"), "pduSessionId": number}))
+                .await;
+        }
+        let of =
+            |supi: &str, address: &str| call("http://127.0.0.1:9", &json!({"supi": supi, "ueIpv4": address}));
+        let own = context(&json!({}))["ipv4Address"].as_str().unwrap().to_owned();
+        for number in 1..=8 {
+            let supi = format!("imsi-00101000000000{number}");
+            let got = pcf.post(APP_SESSIONS, &of(&supi, &own)).await;
+            assert_eq!(got.status, StatusCode::CREATED, "{supi}: {}", got.json);
+            let got = pcf.post(APP_SESSIONS, &of(&supi, "10.99.0.1")).await;
+            assert_eq!(got.cause(), "PDU_SESSION_NOT_AVAILABLE", "{supi}");
+        }
+    });
+}
