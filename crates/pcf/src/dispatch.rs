@@ -13,6 +13,7 @@ use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
 use crate::api::ue::UE;
 use crate::api::{authorization, callbacks, n1, sm};
+use crate::association::callbacks::Producer;
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -272,6 +273,12 @@ fn policy_service(name: &str) -> &'static Service {
 }
 
 async fn notified(worker: &Worker, request: &Request, callback: Callback<'_>) -> Result<Response, Fault> {
+    let producer = match callback {
+        Callback::PolicyData(_) => Producer::Udr,
+        Callback::SpendingLimits(_) | Callback::SpendingLimitsEnd(_) => Producer::Chf,
+        Callback::N1Message(_) | Callback::N1Failure(..) => Producer::Amf,
+    };
+    callbacks::check_sender(worker, request, producer).await?;
     match callback {
         Callback::PolicyData(id) => callbacks::policy_data(worker, request, id).await,
         Callback::SpendingLimits(id) => callbacks::spending_limits(worker, request, id).await,

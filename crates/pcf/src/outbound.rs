@@ -56,12 +56,19 @@ pub(crate) struct Peers {
     tokens: Option<PeerTokens>,
     /// Whether a redirection may be followed.
     redirections: Redirections,
-    /// Whether two NF instances are of one set, each until it expires.
-    sets: RefCell<Cache<String, (Instant, bool)>>,
+    /// NF instances, each until it expires.
+    registered: RefCell<Cache<String, (Instant, Rc<Registered>)>>,
 }
 
-/// Pairs of NF instances whose sets a worker caches, and for how long.
-const SETS: (usize, Duration) = (4_096, Duration::from_secs(60));
+/// What an NRF says of an NF instance, as far as it matters here.
+struct Registered {
+    nf_type: Option<String>,
+    /// `nfSetIdList`.
+    sets: Vec<String>,
+}
+
+/// NF instances that a worker caches, and for how long.
+const INSTANCES: (usize, Duration) = (4_096, Duration::from_secs(60));
 
 /// Whether a redirection from a URI to an origin may be followed.
 type Redirections = Box<dyn Fn(&Uri, &Origin) -> bool>;
@@ -90,7 +97,7 @@ impl Peers {
             nrfs,
             tokens,
             redirections: Box::new(|_, _| false),
-            sets: RefCell::new(Cache::new(Limits::entries(SETS.0))),
+            registered: RefCell::new(Cache::new(Limits::entries(INSTANCES.0))),
         }
     }
 
@@ -107,37 +114,47 @@ impl Peers {
 
     /// Whether the NRF has two NF instances in one NF set (TS 23.501 §5.21.3); false where it does not answer.
     pub(crate) async fn are_of_one_set(&self, one: &str, other: &str) -> bool {
-        if self.nrfs.is_empty() {
-            return false;
+        match (self.registered(one).await, self.registered(other).await) {
+            (Some(one), Some(other)) => one.sets.iter().any(|set| other.sets.contains(set)),
+            _ => false,
         }
-        let (key, now) = (format!("{one} {other}"), Instant::now());
-        let known = self
-            .sets
-            .borrow()
-            .get_if(&*key, |(until, _)| *until > now)
-            .copied();
-        if let Some((_, are)) = known {
-            return are;
-        }
-        let (Some(one), Some(other)) = (self.sets_of(one).await, self.sets_of(other).await) else {
-            return false;
-        };
-        let are = one.iter().any(|set| other.contains(set));
-        self.sets.borrow_mut().insert(key, (now + SETS.1, are));
-        are
     }
 
-    /// The NF sets of an instance; `None` where the NRF does not answer.
-    async fn sets_of(&self, instance: &str) -> Option<Vec<String>> {
+    /// The NF type of an instance; `None` where the NRF does not answer or does not know it.
+    pub(crate) async fn nf_type_of(&self, instance: &str) -> Option<String> {
+        self.registered(instance).await?.nf_type.clone()
+    }
+
+    /// What the NRF says of an instance; `None` where it does not answer.
+    async fn registered(&self, instance: &str) -> Option<Rc<Registered>> {
+        if self.nrfs.is_empty() {
+            return None;
+        }
         let instance = model::NfInstanceId::parse(instance).ok()?.to_string();
+        let now = Instant::now();
+        let known = self
+            .registered
+            .borrow()
+            .get_if(&*instance, |(until, _)| *until > now)
+            .map(|(_, known)| known.clone());
+        if known.is_some() {
+            return known;
+        }
         let answer = self
             .nrfs
             .send(Method::GET, &instance_path(&instance), None)
-            .await?;
+            .await
+            .filter(|answer| answer.status == StatusCode::OK)?;
         let profile: Value = serde_json::from_slice(&answer.body).ok()?;
         let sets = profile.get("nfSetIdList").and_then(Value::as_array);
         let sets = sets.into_iter().flatten().filter_map(Value::as_str);
-        Some(sets.map(str::to_owned).collect())
+        let known = Rc::new(Registered {
+            nf_type: profile.get("nfType").and_then(Value::as_str).map(str::to_owned),
+            sets: sets.map(str::to_owned).collect(),
+        });
+        let kept = (now + INSTANCES.1, known.clone());
+        self.registered.borrow_mut().insert(instance, kept);
+        Some(known)
     }
 
     /// The NRFs of the configuration.

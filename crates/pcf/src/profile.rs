@@ -26,7 +26,7 @@ pub(crate) const PROFILE: &Profile = &Profile {
 
 /// The consumers of TS 23.502 table 5.2.5.1-1: an AF has no business with the policies of sessions and UEs. An SCP asks for
 /// what its consumers ask it for. `nrf.profile` has other types where an operator needs them.
-fn allowed_nf_types(service: &str) -> &'static [&'static str] {
+pub(crate) fn allowed_nf_types(service: &str) -> &'static [&'static str] {
     match service {
         "npcf-smpolicycontrol" => &["SMF", "SCP"],
         "npcf-am-policy-control" => &["AMF", "SCP"],

@@ -364,9 +364,9 @@ impl Worker {
         Some(response)
     }
 
-    /// The sender of an admitted request.
-    pub(crate) fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
-        self.door.gate().actor(request, service)
+    /// The sender of an admitted request, of a notification where no `services` are named.
+    pub(crate) fn actor(&self, request: &Request, services: &[&str]) -> Result<Actor, Problem> {
+        self.door.gate().actor(request, services)
     }
 
     /// Checks a value that a sender has sent, and takes out of it what counts as absent, which is counted.

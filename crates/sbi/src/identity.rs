@@ -275,6 +275,20 @@ impl Actor {
         }
     }
 
+    /// As [`Self::may_act_for`], of what an instance has created that had proved its identity: who proves none may not.
+    ///
+    /// # Errors
+    /// The answer, when it may not.
+    pub fn may_use_what_is_of(&self, instance: &str) -> Result<(), Problem> {
+        let mode = match self.mode {
+            IdentityMode::Off => IdentityMode::Off,
+            IdentityMode::WhenPresent | IdentityMode::Required => IdentityMode::Required,
+        };
+        let is = self.instances.iter().any(|id| id.eq_ignore_ascii_case(instance));
+        let proved = self.instances.first().map(|id| &**id);
+        judge(mode, self.trusted, proved, is, instance)
+    }
+
     /// The one instance it is, where it acts for itself and has proved just one.
     #[must_use]
     pub fn instance(&self) -> Option<&str> {

@@ -92,16 +92,16 @@ impl Gate {
             .may_act_for(instance)
     }
 
-    /// The sender of an admitted request.
+    /// The sender of an admitted request; of a notification where no `services` are named, since producers send no tokens with these.
     ///
     /// # Errors
     /// When its proofs contradict one another, or an assertion is invalid.
-    pub fn actor(&self, request: &Request, service: &str) -> Result<Actor, Problem> {
+    pub fn actor(&self, request: &Request, services: &[&str]) -> Result<Actor, Problem> {
         let problem = |refused| match refused {
             Refused::Token(_) => Problem::new(Cause::Unauthorized),
             Refused::Identity(problem) => problem,
         };
-        let proofs = self.proofs(request, &[service]).map_err(problem)?;
+        let proofs = self.proofs(request, services).map_err(problem)?;
         let sender = self.sender(&proofs, request).map_err(problem)?;
         Ok(sender.to_actor())
     }

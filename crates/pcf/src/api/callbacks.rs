@@ -46,6 +46,30 @@ pub(super) async fn found(
     Ok(stored.map(|stored| stored.record).filter(is_open))
 }
 
+/// Refuses a notification whose sender proves to be another NF than such a producer: by its certificate or its assertion, and the
+/// type that the NRF knows it by. While no NRF answers the path opens it.
+pub(crate) async fn check_sender(
+    worker: &Worker,
+    request: &Request,
+    producer: Producer,
+) -> Result<(), Fault> {
+    let sender = worker.actor(request, &[])?;
+    let Some(instance) = sender.instance() else {
+        return Ok(());
+    };
+    match worker.peers().nf_type_of(instance).await {
+        Some(nf_type) if nf_type != producer.nf_type() && nf_type != "SCP" => {
+            worker.count(Event::Denied);
+            let detail = format!(
+                "{instance} is of type {nf_type}, this notification is of {}",
+                producer.nf_type()
+            );
+            Err(Problem::new(Cause::Forbidden).detail(detail).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn is_subscribed(association: &Association, producer: Producer) -> bool {
     let held = Held::of(association);
     match producer {

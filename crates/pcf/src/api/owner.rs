@@ -14,7 +14,7 @@ pub(super) struct Consumer(Actor);
 impl Consumer {
     /// The sender of an admitted request for a service.
     pub(super) fn of(worker: &Worker, request: &Request, service: &str) -> Result<Self, Fault> {
-        Ok(Self(worker.actor(request, service)?))
+        Ok(Self(worker.actor(request, &[service])?))
     }
 
     /// The NF instance that it has proved to be.
@@ -32,7 +32,7 @@ impl Consumer {
     /// Refuses a sender that is neither the owner nor of its NF set.
     pub(super) async fn may_use(&self, worker: &Worker, owner: Option<&str>) -> Result<(), Fault> {
         let Some(owner) = owner else { return Ok(()) };
-        let Err(problem) = self.0.may_act_for(owner) else {
+        let Err(problem) = self.0.may_use_what_is_of(owner) else {
             return Ok(());
         };
         match self.instance() {
@@ -41,9 +41,33 @@ impl Consumer {
         }
     }
 
-    /// As [`Self::may_use`], of a stored association; without a proof nothing is read.
+    /// Makes an association its own that an instance of these NF types may take over from another. A type is refused that the NRF
+    /// names, and a sender that proves too little; while no NRF answers the association's URI opens it.
+    pub(super) async fn take_over(
+        &self,
+        worker: &Worker,
+        association: &mut Association,
+        nf_types: &[&str],
+    ) -> Result<(), Fault> {
+        let Err(refusal) = self.may_use(worker, consumer::of(association)).await else {
+            self.own(association);
+            return Ok(());
+        };
+        let Some(own) = self.instance() else {
+            return Err(refusal);
+        };
+        match worker.peers().nf_type_of(own).await {
+            Some(nf_type) if !nf_types.contains(&&*nf_type) => Err(refusal),
+            _ => {
+                self.own(association);
+                Ok(())
+            }
+        }
+    }
+
+    /// As [`Self::may_use`], of a stored association; where no sender can prove who it is nothing is read.
     pub(super) async fn may_use_stored(&self, worker: &Worker, id: &str) -> Result<(), Fault> {
-        if self.instance().is_none() {
+        if self.instance().is_none() && !worker.config().proves_senders() {
             return Ok(());
         }
         // One that cannot be read has no owner that could be known.

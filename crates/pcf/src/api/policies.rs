@@ -22,6 +22,7 @@ use crate::events::Event;
 use crate::notices;
 use crate::pds;
 use crate::pre;
+use crate::profile::allowed_nf_types;
 use crate::renewal;
 use crate::worker::Worker;
 
@@ -139,7 +140,10 @@ pub(crate) async fn update(
         // The AMF that a UE has moved to takes the association over with an address of its own (TS 29.507 §4.2.3.1); it has the
         // URI from the AMF before.
         match update.contains_key("notificationUri") {
-            true => consumer.own(association),
+            true => {
+                let types = allowed_nf_types(service.name());
+                consumer.take_over(worker, association, types).await?;
+            }
             false => consumer.may_use(worker, consumer::of(association)).await?,
         }
         context::merge(association, &update, service.reports);

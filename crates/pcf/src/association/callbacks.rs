@@ -20,6 +20,15 @@ pub(crate) enum Producer {
 }
 
 impl Producer {
+    /// Its NF type.
+    pub(crate) fn nf_type(self) -> &'static str {
+        match self {
+            Self::Udr => "UDR",
+            Self::Chf => "CHF",
+            Self::Amf => "AMF",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Udr => "udr",

@@ -220,6 +220,14 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Whether a sender can prove which NF instance it is: by a certificate, an access token or an assertion.
+    pub(crate) fn proves_senders(&self) -> bool {
+        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
+        self.tokens.required || self.identity.is_provable(authorities)
+    }
+}
+
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
         Interface {

@@ -14,6 +14,8 @@ const OWNER: &str = "6f1c7a52-0000-4000-8000-000000000001";
 const OF_ITS_SET: &str = "6f1c7a52-0000-4000-8000-000000000002";
 const OTHER: &str = "6f1c7a52-0000-4000-8000-000000000003";
 
+const AF: &str = "6f1c7a52-0000-4000-8000-000000000004";
+
 /// An NRF that has the first two instances in one set.
 fn nrf() -> Server {
     Server::start(
@@ -22,6 +24,9 @@ fn nrf() -> Server {
                 StatusCode::OK,
                 &json!({"nfInstanceId": id, "nfSetIdList": ["set1.smfset.5gc.mnc001.mcc001"]}),
             ),
+            ("GET", Some(AF)) => {
+                sbi::json::response(StatusCode::OK, &json!({"nfInstanceId": AF, "nfType": "AF"}))
+            }
             ("GET", Some(id)) => sbi::json::response(StatusCode::OK, &json!({"nfInstanceId": id})),
             ("PUT", _) => sbi::json::response(StatusCode::CREATED, &seen.json()),
             _ => no_content(),
@@ -114,6 +119,7 @@ fn an_association_is_used_by_its_creator_and_its_set_alone() {
         );
         assert_eq!(all.status(OTHER, Method::DELETE, &am, &Value::Null).await, 403);
         let moved = json!({"notificationUri": "http://127.0.0.1:9/new"});
+        assert_eq!(all.status(AF, Method::POST, &update, &moved).await, 403);
         assert_eq!(all.status(OTHER, Method::POST, &update, &moved).await, 200);
         assert_eq!(all.status(OWNER, Method::GET, &am, &Value::Null).await, 403);
         assert_eq!(all.status(OTHER, Method::DELETE, &am, &Value::Null).await, 204);

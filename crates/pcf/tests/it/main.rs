@@ -6,6 +6,7 @@ mod audit;
 mod authorization;
 mod bindings;
 mod bounds;
+mod certificates;
 mod collisions;
 mod consumers;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
