@@ -1,7 +1,6 @@
 //! Bindings of sessions at a BSF, and the registration at an NRF.
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sbi::Response;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use testpeer::sbi::{Seen, Server, no_content};
 
 use crate::diameter::{CCR_I, CCR_T, ask, peer};
-use crate::support::{Pcf, local, start};
+use crate::support::{Pcf, local, start, until};
 
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
 
@@ -51,12 +50,6 @@ fn with_bsf(server: &Server) -> Pcf {
         config.bsf.api_roots = vec![root];
         config.bsf.retry_pause = settings::Period::from_millis(5);
     })
-}
-
-async fn until(what: impl Fn() -> bool) {
-    while !what() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[test]

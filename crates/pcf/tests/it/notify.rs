@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use http::{Method, StatusCode};
 use pcf::Event;
@@ -13,7 +12,7 @@ use tls::authority::Authority;
 
 use crate::operator::Operator;
 use crate::support::{
-    Pcf, SM_POLICIES, client, config, context, judged, local, path_of, request, start, with,
+    Pcf, SM_POLICIES, client, config, context, judged, local, path_of, request, start, until, with,
 };
 
 /// Writes a project for sessions with these blocks.
@@ -73,12 +72,6 @@ impl Bed {
         self.pcf.running().reload(config).unwrap();
         // A worker sees the change with its next request.
         self.pcf.get(&format!("{SM_POLICIES}/7")).await;
-    }
-}
-
-async fn until(what: impl Fn() -> bool) {
-    while !what() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

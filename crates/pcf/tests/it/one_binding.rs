@@ -11,7 +11,7 @@ use sbi::problem::Problem;
 use serde_json::{Value, json};
 use testpeer::sbi::{Seen, Server, no_content};
 
-use crate::support::{Pcf, SM_POLICIES, client, context, judged, local, path_of, request, start};
+use crate::support::{Pcf, SM_POLICIES, client, context, judged, local, path_of, request, start, until};
 
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
 
@@ -80,12 +80,6 @@ fn pcf(server: &Server, workers: usize) -> Pcf {
         config.bsf.timeout = settings::Period::from_secs(60);
         config.bsf.retry_pause = settings::Period::from_millis(5);
     })
-}
-
-async fn until(what: impl Fn() -> bool) {
-    while !what() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[test]

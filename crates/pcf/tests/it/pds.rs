@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use http::{Method, StatusCode};
 use pcf::config::{ChfFallback, UdrFallback, UnknownUser};
@@ -14,7 +13,7 @@ use testpeer::http2::Peer;
 use testpeer::http2::frame::{self, Frame, flag, kind};
 use testpeer::sbi::{Seen, Server, no_content};
 
-use crate::support::{Pcf, SM_POLICIES, context, local, start};
+use crate::support::{Pcf, SM_POLICIES, ask_sources, context, local, start, until};
 
 /// An answer that names what was created.
 fn created(root: &str, path: &str, body: &Value) -> Response {
@@ -79,15 +78,7 @@ fn with(folder: &Path, udr: Option<&Server>, chf: Option<&Server>, change: impl 
     project(folder);
     start(|config| {
         config.policy.sm = Some(folder.to_owned());
-        if let Some(udr) = udr {
-            config.pds.udr.enabled = true;
-            config.pds.udr.api_roots = vec![udr.root()];
-        }
-        if let Some(chf) = chf {
-            config.pds.chf.enabled = true;
-            config.pds.chf.api_roots = vec![chf.root()];
-        }
-        config.pds.deadline = settings::Period::from_secs(20);
+        ask_sources(config, udr, chf);
         change(config);
     })
 }
@@ -97,12 +88,6 @@ fn rule(decision: &Value) -> String {
     let rules = decision["sessRules"].as_object();
     let named = rules.and_then(|rules| rules.iter().find(|(_, rule)| !rule.is_null()));
     named.map(|(name, _)| name.clone()).unwrap_or_default()
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use sbi::problem::Problem;
 use serde_json::json;
 use testpeer::sbi::{Seen, Server, no_content};
 
-use crate::support::{Pcf, SM_POLICIES, context, local, start};
+use crate::support::{Pcf, SM_POLICIES, context, local, start, until};
 
 /// An NRF that grants tokens, `N SCOPE` the Nth one, while `grants` is true.
 struct Nrf {
@@ -88,12 +88,6 @@ fn udr(number: &Rc<Cell<u32>>) -> Server {
     guarded(number, "nudr-dr", |_| {
         sbi::json::response(StatusCode::OK, &json!({"smPolicySnssaiData": {}}))
     })
-}
-
-async fn until(what: impl Fn() -> bool) {
-    while !what() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 async fn bound(pcf: &Pcf, count: u64) {

@@ -12,13 +12,7 @@ use crate::databases::Servers;
 use crate::diameter::{AAR, CCR_I, CCR_T, STR, ask, peer, peer_at, received};
 use crate::pages::admin;
 use crate::process::Process;
-use crate::support::{Pcf, config, local, start};
-
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
+use crate::support::{Pcf, config, local, start, until};
 
 /// The only session of a PCF, as it is stored.
 async fn stored(pcf: &Pcf) -> Value {

@@ -14,7 +14,7 @@ use testpeer::sbi::{Seen, Server, no_content};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::support::{Pcf, SM_POLICIES, context, local, path_of, start};
+use crate::support::{Pcf, SM_POLICIES, ask_sources, context, local, path_of, start};
 
 const CHF_PATH: &str = "/nchf-spendinglimitcontrol/v1/subscriptions";
 const UDR_PATH: &str = "/nudr-dr/v2/policy-data/subs-to-notify";
@@ -64,15 +64,7 @@ fn with(folder: &Path, udr: Option<&Server>, chf: Option<&Server>, change: impl 
     std::fs::write(folder.join("project.yaml"), text).unwrap();
     start(|config| {
         config.policy.sm = Some(folder.to_owned());
-        if let Some(udr) = udr {
-            config.pds.udr.enabled = true;
-            config.pds.udr.api_roots = vec![udr.root()];
-        }
-        if let Some(chf) = chf {
-            config.pds.chf.enabled = true;
-            config.pds.chf.api_roots = vec![chf.root()];
-        }
-        config.pds.deadline = settings::Period::from_secs(20);
+        ask_sources(config, udr, chf);
         config.pds.retry_pause = settings::Period::from_secs(3_600);
         change(config);
     })

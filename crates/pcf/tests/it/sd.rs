@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testpeer::page;
 
 use crate::diameter::{CCR_I, CCR_T, Peer, ask, ask_over, peer, peer_of, received};
-use crate::support::{Pcf, config, local, start};
+use crate::support::{Pcf, config, local, start, until};
 
 const TDF: &str = "tdf.example.org";
 const PGW: &str = "pgw.example.org";
@@ -58,12 +58,6 @@ fn with(folder: &Path, project: &str, change: impl FnOnce(&mut Config)) -> Pcf {
 
 async fn tdf(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
     peer_of(host, pcf, &[application::SD]).await
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 fn has(text: &str, lines: &[&str]) {

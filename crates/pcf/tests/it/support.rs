@@ -6,6 +6,7 @@ use sbi::Body;
 use sbi::client::{Client, Origin};
 use serde_json::{Value, json};
 pub use testpeer::local;
+use testpeer::sbi::Server;
 pub use testpeer::sbi::{Got, request, send};
 
 /// Associations of PDU sessions.
@@ -48,6 +49,26 @@ pub fn start(change: impl FnOnce(&mut Config)) -> Pcf {
         client: client(),
         directory,
     }
+}
+
+/// Polls until the condition holds.
+pub async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// Has a PCF ask these for the data of subscribers.
+pub fn ask_sources(config: &mut Config, udr: Option<&Server>, chf: Option<&Server>) {
+    if let Some(udr) = udr {
+        config.pds.udr.enabled = true;
+        config.pds.udr.api_roots = vec![udr.root()];
+    }
+    if let Some(chf) = chf {
+        config.pds.chf.enabled = true;
+        config.pds.chf.api_roots = vec![chf.root()];
+    }
+    config.pds.deadline = settings::Period::from_secs(20);
 }
 
 /// Sends a request; the answer is judged by the standard's own file.
