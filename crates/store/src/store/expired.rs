@@ -5,7 +5,8 @@
 //! checked here, and the batch is repeated with the removal of the expired holder, provided that the holder is still the
 //! version that was checked.
 
-use super::{Store, has_expired, record_of};
+use super::Store;
+use super::table::{has_expired, record_of};
 use crate::batch::{Batch, Change, Condition, Lifetime, Operation};
 use crate::engine::Row;
 use crate::error::{Conflict, Error};
