@@ -68,6 +68,7 @@ impl NetworkFunction for Bsf {
         }
         Common {
             admin: config.admin,
+            instance: &config.nf_instance_id,
             listen,
             workers: config.workers,
             cores: &config.cores,

@@ -11,7 +11,7 @@
 //! * `demands`: parts of throttle rates by demand, also of siblings. `remote`: what other routers show.
 //! * `redirects`: routes of redirect indications.
 //! * `application`: the seam for applications, which are `rbar` and `eir` so far.
-//! * `eir`: the equipment identity register, a server.
+//! * `eir`: the equipment identity register, a server. `appended`: files of changes that operators make.
 //! * `rbar`: address resolution by ranges. `hiding`: names that foreign networks may not see. `edit`: how messages are
 //!   changed for both, and for `mediation`: rules that change messages.
 //! * `watch`: indicators, alarms, traces and files of measurements, on the control thread.
@@ -28,6 +28,7 @@
 //! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.
 
 mod administration;
+mod appended;
 mod application;
 pub mod config;
 mod congestion;

@@ -131,6 +131,27 @@ pub(crate) const PAGES: &[Page] = &[
         columns: &[],
     },
     Page {
+        name: "ranges",
+        about: "Where address resolution sends an identity: IDENTITY is such as imsi:001010000000001 or impu:sip:a@ims.example",
+        path: "/dsr/ranges/{}",
+        argument: Some("IDENTITY"),
+        columns: &[
+            ("application", "/application"),
+            ("identity", "/identity"),
+            ("value", "/value"),
+            ("destination", "/destination"),
+            ("realm", "/realm"),
+            ("host", "/host"),
+        ],
+    },
+    Page {
+        name: "set-range",
+        about: "Lead a range of identities elsewhere beside the traffic, or nowhere: CHANGE is such as resolve:imsi:00101=hss1, resolve:msisdn:49170..49171=hss2 or resolve:imsi:00101=",
+        path: "/dsr/change-range/{}",
+        argument: Some("CHANGE"),
+        columns: &[],
+    },
+    Page {
         name: "traces",
         about: "Traced messages of transactions with TEXT (Session-Id, IMSI, host) in them, of all routers in trace.collectFrom",
         path: "/dsr/traces/{}",
@@ -209,6 +230,12 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             put_equipment(seen).merge(delete_equipment(seen)),
         )
         .route("/dsr/change-equipment/{change}", change_equipment(seen))
+        .route("/dsr/ranges/{*identity}", equipment(seen))
+        .route(
+            "/dsr/applications/{application}/ranges/{identity}/{*first}",
+            put_range(seen).merge(delete_range(seen)),
+        )
+        .route("/dsr/change-range/{*change}", change_equipment(seen))
         .route("/dsr/traces/{*text}", traces(seen))
         .route("/dsr/why", why(seen))
         .route("/dsr/peers/{peer}/{verb}", administer(seen))
@@ -268,19 +295,58 @@ fn delete_equipment(seen: &Weak<Dsr>) -> MethodRouter {
     )
 }
 
-/// As both, for the command line: `APPLICATION:IMEI=LIST`.
+/// Leads a range, from `FIRST` to `?end=LAST`, to the destination that the body names.
+fn put_range(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    put(
+        async move |Path(path): Path<RangePath>, Query(asked): Query<HashMap<String, String>>, to: String| {
+            match to.trim() {
+                "" => {
+                    let wrong = "the body names no destination; DELETE for none\n".to_owned();
+                    (StatusCode::CONFLICT, wrong)
+                }
+                to => change(&seen, path.0.clone(), subject_of(path, &asked), to.to_owned()).await,
+            }
+        },
+    )
+}
+
+/// Has a range lead nowhere.
+fn delete_range(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    delete(
+        async move |Path(path): Path<RangePath>, Query(asked): Query<HashMap<String, String>>| {
+            change(&seen, path.0.clone(), subject_of(path, &asked), String::new()).await
+        },
+    )
+}
+
+/// Application, identity, first value.
+type RangePath = (String, String, String);
+
+fn subject_of((_, identity, first): RangePath, asked: &HashMap<String, String>) -> String {
+    match asked.get("end") {
+        Some(end) => format!("{identity}:{first}..{end}"),
+        None => format!("{identity}:{first}"),
+    }
+}
+
+/// As both, for the command line: `APPLICATION:IMEI=LIST`, `APPLICATION:IDENTITY:RANGE=DESTINATION`.
 fn change_equipment(seen: &Weak<Dsr>) -> MethodRouter {
     let seen = seen.clone();
     post(async move |Path(wanted): Path<String>| {
         let parts = wanted.split_once(':');
-        let parts = parts.and_then(|(application, rest)| Some((application, rest.split_once('=')?)));
+        let parts = parts.and_then(|(application, rest)| Some((application, rest.rsplit_once('=')?)));
         match parts {
             Some((application, (subject, list))) => {
                 change(&seen, application.to_owned(), subject.to_owned(), list.to_owned()).await
             }
             None => (
                 StatusCode::BAD_REQUEST,
-                format!("`{wanted}` is not APPLICATION:IMEI=LIST, such as eir:35209900176148=black\n"),
+                format!(
+                    "`{wanted}` is not APPLICATION:ENTRY=VALUE, such as eir:35209900176148=black or \
+                     resolve:imsi:00101=hss1\n"
+                ),
             ),
         }
     })

@@ -69,6 +69,7 @@ impl NetworkFunction for Dsr {
         });
         Common {
             admin: config.admin,
+            instance: "",
             listen: listens.collect(),
             workers: config.workers,
             cores: &config.cores,

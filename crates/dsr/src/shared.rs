@@ -142,7 +142,8 @@ impl Dsr {
         rows.collect()
     }
 
-    /// What the applications know of a subject: of equipment, an IMEI, or IMEI and IMSI with a hyphen between.
+    /// What the applications know of a subject: of equipment, an IMEI, or IMEI and IMSI with a hyphen between; of ranges, an
+    /// identity and its value with a colon between.
     #[must_use]
     pub fn look_up(&self, subject: &str) -> Vec<Value> {
         let snapshot = self.snapshot();

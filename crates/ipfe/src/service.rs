@@ -172,6 +172,7 @@ impl NetworkFunction for Ipfe {
             egress.map(|(index, set)| listening(&format!("egressSets[{index}].listen"), &set.listen));
         Common {
             admin: config.admin,
+            instance: "",
             listen: target.chain(egress).flatten().collect(),
             workers: config.workers,
             cores: &[],

@@ -71,11 +71,10 @@ impl Screening {
             }
         }
         let end_points = profile.services().flat_map(|service| &service.ip_end_points);
-        let services = profile.services().flat_map(|service| &service.ip_end_points);
-        let mut ports = services.filter_map(|point| point.port);
-        if let Some(port) = ports.find(|port| self.rules.denied_ports.contains(port)) {
+        let mut ports = ports_of(profile);
+        if let Some((place, port)) = ports.find(|(_, port)| self.rules.denied_ports.contains(port)) {
             return Err((
-                "/nfServices",
+                place,
                 format!("end points with port {port} may not register here"),
             ));
         }
@@ -104,4 +103,54 @@ impl Screening {
             ))
         }
     }
+}
+
+/// Every port of a profile to which others would send requests, with the member that has it.
+fn ports_of(profile: &NfProfile) -> impl Iterator<Item = (&'static str, u16)> {
+    let services = profile.services().flat_map(|service| {
+        let usual = match service.scheme.as_str() {
+            "https" => 443,
+            _ => 80,
+        };
+        // Absent, the port is the scheme's (TS 29.510 table 6.1.6.2.4-1), also of a service that has no end points.
+        let none = service.ip_end_points.is_empty().then_some(usual);
+        let points = service
+            .ip_end_points
+            .iter()
+            .map(move |point| point.port.unwrap_or(usual));
+        // Some projects write a whole root where a prefix belongs.
+        let root = service.api_prefix.as_deref().and_then(port_of_uri);
+        points.chain(none).chain(root).map(|port| ("/nfServices", port))
+    });
+    let own = profile.default_notification_subscriptions.iter();
+    let of_services = profile
+        .services()
+        .flat_map(|service| &service.default_notification_subscriptions);
+    let callbacks = own
+        .chain(of_services)
+        .filter_map(|one| port_of_uri(&one.callback_uri));
+    let callbacks = callbacks.map(|port| ("/defaultNotificationSubscriptions", port));
+    let scp = profile.scp_info.iter().flat_map(|info| {
+        let domains = info.scp_domain_info_list.values();
+        let of_domains = domains.flat_map(|domain| {
+            let points = domain.scp_ip_end_points.iter().filter_map(|point| point.port);
+            points.chain(domain.scp_ports.values().copied())
+        });
+        of_domains.chain(info.scp_ports.values().copied())
+    });
+    let sepp = profile
+        .sepp_info
+        .iter()
+        .flat_map(|info| info.sepp_ports.values().copied());
+    let infos = scp
+        .map(|port| ("/scpInfo", port))
+        .chain(sepp.map(|port| ("/seppInfo", port)));
+    services.chain(callbacks).chain(infos)
+}
+
+/// The port of a URI; none where it is not an absolute HTTP URI.
+fn port_of_uri(uri: &str) -> Option<u16> {
+    uri.parse::<sbi::client::Origin>()
+        .ok()
+        .map(|origin| origin.port())
 }

@@ -60,6 +60,7 @@ impl NetworkFunction for Nrf {
     fn common(config: &Config) -> Common<'_> {
         Common {
             admin: config.admin,
+            instance: &config.nf_instance_id,
             listen: listening("listen", &config.listen),
             workers: config.workers,
             cores: &config.cores,

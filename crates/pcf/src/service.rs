@@ -153,6 +153,7 @@ impl NetworkFunction for Pcf {
         }
         Common {
             admin: config.admin,
+            instance: &config.nf_instance_id,
             listen,
             workers: config.workers,
             cores: &config.cores,

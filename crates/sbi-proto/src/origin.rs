@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use http::uri::Authority;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
     scheme: Scheme,
-    /// `host` or `host:port`, lower case.
+    /// `host` or `host:port`, lower case, without the dot of the root behind a name and without zeros before a port.
     authority: Arc<str>,
 }
 
@@ -50,13 +51,17 @@ impl Origin {
         {
             return Err(fault());
         }
-        let lower = authority.bytes().any(|b| b.is_ascii_uppercase());
-        let authority = if lower {
-            authority.to_ascii_lowercase().into()
-        } else {
-            authority.into()
-        };
-        Ok(Self { scheme, authority })
+        let mut authority = Cow::Borrowed(authority);
+        if authority.bytes().any(|b| b.is_ascii_uppercase()) {
+            authority = authority.to_ascii_lowercase().into();
+        }
+        if let Some(usual) = usual(&authority) {
+            authority = usual.into();
+        }
+        Ok(Self {
+            scheme,
+            authority: authority.into(),
+        })
     }
 
     /// Of an absolute URI; its path and query do not matter.
@@ -115,6 +120,24 @@ impl Origin {
     }
 }
 
+/// A name that ends with the dot of the root (RFC 1034 §3.1) is the same name, a port with zeros before it the same port
+/// (RFC 3986 §3.2.3: digits). Returns the authority without them where it has any.
+fn usual(authority: &str) -> Option<String> {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let name = host
+        .strip_suffix('.')
+        .filter(|name| !name.is_empty())
+        .unwrap_or(host);
+    let digits = port.map(|port| port.trim_start_matches('0'));
+    ((name, digits) != (host, port)).then(|| match digits {
+        Some(digits) => format!("{name}:{digits}"),
+        None => name.to_owned(),
+    })
+}
+
 impl Scheme {
     /// As in a URI.
     #[must_use]
@@ -164,6 +187,22 @@ mod tests {
         assert_eq!(part("https://127.0.0.1:8443"), ("127.0.0.1".into(), 8443));
         assert_eq!(part("https://[::1]:9"), ("::1".into(), 9));
         assert_eq!(part("https://[::1]"), ("::1".into(), 443));
+    }
+
+    #[test]
+    fn one_place_is_one_origin() {
+        let origin = |text: &str| text.parse::<Origin>().unwrap();
+        for (written, same) in [
+            ("http://udm.example.:8000", "http://udm.example:8000"),
+            ("http://UDM.example.", "http://udm.example"),
+            ("http://udm.example:08000", "http://udm.example:8000"),
+            ("https://[::1]:0443", "https://[::1]:443"),
+            ("http://10.0.0.1:00080", "http://10.0.0.1:80"),
+        ] {
+            assert_eq!(origin(written), origin(same));
+            assert_eq!(origin(written).to_string(), same);
+        }
+        assert!("http://a:00".parse::<Origin>().is_err());
     }
 
     #[test]

@@ -69,6 +69,20 @@ impl Tls {
         Ok(self.watched.prepare(&wanted)?.apply())
     }
 
+    /// Refuses later certificates of another NF instance than this one: peers know the function by its certificate
+    /// (TS 33.310 §6.1.3c.3), and it stays registered under its own id.
+    pub fn pin_instance(&self, nf_instance_id: &str) {
+        for key in [SERVER_KEY, CLIENT_KEY] {
+            let own = nf_instance_id.to_ascii_lowercase();
+            self.watched.judge(key, move |chain| match instance_in_chain(chain) {
+                Some(named) if named != own => Err(format!(
+                    "names the NF instance {named}, and this function is {own}; the certificate before stays in use"
+                )),
+                _ => Ok(()),
+            });
+        }
+    }
+
     /// Reloads the files in use. Returns whether any has changed.
     ///
     /// # Errors
@@ -120,10 +134,12 @@ fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
 /// The NF instance that the first certificate of these files names; none where they cannot be read or name none.
 #[must_use]
 pub fn instance_in(files: &TlsFiles) -> Option<String> {
-    let certificate = CertificateDer::pem_file_iter(&files.certificate)
-        .ok()?
-        .next()?
-        .ok()?;
+    instance_in_chain(&std::fs::read(&files.certificate).ok()?)
+}
+
+/// The NF instance that the first certificate of a chain in PEM names.
+fn instance_in_chain(pem: &[u8]) -> Option<String> {
+    let certificate = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
     let names = names_of(&certificate);
     names
         .iter()

@@ -85,6 +85,7 @@ impl NetworkFunction for Scp {
     fn common(config: &Config) -> Common<'_> {
         Common {
             admin: config.admin,
+            instance: &config.nf_instance_id,
             listen: listening("listen", &config.listen),
             workers: config.workers,
             cores: &config.cores,

@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::node::join_key;
+use crate::node::{self, Kind, Node, join_key};
+use crate::parse::{self, Limits};
+use crate::report::{Finding, Report};
 use crate::schema::Schema;
 
 /// The name of the mark.
@@ -47,6 +49,42 @@ pub(crate) fn is_marked(property: &Value) -> bool {
 pub fn is_within(path: &str, key: &str) -> bool {
     path.strip_prefix(key)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Mappings that had settings when `taken` was read and have nothing in `text`, not even `{}`: what a tool leaves that broke
+/// off. At a start they mean the defaults; while a function runs they would take away what it runs with.
+#[must_use]
+pub fn emptied(taken: &str, text: &str, name: &str) -> Option<Report> {
+    let read = |text: &str| {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        parse::parse(text, Limits::default()).ok()
+    };
+    let ((before, _), (after, _)) = (read(taken)?, read(text)?);
+    let mut findings = Vec::new();
+    lost(&before, &after, "", &mut findings);
+    (!findings.is_empty()).then(|| Report::new(name, text, findings))
+}
+
+fn lost(before: &Node, after: &Node, path: &str, findings: &mut Vec<Finding>) {
+    let (Kind::Map(old), Kind::Map(new)) = (&before.kind, &after.kind) else {
+        return;
+    };
+    for entry in new {
+        let Some(known) = old.iter().find(|known| known.key == entry.key) else {
+            continue;
+        };
+        let path = join_key(path, &entry.key);
+        let is_null = matches!(&entry.value.kind, Kind::Plain(text) if node::is_null(text));
+        match &known.value.kind {
+            Kind::Map(settings) if is_null && !settings.is_empty() => findings.push(Finding {
+                place: entry.key_place,
+                path,
+                what: "has nothing, and what runs has settings there".to_owned(),
+                expected: "its settings; `{}` for the defaults".to_owned(),
+            }),
+            _ => lost(&known.value, &entry.value, &path, findings),
+        }
+    }
 }
 
 /// `current` with those settings of `wanted` that may change while running.

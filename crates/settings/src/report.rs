@@ -43,7 +43,8 @@ impl Report {
     pub(crate) fn new(name: &str, text: &str, mut findings: Vec<Finding>) -> Self {
         let hidden = secrets::hide(text);
         for finding in &mut findings {
-            finding.what = hidden.within(&finding.what);
+            finding.what = hidden.within(&finding.path, &finding.what);
+            finding.expected = hidden.within("", &finding.expected);
         }
         let text = hidden.text.as_str();
         findings.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.path.cmp(&b.path)));

@@ -193,7 +193,7 @@ struct View<'a> {
 fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>) -> Result<(), Failure> {
     let body = match (page.name, argument) {
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
-        ("enable" | "drain" | "disable" | "reconnect" | "list-equipment", Some(peer)) => {
+        ("enable" | "drain" | "disable" | "reconnect" | "list-equipment" | "set-range", Some(peer)) => {
             client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
         }
         ("trace add" | "trace remove", Some(subscriber)) => {

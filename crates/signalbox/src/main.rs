@@ -11,7 +11,8 @@
 //! - [`store_files`]: damage to the files of a store;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
 //! - [`allocator`]: the memory of the process;
-//! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already.
+//! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already, [`ports`]: or has
+//!   one of the ports.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
 
@@ -27,6 +28,7 @@ mod laboratory;
 mod machine;
 mod metrics;
 mod policies;
+mod ports;
 mod reload;
 mod run;
 mod running;

@@ -47,6 +47,8 @@ pub(crate) struct Reloader {
 #[derive(Default)]
 struct Last {
     text: Option<String>,
+    /// What the file had when it was taken last.
+    taken: Option<String>,
     /// Whether something of it is not in effect.
     differs: bool,
 }
@@ -110,7 +112,11 @@ impl Reloader {
             live,
             alarms,
             core,
-            last: Mutex::new(Last { text, differs: false }),
+            last: Mutex::new(Last {
+                taken: text.clone(),
+                text,
+                differs: false,
+            }),
         })
     }
 
@@ -200,7 +206,12 @@ impl Reloader {
         let text = std::fs::read_to_string(file)
             .map_err(|error| Report::unreadable(&file.display().to_string(), &error))?;
         self.last.lock().text = Some(text.clone());
-        let mut wanted: Config = Config::read(&text, &file.display().to_string())?;
+        let name = file.display().to_string();
+        let mut wanted: Config = Config::read(&text, &name)?;
+        let taken = self.last.lock().taken.clone().unwrap_or_default();
+        if let Some(report) = settings::reload::emptied(&taken, &text, &name) {
+            return Err(report.into());
+        }
         self.core.adapt(&mut wanted);
         let to_json = |config: &Config| serde_json::to_value(config).map_err(|error| error.to_string());
         let (mut effective, new) = (to_json(current)?, to_json(&wanted)?);
@@ -227,6 +238,7 @@ impl Reloader {
         }
         applied.append(files);
         *current = serde_json::from_value(effective).map_err(|error| error.to_string())?;
+        self.last.lock().taken = Some(text);
         Ok(outcome)
     }
 
@@ -272,12 +284,35 @@ fn take_function(
     }
     match (live.apply)(wanted) {
         Ok(()) => outcome.applied.extend(mine),
-        Err(reason) => {
-            outcome.invalid.push((name, mine.join(", "), reason.clone()));
-            let refused = mine.into_iter().map(|path| format!("{path} ({reason})"));
-            outcome.refused.extend(refused);
-        }
+        Err(reason) => refuse((name, &live.keys), mine, reason, outcome),
     }
+}
+
+/// Refuses the changes of a function, which takes all of them or none: the one that the reason is about with the reason, the
+/// others because of that one. What is wrong may have been so before: files that a setting names, which has not changed.
+fn refuse((name, keys): (&'static str, &[String]), mine: Vec<String>, reason: String, outcome: &mut Outcome) {
+    let about = reason.split_once(':').map(|(path, _)| path);
+    let about = about.filter(|path| {
+        keys.iter()
+            .any(|key| is_within(path, key) || is_within(key, path))
+    });
+    let Some(about) = about.map(|path| format!("{name}.{path}")) else {
+        outcome.invalid.push((name, mine.join(", "), reason.clone()));
+        let refused = mine.into_iter().map(|path| format!("{path} ({reason})"));
+        outcome.refused.extend(refused);
+        return;
+    };
+    let is_about = |path: &String| is_within(&about, path) || is_within(path, &about);
+    if !mine.iter().any(is_about) {
+        outcome.refused.push(format!("{about} ({reason})"));
+    }
+    for path in mine {
+        outcome.refused.push(match is_about(&path) {
+            true => format!("{path} ({reason})"),
+            false => format!("{path} (not taken before {about} can be used)"),
+        });
+    }
+    outcome.invalid.push((name, about, reason));
 }
 
 /// The paths at which two configurations differ. Lists are compared as a whole; so are groups that only one
@@ -306,6 +341,34 @@ fn changes(old: &Value, new: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_names_the_setting_that_it_is_about() {
+        let refused = |mine: &[&str], reason: &str| {
+            let mut outcome = Outcome::default();
+            let mine = mine.iter().map(|path| (*path).to_owned()).collect();
+            let keys = ["policy".to_owned(), "media".to_owned()];
+            refuse(("pcf", &keys), mine, reason.to_owned(), &mut outcome);
+            let what = outcome.invalid[0].1.clone();
+            (what, outcome.refused)
+        };
+        let project = "policy.sm: error: blocks[1]: unknown key";
+        let (what, all) = refused(&["pcf.media.references"], project);
+        assert_eq!(what, "pcf.policy.sm");
+        assert_eq!(all[0], format!("pcf.policy.sm ({project})"));
+        assert_eq!(
+            all[1],
+            "pcf.media.references (not taken before pcf.policy.sm can be used)"
+        );
+        let (what, all) = refused(&["pcf.policy.sm", "pcf.maxBodySize"], project);
+        assert_eq!((what.as_str(), all.len()), ("pcf.policy.sm", 2));
+        assert!(
+            all[0].contains("unknown key") && !all[1].contains("unknown key"),
+            "{all:?}"
+        );
+        let (what, all) = refused(&["pcf.maxBodySize"], "the clock: stands still");
+        assert_eq!((what.as_str(), all.len()), ("pcf.maxBodySize", 1));
+    }
 
     #[test]
     fn differences_are_named_by_path() {

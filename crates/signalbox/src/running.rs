@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::Function;
 use crate::inspect;
+use crate::ports::{self, Holder};
 
 /// The command by which this program was started: `./target/release/signalbox`, or `signalbox` from the path.
 pub(crate) fn program() -> String {
@@ -23,7 +24,8 @@ pub(crate) fn option(function: &Function, admin: SocketAddr) -> String {
     }
 }
 
-/// Refuses to start when one of the functions answers at its admin address already.
+/// Refuses to start when one of the functions answers at its admin address already, or another process has one of its
+/// ports.
 pub(crate) fn refuse_second(wanted: &[&'static Function], config: &Config) -> Result<(), Failure> {
     for function in wanted {
         let admin = (function.admin)(config);
@@ -41,7 +43,43 @@ pub(crate) fn refuse_second(wanted: &[&'static Function], config: &Config) -> Re
             )));
         }
     }
+    refuse_taken(wanted, config)
+}
+
+/// Refuses to start when another process listens where a function is to listen. Two processes of one user would share the
+/// port, and each would get some of the connections.
+fn refuse_taken(wanted: &[&'static Function], config: &Config) -> Result<(), Failure> {
+    for function in wanted {
+        for (key, address) in (function.addresses)(config) {
+            // The members of a pair have the same addresses, and one of them at a time listens there.
+            let is_shared = function.name == "ipfe" && config.ipfe.pair.is_some() && key != "admin";
+            // Ports of SCTP are apart from those of TCP.
+            let is_sctp = key.contains("sctpListen");
+            if address.port() == 0 || is_shared || is_sctp || !worker::is_taken(address) {
+                continue;
+            }
+            let holder = ports::holder(address);
+            let setting = format!("{}.{key}", function.name);
+            return Err(Failure::Other(anyhow::anyhow!(
+                "{}",
+                taken(&setting, address, holder.as_ref())
+            )));
+        }
+    }
     Ok(())
+}
+
+fn taken(setting: &str, address: SocketAddr, holder: Option<&Holder>) -> String {
+    let stop = match holder.and_then(|holder| holder.process) {
+        Some(process) => format!("kill {process}"),
+        None => format!("`ss -ltnp` as root names the process of port {}", address.port()),
+    };
+    let holder = holder.map_or_else(|| "another process".to_owned(), ToString::to_string);
+    format!(
+        "{setting}: {holder} listens at {address} already.\n\
+         \x20 Stop it:         {stop}\n\
+         \x20 Run this beside: give {setting} another address"
+    )
 }
 
 fn advice(function: &str, admin: SocketAddr, process: Option<&str>, option: &str) -> String {
@@ -64,6 +102,32 @@ fn advice(function: &str, admin: SocketAddr, process: Option<&str>, option: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_taken_port_names_setting_address_and_process() {
+        let address = "127.0.0.1:8020".parse().unwrap();
+        let holder = Holder {
+            process: Some(4711),
+            program: Some("signalbox run scp".to_owned()),
+            user: 0,
+        };
+        let said = taken("scp.listen", address, Some(&holder));
+        assert!(
+            said.starts_with("scp.listen: process 4711 (signalbox run scp) listens at 127.0.0.1:8020"),
+            "{said}"
+        );
+        assert!(said.contains("kill 4711"), "{said}");
+        let foreign = Holder {
+            process: None,
+            program: None,
+            user: 12,
+        };
+        let said = taken("scp.listen", address, Some(&foreign));
+        assert!(
+            said.contains("a process of the user 12") && said.contains("8020"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn advice_names_place_process_and_commands() {

@@ -132,6 +132,9 @@ pub struct MariadbConfig {
     pub statement_timeout: Period,
     /// How long a write is tried again, on whatever node, before its caller gets the error.
     pub retry_for: Period,
+    /// How long reads and writes are tried while no node serves, as the heart-beat finds, before their callers get the error:
+    /// 503 with `Retry-After`. `retryFor` is for the change from one node to another.
+    pub unavailable_after: Period,
     /// How often this site writes its heart-beat, and the delay of others' is looked at.
     pub heartbeat: Period,
     /// How long the table of commits remembers; longer than any retry.
@@ -211,6 +214,7 @@ impl Default for MariadbConfig {
             connect_timeout: Period::from_secs(1),
             statement_timeout: Period::from_secs(5),
             retry_for: Period::from_secs(10),
+            unavailable_after: Period::from_secs(2),
             heartbeat: Period::from_millis(500),
             remember_commits: Period::from_secs(600),
             upgrade_window: Period::from_secs(86_400),

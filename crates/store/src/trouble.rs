@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub(crate) struct Trouble(Mutex<State>);
 struct State {
     /// Why no write can be made durable.
     reason: Option<String>,
+    /// When that began.
+    since: Option<Instant>,
     /// Batches refused for it.
     refused: u64,
     watchers: Vec<Watcher>,
@@ -85,6 +88,7 @@ impl Trouble {
                 );
             }
             state.reason = Some(reason.to_owned());
+            state.since.get_or_insert_with(Instant::now);
             state.watchers.clone()
         };
         notify(&watchers, Some(reason));
@@ -102,6 +106,7 @@ impl Trouble {
             if state.reason.take().is_none() {
                 return;
             }
+            state.since = None;
             let refused = std::mem::take(&mut state.refused);
             tracing::info!(refused, "the store can write again");
             state.watchers.clone()
@@ -112,6 +117,12 @@ impl Trouble {
     /// Why no write can be made durable; `None` while they can.
     pub(crate) fn reason(&self) -> Option<String> {
         self.0.lock().reason.clone()
+    }
+
+    /// Whether no write could be made durable for this long.
+    #[cfg_attr(not(feature = "mariadb"), allow(dead_code, reason = "one engine asks"))]
+    pub(crate) fn has_lasted(&self, period: Duration) -> bool {
+        self.0.lock().since.is_some_and(|since| since.elapsed() >= period)
     }
 
     pub(crate) fn is_there(&self) -> bool {

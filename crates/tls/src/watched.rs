@@ -1,6 +1,7 @@
 //! TLS files that are reloaded at run time.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
-use crate::files::{TlsError, TlsFiles};
+use crate::files::{TlsError, TlsFiles, unusable};
 use crate::material::Material;
 
 /// Interval at which a changed `checkInterval` is noticed, when no files were checked before.
@@ -45,12 +46,17 @@ type Make<C> = fn(&Material) -> Result<Arc<C>, TlsError>;
 /// Every set of TLS files that a function uses, checked for changes together.
 ///
 /// A set is watched as long as its [`Current`] is in use somewhere.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Watched {
     sources: Mutex<Vec<Arc<dyn Source>>>,
     /// Serialises changes, so that no configuration mixes the files of two reloads.
     changing: Mutex<()>,
+    /// What judges the files of a key beyond what TLS asks of them.
+    judges: Mutex<BTreeMap<String, Judge>>,
 }
+
+/// Says why files are not to be used, by their certificate chain in PEM.
+type Judge = Box<dyn Fn(&[u8]) -> Result<(), String> + Send>;
 
 /// An own certificate in use.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,6 +176,22 @@ impl Watched {
         Ok(current)
     }
 
+    /// Has `judge` decide on each later certificate chain (PEM) of a key: it says why the chain is not to be used, and those
+    /// before stay in use.
+    pub fn judge(&self, key: &str, judge: impl Fn(&[u8]) -> Result<(), String> + Send + 'static) {
+        self.judges.lock().insert(key.to_owned(), Box::new(judge));
+    }
+
+    fn plan(&self, source: &Arc<dyn Source>, files: TlsFiles) -> Result<Apply, TlsError> {
+        if let Some(judge) = self.judges.lock().get(source.key()) {
+            let material = Material::read(&files)?;
+            let chain = material.certificate.as_ref().map(|pem| pem.text.as_slice());
+            let named = |fault| unusable(format!("{}: {fault}", files.certificate.display()));
+            judge(chain.unwrap_or_default()).map_err(named)?;
+        }
+        source.clone().plan(files)
+    }
+
     /// Reads every set of files again. A set whose key is among `wanted` reads those files instead.
     ///
     /// # Errors
@@ -190,7 +212,7 @@ impl Watched {
             let files = named.and_then(|(_, files)| files.cloned());
             let files = files.unwrap_or_else(|| source.state().lock().files.clone());
             let fault = |error: TlsError| format!("{}: {error}", source.key());
-            planned.push(source.clone().plan(files).map_err(fault)?);
+            planned.push(self.plan(&source, files).map_err(fault)?);
         }
         Ok(Changes {
             planned,
@@ -219,7 +241,7 @@ impl Watched {
                 state.checked = now;
                 state.files.clone()
             };
-            match source.clone().plan(files) {
+            match self.plan(&source, files) {
                 Ok(apply) => drop(apply()),
                 Err(error) => {
                     let fault = error.to_string();
@@ -289,6 +311,14 @@ impl Watched {
             .min()
             .unwrap_or(UNWATCHED)
             .min(UNWATCHED)
+    }
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched")
+            .field("sources", &self.sources)
+            .finish_non_exhaustive()
     }
 }
 
@@ -399,6 +429,42 @@ mod tests {
         // From now on, a reload reads the files that were named last.
         std::fs::remove_file(&stray.key).unwrap();
         assert!(watched.reread().unwrap_err().starts_with("tls: "));
+    }
+
+    #[test]
+    fn what_a_judge_refuses_leaves_the_files_before_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new("a").unwrap();
+        let files = written(&authority, &folder);
+        let watched = Watched::default();
+        let current = open(&watched, "tls", &files).unwrap();
+        let first = current.load();
+        let known = std::fs::read(&files.certificate).unwrap();
+        watched.judge("tls", move |chain| match chain == known {
+            true => Ok(()),
+            false => Err("another one".to_owned()),
+        });
+        let old = ["certificate", "key"].map(|part| {
+            let path = match part {
+                "key" => &files.key,
+                _ => &files.certificate,
+            };
+            (path.clone(), std::fs::read(path).unwrap())
+        });
+        written(&authority, &folder);
+        let fault = watched.reread().unwrap_err();
+        assert!(
+            fault.starts_with("tls: ") && fault.contains("another one"),
+            "{fault}"
+        );
+        watched.poll(Instant::now() + Duration::from_secs(60));
+        assert!(watched.faults()["tls"].contains("another one"));
+        assert!(Arc::ptr_eq(&current.load(), &first));
+        for (path, text) in old {
+            std::fs::write(path, text).unwrap();
+        }
+        watched.poll(Instant::now() + Duration::from_secs(120));
+        assert_eq!(watched.faults().len(), 0);
     }
 
     #[test]

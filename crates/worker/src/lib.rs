@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 pub use backlog::{Backlog, unread};
 use event_loop::Beside;
 pub use event_loop::{Driven, EventLoop, block_on};
-pub use listen::{bind, bind_each, listen, reserve};
+pub use listen::{bind, bind_each, is_taken, listen, reserve};
 pub use post::{Mailbox, Post, posts};
 pub use random::Random;
 pub use shutdown::Shutdown;

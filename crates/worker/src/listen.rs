@@ -43,6 +43,22 @@ pub fn reserve(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// Whether a program listens at an address, whatever options it set. Nothing listens there meanwhile, so that no connection
+/// is lost.
+#[must_use]
+pub fn is_taken(address: SocketAddr) -> bool {
+    let bind = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // Connections that have just ended do not count; without `SO_REUSEPORT` every listener does.
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(!address.ip().is_unspecified())?;
+        }
+        socket.bind(&address.into())
+    };
+    bind().is_err_and(|error: io::Error| error.kind() == io::ErrorKind::AddrInUse)
+}
+
 /// Binds an address once for each worker. `bind` returns the listener and its real address: for port 0 all workers
 /// share the port that the first one got. Returns the listeners by worker, and the address.
 ///
@@ -74,6 +90,19 @@ mod tests {
         assert!(std::net::TcpStream::connect(address).is_err());
         listen(&reserved).unwrap();
         std::net::TcpStream::connect(address).unwrap();
+    }
+
+    #[test]
+    fn an_address_is_taken_once_a_socket_listens() {
+        let reserved = reserve(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = reserved.local_addr().unwrap();
+        assert!(!is_taken(address));
+        listen(&reserved).unwrap();
+        assert!(is_taken(address));
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], address.port()));
+        assert!(is_taken(everywhere), "all addresses include this one");
+        drop(reserved);
+        assert!(!is_taken(address));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Application {
 }
 
 /// Range based address resolution: the subscriber's number decides on the destination.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Rbar {
     /// Identities by which requests are resolved.
@@ -116,12 +116,35 @@ pub struct Rbar {
     /// configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// A file of the router's own, in which it keeps ranges that are changed one by one
+    /// (`PUT` and `DELETE /dsr/applications/NAME/ranges/IDENTITY/FIRST`); they go before the others. Absent: none can be
+    /// changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PathBuf>,
+    /// Bound on ranges in `changes`.
+    pub max_changes: usize,
     /// Action when no lookup applies to the request's application and command.
     pub on_unknown_command: Otherwise,
     /// Action when the request has none of the identities, or only invalid ones.
     pub on_invalid_identity: Otherwise,
     /// Action when no range holds its identity.
     pub on_no_match: Otherwise,
+}
+
+impl Default for Rbar {
+    fn default() -> Self {
+        Self {
+            lookups: Vec::new(),
+            destinations: Vec::new(),
+            ranges: Vec::new(),
+            file: None,
+            changes: None,
+            max_changes: 1_000_000,
+            on_unknown_command: Otherwise::default(),
+            on_invalid_identity: Otherwise::default(),
+            on_no_match: Otherwise::default(),
+        }
+    }
 }
 
 /// Identities by which requests are resolved.
@@ -168,6 +191,18 @@ impl Identity {
             Self::Ipv4 => "ipv4",
             Self::Ipv6Prefix => "ipv6Prefix",
         }
+    }
+
+    /// The identity of a word.
+    ///
+    /// # Errors
+    /// When there is none; the words.
+    pub fn from_word(word: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|known| known.as_str() == word).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("the identity `{word}` does not exist; valid are {known}")
+        })
     }
 
     /// All of them.

@@ -2,8 +2,6 @@
 //! the lists and goes before them: a change is acknowledged when it is on the disk.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -14,6 +12,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::{Status, digits, equipment};
+use crate::appended::Appended;
 
 /// Parts of the table; a change copies one of them, so that lookups need no lock.
 const SHARDS: usize = 1024;
@@ -32,10 +31,15 @@ struct Entry {
 /// The changes of a file, shared by all who have it open: a reload of the lists loses none that comes meanwhile.
 #[derive(Debug)]
 pub(crate) struct Changes {
+    entries: Entries,
+    most: usize,
+    file: Appended,
+}
+
+#[derive(Debug)]
+struct Entries {
     shards: Box<[ArcSwap<AHashMap<u64, Entry>>]>,
     count: AtomicUsize,
-    most: usize,
-    file: Mutex<File>,
 }
 
 /// Open files by their path.
@@ -58,35 +62,12 @@ impl Changes {
     }
 
     fn read(path: &Path, most: usize) -> Result<Self, String> {
-        let options = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let mut file = options.map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)
-            .map_err(|error| error.to_string())?;
-        let changes = Self {
-            shards: (0..SHARDS).map(|_| ArcSwap::default()).collect(),
-            count: AtomicUsize::new(0),
-            most,
-            file: Mutex::new(file),
-        };
-        // A line without its end was not acknowledged.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        for (number, line) in text.get(..whole).unwrap_or_default().lines().enumerate() {
-            let change = Change::parse(line).map_err(|wrong| format!("line {}: {wrong}", number + 1))?;
-            changes.apply(change);
-        }
-        let mut file = changes.file.lock();
-        let trim = file
-            .set_len(whole as u64)
-            .and_then(|()| file.seek(SeekFrom::End(0)));
-        trim.map_err(|error| error.to_string())?;
-        drop(file);
-        Ok(changes)
+        let entries = Entries::default();
+        let file = Appended::open(path, |line| {
+            entries.apply(Change::parse(line)?);
+            Ok(())
+        })?;
+        Ok(Self { entries, most, file })
     }
 
     /// Makes a change durable, then effective.
@@ -95,24 +76,51 @@ impl Changes {
     /// When it cannot be written; it is not in effect then.
     pub(super) fn make(&self, change: Change) -> Result<(), String> {
         let mut file = self.file.lock();
-        if self.count.load(Ordering::Relaxed) >= self.most && self.find(change.imei).is_none() {
+        if self.len() >= self.most && self.entries.find(change.imei).is_none() {
             return Err(format!(
                 "there are maxChanges ({}) changes; put them into the lists",
                 self.most
             ));
         }
-        let end = file.stream_position().map_err(|error| error.to_string())?;
-        let written = write(&mut file, &change);
-        if let Err(error) = written {
-            // What was written of it goes, so that the next line is whole.
-            let _ = file.set_len(end);
-            let _ = file.seek(SeekFrom::Start(end));
-            return Err(format!("the change cannot be written: {error}"));
-        }
-        self.apply(change);
+        file.append(&change.line())?;
+        self.entries.apply(change);
         Ok(())
     }
 
+    /// The change of an IMEI alone; the outer none: it was not changed.
+    pub(super) fn alone(&self, imei: u64) -> Option<Listed> {
+        self.entries.find(imei)?.alone
+    }
+
+    /// The change of a pair.
+    pub(super) fn pair(&self, imei: u64, imsi: u64) -> Option<Listed> {
+        let entry = self.entries.find(imei)?;
+        let pair = entry.pairs.iter().find(|(known, _)| *known == imsi);
+        pair.map(|(_, listed)| *listed)
+    }
+
+    /// Whether an IMEI was paired with any IMSI.
+    pub(super) fn has_pair(&self, imei: u64) -> bool {
+        let entry = self.entries.find(imei);
+        entry.is_some_and(|entry| entry.pairs.iter().any(|(_, listed)| listed.is_some()))
+    }
+
+    /// The number of IMEIs with changes.
+    pub(super) fn len(&self) -> usize {
+        self.entries.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| ArcSwap::default()).collect(),
+            count: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Entries {
     fn apply(&self, change: Change) {
         let shard = self.shard(change.imei);
         let mut entries = AHashMap::clone(&shard.load());
@@ -141,34 +149,6 @@ impl Changes {
         }
         self.shard(imei).load().get(&imei).cloned()
     }
-
-    /// The change of an IMEI alone; the outer none: it was not changed.
-    pub(super) fn alone(&self, imei: u64) -> Option<Listed> {
-        self.find(imei)?.alone
-    }
-
-    /// The change of a pair.
-    pub(super) fn pair(&self, imei: u64, imsi: u64) -> Option<Listed> {
-        let entry = self.find(imei)?;
-        let pair = entry.pairs.iter().find(|(known, _)| *known == imsi);
-        pair.map(|(_, listed)| *listed)
-    }
-
-    /// Whether an IMEI was paired with any IMSI.
-    pub(super) fn has_pair(&self, imei: u64) -> bool {
-        let entry = self.find(imei);
-        entry.is_some_and(|entry| entry.pairs.iter().any(|(_, listed)| listed.is_some()))
-    }
-
-    /// The number of IMEIs with changes.
-    pub(super) fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
-    }
-}
-
-fn write(file: &mut File, change: &Change) -> io::Result<()> {
-    file.write_all(change.line().as_bytes())?;
-    file.sync_data()
 }
 
 /// A change of one entry.
@@ -228,6 +208,9 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write as _;
+
     use super::*;
 
     const IMEI: u64 = 35_209_900_176_148;

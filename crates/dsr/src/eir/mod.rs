@@ -205,6 +205,10 @@ impl Application for Eir {
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {
+        // Those of ranges name an identity first.
+        if subject.contains(':') {
+            return None;
+        }
         let (imei, imsi) = subject.split_once('-').unwrap_or((subject, ""));
         let Some(imei) = equipment(imei.as_bytes()) else {
             return Some(json!({"error": format!("`{imei}` is not an IMEI; use 14 to 16 digits")}));

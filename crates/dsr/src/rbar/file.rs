@@ -36,13 +36,7 @@ fn add(
     ) else {
         return Err("expected identity,start,end,destination".to_owned());
     };
-    let identity = Identity::ALL
-        .into_iter()
-        .find(|known| known.as_str() == identity)
-        .ok_or_else(|| {
-            let known = Identity::ALL.map(Identity::as_str).join(", ");
-            format!("the identity `{identity}` does not exist; valid are {known}")
-        })?;
+    let identity = Identity::from_word(identity)?;
     let to = destinations
         .get(to)
         .ok_or_else(|| format!("the destination `{to}` does not exist"))?;

@@ -3,18 +3,24 @@
 //! Ranges lie in sorted arrays, starts apart from ends and destinations, so that a search among a million
 //! touches little memory. Numbers have an array for each count of digits; the longest prefix match counts.
 
+mod changes;
+mod chunks;
 mod file;
 mod spans;
 mod tables;
 
+use std::sync::Arc;
+
 use ahash::AHashMap;
 use diameter::proto::{Fault, ResultCode};
+use serde_json::{Value, json};
 
 use crate::application::{Application, Given, Outcome, Table};
 use crate::config::{self, Destination, Identity, Otherwise};
 use crate::events::Event;
 use crate::routing::{self, Digits, View};
-use spans::Spans;
+use changes::{Change, Changes};
+use chunks::Listed;
 use tables::{Sorted, Tables};
 
 #[derive(Debug)]
@@ -47,6 +53,7 @@ pub(crate) struct Rbar {
     lookups: Vec<config::Lookup>,
     destinations: Vec<Destination>,
     ranges: Sorted,
+    changes: Option<Arc<Changes>>,
     unknown_command: Fallback,
     invalid_identity: Fallback,
     no_match: Fallback,
@@ -77,10 +84,19 @@ impl Rbar {
             Some(path) => format!("{}: {reason}", path.display()),
             None => reason,
         })?;
+        let changes = config.changes.as_ref();
+        let changes = changes
+            .map(|path| Changes::open(path, config.max_changes))
+            .transpose()?;
+        let led = changes.iter().flat_map(|changes| changes.destinations());
+        if let Some(gone) = led.into_iter().find(|to| !by_name.contains_key(&**to)) {
+            return Err(format!("changes: the destination `{gone}` does not exist"));
+        }
         Ok(Self {
             lookups: config.lookups.clone(),
             destinations: config.destinations.clone(),
             ranges,
+            changes,
             unknown_command: Fallback::new(&config.on_unknown_command, &by_name),
             invalid_identity: Fallback::new(&config.on_invalid_identity, &by_name),
             no_match: Fallback::new(&config.on_no_match, &by_name),
@@ -130,17 +146,99 @@ impl Rbar {
 
     /// The destination of the request's identity; the outer none: it has no such identity.
     fn find(&self, identity: Identity, view: &View<'_>) -> Option<Option<u32>> {
-        match identity {
-            Identity::Imsi => Some(number(&self.ranges.numbers[0], view.imsi()?)),
-            Identity::Msisdn => Some(number(&self.ranges.numbers[1], view.msisdn()?)),
-            Identity::Impi => Some(name(&self.ranges.names[0], routing::impi(view.routing)?)),
-            Identity::Impu => Some(name(&self.ranges.names[1], routing::impu(view.routing)?)),
-            Identity::Ipv4 => Some(self.ranges.v4.find(&u32::from(routing::ipv4(view.routing)?))),
-            Identity::Ipv6Prefix => {
-                let (address, _) = routing::ipv6(view.routing)?;
-                Some(self.ranges.v6.find(&u128::from(address)))
+        Some(match identity {
+            Identity::Imsi => self.number(identity, view.imsi()?),
+            Identity::Msisdn => self.number(identity, view.msisdn()?),
+            Identity::Impi => self.name(identity, routing::impi(view.routing)?),
+            Identity::Impu => self.name(identity, routing::impu(view.routing)?),
+            Identity::Ipv4 => self.ipv4(routing::ipv4(view.routing)?.into()),
+            Identity::Ipv6Prefix => self.ipv6(routing::ipv6(view.routing)?.0.into()),
+        })
+    }
+
+    /// The changes, if there are any.
+    fn changed(&self) -> Option<&Changes> {
+        self.changes.as_deref().filter(|changes| !changes.is_empty())
+    }
+
+    fn number(&self, identity: Identity, digits: &Digits) -> Option<u32> {
+        let arrays = &self.ranges.numbers[usize::from(identity == Identity::Msisdn)];
+        let Some(changes) = self.changed() else {
+            return arrays
+                .iter()
+                .find_map(|(length, spans)| spans.find(&digits.prefix(*length)?));
+        };
+        // The longest prefix counts, changed or not.
+        for count in (1..=digits.as_bytes().len()).rev() {
+            let found = match changes.number(identity, count, digits) {
+                Some(listed) => self.named(&listed),
+                None => {
+                    let of_count = arrays.iter().find(|(length, _)| *length == count);
+                    of_count.and_then(|(_, spans)| spans.find(&digits.prefix(count)?))
+                }
+            };
+            if found.is_some() {
+                return found;
             }
         }
+        None
+    }
+
+    /// Names are compared in lower case.
+    fn name(&self, identity: Identity, name: &[u8]) -> Option<u32> {
+        let spans = &self.ranges.names[usize::from(identity == Identity::Impu)];
+        let changes = self.changed();
+        if spans.len() == 0 && changes.is_none() {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+        match changes.and_then(|changes| changes.name(identity, &name)) {
+            Some(listed) => self.named(&listed),
+            None => spans.find(&name.into_boxed_str()),
+        }
+    }
+
+    fn ipv4(&self, address: u32) -> Option<u32> {
+        match self.changed().and_then(|changes| changes.ipv4(address)) {
+            Some(listed) => self.named(&listed),
+            None => self.ranges.v4.find(&address),
+        }
+    }
+
+    fn ipv6(&self, address: u128) -> Option<u32> {
+        match self.changed().and_then(|changes| changes.ipv6(address)) {
+            Some(listed) => self.named(&listed),
+            None => self.ranges.v6.find(&address),
+        }
+    }
+
+    /// The number of a destination.
+    fn named(&self, listed: &Listed) -> Option<u32> {
+        let name = listed.as_deref()?;
+        let at = self.destinations.iter().position(|one| one.name == name)?;
+        u32::try_from(at).ok()
+    }
+
+    /// The destination of a value that is written as in a file of ranges.
+    fn destination(&self, identity: Identity, value: &str) -> Result<Option<u32>, String> {
+        let address = |wrong: std::net::AddrParseError| format!("`{value}`: {wrong}");
+        Ok(match identity {
+            Identity::Imsi | Identity::Msisdn => {
+                let digits = value.strip_prefix('+').unwrap_or(value);
+                let digits = Digits::parse(digits.as_bytes());
+                let digits = digits.ok_or_else(|| format!("`{value}` is not 1 to 15 digits"))?;
+                self.number(identity, &digits)
+            }
+            Identity::Impi | Identity::Impu => self.name(identity, value.as_bytes()),
+            Identity::Ipv4 => {
+                let parsed: std::net::Ipv4Addr = value.parse().map_err(address)?;
+                self.ipv4(parsed.into())
+            }
+            Identity::Ipv6Prefix => {
+                let parsed: std::net::Ipv6Addr = value.parse().map_err(address)?;
+                self.ipv6(parsed.into())
+            }
+        })
     }
 }
 
@@ -161,27 +259,49 @@ impl Application for Rbar {
 
     fn tables(&self) -> Vec<Table> {
         let (entries, bytes) = self.ranges.size();
-        vec![Table {
+        let mut tables = vec![Table {
             name: "ranges",
             entries,
             bytes,
-        }]
+        }];
+        tables.extend(self.changes.as_ref().map(|changes| Table {
+            name: "changes",
+            entries: changes.len(),
+            bytes: changes.len() * 64,
+        }));
+        tables
     }
-}
 
-fn number(arrays: &[(usize, Spans<u64>)], digits: &Digits) -> Option<u32> {
-    arrays
-        .iter()
-        .find_map(|(length, spans)| spans.find(&digits.prefix(*length)?))
-}
-
-/// Names are compared in lower case.
-fn name(spans: &Spans<Box<str>>, name: &[u8]) -> Option<u32> {
-    if spans.len() == 0 {
-        return None;
+    fn change(&self, subject: &str, to: &str) -> Option<Result<(), String>> {
+        let Some(changes) = &self.changes else {
+            let why = "no range can be changed: rbar.changes names no file";
+            return Some(Err(why.to_owned()));
+        };
+        Some(Change::new(subject, to).and_then(|change| {
+            if change.to.is_some() && self.named(&change.to).is_none() {
+                return Err(format!("the destination `{to}` does not exist"));
+            }
+            changes.make(&change)
+        }))
     }
-    let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-    spans.find(&name.into_boxed_str())
+
+    fn look_up(&self, subject: &str) -> Option<Value> {
+        let (identity, value) = subject.split_once(':')?;
+        let found = Identity::from_word(identity).and_then(|kind| self.destination(kind, value));
+        Some(match found {
+            Ok(number) => {
+                let to = number.and_then(|number| self.destinations.get(number as usize));
+                json!({
+                    "identity": identity,
+                    "value": value,
+                    "destination": to.map_or("", |to| &to.name),
+                    "realm": to.map_or("", |to| &to.realm),
+                    "host": to.map_or("", |to| &to.host),
+                })
+            }
+            Err(wrong) => json!({"error": wrong}),
+        })
+    }
 }
 
 #[cfg(test)]

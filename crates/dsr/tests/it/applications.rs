@@ -112,6 +112,112 @@ fn address_resolution_answers_with_experimental_results_too() {
     });
 }
 
+#[test]
+fn ranges_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, changes) = (
+            folder.path().join("ranges.csv"),
+            folder.path().join("changes.csv"),
+        );
+        std::fs::write(&file, "imsi,001010000000000,001010000000099,two\n").unwrap();
+        let yaml = rbar(&format!(
+            "{}\n      changes: {}\n      maxChanges: 8",
+            file.display(),
+            changes.display()
+        ));
+        let to = |dsr: &dsr::Running, subject: &str| dsr.look_up(subject)[0]["destination"].clone();
+        {
+            let (dsr, _servers, mut peers) = world(read(config(), &yaml), HSS, "").await;
+            let (listener, address) = crate::support::admin();
+            crate::support::serve(listener, &dsr);
+            let mut mme = client(&dsr, MME).await;
+            let path = |rest: &str| format!("/dsr/applications/resolve/ranges/{rest}");
+            for (request, body, code) in [
+                // A subscriber of a range of the file, of which the rest stays.
+                (format!("PUT {}", path("imsi/001010000000007")), "one", "200"),
+                (format!("PUT {}", path("imsi/00102?end=00103")), "one", "200"),
+                (format!("PUT {}", path("imsi/00102?end=00103")), "two", "200"),
+                (
+                    format!("DELETE {}", path("imsi/001010000000000?end=001010000000099")),
+                    "",
+                    "409",
+                ),
+                (format!("DELETE {}", path("imsi/001010000000050")), "", "200"),
+                (format!("PUT {}", path("impu/sip:Joe@ims.example")), "one", "200"),
+                (
+                    format!("PUT {}", path("ipv6Prefix/2001:db8::%2F32")),
+                    "one",
+                    "200",
+                ),
+                (format!("PUT {}", path("imsi/00103")), "one", "409"),
+                (format!("PUT {}", path("imsi/00104")), "nowhere", "409"),
+                (format!("PUT {}", path("imsi/x")), "one", "409"),
+                (format!("PUT {}", path("imei/35")), "one", "409"),
+                (format!("PUT {}", path("imsi/00104")), "", "409"),
+                (
+                    "POST /dsr/change-range/resolve:msisdn:49170..49171=one".to_owned(),
+                    "",
+                    "200",
+                ),
+                (
+                    "POST /dsr/change-range/resolve:msisdn:49170..49171=".to_owned(),
+                    "",
+                    "200",
+                ),
+                (
+                    "PUT /dsr/applications/nowhere/ranges/imsi/1".to_owned(),
+                    "one",
+                    "409",
+                ),
+            ] {
+                let answer = crate::eir::admin(address, &request, body).await;
+                assert!(
+                    answer.starts_with(&format!("HTTP/1.1 {code}")),
+                    "{request}: {answer}"
+                );
+            }
+            for (user, server) in [
+                ("001010000000007", 0),
+                ("001010000000008", 1),
+                ("001010000000050", 0),
+            ] {
+                mme.send(ulr(user).as_bytes()).await;
+                let request = answered(&mut mme, &mut peers[server]).await;
+                assert_eq!(
+                    request.require(known::DESTINATION_HOST).unwrap(),
+                    HSS[server],
+                    "{user}"
+                );
+            }
+            let answer = crate::eir::admin(address, "GET /dsr/ranges/imsi:001020000000001", "").await;
+            assert!(answer.contains("\"destination\":\"two\""), "{answer}");
+        }
+        // After a restart the changes are the same; one whose destination is gone is named.
+        std::fs::write(&file, "imsi,001010000000000,001010000000099,one\n").unwrap();
+        let (dsr, _servers, _peers) = world(read(config(), &yaml), HSS, "").await;
+        for (subject, expected) in [
+            ("imsi:001010000000008", "one"),
+            ("imsi:001030000000001", "two"),
+            ("imsi:001040000000001", ""),
+            // The range of all others with these first digits.
+            ("imsi:001010000000050", "one"),
+            ("impu:sip:joe@ims.example", "one"),
+            ("ipv6Prefix:2001:db8:7::1", "one"),
+            ("msisdn:+491701234", ""),
+        ] {
+            assert_eq!(to(&dsr, subject), expected, "{subject}");
+        }
+        let rows = dsr.applications();
+        assert_eq!(rows.iter().find(|row| row.table == "changes").unwrap().entries, 6);
+        let without = yaml
+            .replace("name: two,", "name: three,")
+            .replace("onNoMatch: {destination: two}", "");
+        let wrong = dsr.reload(&read(config(), &without)).unwrap_err();
+        assert!(wrong.to_string().contains("`two` does not exist"), "{wrong}");
+    });
+}
+
 /// A million ranges of a hundred subscribers each, dealt to two servers in turn, the first one first or second.
 fn write_million(path: &std::path::Path, first: usize) {
     let mut text = String::with_capacity(40 << 20);

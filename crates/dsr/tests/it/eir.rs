@@ -213,7 +213,7 @@ fn lists_are_replaced_beside_the_traffic() {
 }
 
 /// The body of the answer to a request at the admin endpoint, with its status line.
-async fn admin(address: std::net::SocketAddr, request: &str, body: &str) -> String {
+pub(crate) async fn admin(address: std::net::SocketAddr, request: &str, body: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let length = body.len();

@@ -11,6 +11,8 @@ pub struct Common<'a> {
     pub admin: SocketAddr,
     /// Every listen address with its key in the settings, without the admin endpoint.
     pub listen: Vec<(String, SocketAddr)>,
+    /// Its NF instance id, which its certificates may not contradict; empty for a function that is none.
+    pub instance: &'a str,
     /// Worker threads; 0: one per core.
     pub workers: usize,
     /// The cores they run on; none: any.

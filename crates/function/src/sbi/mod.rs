@@ -148,6 +148,9 @@ impl Sbi {
     /// When a file or an address cannot be used.
     pub fn reserve(listen: &Listen, settings: &Common<'_>, workers: usize) -> Result<Self, StartError> {
         let tls = Tls::open(settings.tls, settings.client_tls).map_err(StartError::Config)?;
+        if !settings.instance.is_empty() {
+            tls.pin_instance(settings.instance);
+        }
         let interface = Interface::reserve(listen.iter(), workers, tls.server())?;
         Ok(Self { interface, tls })
     }

@@ -22,7 +22,8 @@ pub struct Screening {
     pub allowed_networks: Vec<ipnet::IpNet>,
     /// Addresses must lie in none of these.
     pub denied_networks: Vec<ipnet::IpNet>,
-    /// Ports that no end point of a profile or service may have, such as those of admin endpoints.
+    /// Ports that nothing in a profile may lead to, such as those of admin endpoints: end points (80 and 443 where they name
+    /// none), whole roots as `apiPrefix`, callback URIs, `scpPorts` and `seppPorts`.
     pub denied_ports: Vec<u16>,
     /// NF types by NF instance id: an instance that is listed registers only as one of its types.
     pub nf_types_by_instance: BTreeMap<String, Vec<String>>,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use model::NfInstanceId;
 use sbi::problem::{Cause, Problem};
 
@@ -86,6 +87,14 @@ pub(super) fn store_failed(error: store::Error) -> Problem {
     match error {
         store::Error::Overflow { .. } => {
             Problem::new(Cause::NfCongestion).detail("too many changes are pending")
+        }
+        // With `Retry-After`, as every 503 of the NRF.
+        store::Error::Unavailable { maybe_applied, .. } => {
+            let detail = match maybe_applied {
+                true => "the database failed in the middle; the change may have been made",
+                false => "the database is not available; nothing was changed, try later",
+            };
+            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail)
         }
         _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
     }

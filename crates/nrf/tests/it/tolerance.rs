@@ -237,6 +237,62 @@ fn a_registered_nf_keeps_its_type() {
     });
 }
 
+/// What a profile leads others to is screened, wherever the profile has the port.
+#[test]
+fn a_denied_port_is_denied_everywhere_in_a_profile() {
+    local(async {
+        let nrf = start(|config| config.screening.denied_ports = vec![9010, 80]);
+        let callback = |uri: &str| {
+            json!({"defaultNotificationSubscriptions":
+                [{"notificationType": "N1_MESSAGES", "n1MessageClass": "5GMM", "callbackUri": uri}]})
+        };
+        let refused = [
+            ("SCP", json!({"scpInfo": {"scpPorts": {"http": 9010}}})),
+            (
+                "SCP",
+                json!({"scpInfo": {"scpDomainInfoList": {"d": {"scpFqdn": "scp.example.org", "scpPorts": {"http": 9010}}}}}),
+            ),
+            (
+                "SCP",
+                json!({"scpInfo": {"scpDomainInfoList": {"d":
+                    {"scpIpEndPoints": [{"ipv4Address": "10.0.0.1", "port": 9010}]}}}}),
+            ),
+            ("SEPP", json!({"seppInfo": {"seppPorts": {"http": 9010}}})),
+            ("AMF", callback("http://127.0.0.1:9010/x")),
+            ("AMF", callback("http://127.0.0.1:09010/x")),
+            ("AMF", callback("http://127.0.0.1/x")),
+        ];
+        for (at, (kind, more)) in refused.into_iter().enumerate() {
+            let body = profile(&id(10 + u32::try_from(at).unwrap()), kind, "namf-comm", &more);
+            let got = nrf.put(&body).await;
+            assert_eq!(got.status, StatusCode::FORBIDDEN, "{more}");
+        }
+        for (at, change) in [
+            json!({"apiPrefix": "http://127.0.0.1:9010"}),
+            json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1"}]}),
+            json!({"ipEndPoints": null}),
+            json!({"defaultNotificationSubscriptions": [{"notificationType": "LOCATION_NOTIFICATION",
+                "callbackUri": "http://127.0.0.1:9010/x"}]}),
+        ]
+        .iter()
+        .enumerate()
+        {
+            let mut body = profile(
+                &id(30 + u32::try_from(at).unwrap()),
+                "UDM",
+                "nudm-sdm",
+                &json!({}),
+            );
+            for (key, value) in change.as_object().unwrap() {
+                body["nfServices"][0][key] = value.clone();
+            }
+            assert_eq!(nrf.put(&body).await.status, StatusCode::FORBIDDEN, "{change}");
+        }
+        let fine = profile(&id(50), "AMF", "namf-comm", &callback("http://127.0.0.1:9011/x"));
+        assert_eq!(nrf.put(&fine).await.status, StatusCode::CREATED);
+    });
+}
+
 #[test]
 fn preconditions_decide_over_every_change() {
     local(async {

@@ -450,7 +450,7 @@ impl RawProfile {
             .fqdn
             .as_deref()
             .or(self.fqdn.as_deref())
-            .map(|name| format!("{name}:{first_port}"));
+            .map(|name| format!("{}:{first_port}", canonical(name)));
         // An endpoint with an invalid address does not fall back to the addresses of the profile.
         let named = |one: &RawEndPoint| one.ipv4_address.is_some() || one.ipv6_address.is_some();
         let has_addresses = service.ip_end_points.iter().any(named);
@@ -484,11 +484,12 @@ impl RawProfile {
     }
 }
 
-/// A host as it is compared: names in lower case, IPv6 addresses in one form (RFC 5952; the texts of an address are many).
+/// A host as it is compared: names in lower case and without the dot of the root, IPv6 addresses in one form (RFC 5952; the
+/// texts of an address are many).
 pub(crate) fn canonical(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(address) => address.to_string(),
-        Err(_) => host.to_ascii_lowercase(),
+        Err(_) => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
     }
 }
 

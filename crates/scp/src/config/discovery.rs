@@ -58,6 +58,22 @@ pub struct Discovery {
 }
 
 impl Discovery {
+    /// Describes what is served while no NRF answers.
+    pub(crate) fn without_nrf(&self, known: usize) -> String {
+        let learned = format!("are served with the {known} learned profiles");
+        match (self.order, self.enforce_req_specific_svc_discovery) {
+            (Order::NrfThenScp | Order::ScpThenNrf, _) => format!("requests {learned}"),
+            (Order::Nrf, false) => format!(
+                "requests to a named producer {learned}; those with a discovery with cached answers until their \
+                 validity ends, and are refused then (discovery.order: nrf)"
+            ),
+            (Order::Nrf, true) => format!(
+                "requests to a named producer {learned}; those with a discovery are refused (discovery.order: nrf, \
+                 enforceReqSpecificSvcDiscovery: true)"
+            ),
+        }
+    }
+
     /// Bounds of the answers of all workers.
     pub(crate) fn limits(&self) -> Limits {
         Limits {

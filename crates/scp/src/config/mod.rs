@@ -270,6 +270,12 @@ impl Validate for Config {
                 "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
             );
         }
+        let (tls, client_tls) = (self.tls.as_ref(), self.client_tls.as_ref());
+        if let Some(wrong) = function::sbi::contradiction(id, tls, client_tls) {
+            faults
+                .at("nfInstanceId")
+                .say(wrong, "the instance that the certificate names");
+        }
         if self.fqdn.is_empty()
             || !self
                 .fqdn

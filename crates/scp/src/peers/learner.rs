@@ -35,7 +35,7 @@ use super::doubts::Doubts;
 use super::nrf::{Held, NrfSet};
 use super::own_profile;
 use crate::alarms::NRF_UNREACHABLE;
-use crate::config::Config;
+use crate::config::{Config, Discovery};
 use crate::discovery::Vouched;
 use crate::events::Metrics;
 
@@ -262,6 +262,7 @@ impl Learner {
             roots: nrf.roots.join(", "),
             network: self.published.clone(),
             relays_anything: config.forward_to_unknown,
+            discovery: config.discovery.clone(),
             answers: Cell::new(true),
         }
     }
@@ -351,6 +352,8 @@ struct Reachable {
     network: Arc<ArcSwap<Network>>,
     /// Whether producers that are not known get requests as well.
     relays_anything: bool,
+    /// What becomes of delegated discovery meanwhile.
+    discovery: Discovery,
     answers: Cell<bool>,
 }
 
@@ -374,10 +377,8 @@ impl Reachable {
             ));
         }
         let remark = || {
-            format!(
-                "no NRF answers ({}); requests are served with the {known} learned profiles",
-                self.roots
-            )
+            let served = self.discovery.without_nrf(known);
+            format!("no NRF answers ({}); {served}", self.roots)
         };
         self.component.remark((!answers && known > 0).then(remark));
     }

@@ -95,11 +95,13 @@ struct Report {
 }
 
 impl Report {
-    /// Whether the profile of the service has a newer load: another one than when the report came, or one that was
-    /// measured later (`loadTimeStamp`; the newer information counts, TS 29.500 §6.3.3.4.2).
+    /// Whether the profile of the service has a newer load: one that was measured later (`loadTimeStamp`; the newer
+    /// information counts, TS 29.500 §6.3.3.4.2). Of a profile that does not say when, another load than at the report.
     fn is_older_than(&self, service: &ServiceRef) -> bool {
-        self.in_profile != service.service().load
-            || (service.producer.load_measured).is_some_and(|measured| measured > unix_millis(self.made))
+        match service.producer.load_measured {
+            Some(measured) => measured > unix_millis(self.made),
+            None => self.in_profile != service.service().load,
+        }
     }
 }
 
@@ -551,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_counts_for_a_while_and_until_the_profile_has_another() {
+    fn a_load_counts_for_a_while_and_until_the_profile_has_a_newer_one() {
         let reports = Reports::new(&Protection::default(), Arc::default());
         let (a, now) = (service("a"), Instant::now());
         reports.take(&headers(1, "NF-Instance: a", 95, 0), &a, None, now);
@@ -560,14 +562,19 @@ mod tests {
         profile.services[0].load = 5;
         let changed = ServiceRef::new(Arc::new(profile), 0).unwrap();
         assert_eq!(reports.load_of(&changed, now), None);
-        // The same load, measured before the report of 08:01 and after it.
+        // Another load, measured before the report of 08:01 and after it.
         let measured = |at: &str| {
-            let mut profile = Producer::clone(&a.producer);
+            let mut profile = Producer::clone(&changed.producer);
             profile.load_measured = model::unix_millis(at);
             ServiceRef::new(Arc::new(profile), 0).unwrap()
         };
         let (before, after) = ("2020-02-04T08:00:59.9Z", "2020-02-04T10:01:02+02:00");
         assert_eq!(reports.load_of(&measured(before), now), Some(95));
+        assert_eq!(
+            reports.load_of(&measured("2020-02-04T08:01:00Z"), now),
+            Some(95),
+            "no newer"
+        );
         assert_eq!(reports.load_of(&measured(after), now), None);
         let validity = Protection::default().lci_validity.duration();
         assert_eq!(reports.load_of(&a, now + validity), None);

@@ -184,6 +184,31 @@ fn without_an_nrf_what_is_known_serves_and_an_alarm_is_raised() {
     });
 }
 
+/// What `/readyz` says of a missing NRF is what happens: by `order: nrf` no discovery is served with learned profiles.
+#[test]
+fn readiness_without_an_nrf_speaks_of_the_order_of_the_settings() {
+    local(async {
+        let producer = Producer::start(1);
+        let (nrf, scp) = served_by(&producer, Order::Nrf).await;
+        nrf.stop();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let got = wish(&scp, &[("3gpp-sbi-discovery-supi", "imsi-001010000000001")]).await;
+        assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT);
+        until("the alarm is raised", async || alarms(&scp) == [10_530]).await;
+        let handle = scp.running.as_ref().unwrap().handle();
+        let remarks = handle.health().remarks();
+        let remark = remarks.values().next().unwrap();
+        for part in [
+            "no NRF answers",
+            "to a named producer are served with the 1 learned",
+            "are refused then",
+            "discovery.order: nrf",
+        ] {
+            assert!(remark.contains(part), "{part}: {remark}");
+        }
+    });
+}
+
 #[test]
 fn without_an_nrf_and_without_producers_it_is_not_ready() {
     local(async {

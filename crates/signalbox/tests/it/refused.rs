@@ -127,6 +127,91 @@ fn tls_files_that_do_not_fit_fail_the_reload_and_name_both() {
     assert_eq!(ask(admin, "POST", "/config/reload").0, 422);
 }
 
+/// Peers know a function by the NF instance id of its certificate, so that of another instance would lock it out everywhere.
+#[test]
+fn a_rotation_to_the_certificate_of_another_instance_is_refused() {
+    const ID: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
+    const OTHER: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b65";
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new("test").unwrap();
+    let issue = |id: &str| {
+        let identity = authority
+            .issue(&["localhost", &format!("urn:uuid:{id}")])
+            .unwrap();
+        authority.write(&identity, folder.path(), "scp").unwrap()
+    };
+    let mut files = issue(ID);
+    files.check_interval = settings::Period::from_secs(1);
+    let config = harmless(None, folder.path());
+    let mut settings = shown(&config);
+    settings["scp"]["tls"] = serde_json::to_value(&files).unwrap();
+    std::fs::write(&config, settings::to_yaml(&settings)).unwrap();
+    let process = Process::start(
+        &["run", "scp", "--config", config.to_str().unwrap()],
+        folder.path(),
+    );
+    let admin = process.address("scp admin");
+    let alarm = || {
+        let alarms: Value = serde_json::from_str(&ask(admin, "GET", "/alarms").1).unwrap();
+        let mut active = alarms["active"].as_array().unwrap().iter();
+        let found = active.find(|alarm| alarm["number"] == 10526)?;
+        Some(found["detail"].as_str().unwrap().to_owned())
+    };
+    issue(OTHER);
+    let (status, said) = ask(admin, "POST", "/config/reload");
+    assert!(
+        status == 422 && said.contains(ID) && said.contains(OTHER),
+        "{status} {said}"
+    );
+    until("the alarm", || {
+        alarm().is_some_and(|detail| detail.contains(ID) && detail.contains(OTHER))
+    });
+    assert!(!log(folder.path()).contains("reloaded TLS files"));
+    issue(ID);
+    until("the right certificate is taken", || {
+        alarm().is_none() && log(folder.path()).contains("reloaded TLS files")
+    });
+    assert_eq!(ask(admin, "POST", "/config/reload").0, 200);
+}
+
+/// A section of which nothing is left would reset the function to its defaults: what a tool leaves that broke off.
+#[test]
+fn a_reload_does_not_empty_what_had_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = harmless(None, folder.path());
+    let before = shown(&config);
+    for (function, lost) in [
+        ("nrf", "/nrf"),
+        ("scp", "/scp"),
+        ("bsf", "/bsf/rx"),
+        ("pcf", "/pcf"),
+        ("dsr", "/dsr"),
+        ("ipfe", "/ipfe"),
+    ] {
+        std::fs::write(&config, settings::to_yaml(&before)).unwrap();
+        let process = Process::start(
+            &["run", function, "--config", config.to_str().unwrap()],
+            folder.path(),
+        );
+        let admin = process.address(&format!("{function} admin"));
+        let runs = ask(admin, "GET", "/config").1;
+        let mut emptied = before.clone();
+        *emptied.pointer_mut(lost).unwrap() = Value::Null;
+        std::fs::write(&config, settings::to_yaml(&emptied)).unwrap();
+        for _ in 0..2 {
+            let (status, said) = ask(admin, "POST", "/config/reload");
+            let path = lost.trim_start_matches('/').replace('/', ".");
+            assert_eq!(status, 422, "{said}");
+            assert!(said.contains(&path) && said.contains("`{}`"), "{said}");
+            assert_eq!(ask(admin, "GET", "/config").1, runs, "{function}");
+        }
+        assert!(alarm(admin).is_some());
+        std::fs::write(&config, settings::to_yaml(&before)).unwrap();
+        assert_eq!(ask(admin, "POST", "/config/reload").0, 200);
+        assert!(alarm(admin).is_none());
+    }
+}
+
 #[test]
 fn a_file_that_nobody_has_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,4 +300,48 @@ fn a_database_that_is_absent_at_the_start_is_waited_for() {
     let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(0), "{}", log(folder.path()));
+}
+
+/// Listeners share their port between workers (`SO_REUSEPORT`), so the kernel lets a second process of the user in.
+#[test]
+fn a_port_that_another_process_has_is_refused_with_its_holder() {
+    for (function, interface, listen) in [
+        ("scp", "scp SBI", "/scp/listen"),
+        ("bsf", "bsf SBI", "/bsf/listen"),
+        ("dsr", "dsr Diameter", "/dsr/localNodes/0/listen"),
+    ] {
+        let (folder, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let config = harmless(None, folder.path());
+        let process = Process::start(
+            &["run", function, "--config", config.to_str().unwrap()],
+            folder.path(),
+        );
+        let (address, admin) = (
+            process.address(interface),
+            process.address(&format!("{function} admin")),
+        );
+        let beside = harmless(None, second.path());
+        let everywhere = format!("0.0.0.0:{}", address.port());
+        for (setting, taken) in [
+            (listen.to_owned(), address.to_string()),
+            (listen.to_owned(), everywhere),
+            (format!("/{function}/admin"), address.to_string()),
+        ] {
+            let mut settings = shown(&beside);
+            *settings.pointer_mut(&setting).unwrap() = taken.as_str().into();
+            let file = second.path().join("second.yaml");
+            std::fs::write(&file, settings::to_yaml(&settings)).unwrap();
+            let output = signalbox(&["run", function, "--config", file.to_str().unwrap()]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{setting} {taken}: {said}");
+            let holder = format!("process {} (", process.id());
+            for part in [function, &taken, &holder, &format!("kill {}", process.id())] {
+                assert!(
+                    said.contains(part),
+                    "{setting} {taken}: {part} is missing:\n{said}"
+                );
+            }
+        }
+        assert_eq!(ask(admin, "GET", "/livez").0, 200, "the first one goes on");
+    }
 }

@@ -173,6 +173,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
             tables: tables.clone(),
             counters: counters.clone(),
             retry_for: database.retry_for.duration(),
+            unavailable_after: database.unavailable_after.duration(),
             sites: HashMap::new(),
         };
         runtime.spawn(reader.run(question_queue.clone()));

@@ -41,6 +41,7 @@ pub(super) struct Reader {
     pub(super) tables: Arc<Vec<SqlTable>>,
     pub(super) counters: Arc<Counters>,
     pub(super) retry_for: Duration,
+    pub(super) unavailable_after: Duration,
     /// Names of sites seen, so that each is kept once.
     pub(super) sites: HashMap<String, Arc<str>>,
 }
@@ -133,7 +134,7 @@ impl Reader {
                 Failure::Again(reason) | Failure::Lost(reason) | Failure::Unfit(reason) => reason,
             };
             self.counters.retries.fetch_add(1, Relaxed);
-            if Instant::now() >= deadline {
+            if self.counters.trouble.has_lasted(self.unavailable_after) || Instant::now() >= deadline {
                 return Err(Error::Unavailable {
                     reason,
                     maybe_applied: false,

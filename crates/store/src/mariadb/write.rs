@@ -238,7 +238,13 @@ impl Writer {
                 Failure::Again(reason) | Failure::Lost(reason) | Failure::Unfit(reason) => reason,
             };
             self.counters.retries.fetch_add(1, Relaxed);
-            if Instant::now() + pause >= deadline {
+            // Whether a `COMMIT` in doubt was carried out is worth the whole time.
+            let gives_up = open.is_none()
+                && self
+                    .counters
+                    .trouble
+                    .has_lasted(self.config.unavailable_after.duration());
+            if gives_up || Instant::now() + pause >= deadline {
                 // All of them, and not each on its own again.
                 let error = Error::Unavailable {
                     reason,

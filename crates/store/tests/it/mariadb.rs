@@ -407,6 +407,39 @@ async fn a_lost_database_is_told(servers: &Servers, config: &store::Config) {
     store.close().await;
 }
 
+/// While no node serves, reads and writes fail soon, however long they are tried otherwise, and the first after its return
+/// succeed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_no_node_serves_callers_get_the_error() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let mut config = servers.config("site-1", &[1]);
+    // Longer than any test waits.
+    config.mariadb.retry_for = settings::Period::from_secs(3_600);
+    config.mariadb.remember_commits = settings::Period::from_secs(7_200);
+    config.mariadb.unavailable_after = settings::Period::from_millis(500);
+    let (store, sessions) = open(&config).await;
+    assert!(servers.run("kill", Some(1)));
+    for number in 0..3 {
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new((1 << 40) + number, "x"));
+        let refused = store.commit(batch).await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+        let read = sessions.get(&id(1)).await;
+        assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    }
+    assert!(store.trouble().is_some());
+    assert!(servers.run("restart", Some(1)));
+    let mut batch = Batch::default();
+    batch.insert(&sessions, &Session::new(1 << 41, "y"));
+    while store.commit(batch.clone()).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(sessions.get(&id(1 << 41)).await.unwrap().is_some());
+    trouble(&store, false).await;
+    drop(sessions);
+    store.close().await;
+}
+
 /// Waits until the store has trouble, or none any more; returns it.
 async fn trouble(store: &Store, is_there: bool) -> Option<String> {
     for _ in 0..600 {
