@@ -16,7 +16,7 @@ use crate::{complain, machine, print};
 ///
 /// The policy projects that the configuration of a PCF names are compiled as well. Certificates, keys, authorities, other
 /// files, secrets, directories and addresses are those of this machine; relative paths begin at the working directory, as
-/// at a start.
+/// at a start, those of policy projects at the folder of the file.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// YAML files
@@ -69,6 +69,8 @@ impl Kind {
                     if !elsewhere {
                         machine::judge(config, faults);
                     }
+                    let mut config = config.clone();
+                    config.place_projects(Path::new(name));
                     in_projects = pcf::check_projects(&config.pcf);
                 });
                 Mistakes {

@@ -31,7 +31,24 @@ impl Config {
 
     /// Reads a text. An empty one is refused: it is what a full disk leaves.
     pub(crate) fn read(text: &str, name: &str) -> Result<Self, settings::Report> {
-        settings::from_str_and(text, name, |_, _| {})
+        let mut config: Self = settings::from_str_and(text, name, |_, _| {})?;
+        config.place_projects(Path::new(name));
+        Ok(config)
+    }
+
+    /// Has the paths of policy projects begin at the folder of the file that names them, wherever the process was started:
+    /// a project belongs to its configuration.
+    pub(crate) fn place_projects(&mut self, file: &Path) {
+        // A folder that was removed meanwhile has no absolute path.
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let Ok(folder) = std::path::absolute(folder.join(".")) else {
+            return;
+        };
+        let policy = &mut self.pcf.policy;
+        for project in [&mut policy.sm, &mut policy.am, &mut policy.ue] {
+            // An absolute path stays as it is.
+            *project = project.take().map(|path| folder.join(path));
+        }
     }
 
     /// As YAML or JSON, passwords in addresses redacted.

@@ -168,3 +168,35 @@ fn python_diameter_exchanges_and_fails_over() {
     let path = format!("PYTHONPATH={}", folder.display());
     exchange_and_fail_over(&["env", &path, "python3", &driver("peer.py")]);
 }
+
+/// The driver of go-diameter, built once for each target directory with its module from the Go proxy; none: it cannot be
+/// built here.
+fn go_diameter() -> Option<String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-diameter");
+    std::fs::create_dir_all(&folder).ok()?;
+    let module = "module peer\n\ngo 1.25.0\n\nrequire github.com/fiorix/go-diameter/v4 v4.1.0\n";
+    std::fs::write(folder.join("go.mod"), module).ok()?;
+    std::fs::copy(driver("peer.go"), folder.join("main.go")).ok()?;
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/go/bin";
+    let mut go = Command::new("env");
+    go.arg(format!("PATH={path}"));
+    if std::env::var_os("HOME").is_none() {
+        go.arg(format!("HOME={}", folder.display()));
+    }
+    go.args(["go", "build", "-mod=mod", "-o", "peer", "."]);
+    go.current_dir(&folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    go.status().ok().filter(std::process::ExitStatus::success)?;
+    Some(folder.join("peer").display().to_string())
+}
+
+#[test]
+fn go_diameter_exchanges_and_fails_over() {
+    let Some(peer) = go_diameter() else {
+        eprintln!("skipped: Go 1.25 or the module go-diameter is not available");
+        return;
+    };
+    exchange_and_fail_over(&[&peer]);
+}

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 
-/// The policy projects that decide (docs/policy.md). A reload reads their files again.
+/// The policy projects that decide (docs/policy.md); relative paths begin at the folder of the configuration's file. A reload
+/// reads their files again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Policies {

@@ -1,5 +1,7 @@
 //! Exit codes and what is printed.
 
+use std::path::Path;
+
 use crate::process::{examples, signalbox, text};
 
 #[test]
@@ -99,6 +101,34 @@ fn check_compiles_the_policy_projects_of_a_pcf() {
         said.contains("pcf.policy.sm") && said.contains("No such file"),
         "{said}"
     );
+}
+
+/// Wherever a command is run, a project lies beside the file that names it.
+#[test]
+fn projects_are_found_from_the_folder_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("configuration/projects/low");
+    std::fs::create_dir_all(&project).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/policy/low/project.yaml");
+    std::fs::copy(example, project.join("project.yaml")).unwrap();
+    let file = folder.path().join("configuration/pcf.yaml");
+    std::fs::write(&file, "pcf: {policy: {sm: projects/low}}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let checked = signalbox(&["check", file]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let shown = signalbox(&["config", "show", "--config", file]);
+    assert!(
+        text(&shown.stdout).contains(project.to_str().unwrap()),
+        "{}",
+        text(&shown.stdout)
+    );
+    // From its own folder, by its name alone.
+    let beside = std::process::Command::new(env!("CARGO_BIN_EXE_signalbox"))
+        .args(["check", "pcf.yaml"])
+        .current_dir(folder.path().join("configuration"))
+        .output()
+        .unwrap();
+    assert!(beside.status.success(), "{}", text(&beside.stderr));
 }
 
 #[test]

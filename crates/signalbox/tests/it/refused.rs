@@ -82,6 +82,20 @@ fn a_policy_project_that_is_refused_fails_the_reload() {
     );
     assert!(differs(admin) && alarm(admin).unwrap().contains("sesRuleId"));
 
+    // Another setting has changed at the same time: it is not the one that is at fault.
+    settings["pcf"]["policy"]["fallback"] = "refuse".into();
+    std::fs::write(&config, settings::to_yaml(&settings)).unwrap();
+    let (status, said) = ask(admin, "POST", "/config/reload");
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (status, &answer["invalid"][0]["what"]),
+        (422, &"pcf.policy.sm".into())
+    );
+    assert_eq!(
+        answer["refused"][1],
+        "pcf.policy.fallback (not taken before pcf.policy.sm can be used)"
+    );
+
     project(&of_project, false);
     assert_eq!(reload("pcf", admin).0, Some(0), "{}", log(folder.path()));
     assert!(!differs(admin) && alarm(admin).is_none());

@@ -57,5 +57,6 @@ fn project(folder: &Path, service: &str, files: &[(&str, &str)]) -> Result<PathB
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(RigError::io(format!("writing {}", path.display())))?;
     }
-    Ok(folder)
+    // The configuration that names it lies elsewhere.
+    Ok(std::path::absolute(&folder).unwrap_or(folder))
 }
