@@ -37,7 +37,7 @@ maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/signalbox/Cargo.toml)
 cat > "$STAGE/changelog" <<TEXT
 signalbox ($version-1) unstable; urgency=medium
 
-  * What has changed is in CHANGELOG.md.
+  * New release; CHANGELOG.md has what has changed.
 
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
