@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, laboratory, policies, print, run, store_files};
+use crate::{check, import, inspect, laboratory, manual, policies, print, run, store_files};
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
 const VERSION: &str = concat!(
@@ -66,6 +66,10 @@ enum Command {
     Policy(policies::PolicyCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
+    /// Print the completions of a shell, for its folder of completions
+    Completions(manual::CompletionsArgs),
+    /// Write the man pages, one for each command
+    Man(manual::ManArgs),
     /// Measure a function with an operator's call model
     Lab(laboratory::LabArgs),
     /// Simulators of the laboratory, each in a process of its own
@@ -117,12 +121,16 @@ enum ConfigCommand {
     },
 }
 
+/// The command line, with what looks into each function.
+fn whole() -> clap::Command {
+    functions::ALL.iter().fold(Cli::command(), |command, function| {
+        command.subcommand(inspect::command(function))
+    })
+}
+
 /// Does what the command line says.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
-    let command = functions::ALL.iter().fold(Cli::command(), |command, function| {
-        command.subcommand(inspect::command(function))
-    });
-    let matches = command.get_matches();
+    let matches = whole().get_matches();
     if let Some((name, inner)) = matches.subcommand()
         && let Some(function) = functions::find(name)
     {
@@ -146,6 +154,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Store(command) => return store_files::run(&command),
         Command::Policy(command) => return policies::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
+        Command::Completions(args) => manual::completions(&args, whole())?,
+        Command::Man(args) => manual::man(&args, whole())?,
         Command::Lab(args) => return Ok(args.run()),
         Command::LabSim { args } => return Ok(laboratory::simulate(&args)),
     }
@@ -158,11 +168,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        functions::ALL
-            .iter()
-            .fold(Cli::command(), |command, function| {
-                command.subcommand(inspect::command(function))
-            })
-            .debug_assert();
+        whole().debug_assert();
     }
 }

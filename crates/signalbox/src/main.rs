@@ -10,7 +10,8 @@
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
-//! - [`allocator`]: the memory of the process;
+//! - [`manual`]: man pages and completions;
+//! - [`allocator`]: the memory of the process; `names`: names of hosts in a static program;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already, [`ports`]: or has
 //!   one of the ports.
 //!
@@ -26,7 +27,10 @@ mod import;
 mod inspect;
 mod laboratory;
 mod machine;
+mod manual;
 mod metrics;
+#[cfg(any(test, target_feature = "crt-static"))]
+mod names;
 mod policies;
 mod ports;
 mod reload;

@@ -16,6 +16,7 @@ use telemetry::{AlarmKind, Alarms, Registry, Severity, logging};
 use crate::config::Config;
 use crate::functions::Live;
 use crate::metrics::DIFFERS;
+use crate::supervisor::Supervisor;
 use crate::wiring::Core;
 
 /// How much is logged: changed at once, like the filter.
@@ -40,6 +41,8 @@ pub(crate) struct Reloader {
     alarms: Vec<(&'static str, Alarms)>,
     /// What is made of a configuration before it takes effect.
     core: Arc<Core>,
+    /// Waits while a reload lasts.
+    supervisor: Arc<Supervisor>,
     last: Mutex<Last>,
 }
 
@@ -105,6 +108,7 @@ impl Reloader {
         live: Vec<(&'static str, Live)>,
         alarms: Vec<(&'static str, Alarms)>,
         core: Arc<Core>,
+        supervisor: Arc<Supervisor>,
     ) -> Arc<Self> {
         Arc::new(Self {
             file,
@@ -112,6 +116,7 @@ impl Reloader {
             live,
             alarms,
             core,
+            supervisor,
             last: Mutex::new(Last {
                 taken: text.clone(),
                 text,
@@ -156,6 +161,7 @@ impl Reloader {
             .ok_or_else(|| "started without a file, so that no file can be read again".to_owned())?;
         // Two reloads at a time would undo one another.
         let mut current = self.current.lock();
+        let _reloading = self.supervisor.reloading();
         let outcome = self.take(file, &mut current);
         self.last.lock().differs = match &outcome {
             Ok(outcome) => !outcome.refused.is_empty(),

@@ -107,6 +107,7 @@ struct Running {
     /// What makes it secure, where it is `up --secure`.
     secure: Option<Arc<Secure>>,
     state: State,
+    supervisor: Arc<Supervisor>,
 }
 
 /// What is started.
@@ -177,7 +178,9 @@ impl Running {
             .collect();
         let doors = doors?;
         let (mounted, signals) = mount(&doors, &mut config, &core, &runtime, signals)?;
-        let (running, reloader) = open(doors, mounted, (file, text), &config, core, &process);
+        let supervisor = Arc::new(Supervisor::of_environment());
+        let watched = (core, supervisor.clone());
+        let (running, reloader) = open(doors, mounted, (file, text), &config, watched, &process);
         Ok(Self {
             functions: running,
             runtime,
@@ -185,6 +188,7 @@ impl Running {
             signals,
             secure,
             state,
+            supervisor,
         })
     }
 
@@ -201,7 +205,7 @@ impl Running {
         }
         let reloader = self.reloader.clone();
         let traffic = traffic.filter(|_| std::io::stderr().is_terminal());
-        let supervisor = Supervisor::of_environment();
+        let supervisor = self.supervisor.clone();
         supervisor.notify("READY=1");
         let health: Vec<_> = self
             .functions
@@ -385,7 +389,7 @@ fn open(
     mut mounted: Vec<Mounted>,
     file: (Option<PathBuf>, Option<String>),
     config: &Config,
-    core: Arc<Core>,
+    (core, supervisor): (Arc<Core>, Arc<Supervisor>),
     process: &Registry,
 ) -> (Vec<Started>, Arc<Reloader>) {
     let named = doors.iter().map(|door| door.function.name).zip(&mut mounted);
@@ -394,7 +398,7 @@ fn open(
     let alarms = doors
         .iter()
         .map(|door| (door.function.name, door.frame.alarms.clone()));
-    let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core);
+    let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core, supervisor);
     reloader.observe(process);
     let mut running = Vec::new();
     for (door, mounted) in doors.into_iter().zip(mounted) {

@@ -1,9 +1,10 @@
-//! States for systemd (`Type=notify`, sd_notify(3)): ready, stopping, and each few seconds that no worker hangs.
+//! States for systemd (`Type=notify`, sd_notify(3)): ready, reloading, stopping, and each few seconds that no worker hangs.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use telemetry::Health;
 
 /// The socket in `NOTIFY_SOCKET`; without one nothing is sent.
@@ -26,9 +27,23 @@ impl Supervisor {
         }
     }
 
+    /// Reports a reload until the returned value is dropped.
+    pub(crate) fn reloading(&self) -> Reloading<'_> {
+        // The supervisor orders states by this clock (`Type=notify-reload`).
+        let now = clock_gettime(ClockId::Monotonic);
+        let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+        self.notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
+        Reloading(self)
+    }
+
     /// Half of the time after which the supervisor takes silence for a hang (`WatchdogSec`); `None` without one.
     pub(crate) fn interval(&self) -> Option<Duration> {
         self.0.as_ref()?;
+        // The variables may have been inherited from a process that a supervisor watches.
+        let process = std::env::var("WATCHDOG_PID").ok();
+        if process.is_some_and(|id| id.parse() != Ok(std::process::id())) {
+            return None;
+        }
         let micros: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
         (micros > 1).then(|| Duration::from_micros(micros / 2))
     }
@@ -38,6 +53,15 @@ impl Supervisor {
         if all.all(|health| health.not_alive().is_empty()) {
             self.notify("WATCHDOG=1");
         }
+    }
+}
+
+/// A reload in progress. The end of one that was refused is reported as well: the function runs on.
+pub(crate) struct Reloading<'a>(&'a Supervisor);
+
+impl Drop for Reloading<'_> {
+    fn drop(&mut self) {
+        self.0.notify("READY=1");
     }
 }
 

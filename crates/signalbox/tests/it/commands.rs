@@ -322,3 +322,41 @@ fn check_judges_certificates_and_keys_together() {
         "{said}"
     );
 }
+
+#[test]
+fn man_pages_and_completions_have_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    let output = signalbox(&["man", pages.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for (page, parts) in [
+        ("signalbox", ["signalbox\\-run", "Exit codes"]),
+        ("signalbox-run", ["SIGHUP reloads", "FUNCTION"]),
+        ("signalbox-nrf", ["instances", "admin"]),
+        ("signalbox-nrf-instances", ["filter", "json"]),
+    ] {
+        let page = std::fs::read_to_string(pages.join(format!("{page}.1"))).unwrap();
+        for part in parts {
+            assert!(page.contains(part), "{part} is missing:\n{page}");
+        }
+    }
+    assert!(
+        !pages.join("signalbox-lab-sim.1").exists(),
+        "the command is hidden"
+    );
+    assert!(!pages.join("signalbox-help.1").exists());
+    for shell in ["bash", "zsh", "fish"] {
+        let output = signalbox(&["completions", shell]);
+        let script = text(&output.stdout);
+        assert!(
+            output.status.success() && script.contains("instances"),
+            "{shell}: {script}"
+        );
+    }
+    assert_eq!(signalbox(&["completions", "cmd"]).status.code(), Some(2));
+    let taken = folder.path().join("file");
+    std::fs::write(&taken, "").unwrap();
+    let output = signalbox(&["man", taken.join("x").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("writing man pages to"));
+}

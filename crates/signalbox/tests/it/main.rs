@@ -15,5 +15,6 @@ mod refused;
 mod router;
 mod secure;
 mod store;
+mod supervised;
 mod up;
 mod usability;

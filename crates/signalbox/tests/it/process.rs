@@ -41,8 +41,14 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `signalbox` with these arguments and waits for its line `ready`.
     pub(crate) fn start(args: &[&str], folder: &Path) -> Self {
+        Self::start_in(args, folder, &[])
+    }
+
+    /// The same, with these variables of the environment.
+    pub(crate) fn start_in(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_signalbox"))
             .args(args)
+            .envs(variables.iter().copied())
             .env_remove("RUST_LOG")
             .current_dir(folder)
             .stdin(Stdio::null())

@@ -1,0 +1,19 @@
+.PHONY: stage deb image test-packages
+
+# cargo install cargo-deb --locked
+CARGO_DEB ?= cargo-deb
+# The system's xz is faster than the built-in one; --fast as well makes a larger package in less time.
+DEB_FLAGS ?= --compress-system
+
+stage: ## the statically linked program with man pages and completions: target/package (PROFILE=release builds in less time)
+	scripts/package-stage.sh
+
+deb: stage ## the Debian package: target/debian/*.deb (cargo install cargo-deb)
+	@mkdir -p target/debian
+	$(CARGO_DEB) --quiet -p signalbox --no-build --no-strip --output target/debian/ $(DEB_FLAGS)
+
+image: stage ## an OCI image without a container engine: target/image, target/image.tar (apt-get install umoci skopeo)
+	scripts/image.sh
+
+test-packages: ## installs, upgrades, purges the package in a fresh Debian root and runs the image, both made before (as root)
+	scripts/test-packages.sh
