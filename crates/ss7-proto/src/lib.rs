@@ -1,0 +1,18 @@
+//! SS7 as octets and time in, octets and events out. No sockets, no clocks, no tasks: the crate's `Cargo.toml` names no
+//! runtime, so the compiler keeps the promise. [docs/ss7.md](../../../docs/ss7.md) teaches the protocols in one page.
+//!
+//! # A tour
+//!
+//! | to … | use |
+//! |---|---|
+//! | read a message of an association | [`m3ua::Message::parse`]: proves header and parameters once |
+//! | write one | [`m3ua::Builder`], [`m3ua::Data::write`] |
+//! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
+//!
+//! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
+
+pub mod m3ua;
+mod octets;
+pub mod point_code;
+
+pub use point_code::{Plan, PointCode};

@@ -1,0 +1,8 @@
+//! Bounded runs of the fuzz targets.
+
+use crate::exercise;
+
+#[test]
+fn m3ua() {
+    fuzz_support::run("ss7_m3ua", 200_000, exercise::m3ua);
+}

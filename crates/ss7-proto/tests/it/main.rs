@@ -1,0 +1,7 @@
+//! Behaviour across the modules: vectors, faults, random octets, tshark as the judge.
+
+mod capture;
+mod exercise;
+mod fuzz;
+mod m3ua;
+mod tshark;
