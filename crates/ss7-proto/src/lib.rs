@@ -7,12 +7,17 @@
 //! |---|---|
 //! | read a message of an association | [`m3ua::Message::parse`]: proves header and parameters once |
 //! | write one | [`m3ua::Builder`], [`m3ua::Data::write`] |
+//! | read the SCCP message in it | [`sccp::Message::parse`], [`sccp::Address::parse`] |
+//! | pass it on with another address | [`sccp::Unitdata::write`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
 
+mod digits;
 pub mod m3ua;
 mod octets;
 pub mod point_code;
+pub mod sccp;
 
+pub use digits::{Digits, MAX_DIGITS};
 pub use point_code::{Plan, PointCode};

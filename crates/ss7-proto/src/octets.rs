@@ -18,7 +18,6 @@ pub(crate) fn be32(octets: &[u8], at: usize) -> Option<u32> {
         .map(|four| u32::from_be_bytes(*four))
 }
 
-#[allow(dead_code, reason = "SCCP reads its references with it")]
 /// The little-endian number of 24 bits at `at`.
 #[inline]
 pub(crate) fn le24(octets: &[u8], at: usize) -> Option<u32> {

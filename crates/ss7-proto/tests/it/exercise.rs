@@ -2,6 +2,7 @@
 
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::point_code::PointCode;
+use ss7_proto::sccp::{self, Address, Connection, Format, Management, ReturnCause, Unitdata, optional_part};
 
 /// Reads everything of an M3UA message.
 pub(crate) fn m3ua(octets: &[u8]) {
@@ -115,4 +116,187 @@ pub(crate) fn every_m3ua() -> Vec<Vec<u8>> {
         }
     }
     all
+}
+
+/// Reads everything of an SCCP message, in both forms of addresses.
+pub(crate) fn sccp(octets: &[u8]) {
+    match sccp::Message::parse(octets) {
+        Ok(sccp::Message::Unitdata(unitdata)) => {
+            let mut again = Vec::new();
+            if unitdata.write(&mut again).is_ok() {
+                let Ok(sccp::Message::Unitdata(read)) = sccp::Message::parse(&again) else {
+                    panic!("what is written can be read");
+                };
+                assert_eq!(read, unitdata);
+            }
+            for octets in [unitdata.called, unitdata.calling] {
+                address(octets);
+            }
+            let _ = (unitdata.segmentation(), unitdata.importance());
+            if let Some(returned) = unitdata.returned(ReturnCause::UNQUALIFIED) {
+                assert_eq!(returned.calling, unitdata.called);
+            }
+            let _ = unitdata.next_hop();
+            for format in [Format::Itu, Format::Ansi] {
+                if let Some(management) = Management::read(unitdata.data, format) {
+                    let mut again = Vec::new();
+                    management.write(format, &mut again);
+                    assert_eq!(Management::read(&again, format), Some(management));
+                }
+            }
+        }
+        Ok(sccp::Message::Connection(connection)) => connected(&connection, octets),
+        Err(_) => {}
+    }
+    address(octets);
+}
+
+fn connected(connection: &Connection<'_>, octets: &[u8]) {
+    let mut patched = octets.to_vec();
+    Connection::patch_references(&mut patched, Some(0x01_0203), Some(0x04_0506));
+    let Ok(sccp::Message::Connection(read)) = sccp::Message::parse(&patched) else {
+        panic!("a patched message can be read");
+    };
+    assert_eq!(
+        read.destination_reference().is_some(),
+        connection.destination_reference().is_some()
+    );
+    assert!(
+        read.destination_reference()
+            .is_none_or(|reference| reference == 0x01_0203)
+    );
+    assert!(
+        read.source_reference()
+            .is_none_or(|reference| reference == 0x04_0506)
+    );
+    let _ = (connection.cause(), connection.protocol_class());
+    for octets in [connection.called(), connection.calling()].into_iter().flatten() {
+        address(octets);
+    }
+    let mut again = Vec::new();
+    if connection.write_with_called(&[0x42, 8], &mut again).is_ok() {
+        let Ok(sccp::Message::Connection(read)) = sccp::Message::parse(&again) else {
+            panic!("what is written can be read");
+        };
+        assert_eq!(
+            (read.called(), read.data()),
+            (Some(&[0x42, 8][..]), connection.data())
+        );
+    }
+}
+
+fn address(octets: &[u8]) {
+    for format in [Format::Itu, Format::Ansi] {
+        let Ok(address) = Address::parse(octets, format) else {
+            continue;
+        };
+        let ours = address.to_buf();
+        let mut again = Vec::new();
+        if ours.write(format, &mut again).is_ok() {
+            let read = Address::parse(&again, format)
+                .expect("what is written can be read")
+                .to_buf();
+            // Indicator 0010 says nothing of an odd count.
+            if ours.title.is_none_or(|title| title.indicator != 2) {
+                assert_eq!(read, ours);
+            }
+        }
+    }
+}
+
+/// A UDT with these addresses.
+pub(crate) fn unitdata<'a>(called: &'a [u8], calling: &'a [u8], data: &'a [u8]) -> Unitdata<'a> {
+    Unitdata {
+        message_type: sccp::MessageType::Udt,
+        class_or_cause: 0x80,
+        hop_counter: 0,
+        called,
+        calling,
+        data,
+        optional: &[],
+    }
+}
+
+/// Every SCCP message.
+pub(crate) fn every_sccp() -> Vec<Vec<u8>> {
+    use sccp::MessageType as T;
+    // Global title 0100, E.164, 436601234567, routed by title; point code 1234 and subsystem 250.
+    let called = [0x12, 250, 0, 0x12, 4, 0x34, 0x66, 0x10, 0x32, 0x54, 0x76];
+    let calling = [0x43, 0xd2, 4, 250];
+    let optional = optional_part(
+        Some(sccp::Segmentation {
+            first: true,
+            class: 0,
+            remaining: 1,
+            reference: 0x0a_0b0c,
+        }),
+        Some(5),
+    );
+    let mut all = Vec::new();
+    for message_type in [T::Udt, T::Udts, T::Xudt, T::Xudts, T::Ludt, T::Ludts] {
+        for optional in [&optional[..], &[]] {
+            let udt = matches!(message_type, T::Udt | T::Udts);
+            let message = Unitdata {
+                message_type,
+                class_or_cause: 1,
+                hop_counter: if udt { 0 } else { 12 },
+                optional: if udt { &[] } else { optional },
+                ..unitdata(&called, &calling, &[0xaa; 20])
+            };
+            let mut out = Vec::new();
+            message.write(&mut out).unwrap();
+            all.push(out);
+        }
+    }
+    let (destination, source) = ([1, 2, 3], [4, 5, 6]);
+    let data = [0x0f, 3, 0xaa, 0xbb, 0xcc, 0];
+    let cr = [
+        &[1][..],
+        &source,
+        &[2, 2, 4 + 9, 11],
+        &called,
+        &[4, 4],
+        &calling,
+        &data,
+    ]
+    .concat();
+    all.push(cr[..].to_vec());
+    all.push([&[2][..], &destination, &source, &[2, 1], &data].concat());
+    all.push([&[3][..], &destination, &[1, 1], &data].concat());
+    all.push([&[4][..], &destination, &source, &[3, 1], &data].concat());
+    all.push([&[5][..], &destination, &source].concat());
+    all.push([&[6][..], &destination, &[0, 1, 2, 0xaa, 0xbb]].concat());
+    all.push([&[7][..], &destination, &[0, 0, 1, 2, 0xaa, 0xbb]].concat());
+    all.push([&[8][..], &destination, &[0, 7]].concat());
+    all.push([&[0x0b][..], &destination, &[1, 2, 0xaa, 0xbb]].concat());
+    all.push([&[0x0c][..], &destination].concat());
+    all.push([&[0x0d][..], &destination, &source, &[0]].concat());
+    all.push([&[0x0e][..], &destination, &source].concat());
+    all.push([&[0x0f][..], &destination, &[0]].concat());
+    all.push([&[0x10][..], &destination, &source, &[2, 0, 0, 7]].concat());
+    all
+}
+
+/// Every management message, as a UDT between subsystems 1.
+pub(crate) fn every_management() -> Vec<Vec<u8>> {
+    let every = |management_type: &sccp::ManagementType| {
+        let mut data = Vec::new();
+        Management {
+            management_type: *management_type,
+            ssn: 6,
+            point_code: PointCode(6545),
+            multiplicity: 1,
+            congestion_level: 3,
+        }
+        .write(Format::Itu, &mut data);
+        // Management does not ask for the return of its messages.
+        let mut out = Vec::new();
+        let message = Unitdata {
+            class_or_cause: 0,
+            ..unitdata(&[0x42, 1], &[0x42, 1], &data)
+        };
+        message.write(&mut out).unwrap();
+        out
+    };
+    sccp::ManagementType::ALL.iter().map(every).collect()
 }

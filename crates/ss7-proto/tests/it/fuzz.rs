@@ -6,3 +6,8 @@ use crate::exercise;
 fn m3ua() {
     fuzz_support::run("ss7_m3ua", 200_000, exercise::m3ua);
 }
+
+#[test]
+fn sccp() {
+    fuzz_support::run("ss7_sccp", 200_000, exercise::sccp);
+}

@@ -4,4 +4,6 @@ mod capture;
 mod exercise;
 mod fuzz;
 mod m3ua;
+mod sccp;
+mod sccp_titles;
 mod tshark;
