@@ -9,15 +9,19 @@
 //! | write one | [`m3ua::Builder`], [`m3ua::Data::write`] |
 //! | read the SCCP message in it | [`sccp::Message::parse`], [`sccp::Address::parse`] |
 //! | pass it on with another address | [`sccp::Unitdata::write`] |
+//! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
 
+pub mod ber;
 mod digits;
 pub mod m3ua;
+pub mod map;
 mod octets;
 pub mod point_code;
 pub mod sccp;
+pub mod tcap;
 
 pub use digits::{Digits, MAX_DIGITS};
 pub use point_code::{Plan, PointCode};

@@ -1,8 +1,10 @@
 //! What fuzz targets do with octets, and examples of every message.
 
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
+use ss7_proto::map::Fields;
 use ss7_proto::point_code::PointCode;
 use ss7_proto::sccp::{self, Address, Connection, Format, Management, ReturnCause, Unitdata, optional_part};
+use ss7_proto::tcap::{OperationCode, Transaction};
 
 /// Reads everything of an M3UA message.
 pub(crate) fn m3ua(octets: &[u8]) {
@@ -299,4 +301,47 @@ pub(crate) fn every_management() -> Vec<Vec<u8>> {
         out
     };
     sccp::ManagementType::ALL.iter().map(every).collect()
+}
+
+/// Walks a TCAP message and the MAP in it.
+pub(crate) fn tcap(octets: &[u8]) {
+    let Ok(transaction) = Transaction::parse(octets) else {
+        return;
+    };
+    if let Some(context) = transaction.context {
+        let _ = (context.to_string(), context.map());
+    }
+    for component in transaction.components.map_while(Result::ok) {
+        if let (Some(OperationCode::Local(code)), Some(parameter)) =
+            (component.operation, component.parameter)
+        {
+            let fields = Fields::read(code, parameter);
+            let _ = format!("{fields:?}");
+            let _ = fields.imsi.and_then(|imsi| imsi.digits());
+        }
+    }
+}
+
+/// A BER element of definite length.
+pub(crate) fn ber(tag: u8, value: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(value.len()).unwrap();
+    match length {
+        0..0x80 => [&[tag, length], value].concat(),
+        _ => [&[tag, 0x81, length], value].concat(),
+    }
+}
+
+/// Begin with one Invoke of MAP: application context number and version, operation, argument.
+pub(crate) fn begin(context: (u8, u8), operation: u8, argument: &[u8]) -> Vec<u8> {
+    let name = ber(0x06, &[4, 0, 0, 1, 0, context.0, context.1]);
+    let aarq = ber(0x60, &[ber(0x80, &[7, 0x80]), ber(0xa1, &name)].concat());
+    let dialogue_as = ber(0x06, &[0, 0x11, 0x86, 5, 1, 1, 1]);
+    let external = ber(0x28, &[dialogue_as, ber(0xa0, &aarq)].concat());
+    let invoke = [ber(2, &[1]), ber(2, &[operation]), argument.to_vec()].concat();
+    let parts = [
+        ber(0x48, &[0xde, 0xad, 0xbe, 0xef]),
+        ber(0x6b, &external),
+        ber(0x6c, &ber(0xa1, &invoke)),
+    ];
+    ber(0x62, &parts.concat())
 }

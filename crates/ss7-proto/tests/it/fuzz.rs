@@ -11,3 +11,8 @@ fn m3ua() {
 fn sccp() {
     fuzz_support::run("ss7_sccp", 200_000, exercise::sccp);
 }
+
+#[test]
+fn tcap() {
+    fuzz_support::run("ss7_tcap", 200_000, exercise::tcap);
+}

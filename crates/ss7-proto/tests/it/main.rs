@@ -6,4 +6,5 @@ mod fuzz;
 mod m3ua;
 mod sccp;
 mod sccp_titles;
+mod tcap;
 mod tshark;

@@ -103,3 +103,41 @@ fn management_reads_the_same() {
         assert_eq!(line, format!("{:#04x}\t6\t6545", n + 1));
     }
 }
+
+#[test]
+fn map_reads_the_same() {
+    let messages: Vec<_> = crate::tcap::examples()
+        .iter()
+        .map(|example| {
+            let mut out = Vec::new();
+            let tcap = crate::tcap::message(example);
+            let ssn = [0x42, 6];
+            crate::exercise::unitdata(&ssn, &[0x42, 8], &tcap)
+                .write(&mut out)
+                .unwrap();
+            data(&out)
+        })
+        .collect();
+    let fields = "gsm_old.localValue tcap.otid e212.imsi e164.msisdn";
+    let mut arguments = vec!["-T", "fields"];
+    for field in fields.split(' ') {
+        arguments.extend(["-e", field]);
+    }
+    let Some((read, complaints)) = judge(PPID, &messages, &arguments) else {
+        return;
+    };
+    assert_eq!(complaints, "");
+    let examples = crate::tcap::examples();
+    assert_eq!(read.lines().count(), examples.len());
+    for (line, example) in read.lines().zip(examples) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        assert_eq!(
+            fields[..2],
+            [&example.operation.to_string()[..], "deadbeef"],
+            "{line}"
+        );
+        if let Some(imsi) = example.imsi {
+            assert_eq!(fields[2], imsi, "{line}");
+        }
+    }
+}
