@@ -10,10 +10,12 @@
 //! | read the SCCP message in it | [`sccp::Message::parse`], [`sccp::Address::parse`] |
 //! | pass it on with another address | [`sccp::Unitdata::write`] |
 //! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
+//! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
 
+pub mod asp;
 pub mod ber;
 mod digits;
 pub mod m3ua;

@@ -1,5 +1,6 @@
 //! Behaviour across the modules: vectors, faults, random octets, tshark as the judge.
 
+mod asp;
 mod capture;
 mod exercise;
 mod fuzz;
