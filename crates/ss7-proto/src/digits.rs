@@ -91,6 +91,13 @@ impl Digits {
         (0..self.len()).filter_map(|place| self.get(place))
     }
 
+    /// The first 32 as a number, the first most significant, 0 behind the last: the order of digits.
+    #[must_use]
+    pub(crate) fn leading(&self) -> u128 {
+        let octets = self.packed.first_chunk::<16>().copied().unwrap_or_default();
+        u128::from_be_bytes(octets.map(|octet| octet.rotate_left(4)))
+    }
+
     /// The packed octets, with filler 0.
     #[must_use]
     pub fn packed(&self) -> &[u8] {

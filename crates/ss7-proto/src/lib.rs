@@ -8,6 +8,7 @@
 //! | read a message of an association | [`m3ua::Message::parse`]: proves header and parameters once |
 //! | write one | [`m3ua::Builder`], [`m3ua::Data::write`] |
 //! | read the SCCP message in it | [`sccp::Message::parse`], [`sccp::Address::parse`] |
+//! | find where it leads | [`gtt::Table::translate`], [`gtt::Group::choose`] |
 //! | pass it on with another address | [`sccp::Unitdata::write`] |
 //! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
@@ -18,6 +19,7 @@
 pub mod asp;
 pub mod ber;
 mod digits;
+pub mod gtt;
 pub mod m3ua;
 pub mod map;
 mod octets;

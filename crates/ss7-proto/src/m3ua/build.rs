@@ -37,20 +37,7 @@ impl<'a> Builder<'a> {
     /// # Panics
     /// When it exceeds 65,531 octets: the caller's own mistake.
     pub fn parameter(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
-        self.parts(tag, value, &[])
-    }
-
-    /// Adds a parameter whose value has two parts.
-    #[inline]
-    pub(super) fn parts(&mut self, tag: Tag, first: &[u8], second: &[u8]) -> &mut Self {
-        let length =
-            u16::try_from(4 + first.len() + second.len()).expect("a parameter has at most 65,535 octets");
-        self.out.extend_from_slice(&tag.0.to_be_bytes());
-        self.out.extend_from_slice(&length.to_be_bytes());
-        self.out.extend_from_slice(first);
-        self.out.extend_from_slice(second);
-        self.pad();
-        self
+        self.open(tag, |out| out.extend_from_slice(value))
     }
 
     /// Adds a number of 32 bits.
@@ -63,9 +50,9 @@ impl<'a> Builder<'a> {
     /// # Panics
     /// When there are more than 16,382.
     pub fn words(&mut self, tag: Tag, words: &[u32]) -> &mut Self {
-        self.group(tag, |group| {
+        self.open(tag, |out| {
             for word in words {
-                group.out.extend_from_slice(&word.to_be_bytes());
+                out.extend_from_slice(&word.to_be_bytes());
             }
         })
     }
@@ -75,14 +62,24 @@ impl<'a> Builder<'a> {
     /// # Panics
     /// When they exceed 65,531 octets.
     pub fn group(&mut self, tag: Tag, members: impl FnOnce(&mut Builder<'_>)) -> &mut Self {
+        self.open(tag, |out| {
+            let start = out.len();
+            members(&mut Builder { out, start });
+        })
+    }
+
+    /// Adds a parameter whose value is appended: the length follows.
+    #[inline]
+    pub(super) fn open(&mut self, tag: Tag, value: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         let start = self.out.len();
-        self.out.extend_from_slice(&tag.0.to_be_bytes());
-        self.out.extend_from_slice(&[0; 2]);
-        members(&mut Builder { out: self.out, start });
+        let [high, low] = tag.0.to_be_bytes();
+        self.out.extend_from_slice(&[high, low, 0, 0]);
+        value(self.out);
         let length = u16::try_from(self.out.len() - start).expect("a parameter has at most 65,535 octets");
         if let Some(field) = self.out.get_mut(start + 2..start + 4) {
             field.copy_from_slice(&length.to_be_bytes());
         }
+        self.pad();
         self
     }
 

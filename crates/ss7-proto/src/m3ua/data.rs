@@ -85,6 +85,19 @@ impl<'a> Data<'a> {
     /// # Panics
     /// When the user data exceed 65,519 octets, which no reader of this crate returns.
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_with(out, |out| {
+            out.extend_from_slice(self.user_data);
+            true
+        });
+    }
+
+    /// Appends the DATA with user data that `user_data` appends, without a copy of them. When that returns `false`, `out` ends as
+    /// before. Returns what it returned.
+    ///
+    /// # Panics
+    /// When the user data exceed 65,519 octets.
+    pub fn write_with(&self, out: &mut Vec<u8>, user_data: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let start = out.len();
         let mut builder = Builder::new(MessageType::Data, out);
         if let Some(network) = self.network_appearance {
             builder.word(Tag::NETWORK_APPEARANCE, network);
@@ -96,11 +109,19 @@ impl<'a> Data<'a> {
         label[..4].copy_from_slice(&self.opc.0.to_be_bytes());
         label[4..8].copy_from_slice(&self.dpc.0.to_be_bytes());
         label[8..].copy_from_slice(&[self.si.0, self.ni, self.mp, self.sls]);
-        builder.parts(Tag::PROTOCOL_DATA, &label, self.user_data);
+        let mut written = true;
+        builder.open(Tag::PROTOCOL_DATA, |out| {
+            out.extend_from_slice(&label);
+            written = user_data(out);
+        });
         if let Some(correlation) = self.correlation_id {
             builder.word(Tag::CORRELATION_ID, correlation);
         }
         builder.finish();
+        if !written {
+            out.truncate(start);
+        }
+        written
     }
 
     /// The stream of an association with this many outgoing streams that carries the MSU: never 0 while there is

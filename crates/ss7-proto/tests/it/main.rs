@@ -4,6 +4,7 @@ mod asp;
 mod capture;
 mod exercise;
 mod fuzz;
+mod gtt;
 mod m3ua;
 mod sccp;
 mod sccp_titles;
