@@ -12,6 +12,7 @@
 //! | pass it on with another address | [`sccp::Unitdata::write`] |
 //! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
+//! | read a link message, its MSU | [`m2pa::Message::parse`], [`mtp3::Msu::read`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
@@ -20,8 +21,10 @@ pub mod asp;
 pub mod ber;
 mod digits;
 pub mod gtt;
+pub mod m2pa;
 pub mod m3ua;
 pub mod map;
+pub mod mtp3;
 mod octets;
 pub mod point_code;
 pub mod sccp;

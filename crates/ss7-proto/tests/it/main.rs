@@ -5,6 +5,7 @@ mod capture;
 mod exercise;
 mod fuzz;
 mod gtt;
+mod m2pa;
 mod m3ua;
 mod sccp;
 mod sccp_titles;
