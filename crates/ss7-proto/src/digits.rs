@@ -94,8 +94,11 @@ impl Digits {
     /// The first 32 as a number, the first most significant, 0 behind the last: the order of digits.
     #[must_use]
     pub(crate) fn leading(&self) -> u128 {
+        // The halves of each octet change places.
+        const LOW: u128 = u128::from_be_bytes([0x0f; 16]);
         let octets = self.packed.first_chunk::<16>().copied().unwrap_or_default();
-        u128::from_be_bytes(octets.map(|octet| octet.rotate_left(4)))
+        let number = u128::from_be_bytes(octets);
+        (number & LOW) << 4 | number >> 4 & LOW
     }
 
     /// The packed octets, with filler 0.
@@ -123,10 +126,21 @@ impl Digits {
     /// Without the first `count`.
     #[must_use]
     pub fn skip(&self, count: usize) -> Self {
-        let mut rest = Self::EMPTY;
-        for digit in self.iter().skip(count) {
-            // Fewer than there were.
-            let _ = rest.push(digit);
+        let Some(length) = self.len().checked_sub(count) else {
+            return Self::EMPTY;
+        };
+        let behind = self.packed.get(count / 2..).unwrap_or_default();
+        if count.is_multiple_of(2) {
+            return Self::unpack(behind, length).unwrap_or(Self::EMPTY);
+        }
+        let mut rest = Self {
+            length: length as u8,
+            ..Self::EMPTY
+        };
+        // Each octet takes the high half of one and the low half of the next; there is nothing behind the last digit.
+        let next = behind.iter().skip(1).chain(&[0]);
+        for ((slot, octet), next) in rest.packed.iter_mut().zip(behind).zip(next) {
+            *slot = octet >> 4 | next << 4;
         }
         rest
     }
@@ -134,8 +148,23 @@ impl Digits {
     /// These, then `more`; `None` when they are more than 40.
     #[must_use]
     pub fn join(mut self, more: &Self) -> Option<Self> {
-        for digit in more.iter() {
-            self.push(digit)?;
+        let at = self.len() / 2;
+        let odd = !self.len().is_multiple_of(2);
+        if self.len() + more.len() > MAX_DIGITS {
+            return None;
+        }
+        self.length += more.length;
+        let behind = self.packed.get_mut(at..)?;
+        if !odd {
+            behind
+                .get_mut(..more.packed().len())?
+                .copy_from_slice(more.packed());
+            return Some(self);
+        }
+        let mut carried = behind.first().copied().unwrap_or_default();
+        for (slot, octet) in behind.iter_mut().zip(more.packed.iter()) {
+            *slot = carried | octet << 4;
+            carried = octet >> 4;
         }
         Some(self)
     }
