@@ -24,6 +24,7 @@ const PURE: &[&str] = &[
     "routing",
     "http2",
     "sbi-proto",
+    "ss7-proto",
 ];
 
 /// What a pure crate must not have below it.

@@ -1,0 +1,266 @@
+//! Sets of translations, built and checked as a whole.
+
+use std::collections::HashMap;
+
+use super::group::Group;
+use super::modification::Modification;
+use super::range::{LONGEST, interval, prefixes};
+use super::selector::{Selector, SetId};
+use super::trie::{Entry, Trie};
+use crate::digits::Digits;
+use crate::sccp::{Address, AddressBuf};
+
+/// What one prefix or range leads to. Equal ones are stored once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Translation {
+    /// The group of next nodes, by its place in the table.
+    pub group: u32,
+    /// Changes of the address.
+    pub modification: Modification,
+}
+
+/// A translation that was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Match<'a> {
+    /// The set.
+    pub set: SetId,
+    /// How many digits decided.
+    pub digits: usize,
+    /// Changes of the address.
+    pub modification: &'a Modification,
+    /// Next nodes.
+    pub group: &'a Group,
+}
+
+impl Match<'_> {
+    /// The address with the changes; `None` when more than 40 digits result.
+    #[must_use]
+    pub fn apply(&self, address: &Address<'_>) -> Option<AddressBuf> {
+        self.modification.apply(address.to_buf())
+    }
+}
+
+/// Why a table cannot be built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A prefix or range that is too long, or a range without numbers.
+    #[error("{0} to {1} is not a range: use two numbers of one length, digits 0 to 9, at most 32, in order")]
+    Range(Digits, Digits),
+    /// A prefix that is too long.
+    #[error("prefix {0} has more than 32 digits")]
+    Prefix(Digits),
+    /// The same numbers twice in a set.
+    #[error("{0} to {1} occurs twice in a set")]
+    Twice(Digits, Digits),
+    /// Two ranges of a set, neither of which is within the other: which one would win is undefined.
+    #[error("{0} to {1} overlaps {2} to {3}; split one of the ranges")]
+    Overlap(Digits, Digits, Digits, Digits),
+    /// A group that does not exist.
+    #[error("group {0} does not exist")]
+    Group(u32),
+    /// A group without members.
+    #[error("group {0} has no members")]
+    Empty(u32),
+    /// Two sets with one selector.
+    #[error("two sets have the selector {0:?}")]
+    Selector(Selector),
+}
+
+struct Range {
+    first: Digits,
+    last: Digits,
+    translation: u32,
+}
+
+/// Collects selectors, translations and groups.
+#[derive(Default)]
+pub struct TableBuilder {
+    selectors: Vec<(Selector, Vec<Range>)>,
+    translations: Vec<Translation>,
+    interned: HashMap<Translation, u32>,
+    groups: Vec<Group>,
+}
+
+impl std::fmt::Debug for TableBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableBuilder")
+            .field("sets", &self.selectors.len())
+            .field("groups", &self.groups.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableBuilder {
+    /// Without anything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a group.
+    pub fn group(&mut self, group: Group) -> u32 {
+        self.groups.push(group);
+        (self.groups.len() - 1) as u32
+    }
+
+    /// Adds a set of translations.
+    pub fn set(&mut self, selector: Selector) -> SetId {
+        self.selectors.push((selector, Vec::new()));
+        SetId((self.selectors.len() - 1) as u16)
+    }
+
+    /// Adds a translation for numbers that begin with a prefix; the empty prefix is the default of the set.
+    pub fn prefix(&mut self, set: SetId, prefix: Digits, translation: Translation) {
+        self.range(set, prefix, prefix, translation);
+    }
+
+    /// Adds a translation for numbers that begin with a number of a range. Of ranges within one another the narrowest wins.
+    pub fn range(&mut self, set: SetId, first: Digits, last: Digits, translation: Translation) {
+        let next = self.translations.len() as u32;
+        let number = *self.interned.entry(translation).or_insert(next);
+        if number == next {
+            self.translations.push(translation);
+        }
+        if let Some((_, ranges)) = self.selectors.get_mut(usize::from(set.0)) {
+            ranges.push(Range {
+                first,
+                last,
+                translation: number,
+            });
+        }
+    }
+
+    /// Checks and builds.
+    ///
+    /// # Errors
+    /// [`BuildError`], the first that is found.
+    pub fn build(self) -> Result<Table, BuildError> {
+        for (number, group) in (0..).zip(&self.groups) {
+            if group.members.is_empty() {
+                return Err(BuildError::Empty(number));
+            }
+        }
+        let missing = |translation: &&Translation| translation.group as usize >= self.groups.len();
+        if let Some(translation) = self.translations.iter().find(missing) {
+            return Err(BuildError::Group(translation.group));
+        }
+        let mut sets = Vec::with_capacity(self.selectors.len());
+        for (id, (selector, ranges)) in (0..).zip(self.selectors) {
+            if sets.iter().any(|(_, other, _)| *other == selector) {
+                return Err(BuildError::Selector(selector));
+            }
+            sets.push((SetId(id), selector, Trie::build(&entries(ranges)?)));
+        }
+        // The most specific selector first; of equal ones the first that was added.
+        sets.sort_by_key(|(_, selector, _)| std::cmp::Reverse(selector.fields()));
+        Ok(Table {
+            sets,
+            translations: self.translations,
+            groups: self.groups,
+        })
+    }
+}
+
+/// Prefixes in order, each once: that of the narrowest range.
+fn entries(mut ranges: Vec<Range>) -> Result<Vec<Entry>, BuildError> {
+    let mut open: Vec<(u128, u128, Digits, Digits)> = Vec::new();
+    // By beginning, the widest first: what is open contains what follows, or ends before it, or overlaps.
+    ranges.sort_by_key(|range| {
+        let (low, high) = interval(&range.first, &range.last);
+        (low, !high)
+    });
+    let mut entries = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let (first, last) = (range.first, range.last);
+        if first.len() > LONGEST || last.len() > LONGEST {
+            return Err(if first == last {
+                BuildError::Prefix(first)
+            } else {
+                BuildError::Range(first, last)
+            });
+        }
+        let (low, high) = interval(&first, &last);
+        while open.last().is_some_and(|(_, end, ..)| *end < low) {
+            open.pop();
+        }
+        if let Some((start, end, other_first, other_last)) = open.last() {
+            if (*start, *end) == (low, high) {
+                return Err(BuildError::Twice(first, last));
+            }
+            if *end < high {
+                return Err(BuildError::Overlap(*other_first, *other_last, first, last));
+            }
+        }
+        open.push((low, high, first, last));
+        if first == last {
+            entries.push((first, range.translation));
+            continue;
+        }
+        let covers = prefixes(&first, &last);
+        if covers.is_empty() {
+            return Err(BuildError::Range(first, last));
+        }
+        entries.extend(covers.into_iter().map(|prefix| (prefix, range.translation)));
+    }
+    // A narrower range comes later and so wins over the same prefix of a wider one.
+    entries.sort_by_key(|(digits, _)| (digits.leading(), digits.len()));
+    let mut unique: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match unique.last_mut() {
+            Some(last) if last.0 == entry.0 => *last = entry,
+            _ => unique.push(entry),
+        }
+    }
+    Ok(unique)
+}
+
+/// An immutable table.
+#[derive(Debug)]
+pub struct Table {
+    sets: Vec<(SetId, Selector, Trie)>,
+    translations: Vec<Translation>,
+    groups: Vec<Group>,
+}
+
+impl Table {
+    /// The translation of an address: the set of the most specific selector that fits, and the longest prefix in it. `None`
+    /// without a title, a fitting set, or a prefix. A closing ST is not matched.
+    #[inline]
+    #[must_use]
+    pub fn translate(&self, address: &Address<'_>) -> Option<Match<'_>> {
+        let title = address.title.as_ref()?;
+        let (set, _, trie) = self.sets.iter().find(|(_, selector, _)| selector.fits(title))?;
+        let digits = title.digits()?.without_st();
+        let (number, length) = trie.longest(&digits)?;
+        let translation = self.translations.get(number as usize)?;
+        Some(Match {
+            set: *set,
+            digits: length,
+            modification: &translation.modification,
+            group: self.groups.get(translation.group as usize)?,
+        })
+    }
+
+    /// Whether a set fits an address: it decides between the causes 0 (no translation for such a nature) and 1 (for this
+    /// address) when [`Table::translate`] finds none.
+    #[must_use]
+    pub fn has_set_for(&self, address: &Address<'_>) -> bool {
+        let fits = |title| self.sets.iter().any(|(_, selector, _)| selector.fits(title));
+        address.title.as_ref().is_some_and(fits)
+    }
+
+    /// Octets of memory.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        let tries: usize = self.sets.iter().map(|(_, _, trie)| trie.octets()).sum();
+        let members: usize = self
+            .groups
+            .iter()
+            .map(|group| size_of_val(&group.members[..]))
+            .sum();
+        tries
+            + members
+            + self.translations.capacity() * size_of::<Translation>()
+            + self.groups.capacity() * size_of::<Group>()
+    }
+}

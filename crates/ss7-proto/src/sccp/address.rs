@@ -1,0 +1,184 @@
+//! Called and calling party addresses (Q.713 §3.4, T1.112.3 §3.4).
+
+use super::title::{GlobalTitle, GlobalTitleBuf};
+use crate::octets::le24;
+use crate::point_code::PointCode;
+
+/// Whose form an address has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Format {
+    /// Q.713: point code of two octets before the subsystem number.
+    Itu,
+    /// T1.112: subsystem number before a point code of three octets.
+    Ansi,
+}
+
+impl Format {
+    pub(super) const fn point_code_octets(self) -> usize {
+        match self {
+            Self::Itu => 2,
+            Self::Ansi => 3,
+        }
+    }
+
+    pub(super) fn write_point_code(self, code: PointCode, out: &mut Vec<u8>) {
+        let code = match self {
+            Self::Itu => code.0 & 0x3fff,
+            Self::Ansi => code.0,
+        };
+        out.extend_from_slice(
+            code.to_le_bytes()
+                .get(..self.point_code_octets())
+                .unwrap_or_default(),
+        );
+    }
+}
+
+/// What is wrong with an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AddressFault {
+    /// Without an address indicator.
+    #[error("the address is empty")]
+    Empty,
+    /// It ends before the point code or subsystem number that its indicator announces.
+    #[error("the address ends before what its indicator {0:#04x} announces")]
+    Short(u8),
+    /// It ends within the fixed octets of a global title.
+    #[error("the address ends before the digits of a global title with indicator {0}")]
+    ShortTitle(u8),
+    /// An indicator that cannot be written.
+    #[error("global title indicator {0} has no form that could be written")]
+    Indicator(u8),
+}
+
+/// An address as a view over its octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address<'a> {
+    /// The point code of the destination.
+    pub point_code: Option<PointCode>,
+    /// The subsystem.
+    pub ssn: Option<u8>,
+    /// Whether routers translate the global title; else they route by point code and subsystem.
+    pub route_on_title: bool,
+    /// The bit for national use.
+    pub national: bool,
+    /// The global title.
+    pub title: Option<GlobalTitle<'a>>,
+}
+
+impl<'a> Address<'a> {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`AddressFault`].
+    #[inline]
+    pub fn parse(octets: &'a [u8], format: Format) -> Result<Self, AddressFault> {
+        let (indicator, mut rest) = octets.split_first().ok_or(AddressFault::Empty)?;
+        let short = AddressFault::Short(*indicator);
+        let mut address = Self {
+            point_code: None,
+            ssn: None,
+            route_on_title: indicator & 0x40 == 0,
+            national: indicator & 0x80 != 0,
+            title: None,
+        };
+        match format {
+            Format::Itu => {
+                if indicator & 1 != 0 {
+                    let [low, high, more @ ..] = rest else {
+                        return Err(short);
+                    };
+                    // Bits 7 and 8 of the second octet are spare.
+                    let code = u16::from_le_bytes([*low, *high]) & 0x3fff;
+                    address.point_code = Some(PointCode(u32::from(code)));
+                    rest = more;
+                }
+                if indicator & 2 != 0 {
+                    let (ssn, more) = rest.split_first().ok_or(short)?;
+                    address.ssn = Some(*ssn);
+                    rest = more;
+                }
+            }
+            Format::Ansi => {
+                if indicator & 1 != 0 {
+                    let (ssn, more) = rest.split_first().ok_or(short)?;
+                    address.ssn = Some(*ssn);
+                    rest = more;
+                }
+                if indicator & 2 != 0 {
+                    address.point_code = Some(PointCode(le24(rest, 0).ok_or(short)?));
+                    rest = rest.get(3..).unwrap_or_default();
+                }
+            }
+        }
+        let title = indicator >> 2 & 0x0f;
+        if title != 0 {
+            address.title = Some(GlobalTitle::read(format, title, rest)?);
+        }
+        Ok(address)
+    }
+
+    /// The address for one that we make; a title whose digits cannot be read is lost.
+    #[must_use]
+    pub fn to_buf(&self) -> AddressBuf {
+        AddressBuf {
+            point_code: self.point_code,
+            ssn: self.ssn,
+            route_on_title: self.route_on_title,
+            national: self.national,
+            title: self.title.and_then(|title| title.to_buf()),
+        }
+    }
+}
+
+/// An address of our own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AddressBuf {
+    /// The point code.
+    pub point_code: Option<PointCode>,
+    /// The subsystem.
+    pub ssn: Option<u8>,
+    /// Whether routers translate the global title.
+    pub route_on_title: bool,
+    /// The bit for national use; ANSI networks set it.
+    pub national: bool,
+    /// The global title.
+    pub title: Option<GlobalTitleBuf>,
+}
+
+impl AddressBuf {
+    /// Appends the address, without its length.
+    ///
+    /// # Errors
+    /// [`AddressFault::Indicator`].
+    #[inline]
+    pub fn write(&self, format: Format, out: &mut Vec<u8>) -> Result<(), AddressFault> {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let (has_code, has_ssn) = (self.point_code.is_some(), self.ssn.is_some());
+        let (first, second) = match format {
+            Format::Itu => (has_code, has_ssn),
+            Format::Ansi => (has_ssn, has_code),
+        };
+        let title = self.title.map_or(0, |title| (title.indicator & 0x0f) << 2);
+        out.push(
+            bit(first, 1)
+                | bit(second, 2)
+                | title
+                | bit(!self.route_on_title, 0x40)
+                | bit(self.national, 0x80),
+        );
+        if let (Format::Ansi, Some(ssn)) = (format, self.ssn) {
+            out.push(ssn);
+        }
+        if let Some(code) = self.point_code {
+            format.write_point_code(code, out);
+        }
+        if let (Format::Itu, Some(ssn)) = (format, self.ssn) {
+            out.push(ssn);
+        }
+        match self.title {
+            Some(title) => title.write(format, out),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Management of subsystems: the data of a UDT to subsystem 1 (Q.713 §5).
+
+use super::address::Format;
+use crate::octets::le24;
+use crate::point_code::PointCode;
+
+/// What a management message says (Q.713 §5.2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum ManagementType {
+    /// Subsystem allowed.
+    Ssa = 1,
+    /// Subsystem prohibited.
+    Ssp = 2,
+    /// Subsystem status test.
+    Sst = 3,
+    /// Subsystem out of service request.
+    Sor = 4,
+    /// Subsystem out of service grant.
+    Sog = 5,
+    /// Subsystem congested.
+    Ssc = 6,
+}
+
+impl ManagementType {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Ssa, Self::Ssp, Self::Sst, Self::Sor, Self::Sog, Self::Ssc];
+
+    /// The abbreviation of the standard.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ssa => "SSA",
+            Self::Ssp => "SSP",
+            Self::Sst => "SST",
+            Self::Sor => "SOR",
+            Self::Sog => "SOG",
+            Self::Ssc => "SSC",
+        }
+    }
+}
+
+/// A management message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Management {
+    /// What it says.
+    pub management_type: ManagementType,
+    /// The subsystem; 1 is SCCP itself.
+    pub ssn: u8,
+    /// Where the subsystem is.
+    pub point_code: PointCode,
+    /// 0 unknown, 1 solitary, 2 duplicated (Q.713 §5.2.3).
+    pub multiplicity: u8,
+    /// Congestion level, of SSC: 1 to 8.
+    pub congestion_level: u8,
+}
+
+impl Management {
+    /// Reads the data of a UDT; `None` when they are not a management message. Octets behind it are ignored.
+    #[must_use]
+    pub fn read(octets: &[u8], format: Format) -> Option<Self> {
+        let number = *octets.first()?;
+        let management_type = *ManagementType::ALL.iter().find(|kind| **kind as u8 == number)?;
+        let ssn = *octets.get(1)?;
+        let width = format.point_code_octets();
+        let point_code = match format {
+            Format::Itu => {
+                PointCode(u32::from(u16::from_le_bytes([*octets.get(2)?, *octets.get(3)?])) & 0x3fff)
+            }
+            Format::Ansi => PointCode(le24(octets, 2)?),
+        };
+        let multiplicity = *octets.get(2 + width)? & 3;
+        let congestion_level = match management_type {
+            ManagementType::Ssc => *octets.get(3 + width)? & 0x0f,
+            _ => 0,
+        };
+        Some(Self {
+            management_type,
+            ssn,
+            point_code,
+            multiplicity,
+            congestion_level,
+        })
+    }
+
+    /// Appends the message.
+    pub fn write(&self, format: Format, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.management_type as u8, self.ssn]);
+        format.write_point_code(self.point_code, out);
+        out.push(self.multiplicity & 3);
+        if self.management_type == ManagementType::Ssc {
+            out.push(self.congestion_level & 0x0f);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Bounded runs of the fuzz targets.
+
+use crate::exercise;
+
+#[test]
+fn m3ua() {
+    fuzz_support::run("ss7_m3ua", 200_000, exercise::m3ua);
+}
+
+#[test]
+fn sccp() {
+    fuzz_support::run("ss7_sccp", 200_000, exercise::sccp);
+}
+
+#[test]
+fn tcap() {
+    fuzz_support::run("ss7_tcap", 200_000, exercise::tcap);
+}

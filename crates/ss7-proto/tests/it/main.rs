@@ -1,0 +1,13 @@
+//! Behaviour across the modules: vectors, faults, random octets, tshark as the judge.
+
+mod asp;
+mod capture;
+mod exercise;
+mod fuzz;
+mod gtt;
+mod m2pa;
+mod m3ua;
+mod sccp;
+mod sccp_titles;
+mod tcap;
+mod tshark;
