@@ -16,6 +16,7 @@ const PURE: &[&str] = &[
     "discovery",
     "mediation",
     "model",
+    "numbers",
     "overload",
     "pcc",
     "policy",

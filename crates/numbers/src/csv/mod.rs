@@ -1,0 +1,18 @@
+//! Numbers as text: one a line, `kind,number,destination[,destination…]`.
+//!
+//! A destination is a name, or `service=name`; [`DestinationSet`](crate::DestinationSet) has the rules. Lines that begin with
+//! `#` are comments, but two: a file whose first line is [`FIRST_LINE`] ends with `#end,COUNT`, so that one that is cut is
+//! noticed. Without them a file that is cut is noticed where its last line has no end.
+
+mod export;
+mod import;
+mod line;
+
+pub use export::export;
+pub use import::{ImportError, Mistake, Options, Progress, import};
+
+/// The first line of a file that ends with `#end,COUNT`.
+pub const FIRST_LINE: &str = "#signalbox-numbers,1";
+const END: &str = "#end,";
+/// Most bytes of a line.
+pub const MOST_LINE_BYTES: usize = 8192;

@@ -1,0 +1,9 @@
+//! Files of numbers from outside: exact, changed while they are read, damaged, cut, imported.
+
+mod changes;
+mod checkpoint;
+mod csv;
+mod damage;
+mod exact;
+mod fuzz;
+mod support;
