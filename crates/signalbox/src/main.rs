@@ -26,6 +26,7 @@ mod inspect;
 mod laboratory;
 mod machine;
 mod metrics;
+mod pack;
 mod policies;
 mod reload;
 mod run;
