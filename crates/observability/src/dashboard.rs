@@ -147,7 +147,6 @@ fn choice(name: &str, query: &str) -> Value {
         "type": "query",
         "datasource": source(),
         "query": { "query": query, "refId": name },
-        "definition": query,
         "refresh": 2,
         "sort": 1,
         "multi": true,

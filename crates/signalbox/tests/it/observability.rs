@@ -232,7 +232,7 @@ fn expressions(pack: &Path) -> Vec<String> {
         assert_eq!(variables[0]["type"], "datasource", "{name:?}");
         for variable in variables.iter().filter(|variable| variable["type"] == "query") {
             // label_values(series, label)
-            let query = variable["definition"].as_str().unwrap();
+            let query = variable["query"]["query"].as_str().unwrap();
             let series = query
                 .strip_prefix("label_values(")
                 .unwrap()
