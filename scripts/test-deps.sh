@@ -27,6 +27,8 @@ escript:erlang-base
 node:nodejs
 linux.uml:user-mode-linux
 insmod:kmod
+promtool:prometheus
+prometheus:prometheus
 ip:iproute2
 arping:iputils-arping
 "

@@ -46,7 +46,7 @@ use crate::repository::Repository;
 use crate::resource::Resource;
 
 /// The audit has removed as much as it may. The number is ours.
-const BRAKED: AlarmKind = AlarmKind {
+pub(crate) const BRAKED: AlarmKind = AlarmKind {
     number: 10_541,
     name: "BSF Audit Braked",
     severity: Severity::Major,

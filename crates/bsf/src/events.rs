@@ -5,6 +5,7 @@
 
 use function::AdmissionMetrics;
 use function::sbi::TurnedAway;
+use telemetry::{Alert, When};
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("bsf");
@@ -40,7 +41,7 @@ telemetry::events! {
     /// A notification could not be delivered.
     NotificationFailed = "notification_failures";
     /// A notification was dropped because too many were pending.
-    NotificationDropped = "notifications_dropped";
+    NotificationDropped = "notifications_dropped", alert Alert::minor(When::Occurs, 1, "Check the subscribers that take no notifications (the log names them), and the bounds of `notifications`.");
     /// A subscriber wanted a notification at another place.
     NotificationRedirected = "notifications_redirected";
     /// A notification was taken by another instance of the subscriber's set, or at another place of its name.
@@ -50,7 +51,7 @@ telemetry::events! {
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours.
-    Failed = "failures";
+    Failed = "failures", alert Alert::major(When::Occurs, 1, "The log has the reason of each failure; check the store first.");
     /// A request was refused because it had waited longer than its consumer does.
     TooLate = "late_requests";
     /// A request was discarded under overload.
@@ -86,7 +87,7 @@ telemetry::events! {
     /// An Rx request was refused.
     RxRefused = "rx_refused";
     /// An Rx request was passed on and got no answer.
-    RxUnanswered = "rx_unanswered";
+    RxUnanswered = "rx_unanswered", alert Alert::minor(When::PartAbove { of: "signalbox_bsf_rx_forwarded_total", share: 0.05 }, 10, "Check the PCFs that do not answer over Rx (`signalbox bsf`), and the connections to them.");
     /// An Rx request was refused because its peer sends more than it may.
     RxPeerLimited = "rx_peer_limited";
     /// An Rx request was refused under overload.
@@ -121,7 +122,7 @@ telemetry::events! {
     /// The NRF was asked about a PCF.
     AuditAsked = "audit_questions";
     /// The NRF did not answer the audit.
-    AuditUnanswered = "audit_unanswered";
+    AuditUnanswered = "audit_unanswered", alert Alert::minor(When::PartAbove { of: "signalbox_bsf_audit_questions_total", share: 0.5 }, 15, "Check the NRFs of `nrf.apiRoots`: without their answers bindings of PCFs that are gone stay.");
     /// The NRF has notified of a changed or deregistered PCF.
     PcfTold = "pcf_changes_told";
 }

@@ -12,7 +12,7 @@ use function::Page;
 use function::operator::answer_after;
 use serde_json::{Value, json};
 use store::Scan;
-use telemetry::{Declaration, Registry};
+use telemetry::{Alert, Declaration, Registry, When};
 
 use crate::api::fault::Fault;
 use crate::api::sessions::query_of;
@@ -31,9 +31,11 @@ telemetry::declare! {
     GAUGES;
     gauge LOAD = "signalbox_bsf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
     gauge BRAKED = "signalbox_bsf_audit_brake" []: "Whether the brake of the audit holds: 1, and bindings stay that the audit would remove.";
-    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication, alarms.";
+    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication, alarms.",
+        alert Alert::minor(When::Below(50.0), 10, "`signalbox_bsf_score_part` shows which part is low: success, load, latency, replication or alarms.");
     gauge SCORE_PARTS = "signalbox_bsf_score_part" ["part"]: "What the score is made of, each from 0 to 100: success, load, latency, replication, alarms.";
-    gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
+    gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.",
+        alert Alert::minor(When::Above(0.0), 30, "A shutdown in steps was begun and not finished; set the state back to serving, or stop the function.");
     gauge SESSIONS = "signalbox_bsf_rx_sessions" []: "Rx sessions whose path is kept in the store, as far as this instance knows.";
     gauge NOTIFICATIONS = "signalbox_bsf_notifications_pending" []: "Notifications that wait for subscribers.";
     gauge NOTIFICATION_BYTES = "signalbox_bsf_notifications_pending_bytes" []: "Bytes of the notifications that wait for subscribers.";

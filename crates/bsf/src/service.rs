@@ -14,10 +14,10 @@ use function::{
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
-use telemetry::{Alarms, Declaration};
+use telemetry::{AlarmKind, Alarms, Declaration};
 use tokio::sync::mpsc;
 
-use crate::audit::Auditor;
+use crate::audit::{Auditor, BRAKED};
 use crate::config::Config;
 use crate::flights::Flights;
 use crate::latency::Latencies;
@@ -250,6 +250,10 @@ impl NetworkFunction for Bsf {
 
     fn metrics() -> Vec<Declaration> {
         pages::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![PROFILE.not_registered, BRAKED]
     }
 
     fn hints(uri: &str) -> Vec<String> {

@@ -2,6 +2,8 @@
 //!
 //! Counters belong to one worker, so they are never contended; readers add them up.
 
+use telemetry::{Alert, When};
+
 telemetry::events! {
     "dsr";
     /// A message was processed, in the sense of MPS: read and sent on, answered or discarded by routing; or sent once more or copied.
@@ -21,17 +23,17 @@ telemetry::events! {
     /// A request was answered by the router itself.
     Refused = "refused_requests";
     /// No peer was available for a request.
-    NoRoute = "unroutable_requests";
+    NoRoute = "unroutable_requests", alert Alert::major(When::PartAbove { of: "signalbox_dsr_requests_total", share: 0.01 }, 5, "Check which peers are down (`signalbox dsr peers`) and whether a route fits the requests (`signalbox dsr why`).");
     /// A request was of an application that is not accepted from its peer.
     NotAccepted = "unaccepted_requests";
     /// A request came back to the router.
     Loop = "loops";
     /// A request went unanswered past its deadline.
-    Timeout = "timeouts";
+    Timeout = "timeouts", alert Alert::major(When::PartAbove { of: "signalbox_dsr_requests_sent_total", share: 0.05 }, 5, "Find the servers that do not answer: `signalbox_dsr_peer_timeouts_total` counts by peer.");
     /// A request was in flight on a connection that was lost.
     ConnectionLost = "interrupted_requests";
     /// A request was refused by a full queue or table.
-    Exhausted = "exhaustions";
+    Exhausted = "exhaustions", alert Alert::major(When::Occurs, 1, "Find the peer that does not take messages (`signalbox dsr peers`, column pending), or raise the bound in `limits` that the log names.");
     /// A request was dropped by a rule.
     Abandoned = "abandoned_requests";
     /// A request had an AVP that is framed wrong or flags that cannot be.
@@ -121,5 +123,5 @@ telemetry::events! {
     /// A connection was cut off: more messages of the base protocol, or answers to no request, than limits.baseRate.
     Flooded = "flooding_connections";
     /// The router panicked while it handled a message or event of a connection, which was closed.
-    Panicked = "panicked_connections";
+    Panicked = "panicked_connections", alert Alert::major(When::Occurs, 1, "This is a defect: report it with the lines of the log about the panic.");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use telemetry::{Declaration, Registry, events};
+use telemetry::{Alert, Declaration, Registry, When, events};
 
 use crate::config::Plan;
 use crate::events::Event;
@@ -19,7 +19,8 @@ telemetry::declare! {
     gauge LEVEL = "signalbox_dsr_congestion_level" ["worker"]: "Congestion level of a message processor: 0 for none, 1 for the first of overload.levels.";
     gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of its capacity.";
     gauge PLANNED = "signalbox_dsr_profile_messages_per_second" ["profile"]: "What a message processor is planned for (overload.profile, overload.profileMps).";
-    histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
+    histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.",
+        alert Alert::minor(When::QuantileAbove(1.0), 10, "Find the servers that answer late (`signalbox dsr peers`), and check the load of the router (`signalbox dsr indicators`).");
     counter INCIDENTS = "signalbox_dsr_connection_incidents_total" ["reason"]: "Connections that were refused, cut off or could not be made, by reason: unknownPeer, ownName, duplicate, electionLost, certificate, noCommonApplication, noCommonSecurity, tooBusy, invalidCer (a CER was refused); noCer, http, tlsInClear, noDiameter, tooLong (other bytes came); silent, readStall, writeStall; tls, connect, accept, proxyHeader, baseRate, tolerated, panic, answerMismatch (an answer is not that of its request), and the names of bounds in limits.";
     counter TRANSACTIONS = "signalbox_dsr_transactions_total" ["application", "command", "vendor", "result"]: "Transactions by application, command and result: a Result-Code, or with a vendor an Experimental-Result-Code.";
     counter MEASURED = "signalbox_dsr_measured_requests_total" ["kind", "name"]: "Requests that met a named rule, route list, throttle group or trace point, or a throttle group without room.";

@@ -14,7 +14,7 @@ use function::{
     Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
 use parking_lot::Mutex;
-use telemetry::Declaration;
+use telemetry::{AlarmKind, Declaration};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, TransportKind};
@@ -24,6 +24,7 @@ use crate::peers::ConfiguredPeers;
 use crate::router::{Core, Gauges, Router, Tools};
 use crate::shared::{Dsr, Place};
 use crate::watch::Control;
+use crate::watch::alarms::ALARMS;
 use crate::{metrics, pages, trace};
 
 /// Interval at which a worker checks whether a peer whose connection changes has been disconnected.
@@ -206,6 +207,10 @@ impl NetworkFunction for Dsr {
 
     fn metrics() -> Vec<Declaration> {
         metrics::declarations()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        ALARMS.to_vec()
     }
 
     fn hints(_: &str) -> Vec<String> {

@@ -62,7 +62,7 @@ pub use error::StartError;
 pub use instance::settle_instance;
 pub use overload::{Admission, Offered, WaitingTime};
 pub use running::{Handle, Running};
-pub use shedder::{AdmissionMetrics, Meters, Shedder, Shedding, Step};
+pub use shedder::{AdmissionMetrics, Meters, OVERLOAD, Shedder, Shedding, Step};
 pub use start::{Frame, start, start_within};
 #[doc(hidden)]
 pub use telemetry;

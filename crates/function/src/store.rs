@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use ::store::{Damage, LateSite, Stats, Store};
 use parking_lot::Mutex;
-use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, Severity};
+use telemetry::{AlarmKind, Alarms, Alert, Declaration, Health, Registry, Severity, When};
 
 use crate::contract::{NetworkFunction, Opening};
 use crate::error::StartError;
+
+/// Every alarm of a store.
+pub const ALARMS: &[AlarmKind] = &[CANNOT_WRITE, DAMAGED_FILES, REPLICATION_STOPPED];
 
 /// The store refuses all writes. The number is ours.
 const CANNOT_WRITE: AlarmKind = AlarmKind {
@@ -138,8 +141,10 @@ telemetry::declare! {
     pub METRICS;
     counter BATCHES = "signalbox_store_batches_total" []: "Batches of writes that were committed.";
     counter CONFLICTS = "signalbox_store_conflicts_total" []: "Batches refused because a condition did not hold.";
-    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many were pending (queueLength, queueBytes, readQueue).";
-    counter FAILURES = "signalbox_store_failures_total" []: "Batches that failed for any other reason.";
+    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many were pending (queueLength, queueBytes, readQueue).",
+        alert Alert::major(When::Occurs, 1, "The disk or the database is slower than the load. Check it, or raise the bound that the log names.");
+    counter FAILURES = "signalbox_store_failures_total" []: "Batches that failed for any other reason.",
+        alert Alert::major(When::Occurs, 1, "The log has the reason; check disk or database.");
     counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
     counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
     counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";

@@ -15,6 +15,7 @@ macro_rules! tolerated_members {
             kind: $crate::telemetry::metrics::Kind::Counter,
             help: "Members of received bodies that counted as absent, since they were null, empty or not readable and nothing depends on them (`strict` refuses them), by member and sender.",
             labels: &["member", "sender"],
+            alert: None,
         }
     };
 }

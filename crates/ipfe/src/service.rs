@@ -12,15 +12,15 @@ use function::{
     Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
 use parking_lot::Mutex;
-use telemetry::{Alarms, Declaration};
+use telemetry::{AlarmKind, Alarms, Declaration};
 
-use crate::accept::{Desk, Origin, listen};
+use crate::accept::{ADDRESS_UNAVAILABLE, Desk, Origin, SERVER_UNAVAILABLE, listen};
 use crate::backend::{Backend, BackendRow, Behind, Set, Side};
-use crate::check::look_after;
+use crate::check::{STASIS, UNAVAILABLE, look_after};
 use crate::config::Config;
 use crate::metrics::{self, Counters};
 use crate::pages;
-use crate::pair::{Pairing, Role, follow_mate, release};
+use crate::pair::{MATE_UNAVAILABLE, Pairing, Role, follow_mate, release};
 
 /// Interval at which a worker that drains checks whether connections are left.
 const DRAIN_CHECK: Duration = Duration::from_millis(20);
@@ -272,6 +272,16 @@ impl NetworkFunction for Ipfe {
 
     fn metrics() -> Vec<Declaration> {
         metrics::METRICS.to_vec()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![
+            STASIS,
+            UNAVAILABLE,
+            SERVER_UNAVAILABLE,
+            ADDRESS_UNAVAILABLE,
+            MATE_UNAVAILABLE,
+        ]
     }
 
     fn hints(_: &str) -> Vec<String> {

@@ -4,6 +4,7 @@
 //! threads.
 
 use function::AdmissionMetrics;
+use telemetry::{Alert, When};
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("nrf");
@@ -29,7 +30,7 @@ telemetry::events! {
     /// An NF deregistered.
     Deregistered = "deregistrations";
     /// An NF was suspended for missed heart-beats.
-    Suspended = "suspensions";
+    Suspended = "suspensions", alert Alert::minor(When::Occurs, 1, "Check the NFs that sent no heart-beat (`signalbox nrf instances`), and the network to them; they are not discovered meanwhile.");
     /// A suspended NF was removed.
     Expired = "expirations";
     /// A registration was refused by screening.
@@ -65,7 +66,7 @@ telemetry::events! {
     /// Another place of the name of an NRF, location function or SCP was tried because it did not answer.
     Rerouted = "rerouted";
     /// No other NRF answered.
-    ForwardFailed = "forward_failures";
+    ForwardFailed = "forward_failures", alert Alert::minor(When::PartAbove { of: "signalbox_nrf_forwarded_total", share: 0.1 }, 10, "Check the other NRFs of the settings and the network to them.");
     /// The state of another NRF set was retrieved, or found unchanged.
     GrowthRetrieved = "growth_retrievals";
     /// No NRF of another set answered; what is known of the set stays.
@@ -79,7 +80,7 @@ telemetry::events! {
     /// A notification could not be delivered.
     NotificationFailed = "notification_failures";
     /// A notification was dropped because too many were pending.
-    NotificationDropped = "notifications_dropped";
+    NotificationDropped = "notifications_dropped", alert Alert::minor(When::Occurs, 1, "Check the subscribers that take no notifications (the log names them), and the bounds of `notifications`.");
     /// A subscriber wanted a notification at another place.
     NotificationRedirected = "notifications_redirected";
     /// A notification was taken at another place of the subscriber's name.
@@ -93,7 +94,7 @@ telemetry::events! {
     /// A request was refused because its sender is not the NF instance that it concerns, or proves different ones.
     IdentityRefused = "identities_refused";
     /// A write was refused because too many writes, or bytes of them, waited.
-    WriteOverflow = "write_overflows";
+    WriteOverflow = "write_overflows", alert Alert::major(When::Occurs, 1, "Check how fast the disk or the database commits (`signalbox_store_commit_seconds_total`), and spread the NFs over more NRFs.");
     /// A change that another NRF of the cluster made took effect here.
     ClusterChange = "cluster_changes";
     /// Another NRF of the cluster had changed the record that was to be written; it was read again.

@@ -14,7 +14,7 @@ use axum::routing::get;
 use function::Page;
 use registry::{Entry, Snapshot};
 use serde_json::{Value, json};
-use telemetry::{Declaration, Registry};
+use telemetry::{Alert, Declaration, Registry, When};
 use tokio::sync::oneshot;
 
 use crate::cluster::{Handoff, micros};
@@ -30,7 +30,8 @@ telemetry::declare! {
     gauge NOTIFICATIONS = "signalbox_nrf_notifications_pending" []: "Notifications that wait for subscribers.";
     gauge NOTIFICATION_BYTES = "signalbox_nrf_notifications_pending_bytes" []: "Bytes of the notifications that wait for subscribers.";
     gauge CLUSTER_MEMBERS = "signalbox_nrf_cluster_members" []: "NRFs of the cluster that are active, this one included; only with cluster.enabled.";
-    gauge CLUSTER_LAG = "signalbox_nrf_cluster_lag_seconds" []: "Time since the changes of the other NRFs of the cluster were read; only with cluster.enabled.";
+    gauge CLUSTER_LAG = "signalbox_nrf_cluster_lag_seconds" []: "Time since the changes of the other NRFs of the cluster were read; only with cluster.enabled.",
+        alert Alert::major(When::Above(10.0), 2, "Check the database: this NRF does not see what the others of the cluster have registered.");
 }
 
 pub(crate) const PAGES: &[Page] = &[

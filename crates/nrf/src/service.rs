@@ -18,14 +18,14 @@ use registry::{ProfileRecord, Snapshot, SubscriptionRecord};
 use sbi::client::Client;
 use sbi::dns::Dns;
 use store::{Store, TableDef};
-use telemetry::Declaration;
+use telemetry::{AlarmKind, Declaration};
 use tokio::sync::mpsc;
 use worker::Random;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, MEMBER_DEAD};
 use crate::config::Config;
 use crate::events::DROPPED;
-use crate::growth::Standing;
+use crate::growth::{SET_NOT_RETRIEVED, Standing};
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{RESYNCS, Subscribers};
 use crate::pages;
@@ -230,6 +230,10 @@ impl NetworkFunction for Nrf {
 
     fn metrics() -> Vec<Declaration> {
         pages::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![SET_NOT_RETRIEVED, MEMBER_DEAD]
     }
 
     fn hints(uri: &str) -> Vec<String> {

@@ -31,7 +31,7 @@ use crate::worker::{Front, Worker};
 use crate::{af_notices, change, delivery, pds, reassessment};
 
 /// The audit has removed as much as it may. The number is ours.
-const BRAKED: AlarmKind = AlarmKind {
+pub(crate) const BRAKED: AlarmKind = AlarmKind {
     number: 10_562,
     name: "PCF Audit Braked",
     severity: Severity::Major,

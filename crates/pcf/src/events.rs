@@ -5,6 +5,7 @@
 
 use function::AdmissionMetrics;
 use function::sbi::TurnedAway;
+use telemetry::{Alert, When};
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("pcf");
@@ -43,7 +44,7 @@ telemetry::events! {
     /// The BSF refused a binding.
     BindingRefused = "bindings_refused";
     /// A binding was given up after all attempts.
-    BindingFailed = "bindings_failed";
+    BindingFailed = "bindings_failed", alert Alert::major(When::Occurs, 1, "Check the BSF and the connection to it: AFs do not find the sessions whose binding was given up.");
     /// A binding was dropped because too many were pending.
     BindingDropped = "bindings_dropped";
     /// A server of the operator took a message of a policy project.
@@ -115,7 +116,7 @@ telemetry::events! {
     /// A RAR of a process that has ended was sent again by another.
     GxReAuthResumed = "gx_re_auths_resumed";
     /// A PCEF answered none of the attempts of a RAR: the next CCR brings it the decision.
-    GxReAuthGivenUp = "gx_re_auths_failed";
+    GxReAuthGivenUp = "gx_re_auths_failed", alert Alert::minor(When::Occurs, 1, "Check the PCEFs that do not answer a RAR (the log names them), and the Diameter agents between.");
     /// A Diameter request came in.
     DiameterRequest = "diameter_requests";
     /// A Diameter request was refused.
@@ -127,13 +128,13 @@ telemetry::events! {
     /// A peer answered a Diameter request of the PCF.
     DiameterAnswered = "diameter_answered";
     /// A Diameter request of the PCF was not answered.
-    DiameterUnanswered = "diameter_unanswered";
+    DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::PartAbove { of: "signalbox_pcf_diameter_answered_total", share: 0.05 }, 10, "Check the Diameter peers (`signalbox pcf`), and the agents between.");
     /// A Diameter request of the PCF was dropped because too many were queued.
     DiameterDropped = "diameter_dropped";
     /// A policy project refused a request.
     Refused = "policy_refusals";
     /// An evaluation of a policy project failed, and the fallback decided.
-    PolicyFault = "policy_faults";
+    PolicyFault = "policy_faults", alert Alert::major(When::Occurs, 1, "The log names project and place; test the project with `signalbox policy test`. The fallback decides meanwhile.");
     /// Policy data of a subscriber were queried at the UDR.
     UdrQueried = "udr_queries";
     /// Policy data of a subscriber were cached.
@@ -143,7 +144,7 @@ telemetry::events! {
     /// No UDR answered a query in time, or not as it should.
     UdrFailed = "udr_failures";
     /// A request was refused because no UDR answered.
-    UdrRejected = "udr_rejections";
+    UdrRejected = "udr_rejections", alert Alert::major(When::PartAbove { of: "signalbox_pcf_udr_queries_total", share: 0.05 }, 5, "Check the UDR and the connection to it; sessions are refused meanwhile. The settings can have a default instead.");
     /// Policies read the default of the settings because no UDR answered.
     UdrDefaulted = "udr_defaults";
     /// Policies read what was cached of a subscriber, whatever its age, because no UDR answered.
@@ -165,7 +166,7 @@ telemetry::events! {
     /// The directory referred to another, which was not queried.
     LdapReferral = "ldap_referrals";
     /// A request was refused because the directory did not answer.
-    LdapRejected = "ldap_rejections";
+    LdapRejected = "ldap_rejections", alert Alert::major(When::PartAbove { of: "signalbox_pcf_ldap_queries_total", share: 0.05 }, 5, "Check the directory and the connection to it; sessions are refused meanwhile. The settings can have a default instead.");
     /// Policies read the default of the settings because the directory did not answer.
     LdapDefaulted = "ldap_defaults";
     /// Policies read the cached profile of a subscriber, whatever its age, because the directory did not answer.
@@ -175,7 +176,7 @@ telemetry::events! {
     /// No CHF answered in time, or not as it should.
     ChfFailed = "chf_failures";
     /// A request was refused because no CHF answered.
-    ChfRejected = "chf_rejections";
+    ChfRejected = "chf_rejections", alert Alert::major(When::PartAbove { of: "signalbox_pcf_chf_subscriptions_total", share: 0.05 }, 5, "Check the CHF and the connection to it; sessions are refused meanwhile. The settings can have a default instead.");
     /// Policies read the default counters of the settings because no CHF answered.
     ChfDefaulted = "chf_defaults";
     /// A CHF notified of changed policy counters.
@@ -189,7 +190,7 @@ telemetry::events! {
     /// No OCS answered in time, or not as it should.
     SyFailed = "sy_failures";
     /// A request was refused because no OCS answered.
-    SyRejected = "sy_rejections";
+    SyRejected = "sy_rejections", alert Alert::major(When::PartAbove { of: "signalbox_pcf_sy_sessions_total", share: 0.05 }, 5, "Check the OCS and the connection to it; sessions are refused meanwhile. The settings can have a default instead.");
     /// Policies read the default counters of the settings because no OCS answered.
     SyDefaulted = "sy_defaults";
     /// An OCS notified of changed policy counters.
@@ -275,7 +276,7 @@ telemetry::events! {
     /// A notification could not be delivered.
     NotificationFailed = "notification_failures";
     /// A notification was dropped because too many were pending.
-    NotificationDropped = "notifications_dropped";
+    NotificationDropped = "notifications_dropped", alert Alert::minor(When::Occurs, 1, "Check the subscribers that take no notifications (the log names them), and the bounds of `notifications`.");
     /// A consumer wanted a notification at another address.
     NotificationRedirected = "notifications_redirected";
     /// A notification was taken by another instance of the consumer.
@@ -285,7 +286,7 @@ telemetry::events! {
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of the PCF.
-    Failed = "failures";
+    Failed = "failures", alert Alert::major(When::Occurs, 1, "The log has the reason of each failure; check the store first.");
     /// A request was refused because it had waited longer than its consumer does.
     TooLate = "late_requests";
     /// A request was discarded under overload.

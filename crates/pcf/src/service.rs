@@ -17,10 +17,10 @@ use sbi::client::Client;
 use sbi::dns::Dns;
 use serde_json::json;
 use store::{Record, Sweep, SweepConfig, Table};
-use telemetry::{Alarms, Declaration};
+use telemetry::{AlarmKind, Alarms, Declaration};
 use tls::TlsFiles;
 
-use crate::activity::{Activity, PolicyEvents};
+use crate::activity::{Activity, PolicyEvents, UNWRITTEN};
 use crate::api::sm;
 use crate::audit;
 use crate::config::{Config, Nrf};
@@ -42,6 +42,7 @@ use crate::restarts::Restarts;
 use crate::sd;
 use crate::shared::Pcf;
 use crate::sources::Versions;
+use crate::unreadable::UNREADABLE;
 use crate::worker::{Front, Worker};
 
 /// How long the Diameter node waits for answers when a worker ends.
@@ -323,6 +324,10 @@ impl NetworkFunction for Pcf {
 
     fn metrics() -> Vec<Declaration> {
         pages::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![PROFILE.not_registered, UNWRITTEN, audit::BRAKED, UNREADABLE]
     }
 
     fn hints(uri: &str) -> Vec<String> {

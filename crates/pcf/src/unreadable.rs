@@ -12,7 +12,7 @@ use telemetry::{AlarmKind, Alarms, Severity};
 use crate::association::AssociationId;
 
 /// The number is ours.
-const UNREADABLE: AlarmKind = AlarmKind {
+pub(crate) const UNREADABLE: AlarmKind = AlarmKind {
     number: 10_563,
     name: "PCF Associations Unreadable",
     severity: Severity::Major,

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use ahash::AHashMap;
 use function::AdmissionMetrics;
 use http::StatusCode;
-use telemetry::Registry;
 use telemetry::metrics::{Counter, Family, Histogram};
+use telemetry::{Alert, Registry, When};
 
 use crate::refusal::Refusal;
 
@@ -18,7 +18,8 @@ pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("scp
 telemetry::declare! {
     /// Metrics of requests.
     pub METRICS;
-    counter REQUESTS = "signalbox_scp_requests_total" ["service", "status"]: "Requests answered, by API name and class of status.";
+    counter REQUESTS = "signalbox_scp_requests_total" ["service", "status"]: "Requests answered, by API name and class of status.",
+        alert Alert::major(When::ShareAbove { label: "status", begins: "5", share: 0.05 }, 10, "`signalbox_scp_refused_total` counts refusals of the SCP by reason; the others are failures of producers, whose standing `signalbox scp why` shows.");
     counter CONSUMERS = "signalbox_scp_consumer_requests_total" ["consumer"]: "Requests received, by consumer.";
     counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by outcome: 1xx to 5xx, connect, timeout, reset, other.";
     counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
@@ -32,7 +33,8 @@ telemetry::declare! {
     counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Reports to and from SCPs that share rates: sent, failed, heard, refused.";
     gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that share rates and have reported within silentAfter.";
     counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs without an answer or with a server error (5xx).";
-    histogram OWN_TIME = "signalbox_scp_own_seconds" ["service"] in SECONDS: "Time of answered requests in this SCP, without the waits for NRFs and producers.";
+    histogram OWN_TIME = "signalbox_scp_own_seconds" ["service"] in SECONDS: "Time of answered requests in this SCP, without the waits for NRFs and producers.",
+        alert Alert::minor(When::QuantileAbove(0.1), 10, "Give the SCP more workers or cores, or spread the load: it adds this much to each request.");
     histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time from the request to the answer of a producer.";
     gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Known producers.";
     gauge OVERLOAD = "signalbox_scp_overload_level" ["worker"]: "Overload level of a worker, 0 for none.";
@@ -40,7 +42,8 @@ telemetry::declare! {
     counter DNS_ASKED = "signalbox_scp_dns_questions_total" []: "Queries sent to name servers.";
     counter DNS_FAILED = "signalbox_scp_dns_failures_total" []: "Queries that no name server answered.";
     gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers in the cache of a worker.";
-    gauge EJECTED = "signalbox_scp_ejected_producers" ["worker"]: "Producers and SCPs that are ejected.";
+    gauge EJECTED = "signalbox_scp_ejected_producers" ["worker"]: "Producers and SCPs that are ejected.",
+        alert Alert::minor(When::Above(0.0), 5, "Check the producers that failed (`signalbox scp why`): they get no requests until they answer again.");
     gauge OPEN = "signalbox_scp_open_circuits" ["worker"]: "Producers and SCPs whose circuit is not closed.";
     gauge OUTSTANDING = "signalbox_scp_outstanding_requests" ["worker"]: "Requests in flight to producers.";
     gauge CONNECTIONS = "signalbox_scp_producer_connections" ["worker"]: "Connections to producers and SCPs.";

@@ -21,9 +21,10 @@ use routing::target::{Bounds, OwnNames};
 use sbi::client::{Client, Guard};
 use sbi::dns::Dns;
 use sbi::{Request, Response};
-use telemetry::Declaration;
+use telemetry::{AlarmKind, Declaration};
 use tokio::sync::{mpsc, watch};
 
+use crate::alarms::{NRF_UNREACHABLE, SET_UNAVAILABLE};
 use crate::config::Config;
 use crate::discovery::Vouched;
 use crate::events::Metrics;
@@ -250,6 +251,10 @@ impl NetworkFunction for Scp {
 
     fn metrics() -> Vec<Declaration> {
         crate::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![NRF_UNREACHABLE, SET_UNAVAILABLE]
     }
 
     fn beside(config: &mut Config, admins: &[SocketAddr]) {

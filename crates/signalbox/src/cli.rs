@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, laboratory, manual, policies, print, run, store_files};
+use crate::{check, import, inspect, laboratory, manual, pack, policies, print, run, store_files};
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
 const VERSION: &str = concat!(
@@ -66,6 +66,9 @@ enum Command {
     Policy(policies::PolicyCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
+    /// Rules for Prometheus and dashboards for Grafana, from the declarations of metrics and alarms
+    #[command(subcommand)]
+    Observability(pack::PackCommand),
     /// Print the completions of a shell, for its folder of completions
     Completions(manual::CompletionsArgs),
     /// Write the man pages, one for each command
@@ -154,6 +157,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Store(command) => return store_files::run(&command),
         Command::Policy(command) => return policies::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
+        Command::Observability(command) => pack::run(&command)?,
         Command::Completions(args) => manual::completions(&args, whole())?,
         Command::Man(args) => manual::man(&args, whole())?,
         Command::Lab(args) => return Ok(args.run()),

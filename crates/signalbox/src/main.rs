@@ -31,6 +31,7 @@ mod manual;
 mod metrics;
 #[cfg(any(test, target_feature = "crt-static"))]
 mod names;
+mod pack;
 mod policies;
 mod ports;
 mod reload;

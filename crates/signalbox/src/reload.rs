@@ -11,25 +11,16 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use settings::Report;
 use settings::reload::is_within;
-use telemetry::{AlarmKind, Alarms, Registry, Severity, logging};
+use telemetry::{Alarms, Registry, logging};
 
 use crate::config::Config;
 use crate::functions::Live;
-use crate::metrics::DIFFERS;
+use crate::metrics::{DIFFERS, REFUSED};
 use crate::supervisor::Supervisor;
 use crate::wiring::Core;
 
 /// How much is logged: changed at once, like the filter.
 const LOG_BOUNDS: [&str; 2] = ["log.maxPerSecond", "log.maxValueLength"];
-
-/// A reload was refused. The number is ours.
-pub(crate) const REFUSED: AlarmKind = AlarmKind {
-    number: 10525,
-    name: "Configuration Refused",
-    severity: Severity::Minor,
-    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
-    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
-};
 
 /// The configuration in effect, and how to change it.
 pub(crate) struct Reloader {

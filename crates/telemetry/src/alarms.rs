@@ -2,7 +2,6 @@
 //! severity, advice, and a section in [`PAGE`].
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,6 +9,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::metrics::{Counter, Family, Gauge, Registry};
+use crate::severity::Severity;
 
 crate::declare! {
     /// What is counted of alarms.
@@ -17,42 +17,6 @@ crate::declare! {
     gauge ACTIVE = "signalbox_alarm_active" ["severity"]: "Alarms that are active now.";
     gauge BY_NUMBER = "signalbox_alarm_details" ["number", "name", "severity", "about"]: "Active alarms, 1 each, with number, name, severity and subject: at most 100, the worst first.";
     counter RAISED = "signalbox_alarm_raised_total" ["number", "name"]: "Times that an alarm was raised.";
-}
-
-/// How bad it is; the words of ITU-T X.733.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing, nothing is impaired.
-    Info,
-    /// Something is impaired that service does not depend on yet.
-    Minor,
-    /// Service is impaired.
-    Major,
-    /// Service is lost.
-    Critical,
-}
-
-impl Severity {
-    /// All, from the mildest.
-    pub const ALL: [Self; 4] = [Self::Info, Self::Minor, Self::Major, Self::Critical];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Minor => "minor",
-            Self::Major => "major",
-            Self::Critical => "critical",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// An alarm that a function can raise. Declared once, as a constant.

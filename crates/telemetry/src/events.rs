@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::metrics::{Declaration, Kind, Registry};
+use crate::metrics::{Alert, Declaration, Kind, Registry};
 
 /// Something that can happen; made by [`events!`](crate::events!).
 pub trait Happening: Copy + Send + Sync + 'static {
@@ -21,14 +21,18 @@ pub trait Happening: Copy + Send + Sync + 'static {
 
     /// What happened, in a sentence.
     fn help(self) -> &'static str;
+
+    /// When an operator must look at it.
+    fn alert(self) -> Option<Alert>;
 }
 
 /// Declares what can happen in a function: `events! { "nrf"; /// An NF registered. Registered = "registrations"; … }`.
 ///
-/// The metric of an event is `signalbox_<function>_<name>_total`, its help the doc comment.
+/// The metric of an event is `signalbox_<function>_<name>_total`, its help the doc comment; `, alert …` behind the name says
+/// when an operator must look at it.
 #[macro_export]
 macro_rules! events {
-    ($function:literal; $($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
+    ($function:literal; $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(, alert $alert:expr)?;)+) => {
         /// Something that happened.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Event { $($(#[doc = $doc])+ $variant,)+ }
@@ -65,6 +69,10 @@ macro_rules! events {
 
             fn help(self) -> &'static str {
                 Event::help(self)
+            }
+
+            fn alert(self) -> Option<$crate::Alert> {
+                match self { $(Event::$variant => $crate::declare!(@alert $($alert)?),)+ }
             }
         }
 
@@ -133,6 +141,7 @@ fn declaration<E: Happening>(event: E) -> Declaration {
         kind: Kind::Counter,
         help: event.help(),
         labels: &[],
+        alert: event.alert(),
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`logging`]: `tracing` for people or machines, its level changeable while running.
 //! - [`trace`]: W3C trace context, and spans of sampled requests by OTLP.
 //! - [`process`]: CPU, memory and descriptors of this process.
+//! - [`severity`]: how bad alarms and alerts are.
 
 pub mod admin;
 pub mod alarms;
@@ -19,9 +20,11 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod process;
+pub mod severity;
 pub mod trace;
 
 pub use admin::Admin;
-pub use alarms::{AlarmKind, Alarms, Severity, rfc3339};
+pub use alarms::{AlarmKind, Alarms, rfc3339};
 pub use health::Health;
-pub use metrics::{Counter, Declaration, Family, Gauge, Histogram, Level, Registry};
+pub use metrics::{Alert, Counter, Declaration, Family, Gauge, Histogram, Level, Registry, When};
+pub use severity::Severity;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::Registry;
+use crate::metrics::{Alert, Registry, When};
 
 crate::declare! {
     /// Metrics of the process.
@@ -11,7 +11,8 @@ crate::declare! {
     gauge RESIDENT = "signalbox_process_resident_memory_bytes" []: "Memory of this process that is in RAM.";
     gauge DESCRIPTORS = "signalbox_process_open_descriptors" []: "File descriptors that are open.";
     gauge THREADS = "signalbox_process_threads" []: "Threads of this process.";
-    gauge STARTED = "signalbox_process_start_time_seconds" []: "When this process started, in seconds since 1970.";
+    gauge STARTED = "signalbox_process_start_time_seconds" []: "When this process started, in seconds since 1970.",
+        alert Alert::major(When::ChangesAbove(2), 0, "The process restarts over and over: the last lines of its log before each start have the reason.");
     gauge BUILD = "signalbox_build_info" ["version", "commit"]: "The build that this process runs; always 1.";
 }
 

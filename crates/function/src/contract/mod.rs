@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use settings::Validate;
-use telemetry::{Alarms, Declaration, Health, Registry};
+use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry};
 use tls::Watched;
 use worker::{Shutdown, Waiting, WorkerContext};
 
@@ -127,6 +127,11 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
 
     /// Every metric of its own.
     fn metrics() -> Vec<Declaration>;
+
+    /// Every alarm of its own; the skeleton adds those of its store, its certificates and its overload.
+    fn alarms() -> Vec<AlarmKind> {
+        Vec::new()
+    }
 
     /// Commands worth trying, once its first interface listens at this URI; empty where it has none.
     fn hints(_uri: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use ::sbi::server::StatsSnapshot;
 use telemetry::metrics::Kind;
-use telemetry::{Declaration, Registry};
+use telemetry::{Alert, Declaration, Registry, When};
 
 telemetry::declare! {
     /// The gauges.
@@ -18,6 +18,11 @@ fn counter(name: &'static str, help: &'static str) -> Declaration {
         kind: Kind::Counter,
         help,
         labels: &[],
+        // A defect of ours, which only we can mend.
+        alert: name.contains("panicked").then(|| {
+            let advice = "This is a defect: report it with the lines of the log about the panic.";
+            Alert::major(When::Occurs, 1, advice)
+        }),
     }
 }
 

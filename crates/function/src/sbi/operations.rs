@@ -34,12 +34,22 @@ macro_rules! operation_metrics {
                 ),
                 help: "Time from a request to its answer, by operation.",
                 labels: &["operation"],
+                alert: Some($crate::telemetry::Alert::minor(
+                    $crate::telemetry::When::QuantileAbove(0.5),
+                    10,
+                    "Compare it with the waiting time of requests and the time of commits: add workers or instances for the one, a faster disk or database for the other.",
+                )),
             },
             responses: $crate::telemetry::Declaration {
                 name: concat!("signalbox_", $function, "_responses_total"),
                 kind: $crate::telemetry::metrics::Kind::Counter,
                 help: "Answers, by operation and HTTP status.",
                 labels: &["operation", "status"],
+                alert: Some($crate::telemetry::Alert::major(
+                    $crate::telemetry::When::ShareAbove { label: "status", begins: "5", share: 0.05 },
+                    10,
+                    "The label `operation` and the log say what fails; check alarms, overload and the store.",
+                )),
             },
         }
     };

@@ -37,18 +37,21 @@ macro_rules! admission_metrics {
                 ),
                 help: "Time that requests were queued before a worker began to serve them.",
                 labels: &["worker"],
+                alert: None,
             },
             threshold: $crate::telemetry::Declaration {
                 name: concat!("signalbox_", $function, "_admission_threshold"),
                 kind: $crate::telemetry::metrics::Kind::Gauge,
                 help: "The most important message priority of which requests are refused under overload, 32 for none.",
                 labels: &["worker"],
+                alert: None,
             },
             refused: $crate::telemetry::Declaration {
                 name: concat!("signalbox_", $function, "_overload_refusals_total"),
                 kind: $crate::telemetry::metrics::Kind::Counter,
                 help: "Requests refused under overload, by message priority.",
                 labels: &["priority"],
+                alert: None,
             },
         }
     };

@@ -33,7 +33,7 @@ const CALM: Duration = Duration::from_secs(1);
 const NEGLIGIBLE: f64 = 0.01;
 
 /// A worker discards requests. The number is ours.
-const OVERLOAD: AlarmKind = AlarmKind {
+pub const OVERLOAD: AlarmKind = AlarmKind {
     number: 10522,
     name: "Worker Overloaded",
     severity: Severity::Major,

@@ -14,7 +14,7 @@ use super::record::Standing;
 use super::sweep::Sweeper;
 
 /// A member of the cluster died.
-const MEMBER_DEAD: AlarmKind = AlarmKind {
+pub(crate) const MEMBER_DEAD: AlarmKind = AlarmKind {
     number: 10_512,
     name: "NRF Cluster Member Dead",
     severity: Severity::Major,

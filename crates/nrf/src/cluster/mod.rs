@@ -23,7 +23,7 @@ mod record;
 mod schedule;
 mod sweep;
 
-pub(crate) use follow::follow;
+pub(crate) use follow::{MEMBER_DEAD, follow};
 pub(crate) use handoff::{Drift, Handoff};
 pub(crate) use member::Cluster;
 pub(crate) use membership::View;

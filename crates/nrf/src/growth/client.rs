@@ -24,7 +24,7 @@ use crate::events::{Counters, Event};
 const SCOPE: &str = "nnrf-nfm";
 
 /// The state of another set is not retrieved.
-const SET_NOT_RETRIEVED: AlarmKind = AlarmKind {
+pub(crate) const SET_NOT_RETRIEVED: AlarmKind = AlarmKind {
     number: 10_513,
     name: "NRF Set Not Retrieved",
     severity: Severity::Major,

@@ -23,7 +23,7 @@ use sbi::{Request, Response};
 use model::NfInstanceId;
 use registry::{Entry, Snapshot};
 
-pub(crate) use client::{Retrieved, follow};
+pub(crate) use client::{Retrieved, SET_NOT_RETRIEVED, follow};
 pub(crate) use standing::Standing;
 
 /// Name of the interface in paths.

@@ -16,7 +16,7 @@ use function::Page;
 use function::operator::answer_after;
 use serde_json::{Value, json};
 use store::{Scan, Stored};
-use telemetry::{Declaration, Registry};
+use telemetry::{Alert, Declaration, Registry, When};
 
 use crate::association::address::UeAddress;
 use crate::association::ledger::Ledger;
@@ -37,7 +37,8 @@ telemetry::declare! {
     GAUGES;
     gauge LOAD = "signalbox_pcf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
     gauge BRAKED = "signalbox_pcf_audit_brake" []: "Whether the brake of the audit holds: 1, and associations stay that the audit would remove.";
-    gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
+    gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.",
+        alert Alert::minor(When::Above(0.0), 30, "A shutdown in steps was begun and not finished; set the state back to serving, or stop the function.");
     gauge NOTIFICATIONS = "signalbox_pcf_notifications_pending" []: "Notifications that are pending.";
     gauge ACTIVITY = "signalbox_pcf_activity_entries" []: "Entries about traced subscribers in memory.";
     gauge ACTIVITY_BYTES = "signalbox_pcf_activity_bytes" []: "Bytes of the entries about traced subscribers in memory.";

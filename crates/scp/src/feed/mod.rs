@@ -27,8 +27,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use http::{Method, StatusCode};
 use overload::Discard;
 use sbi::{Body, Fields};
-use telemetry::Registry;
 use telemetry::metrics::Counter;
+use telemetry::{Alert, Registry, When};
 
 pub(crate) use message::Exchange;
 
@@ -40,7 +40,8 @@ telemetry::declare! {
     counter COPIED = "signalbox_scp_feed_copied_total" ["point"]: "Messages copied for the feed, by trigger point.";
     counter DELIVERED = "signalbox_scp_feed_delivered_total" []: "Copies delivered to a broker.";
     counter LOST = "signalbox_scp_feed_lost_total" ["reason"]: "Copies that were dropped: full, paused, late, blocked, failed.";
-    counter PAUSES = "signalbox_scp_feed_pauses_total" []: "Times that the feed paused because brokers failed several times in a row.";
+    counter PAUSES = "signalbox_scp_feed_pauses_total" []: "Times that the feed paused because brokers failed several times in a row.",
+        alert Alert::minor(When::Occurs, 1, "Check the brokers and the connection to them: copies of messages are dropped meanwhile.");
     gauge BUFFERED = "signalbox_scp_feed_buffered_bytes" []: "Memory of copies that are not delivered yet.";
 }
 

@@ -7,16 +7,19 @@ use axum::Router;
 pub(crate) use function::Page;
 use function::{Frame, NetworkFunction};
 use function::{sbi, store};
+use observability::{Pack, Section};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
-use telemetry::{Alarms, Declaration, Health, Registry, admin, logging, trace};
+use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, admin, logging, trace};
 
 /// A network function as the command line knows it.
 #[derive(Debug)]
 pub(crate) struct Function {
     /// `nrf`: its name on the command line and its section in the configuration.
     pub(crate) name: &'static str,
+    /// Its name in messages to people.
+    pub(crate) title: &'static str,
     /// What it is.
     pub(crate) about: &'static str,
     /// Where its admin endpoint listens.
@@ -31,6 +34,19 @@ pub(crate) struct Function {
     pub(crate) pages: &'static [Page],
     /// Every metric it has.
     pub(crate) metrics: fn() -> Vec<Declaration>,
+    /// Every alarm it has.
+    pub(crate) alarms: fn() -> Vec<AlarmKind>,
+}
+
+impl Function {
+    fn section(&self) -> Section {
+        Section {
+            name: self.name,
+            title: self.title,
+            metrics: (self.metrics)(),
+            alarms: (self.alarms)(),
+        }
+    }
 }
 
 /// A function that runs in this process.
@@ -141,6 +157,7 @@ macro_rules! table {
         /// Every function, in the order in which they start.
         pub(crate) const ALL: &[Function] = &[$(Function {
             name: stringify!($name),
+            title: <$function>::TITLE,
             about: concat!($($about),+),
             admin: |config| <$function>::common(&config.$name).admin,
             addresses: |config| addresses::<$function>(&config.$name),
@@ -151,6 +168,7 @@ macro_rules! table {
             },
             pages: <$function>::PAGES,
             metrics: <$function>::metrics,
+            alarms: <$function>::alarms,
         },)+];
     };
 }
@@ -188,9 +206,15 @@ pub(crate) fn parse(name: &str) -> Result<&'static Function, String> {
     })
 }
 
-/// The metrics of every process.
-fn common_metrics() -> Vec<Declaration> {
-    [
+/// What all functions have in common.
+fn common() -> Vec<Section> {
+    let section = |name, title, metrics, alarms: &[&[AlarmKind]]| Section {
+        name,
+        title,
+        metrics,
+        alarms: alarms.concat(),
+    };
+    let process = [
         telemetry::process::METRICS,
         telemetry::alarms::METRICS,
         logging::METRICS,
@@ -198,22 +222,49 @@ fn common_metrics() -> Vec<Declaration> {
         trace::METRICS,
         crate::metrics::METRICS,
         function::certificates::METRICS,
+    ];
+    vec![
+        section(
+            "process",
+            "Every function",
+            process.concat(),
+            &[
+                &[crate::metrics::REFUSED, function::OVERLOAD],
+                function::certificates::ALARMS,
+            ],
+        ),
+        section(
+            "sbi",
+            "Servers of the service-based interface",
+            sbi::declarations(),
+            &[],
+        ),
+        section(
+            "store",
+            "Stores of registrations and sessions",
+            store::METRICS.to_vec(),
+            &[store::ALARMS],
+        ),
     ]
-    .concat()
+}
+
+/// Everything that a process can show; links of alerts begin with `docs`.
+pub(crate) fn pack(docs: &str) -> Pack {
+    Pack {
+        common: common(),
+        functions: ALL.iter().map(Function::section).collect(),
+        docs: docs.trim_end_matches('/').to_owned(),
+    }
 }
 
 /// The reference page of every metric.
 pub(crate) fn metrics_page() -> String {
-    let common = common_metrics();
     let mut page = String::from(
         "# Metrics\n\nEach function shows its metrics at `/metrics` of its admin endpoint, as text, or as OpenMetrics where `Accept` asks for it.\n\n",
     );
-    page.push_str(&section("Every function", &common));
-    page.push_str(&section(
-        "Servers of the service-based interface",
-        &sbi::declarations(),
-    ));
-    page.push_str(&section("Stores of registrations and sessions", store::METRICS));
+    for one in common() {
+        page.push_str(&section(one.title, &one.metrics));
+    }
     for function in ALL {
         page.push_str(&section(&function.name.to_uppercase(), &(function.metrics)()));
     }
@@ -248,9 +299,7 @@ mod tests {
 
     #[test]
     fn metric_names_follow_the_rules_and_no_two_are_the_same() {
-        let mut all = common_metrics();
-        all.extend(sbi::declarations());
-        all.extend(store::METRICS);
+        let mut all: Vec<Declaration> = common().into_iter().flat_map(|section| section.metrics).collect();
         for function in ALL {
             let own = (function.metrics)();
             let prefix = format!("signalbox_{}_", function.name);

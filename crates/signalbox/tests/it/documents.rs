@@ -21,7 +21,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// The blocks of a page in this language, each with its line.
-fn blocks(page: &Path, language: &str) -> Vec<(usize, String)> {
+pub(crate) fn blocks(page: &Path, language: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut open: Option<(usize, bool, String)> = None;
     for (number, line) in std::fs::read_to_string(page).unwrap().lines().enumerate() {

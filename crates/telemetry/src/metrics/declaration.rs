@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::alert::Alert;
+use super::meaning::Unit;
+
 /// What kind of metric a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -12,6 +15,18 @@ pub enum Kind {
     Gauge,
     /// How often how large, by buckets.
     Histogram(Buckets),
+}
+
+impl Kind {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram(_) => "histogram",
+        }
+    }
 }
 
 /// Upper bounds of a histogram's buckets, and by how much they are divided when shown.
@@ -67,8 +82,9 @@ impl Buckets {
     };
 }
 
-/// A metric by name. Made with [`declare!`](crate::declare).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A metric by name. Made with [`declare!`](crate::declare). [`Declaration::unit`] and [`Declaration::signal`] follow from
+/// these, so that no declaration repeats them.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declaration {
     /// `signalbox_<function>_<what>_<unit>`, counters end in `_total`.
     pub name: &'static str,
@@ -78,17 +94,22 @@ pub struct Declaration {
     pub help: &'static str,
     /// Names of the labels, in the order in which their values are given.
     pub labels: &'static [&'static str],
+    /// When an operator must look at it.
+    pub alert: Option<Alert>,
 }
 
 /// Declares the metrics of a crate, each once, and a list of all for the lint and the reference.
 ///
 /// ```
+/// use telemetry::{Alert, When};
+///
 /// telemetry::declare! {
 ///     /// Everything this example counts.
 ///     pub METRICS;
 ///     counter REQUESTS = "signalbox_example_requests_total" ["operation", "outcome"]: "Requests answered.";
 ///     gauge PROFILES = "signalbox_example_profiles" []: "Profiles registered.";
-///     histogram LATENCY = "signalbox_example_request_seconds" ["operation"] in SECONDS: "Time to the answer.";
+///     histogram LATENCY = "signalbox_example_request_seconds" ["operation"] in SECONDS: "Time to the answer.",
+///         alert Alert::minor(When::QuantileAbove(0.5), 10, "Add workers.");
 /// }
 /// let registry = telemetry::Registry::new();
 /// let requests = registry.counters(&REQUESTS);
@@ -103,38 +124,45 @@ macro_rules! declare {
         $crate::declare!(@all [$(#[$meta])* $vis $all] [] $($rest)*);
     };
     (@each [$vis:vis] [] ) => {};
-    (@each [$vis:vis] [] counter $name:ident = $text:literal [$($label:literal),* $(,)?]: $help:literal; $($rest:tt)*) => {
+    (@each [$vis:vis] [] counter $name:ident = $text:literal [$($label:literal),* $(,)?]: $help:literal $(, alert $alert:expr)?; $($rest:tt)*) => {
         #[doc = $help]
         $vis const $name: $crate::Declaration = $crate::Declaration {
-            name: $text, kind: $crate::metrics::Kind::Counter, help: $help, labels: &[$($label),*],
+            name: $text, kind: $crate::metrics::Kind::Counter, help: $help,
+            labels: &[$($label),*],
+            alert: $crate::declare!(@alert $($alert)?),
         };
         $crate::declare!(@each [$vis] [] $($rest)*);
     };
-    (@each [$vis:vis] [] gauge $name:ident = $text:literal [$($label:literal),* $(,)?]: $help:literal; $($rest:tt)*) => {
+    (@each [$vis:vis] [] gauge $name:ident = $text:literal [$($label:literal),* $(,)?]: $help:literal $(, alert $alert:expr)?; $($rest:tt)*) => {
         #[doc = $help]
         $vis const $name: $crate::Declaration = $crate::Declaration {
-            name: $text, kind: $crate::metrics::Kind::Gauge, help: $help, labels: &[$($label),*],
+            name: $text, kind: $crate::metrics::Kind::Gauge, help: $help,
+            labels: &[$($label),*],
+            alert: $crate::declare!(@alert $($alert)?),
         };
         $crate::declare!(@each [$vis] [] $($rest)*);
     };
-    (@each [$vis:vis] [] histogram $name:ident = $text:literal [$($label:literal),* $(,)?] in $buckets:ident: $help:literal; $($rest:tt)*) => {
+    (@each [$vis:vis] [] histogram $name:ident = $text:literal [$($label:literal),* $(,)?] in $buckets:ident: $help:literal $(, alert $alert:expr)?; $($rest:tt)*) => {
         #[doc = $help]
         $vis const $name: $crate::Declaration = $crate::Declaration {
             name: $text,
             kind: $crate::metrics::Kind::Histogram($crate::metrics::Buckets::$buckets),
             help: $help,
             labels: &[$($label),*],
+            alert: $crate::declare!(@alert $($alert)?),
         };
         $crate::declare!(@each [$vis] [] $($rest)*);
     };
+    (@alert) => { None };
+    (@alert $alert:expr) => { Some($alert) };
     (@all [$(#[$meta:meta])* $vis:vis $all:ident] [$($name:ident)*]) => {
         $(#[$meta])*
         $vis const $all: &[$crate::Declaration] = &[$($name),*];
     };
-    (@all $head:tt [$($names:ident)*] $kind:ident $name:ident = $text:literal $labels:tt in $buckets:ident : $help:literal; $($rest:tt)*) => {
+    (@all $head:tt [$($names:ident)*] $kind:ident $name:ident = $text:literal $labels:tt in $buckets:ident : $help:literal $(, alert $alert:expr)?; $($rest:tt)*) => {
         $crate::declare!(@all $head [$($names)* $name] $($rest)*);
     };
-    (@all $head:tt [$($names:ident)*] $kind:ident $name:ident = $text:literal $labels:tt : $help:literal; $($rest:tt)*) => {
+    (@all $head:tt [$($names:ident)*] $kind:ident $name:ident = $text:literal $labels:tt : $help:literal $(, alert $alert:expr)?; $($rest:tt)*) => {
         $crate::declare!(@all $head [$($names)* $name] $($rest)*);
     };
 }
@@ -153,6 +181,7 @@ pub fn lint(declarations: &[Declaration]) -> Vec<String> {
         kind,
         help,
         labels,
+        alert,
     } in declarations
     {
         let mut say = |what: &str| wrong.push(format!("{name}: {what}"));
@@ -216,6 +245,14 @@ pub fn lint(declarations: &[Declaration]) -> Vec<String> {
         if !names.insert(*name) {
             say("is declared twice");
         }
+        if let Some(unit) = Unit::missing(name, help) {
+            say(&format!(
+                "measures {unit}, which its name does not have as a unit"
+            ));
+        }
+        if let Some(fault) = alert.as_ref().and_then(|alert| alert.fault(*kind, labels)) {
+            say(fault);
+        }
     }
     wrong
 }
@@ -229,13 +266,10 @@ pub fn reference(title: &str, declarations: &[Declaration]) -> String {
         kind,
         help,
         labels,
+        ..
     } in declarations
     {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
-        };
+        let kind = kind.as_str();
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         let _ = writeln!(
             page,
@@ -277,6 +311,7 @@ mod tests {
                 kind,
                 help,
                 labels,
+                alert: None,
             }])
             .join("\n")
         };

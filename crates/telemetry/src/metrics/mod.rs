@@ -7,14 +7,18 @@
 //! Values live in [shards](shard): each thread adds in memory of its own, and the sum is made when somebody
 //! looks. A counter shared by all workers would be a cache line fought over with every message.
 
+mod alert;
 mod declaration;
 mod family;
+mod meaning;
 mod registry;
 mod render;
 mod shard;
 
+pub use alert::{Alert, When};
 pub use declaration::{Buckets, Declaration, Kind, lint, reference};
 pub use family::{Family, OTHER};
+pub use meaning::{Signal, Unit};
 pub use registry::Registry;
 pub use render::{Format, render, render_as};
 

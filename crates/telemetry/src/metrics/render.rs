@@ -47,19 +47,11 @@ impl Format {
     /// The format that a client prefers by its `Accept` header; text when it does not ask for OpenMetrics.
     #[must_use]
     pub fn accepted(accept: &str) -> Self {
-        let weight = |name: &str| {
-            let ranges = accept.split(',').filter_map(|range| {
-                let mut parts = range.split(';').map(str::trim);
-                let quality = |part: &str| part.strip_prefix("q=")?.parse::<f64>().ok();
-                parts
-                    .next()
-                    .filter(|media| media.eq_ignore_ascii_case(name))
-                    .map(|_| parts.find_map(quality).unwrap_or(1.0))
-            });
-            ranges.fold(0.0, f64::max)
-        };
-        let open = weight("application/openmetrics-text");
-        if open > 0.0 && open >= weight("text/plain") {
+        let open = weight(accept, "application/openmetrics-text").unwrap_or_default();
+        // The most specific range counts (RFC 9110 §12.5.1). A wildcard alone asks for nothing in particular: text.
+        let ranges = ["text/plain", "text/*", "*/*"];
+        let text = ranges.iter().find_map(|range| weight(accept, range));
+        if open > 0.0 && open >= text.unwrap_or_default() {
             Self::OpenMetrics
         } else {
             Self::Text
@@ -74,6 +66,27 @@ impl Format {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
+}
+
+/// The weight of a media range in an `Accept` header; of several with this name, such as versions, the greatest. A version
+/// of OpenMetrics that is not the page's asks for another page.
+fn weight(accept: &str, name: &str) -> Option<f64> {
+    let ranges = accept.split(',').filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next()?;
+        let (mut quality, mut is_known) = (1.0, true);
+        for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+            match key.trim().to_ascii_lowercase().as_str() {
+                "q" => quality = value.trim().parse().unwrap_or(0.0),
+                "version" if name.ends_with("openmetrics-text") => {
+                    is_known = matches!(value.trim().trim_matches('"'), "1.0.0" | "0.0.1");
+                }
+                _ => {}
+            }
+        }
+        (media.eq_ignore_ascii_case(name) && is_known).then_some(quality)
+    });
+    ranges.reduce(f64::max)
 }
 
 /// The values of several registries in a format.
@@ -298,6 +311,11 @@ mod tests {
         for accept in [
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
             "application/openmetrics-text",
+            "application/openmetrics-text; version=\"1.0.0\"; Q=0.8, */*;q=0.1",
+            // Prometheus 3.
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            // A version that is not the page's beside one that is.
+            "application/openmetrics-text;version=2.0.0,application/openmetrics-text;version=1.0.0;q=0.5",
         ] {
             assert_eq!(Format::accepted(accept), Format::OpenMetrics, "{accept}");
         }
@@ -307,6 +325,10 @@ mod tests {
             "text/html",
             "text/plain, application/openmetrics-text;q=0.1",
             "application/openmetrics-text;q=0",
+            "application/openmetrics-text;Q=0.5, text/*",
+            "application/openmetrics-text;q=0.5, */*",
+            "application/openmetrics-text;version=2.0.0",
+            "application/openmetrics-text;q=x, text/plain;q=0.1",
         ] {
             assert_eq!(Format::accepted(accept), Format::Text, "{accept}");
         }

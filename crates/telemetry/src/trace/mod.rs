@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, HostPort, Percent, Period, Validate};
 
-use crate::metrics::{Counter, Registry};
+use crate::metrics::{Alert, Counter, Registry, When};
 
 pub use context::{NotTraceContext, TRACEPARENT, TRACESTATE, TraceContext};
 pub use span::{Span, begin};
@@ -29,7 +29,8 @@ crate::declare! {
     /// What is counted of traces.
     pub METRICS;
     counter EXPORTED = "signalbox_trace_spans_total" []: "Spans that a collector has taken.";
-    counter DROPPED = "signalbox_trace_spans_dropped_total" []: "Spans that were dropped: too many waited, or no collector took them.";
+    counter DROPPED = "signalbox_trace_spans_dropped_total" []: "Spans that were dropped: too many waited, or no collector took them.",
+        alert Alert::minor(When::Occurs, 4, "Check the collector of `traces.collector`, or lower the share of sampled requests.");
 }
 
 /// Traces of requests.
