@@ -9,6 +9,7 @@
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
+//! - [`number_files`]: files of numbers with their destinations;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
 //! - [`allocator`]: the memory of the process;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already.
@@ -26,6 +27,7 @@ mod inspect;
 mod laboratory;
 mod machine;
 mod metrics;
+mod number_files;
 mod policies;
 mod reload;
 mod run;

@@ -8,6 +8,7 @@ mod documents;
 mod h2spec;
 mod kamailio;
 mod life;
+mod number_files;
 mod policies;
 mod process;
 mod references;
