@@ -50,7 +50,7 @@ pub(crate) async fn find(worker: &Worker, request: &Value) -> Result<Association
             return Ok(stored.record);
         }
     }
-    // So many sessions may have the address that a search by it has not read the subscriber's own.
+    // A search by the address reads some of its sessions only, of which none may be the subscriber's.
     let addresses: Vec<UeAddress> = ADDRESSES
         .iter()
         .filter_map(|member| text(member).and_then(UeAddress::parse))

@@ -8,7 +8,9 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, laboratory, manual, pack, policies, print, run, store_files};
+use crate::{
+    check, import, inspect, laboratory, manual, number_files, pack, policies, print, run, store_files,
+};
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
 const VERSION: &str = concat!(
@@ -61,6 +63,9 @@ enum Command {
     /// Find and repair damage in the store of a stopped function
     #[command(subcommand)]
     Store(store_files::StoreCommand),
+    /// Import, export and search files of numbers (IMSI, MSISDN, IMEI) with their destinations
+    #[command(subcommand)]
+    Numbers(number_files::NumbersCommand),
     /// Check, explain and test policy projects
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
@@ -155,6 +160,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         }
         Command::Import(args) => import::run(&args)?,
         Command::Store(command) => return store_files::run(&command),
+        Command::Numbers(command) => return number_files::run(&command),
         Command::Policy(command) => return policies::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Observability(command) => pack::run(&command)?,

@@ -9,6 +9,7 @@
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
+//! - [`number_files`]: files of numbers with their destinations;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
 //! - [`manual`]: man pages and completions;
 //! - [`allocator`]: the memory of the process; `names`: names of hosts in a static program;
@@ -31,6 +32,7 @@ mod manual;
 mod metrics;
 #[cfg(any(test, target_feature = "crt-static"))]
 mod names;
+mod number_files;
 mod pack;
 mod policies;
 mod ports;

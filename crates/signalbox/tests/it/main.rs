@@ -8,6 +8,7 @@ mod documents;
 mod h2spec;
 mod kamailio;
 mod life;
+mod number_files;
 mod observability;
 mod policies;
 mod process;

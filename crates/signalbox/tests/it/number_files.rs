@@ -1,0 +1,94 @@
+//! `signalbox numbers`: what is printed, and exit codes.
+
+use crate::process::{signalbox, text};
+
+#[test]
+fn numbers_are_imported_found_explained_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (lines, file) = (path("lines.csv"), path("numbers.num"));
+    std::fs::write(
+        &lines,
+        "msisdn,491511,hss2\nimsi,001010000000001,hss1,pcrf=pcrf7.example\nimsi,001010000000002,hss2\n",
+    )
+    .unwrap();
+
+    let refused = signalbox(&["numbers", "import", &lines, "--output", &file]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("lines.csv: line 2: imsi,001010000000001 follows msisdn,491511"),
+        "{said}"
+    );
+    assert!(!folder.path().join("numbers.num").exists());
+
+    let imported = signalbox(&["numbers", "import", &lines, "--output", &file, "--sort"]);
+    assert!(imported.status.success(), "{}", text(&imported.stderr));
+    assert!(
+        text(&imported.stdout).contains("3 numbers, 2 destination sets"),
+        "{}",
+        text(&imported.stdout)
+    );
+
+    let found = signalbox(&["numbers", "find", &file, "imsi", "001010000000001"]);
+    assert!(found.status.success());
+    assert_eq!(
+        text(&found.stdout),
+        "imsi,001010000000001,hss1,pcrf=pcrf7.example\n"
+    );
+    let unknown = signalbox(&["numbers", "find", &file, "imsi", "1010000000001"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("imsi,1010000000001: unknown"));
+    let wrong = signalbox(&["numbers", "find", &file, "imsi", "0010100000000012"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("16 digits; expected 1 to 15"));
+
+    let explained = signalbox(&["numbers", "explain", &file, "imsi", "001010000000001"]);
+    let page = text(&explained.stdout);
+    assert!(
+        page.contains("imsi of 15 digits") && page.contains("base, byte 128"),
+        "{page}"
+    );
+    let explained = signalbox(&["numbers", "explain", &file]);
+    assert!(explained.status.success());
+    assert!(
+        text(&explained.stdout).contains("base     3 numbers"),
+        "{}",
+        text(&explained.stdout)
+    );
+
+    let exported = signalbox(&["numbers", "export", &file, "--kind", "imsi"]);
+    let lines = "#signalbox-numbers,1\nimsi,001010000000001,hss1,pcrf=pcrf7.example\nimsi,001010000000002,hss2\n#end,2\n";
+    assert_eq!(text(&exported.stdout), lines);
+
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[129] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = signalbox(&["numbers", "find", &file, "imsi", "001010000000001"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    let said = text(&damaged.stderr);
+    assert!(
+        said.contains("block at byte 128") && said.contains("damaged"),
+        "{said}"
+    );
+    assert_eq!(signalbox(&["numbers", "explain", &file]).status.code(), Some(1));
+    assert!(
+        signalbox(&["numbers", "find", &file, "msisdn", "491511"])
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn a_file_that_is_none_of_numbers_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("else").display().to_string();
+    std::fs::write(&file, "imsi,001010000000001,hss1\n".repeat(20)).unwrap();
+    let output = signalbox(&["numbers", "explain", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("else: not a file of numbers"),
+        "{}",
+        text(&output.stderr)
+    );
+}
