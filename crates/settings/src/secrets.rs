@@ -2,7 +2,6 @@
 
 use crate::node::{Kind, Node, join_key, shorten};
 use crate::parse::{self, Limits};
-use crate::schema::describe::nearest;
 
 /// Keys whose values are not shown, whatever is wrong with them, and keys that end with one of these.
 const KEYS: [&str; 8] = [
@@ -112,7 +111,7 @@ fn collect(node: &Node, path: &str, around: Around, marks: &mut Vec<Mark>, paths
                 // `{file: …}` and `{env: …}` are places of secrets and none.
                 let is_place = matches!(key, "file" | "env") && entries.len() == 1;
                 let is_scalar = matches!(entry.value.kind, Kind::Plain(_) | Kind::Quoted(_));
-                let is_headers = around.servers && nearest(key, &[HEADERS]).is_some();
+                let is_headers = around.servers && strsim::damerau_levenshtein(&bare(key), HEADERS) <= 2;
                 let is_secret = !is_place
                     && (around.secret || is_headers || names_secret(key) || (is_scalar && resembles(key)));
                 if is_secret && !around.secret {

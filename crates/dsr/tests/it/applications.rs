@@ -214,7 +214,7 @@ fn ranges_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
             .replace("name: two,", "name: three,")
             .replace("onNoMatch: {destination: two}", "");
         let wrong = dsr.reload(&read(config(), &without)).unwrap_err();
-        assert!(wrong.to_string().contains("`two` does not exist"), "{wrong}");
+        assert!(wrong.contains("`two` does not exist"), "{wrong}");
     });
 }
 

@@ -103,6 +103,59 @@ fn check_compiles_the_policy_projects_of_a_pcf() {
     );
 }
 
+/// Reports end in journals: no form of them shows a secret.
+#[test]
+fn mistakes_show_no_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secrets.yaml");
+    for server in [
+        "{url: 'http://crm:8080', headers: {X-Api-Key: [geheim]}}",
+        "{url: 'http://crm:8080', headers: {X-Api-Key: geheim}, authorization: 'Bearer geheim'}",
+        "{url: 'http://crm:8080', header: {X-Api-Key: geheim}}",
+        "{url: 'http://u:geheim@crm:8080', timeout: never}",
+        "{url: 'http://crm:8080', headers: {'X Api Key': geheim}}",
+    ] {
+        let text_of = format!("pcf: {{notifier: {{servers: {{crm: {server}}}}}}}\n");
+        std::fs::write(&file, text_of).unwrap();
+        let name = file.to_str().unwrap();
+        for args in [
+            &["check", name][..],
+            &["check", "--json", name],
+            &["run", "pcf", "--config", name],
+            &["config", "show", "--config", name],
+        ] {
+            let output = signalbox(args);
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{args:?} {server}: {said}");
+            assert!(!said.contains("geheim"), "{args:?}: {said}");
+        }
+    }
+}
+
+/// As NRF, BSF and PCF: others know the SCP by its certificate.
+#[test]
+fn an_id_that_contradicts_the_certificate_is_a_mistake_of_each_function() {
+    let (own, other) = (
+        "4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+        "4947a69a-f61b-4bc1-b9da-47c9c5d14b65",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let authority = tls::authority::Authority::new("test").unwrap();
+    let identity = authority.issue(&["nf", &format!("urn:uuid:{own}")]).unwrap();
+    let files = authority.write(&identity, folder.path(), "nf").unwrap();
+    let file = folder.path().join("nf.yaml");
+    for function in ["nrf", "scp", "bsf", "pcf"] {
+        for (id, is_right) in [(own, true), (other, false)] {
+            let config = serde_json::json!({function: {"nfInstanceId": id, "tls": files}});
+            std::fs::write(&file, settings::to_yaml(&config)).unwrap();
+            let output = signalbox(&["check", file.to_str().unwrap()]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.success(), is_right, "{function}: {said}");
+            assert!(is_right || (said.contains(own) && said.contains(other)), "{said}");
+        }
+    }
+}
+
 /// Wherever a command is run, a project lies beside the file that names it.
 #[test]
 fn projects_are_found_from_the_folder_of_the_file() {
