@@ -11,7 +11,7 @@
 //! - [`store_files`]: damage to the files of a store;
 //! - [`number_files`]: files of numbers with their destinations;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
-//! - [`manual`]: man pages and completions;
+//! - [`manual`]: man pages and completions; [`pack`]: rules and dashboards;
 //! - [`allocator`]: the memory of the process; `names`: names of hosts in a static program;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already, [`ports`]: or has
 //!   one of the ports.
