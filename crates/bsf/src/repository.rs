@@ -180,24 +180,25 @@ impl Repository {
     }
 
     /// Counts the paths in the store. Those that this instance adds meanwhile may be counted at the next time only: too low a
-    /// count deletes nothing.
-    pub(crate) async fn count_paths(&self) -> Result<(), Error> {
+    /// count deletes nothing. Returns how many pages it has read.
+    pub(crate) async fn count_paths(&self) -> Result<u32, Error> {
         let held = &self.paths_held;
         let before = held.get();
-        let (mut count, mut next) = (0, Some(Scan::all(PAGE)));
+        let (mut count, mut pages, mut next) = (0, 0, Some(Scan::all(PAGE)));
         while let Some(scan) = next {
             let page = self.paths.scan(&scan).await?;
+            pages += 1;
             count += page.records.len();
             next = page.next;
             tokio::task::yield_now().await;
         }
         let ended = before.saturating_sub(held.get());
         held.set(count.saturating_sub(ended));
-        Ok(())
+        Ok(pages)
     }
 
     /// Counts the paths again where other instances end some of them, unless a count has ended just now: counting takes a share
-    /// of the time.
+    /// of the time. One page costs no more than a look-up, however long a busy database took for it.
     pub(crate) async fn recount_paths(&self) -> Result<(), Error> {
         if !self.is_shared() {
             return Ok(());
@@ -207,8 +208,8 @@ impl Repository {
             return Ok(());
         }
         let begun = Instant::now();
-        self.count_paths().await?;
-        *counted = Some((Instant::now(), begun.elapsed()));
+        let pages = self.count_paths().await?;
+        *counted = (pages > 1).then(|| (Instant::now(), begun.elapsed()));
         Ok(())
     }
 
