@@ -94,7 +94,7 @@ mod tests {
     fn thousands_of_ranges_stay_in_order_whatever_the_order_of_changes() {
         let mut chunks = Chunks::<u64>::default();
         const COUNT: u64 = 5_000;
-        let to = |n: u64| (n % 3 != 0).then(|| Arc::from(n.to_string()));
+        let to = |n: u64| (!n.is_multiple_of(3)).then(|| Arc::from(n.to_string()));
         for n in 0..COUNT {
             let n = (n * 2_741) % COUNT;
             assert_eq!(chunks.is_new(&(n * 10), &(n * 10 + 4)), Ok(true));
