@@ -4,10 +4,8 @@ use telemetry::metrics::Unit;
 use telemetry::{AlarmKind, Alert, Declaration, When};
 
 use crate::Section;
-use crate::rules::{part, quantile, share};
+use crate::recorded::{part, quantile, share};
 
-/// The share of values above which [`When::QuantileAbove`] looks.
-pub(crate) const QUANTILE: f64 = 0.99;
 const UNREACHABLE: &str = "Prometheus cannot scrape the admin endpoint of a function.";
 /// The page of the alerts on metrics.
 const RUNBOOK: &str = "deploy/observability/runbook.md";

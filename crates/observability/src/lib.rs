@@ -9,6 +9,7 @@ mod alerts;
 mod cases;
 mod dashboard;
 mod dashboards;
+mod recorded;
 mod rules;
 mod runbook;
 
