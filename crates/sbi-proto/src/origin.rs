@@ -129,7 +129,7 @@ fn usual(authority: &str) -> Option<String> {
     };
     let name = host
         .strip_suffix('.')
-        .filter(|name| !name.is_empty())
+        .filter(|name| !name.is_empty() && !name.ends_with('.'))
         .unwrap_or(host);
     let digits = port.map(|port| port.trim_start_matches('0'));
     ((name, digits) != (host, port)).then(|| match digits {
@@ -203,6 +203,8 @@ mod tests {
             assert_eq!(origin(written).to_string(), same);
         }
         assert!("http://a:00".parse::<Origin>().is_err());
+        // Labels are not empty: no other spelling of a name.
+        assert_eq!(origin("http://192..").to_string(), "http://192..");
     }
 
     #[test]
