@@ -549,8 +549,12 @@ impl Auditor {
                 tracing::debug!(binding = %document.id, ?why, "the audit has removed a binding");
                 stored.record.notify(&self.notices, Change::Deregistered).await;
             }
-            Err(store::Error::Conflict { .. }) => {}
-            Err(error) => tracing::warn!(%error, "the audit could not remove a binding"),
+            Err(error) => {
+                self.brake.unused(T::TABLE.name);
+                if !matches!(error, store::Error::Conflict { .. }) {
+                    tracing::warn!(%error, "the audit could not remove a binding");
+                }
+            }
         }
     }
 }

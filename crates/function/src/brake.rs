@@ -97,6 +97,13 @@ impl Brake {
         Permit::Now
     }
 
+    /// A record that might be removed was not: it had changed meanwhile.
+    pub fn unused(&self, table: &'static str) {
+        if let Some(state) = self.tables.lock().get_mut(table) {
+            state.removed = state.removed.saturating_sub(1);
+        }
+    }
+
     /// The word of an operator: what is held back may go, for one period.
     pub fn release(&self, now: Instant) {
         for state in self.tables.lock().values_mut() {

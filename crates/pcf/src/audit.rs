@@ -151,7 +151,10 @@ impl Auditor {
             }
         };
         if self.may_go(worker, settings, total).await {
-            remove(worker, stored, event, why).await;
+            let removed = remove(worker, stored, event, why).await;
+            if !removed {
+                self.front.function().brake.unused(Association::TABLE.name);
+            }
         }
         Decision::Keep
     }
@@ -208,15 +211,18 @@ impl Auditor {
     }
 }
 
-/// Removes an association as its consumer would, unless it was written since the audit has read it.
-async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event, why: &'static str) {
+/// Removes an association as its consumer would, unless it was written since the audit has read it; whether it is removed.
+async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event, why: &'static str) -> bool {
     let (id, kind) = (stored.record.id, stored.record.kind);
     trail::note(|| Entry::new("audit", format!("{} association removed: {why}", kind.name())));
     let removed = change::remove_version(worker, id, stored.version).await;
     let (association, draft) = match removed {
         Ok(Some(removed)) => removed,
-        Ok(None) => return,
-        Err(error) => return tracing::warn!(%id, ?error, "the audit could not remove a policy association"),
+        Ok(None) => return false,
+        Err(error) => {
+            tracing::warn!(%id, ?error, "the audit could not remove a policy association");
+            return false;
+        }
     };
     worker.count(event);
     let pcef = PcefSession::get(&association).map(|session| session.host);
@@ -227,4 +233,5 @@ async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event,
     pds::close(worker, &association).await;
     delivery::close(worker, &association);
     bsf::unbind(worker, &association);
+    true
 }

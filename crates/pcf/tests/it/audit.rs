@@ -190,14 +190,20 @@ fn no_more_than_a_share_goes_without_the_word_of_an_operator() {
         audits(&pcf, SESSIONS).await;
         smf.answers(not_found);
         until(&pcf, Event::AuditBraked, 50).await;
-        // The last removal may still be at work when others meet the brake.
-        until(&pcf, Event::AuditUnknown, SESSIONS / 4).await;
-        assert_eq!(pcf.running().count(Event::AuditUnknown), SESSIONS / 4);
-        let shown = page(pcf.running().handle().routes(), "/pcf/audit").await.1;
-        let shown: Value = serde_json::from_str(&shown).unwrap();
+        // The last removal may still be at work when others meet the brake, and one of what has changed meanwhile is none.
+        let shown = loop {
+            let shown = page(pcf.running().handle().routes(), "/pcf/audit").await.1;
+            let shown: Value = serde_json::from_str(&shown).unwrap();
+            let removed = pcf.running().count(Event::AuditUnknown);
+            if shown[0]["removed"] == removed {
+                assert!((1..=SESSIONS / 4).contains(&removed), "{removed}");
+                break shown;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
         assert_eq!(
-            (&shown[0]["table"], &shown[0]["braked"], &shown[0]["removed"]),
-            (&json!("pcf_association"), &json!(true), &json!(SESSIONS / 4))
+            (&shown[0]["table"], &shown[0]["braked"]),
+            (&json!("pcf_association"), &json!(true))
         );
         let alarms = pcf.running().handle().alarms();
         assert!(format!("{:?}", alarms.active()).contains("PCF Audit Braked"));
