@@ -75,9 +75,10 @@ impl Network {
         }
         if model.bsf {
             let admin = free_address()?;
-            let address = free_address()?;
+            let (address, rx) = (free_address()?, free_address()?);
             let process = start_function(place, "bsf", address, |address, store| {
                 Ok(json!({"bsf": {
+                    "rx": {"listen": [rx.to_string()]},
                     "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
                     "store": {"embedded": {"directory": store}},
                     "nrf": {"apiRoots": [format!("http://{nrf}")]},
