@@ -191,6 +191,13 @@ impl Drill for KillProducer {
                     ))
                 ),
                 after[0] >= SHARE_AGAIN * before[0] && before[0] > 0.0,
+            )
+            .of_time(),
+            Check::new(
+                "requests when it is back",
+                "it gets some again",
+                in_words(&after),
+                after[0] > 0.0 && before[0] > 0.0,
             ),
         ];
         let notes = vec![
