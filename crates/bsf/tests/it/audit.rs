@@ -285,9 +285,17 @@ fn no_more_than_a_share_without_the_word_of_an_operator() {
         nrf.profiles.borrow_mut().insert(MOVED.to_owned(), began(&now));
         until(&bsf, Event::AuditBraked, 1).await;
         let running = bsf.running.as_ref().unwrap();
-        assert_eq!(running.count(Event::AuditRestarted), u64::from(BINDINGS) / 4);
         let pages = serve(running).await;
-        let (_, shown) = admin(pages, "GET", "/bsf/audit", "").await;
+        // The last removal may still be at work when others meet the brake, and one of what has changed meanwhile is none.
+        let (shown, removed) = loop {
+            let (_, shown) = admin(pages, "GET", "/bsf/audit", "").await;
+            let removed = running.count(Event::AuditRestarted);
+            if shown[0]["removed"] == removed {
+                assert!((1..=u64::from(BINDINGS) / 4).contains(&removed), "{removed}");
+                break (shown, removed);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
         assert_eq!(
             (&shown[0]["table"], &shown[0]["braked"]),
             (&json!("pcf_binding"), &json!(true))
@@ -296,7 +304,7 @@ fn no_more_than_a_share_without_the_word_of_an_operator() {
         assert!(format!("{:?}", alarms.active()).contains("BSF Audit Braked"));
         // Further walks remove none.
         until(&bsf, Event::AuditBraked, 100).await;
-        assert_eq!(running.count(Event::AuditRestarted), u64::from(BINDINGS) / 4);
+        assert_eq!(running.count(Event::AuditRestarted), removed);
         admin(pages, "PUT", "/bsf/audit", "\"RELEASED\"").await;
         until(&bsf, Event::AuditRestarted, u64::from(BINDINGS)).await;
         for number in 0..BINDINGS {
