@@ -84,6 +84,16 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     let bound = bound.await?.ok_or_else(|| Fault::from(gone()))?;
     let (session, met) = &bound.answer;
     worker.count(Event::AfCreated);
+    if request.is_given_up() {
+        // The AF does not learn the URI, so that it could never end the session.
+        end(
+            worker,
+            bound.after.id,
+            &session.id,
+            &af::name(&bound.after, session),
+        )
+        .await?;
+    }
     let path = format!("{APP_SESSIONS}/{}", af::name(&bound.after, session));
     let mut body = representation(&bound.after, session);
     put_met(&mut body, met.clone(), &format!("{}{path}", worker.root()));
@@ -173,8 +183,14 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
         }
         Err(fault) => return Err(fault),
     };
+    end(worker, association, &session, id).await?;
+    Ok(no_content())
+}
+
+/// Ends an AF session, with what was installed for it. `id`: its `appSessionId`.
+async fn end(worker: &Worker, association: AssociationId, session: &str, id: &str) -> Result<(), Fault> {
     let removed = change::parts(worker, association, async |association: &mut Association| {
-        af::remove(association, &session)
+        af::remove(association, session)
             .map(drop)
             .ok_or_else(|| not_found(id))
     });
@@ -183,7 +199,7 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
         None if worker.repository().confirm_end(id).await? => {}
         None => return Err(not_found(id)),
     }
-    Ok(no_content())
+    Ok(())
 }
 
 /// `/app-sessions/{appSessionId}/events-subscription` (§4.2.6, §4.2.7).

@@ -13,6 +13,8 @@ use testpeer::http2::Peer;
 use testpeer::http2::frame::{self, Frame, flag, kind};
 use testpeer::sbi::{Seen, Server, no_content};
 
+use crate::authorization::{APP_SESSIONS, call};
+use crate::policies::{AM, association};
 use crate::support::{Pcf, SM_POLICIES, ask_sources, context, local, start, until};
 
 /// An answer that names what was created.
@@ -439,49 +441,80 @@ fn sources_without_api_roots_need_an_nrf() {
     });
 }
 
+/// Sends a creation, and gives it up while the UDR is asked for what it needs: by a reset, or by leaving.
+async fn given_up(pcf: &Pcf, udr: &Server, (path, body): (&str, &Value), leaves: bool) {
+    udr.holds();
+    let before = udr.count();
+    let address: SocketAddr = pcf
+        .origin
+        .to_string()
+        .trim_start_matches("http://")
+        .parse()
+        .unwrap();
+    let connections = || {
+        let page = pcf.running().handle().registry().render();
+        let gauge = page
+            .lines()
+            .find_map(|line| line.strip_prefix("signalbox_sbi_server_connections "));
+        gauge.unwrap().parse::<f64>().unwrap()
+    };
+    let others = connections();
+    let mut consumer = Peer::client(address).await.unwrap();
+    let mut fields = frame::request_fields("POST", path);
+    fields.push(("content-type", "application/json"));
+    let body = body.to_string();
+    consumer.send(&frame::headers(1, &fields, false)).await.unwrap();
+    consumer
+        .send(&frame::data(1, body.as_bytes(), true))
+        .await
+        .unwrap();
+    until(|| udr.count() > before).await;
+    if leaves {
+        drop(consumer);
+        until(|| connections() <= others).await;
+    } else {
+        let given_up = [frame::reset(1, 8), frame::ping([1; 8])].concat();
+        consumer.send(&given_up).await.unwrap();
+        let is_answer = |found: &Frame| found.kind == kind::PING && found.flags & flag::ACK != 0;
+        consumer.wait_for("PING", is_answer).await.unwrap();
+    }
+    udr.releases();
+}
+
 /// A consumer that has reset its request, or has left, never learns the URI of what the request makes.
 #[test]
 fn what_its_consumer_has_given_up_does_not_stand() {
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let udr = udr("gold");
-        let pcf = with(folder.path(), Some(&udr), None, |_| {});
-        let address: SocketAddr = pcf
-            .origin
-            .to_string()
-            .trim_start_matches("http://")
-            .parse()
-            .unwrap();
+        let pcf = with(folder.path(), Some(&udr), None, |config| {
+            config.pds.cache.age = settings::Period::from_millis(0);
+            config.media.allowed_services = true;
+        });
+        let count = |event| pcf.running().count(event);
         for (number, leaves) in [(1, false), (2, true)] {
-            udr.holds();
-            let before = udr.count();
-            let mut consumer = Peer::client(address).await.unwrap();
-            let mut fields = frame::request_fields("POST", SM_POLICIES);
-            fields.push(("content-type", "application/json"));
-            let body = context(&json!({"pduSessionId": number})).to_string();
-            consumer.send(&frame::headers(1, &fields, false)).await.unwrap();
-            consumer
-                .send(&frame::data(1, body.as_bytes(), true))
-                .await
-                .unwrap();
-            until(|| udr.count() > before).await;
-            if leaves {
-                drop(consumer);
-                let open = || {
-                    let page = pcf.running().handle().registry().render();
-                    page.contains("\nsignalbox_sbi_server_connections 0")
-                };
-                until(open).await;
-            } else {
-                let given_up = [frame::reset(1, 8), frame::ping([1; 8])].concat();
-                consumer.send(&given_up).await.unwrap();
-                let is_answer = |found: &Frame| found.kind == kind::PING && found.flags & flag::ACK != 0;
-                consumer.wait_for("PING", is_answer).await.unwrap();
-            }
-            udr.releases();
-            until(|| pcf.running().count(Event::SmLost) == number).await;
+            let session = context(&json!({"pduSessionId": number}));
+            given_up(&pcf, &udr, (SM_POLICIES, &session), leaves).await;
+            until(|| count(Event::SmLost) == number).await;
+            let access = association(&json!({}));
+            given_up(&pcf, &udr, (AM, &access), leaves).await;
+            until(|| count(Event::AmDeleted) == number).await;
         }
         let (_, sessions) = testpeer::page(pcf.running().handle().routes(), "/pcf/sessions").await;
         assert_eq!(sessions, "[]");
+
+        let path = pcf.session(&json!({})).await;
+        for (number, leaves) in [(1, false), (2, true)] {
+            let call = call("http://127.0.0.1:9", &json!({}));
+            given_up(&pcf, &udr, (APP_SESSIONS, &call), leaves).await;
+            until(|| count(Event::AfDeleted) == number).await;
+        }
+        assert_eq!(count(Event::AfCreated), 2);
+        let decision = pcf.get(&path).await.json["policy"].clone();
+        let rules = decision["pccRules"].as_object();
+        assert!(
+            rules.is_none_or(|rules| rules.values().all(|rule| rule["flowInfos"].is_null())),
+            "{decision}"
+        );
     });
 }
