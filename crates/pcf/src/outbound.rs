@@ -57,7 +57,7 @@ pub(crate) struct Peers {
     /// Whether a redirection may be followed.
     redirections: Redirections,
     /// NF instances, each until it expires.
-    registered: RefCell<Cache<String, (Instant, Rc<Registered>)>>,
+    registered: RefCell<Cache<String, (Instant, Option<Rc<Registered>>)>>,
 }
 
 /// What an NRF says of an NF instance, as far as it matters here.
@@ -67,6 +67,19 @@ struct Registered {
     sets: Vec<String>,
 }
 
+impl Registered {
+    fn of(profile: &Value) -> Self {
+        let sets = profile.get("nfSetIdList").and_then(Value::as_array);
+        let sets = sets.into_iter().flatten().filter_map(Value::as_str);
+        Self {
+            nf_type: profile.get("nfType").and_then(Value::as_str).map(str::to_owned),
+            sets: sets.map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// How long an instance is taken for unknown.
+const UNKNOWN: Duration = Duration::from_secs(2);
 /// NF instances that a worker caches, and for how long.
 const INSTANCES: (usize, Duration) = (4_096, Duration::from_secs(60));
 
@@ -125,7 +138,7 @@ impl Peers {
         self.registered(instance).await?.nf_type.clone()
     }
 
-    /// What the NRF says of an instance; `None` where it does not answer.
+    /// What the NRF says of an instance; `None` where it does not answer or does not know it.
     async fn registered(&self, instance: &str) -> Option<Rc<Registered>> {
         if self.nrfs.is_empty() {
             return None;
@@ -137,24 +150,19 @@ impl Peers {
             .borrow()
             .get_if(&*instance, |(until, _)| *until > now)
             .map(|(_, known)| known.clone());
-        if known.is_some() {
+        if let Some(known) = known {
             return known;
         }
-        let answer = self
-            .nrfs
-            .send(Method::GET, &instance_path(&instance), None)
-            .await
-            .filter(|answer| answer.status == StatusCode::OK)?;
-        let profile: Value = serde_json::from_slice(&answer.body).ok()?;
-        let sets = profile.get("nfSetIdList").and_then(Value::as_array);
-        let sets = sets.into_iter().flatten().filter_map(Value::as_str);
-        let known = Rc::new(Registered {
-            nf_type: profile.get("nfType").and_then(Value::as_str).map(str::to_owned),
-            sets: sets.map(str::to_owned).collect(),
-        });
-        let kept = (now + INSTANCES.1, known.clone());
+        let path = instance_path(&instance);
+        let answer = self.nrfs.send(Method::GET, &path, None).await;
+        let answer = answer.filter(|answer| answer.status == StatusCode::OK);
+        let profile = answer.and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+        let known = profile.as_ref().map(|profile| Rc::new(Registered::of(profile)));
+        // Whoever floods the PCF in the name of an instance that is unknown does not flood the NRF.
+        let lasts = known.as_ref().map_or(UNKNOWN, |_| INSTANCES.1);
+        let kept = (Instant::now() + lasts, known.clone());
         self.registered.borrow_mut().insert(instance, kept);
-        Some(known)
+        known
     }
 
     /// The NRFs of the configuration.

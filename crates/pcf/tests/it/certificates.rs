@@ -197,3 +197,21 @@ fn a_notification_comes_from_the_kind_of_producer_that_was_subscribed_to() {
         assert_eq!(secured.pcf.running().count(pcf::Event::UdrNotified), 1);
     });
 }
+
+#[test]
+fn a_flood_of_notifications_in_an_unknown_name_costs_the_nrf_few_requests() {
+    local(async {
+        let network = network();
+        let secured = Secured::start(&network);
+        let stranger = secured.instance("6f1c7a52-0000-4000-8000-00000000000f");
+        drop(network.take());
+        for number in 0..200 {
+            let path = format!("/signalbox-pcf/v1/policy-data-change/{number:032x}");
+            assert_eq!(stranger.status(Method::POST, &path, &json!([])).await, 404);
+        }
+        let asked = network.take();
+        let asked = asked.iter().filter(|seen| seen.path.ends_with("00000f")).count();
+        // Once in two seconds, on a machine as slow as it may be.
+        assert!((1..100).contains(&asked), "{asked}");
+    });
+}
