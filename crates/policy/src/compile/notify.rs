@@ -82,7 +82,7 @@ impl Compiler<'_> {
         Some(name)
     }
 
-    /// The SOAP action, which stands in a header between quotation marks. The outer none: it is wrong.
+    /// The SOAP action, which stands in a header between quotation marks; `None` where it is wrong.
     #[expect(clippy::option_option, reason = "absent is not wrong")]
     fn action(&mut self, map: &Map<String, Json>, path: &str) -> Option<Option<String>> {
         match map.get("action") {
