@@ -1,10 +1,41 @@
 //! A file of the router's own to which changes are appended: what is acknowledged is on the disk.
 
-use std::fs::{File, OpenOptions};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
+
+/// What files hold, by their paths: each is open once in a process, so that a reload loses no change that comes meanwhile.
+pub(crate) struct OpenOnce<T>(Mutex<BTreeMap<PathBuf, Weak<T>>>);
+
+impl<T> OpenOnce<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// What the file holds; `open` reads it unless it is open already.
+    ///
+    /// # Errors
+    /// That of `open`, with the path.
+    pub(crate) fn get(
+        &self,
+        path: &Path,
+        open: impl FnOnce() -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        let mut all = self.0.lock();
+        if let Some(known) = all.get(path).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let new = open().map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+        let new = Arc::new(new);
+        all.retain(|_, one| one.strong_count() > 0);
+        all.insert(path.to_owned(), Arc::downgrade(&new));
+        Ok(new)
+    }
+}
 
 /// The file; one change at a time.
 #[derive(Debug)]
@@ -15,10 +46,10 @@ pub(crate) struct Appending<'a>(MutexGuard<'a, File>);
 
 impl Appended {
     /// Opens the file, which is made where there is none, and hands each line to `take`. A line without its end was not
-    /// acknowledged and is cut off.
+    /// acknowledged and is cut off. The file is locked (flock(2)) as long as it is open.
     ///
     /// # Errors
-    /// When it cannot be read and written, or `take` refuses a line.
+    /// When it cannot be read and written, another process has it, or `take` refuses a line.
     pub(crate) fn open(
         path: &Path,
         mut take: impl FnMut(&str) -> Result<(), String>,
@@ -30,6 +61,17 @@ impl Appended {
             .truncate(false)
             .open(path);
         let mut file = options.map_err(|error| error.to_string())?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                "another process has it open; give each router a file of its own".to_owned()
+            }
+            TryLockError::Error(error) => error.to_string(),
+        })?;
+        // A new file is there after a power failure as well.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| error.to_string())?;
         let mut text = String::new();
         file.read_to_string(&mut text)
             .map_err(|error| error.to_string())?;
@@ -65,5 +107,56 @@ impl Appending<'_> {
             let _ = file.seek(SeekFrom::Start(end));
             format!("the change cannot be written: {error}")
         })
+    }
+}
+
+/// Refuses one more change where there are `most`, for whose number there is a setting.
+///
+/// # Errors
+/// What an operator does then; `into` are the files that have what stays.
+pub(crate) fn has_room(changes: usize, most: usize, into: &str) -> Result<(), String> {
+    match changes < most {
+        true => Ok(()),
+        false => Err(format!(
+            "there are maxChanges ({most}) changes; put them into the {into}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_router() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("changes.csv");
+        let open = || Appended::open(&path, |_| Ok(()));
+        let first = open().unwrap();
+        first.lock().append("a\n").unwrap();
+        // What another holds at the moment of a write must not be cut off either.
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"half")
+            .unwrap();
+        assert!(open().unwrap_err().contains("another process"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nhalf");
+        drop(first);
+        open().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\n");
+    }
+
+    #[test]
+    fn a_reload_takes_what_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = OpenOnce::<u8>::new();
+        let first = all.get(folder.path(), || Ok(1)).unwrap();
+        assert!(Arc::ptr_eq(&first, &all.get(folder.path(), || Ok(2)).unwrap()));
+        drop(first);
+        assert_eq!(*all.get(folder.path(), || Ok(3)).unwrap(), 3);
+        let wrong = all.get(Path::new("/none"), || Err("why".to_owned()));
+        assert_eq!(wrong.unwrap_err(), "/none: why");
     }
 }

@@ -1,18 +1,16 @@
 //! Entries that operators change one by one beside the traffic. They are kept in a file of their own, which is read after
 //! the lists and goes before them: a change is acknowledged when it is on the disk.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::{Status, digits, equipment};
-use crate::appended::Appended;
+use crate::appended::{Appended, OpenOnce, has_room};
 
 /// Parts of the table; a change copies one of them, so that lookups need no lock.
 const SHARDS: usize = 1024;
@@ -28,11 +26,10 @@ struct Entry {
     pairs: SmallVec<[(u64, Listed); 1]>,
 }
 
-/// The changes of a file, shared by all who have it open: a reload of the lists loses none that comes meanwhile.
+/// The changes of a file, shared by all who have it open.
 #[derive(Debug)]
 pub(crate) struct Changes {
     entries: Entries,
-    most: usize,
     file: Appended,
 }
 
@@ -42,52 +39,39 @@ struct Entries {
     count: AtomicUsize,
 }
 
-/// Open files by their path.
-static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Changes>>>> = LazyLock::new(Mutex::default);
+static OPEN: OpenOnce<Changes> = OpenOnce::new();
 
 impl Changes {
     /// Opens the file of changes, and reads it unless it is open already.
     ///
     /// # Errors
     /// When it cannot be read and written, or has an invalid line.
-    pub(super) fn open(path: &Path, most: usize) -> Result<Arc<Self>, String> {
-        let mut open = OPEN.lock();
-        if let Some(known) = open.get(path).and_then(Weak::upgrade) {
-            return Ok(known);
-        }
-        let changes =
-            Arc::new(Self::read(path, most).map_err(|wrong| format!("{}: {wrong}", path.display()))?);
-        open.insert(path.to_owned(), Arc::downgrade(&changes));
-        Ok(changes)
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>, String> {
+        OPEN.get(path, || {
+            let entries = Entries::default();
+            let file = Appended::open(path, |line| {
+                entries.apply(Change::parse(line)?);
+                Ok(())
+            })?;
+            Ok(Self { entries, file })
+        })
     }
 
-    fn read(path: &Path, most: usize) -> Result<Self, String> {
-        let entries = Entries::default();
-        let file = Appended::open(path, |line| {
-            entries.apply(Change::parse(line)?);
-            Ok(())
-        })?;
-        Ok(Self { entries, most, file })
-    }
-
-    /// Makes a change durable, then effective.
+    /// Makes a change durable, then effective; `most` IMEIs may have changes.
     ///
     /// # Errors
     /// When it cannot be written; it is not in effect then.
-    pub(super) fn make(&self, change: Change) -> Result<(), String> {
+    pub(super) fn make(&self, change: Change, most: usize) -> Result<(), String> {
         let mut file = self.file.lock();
-        if self.len() >= self.most && self.entries.find(change.imei).is_none() {
-            return Err(format!(
-                "there are maxChanges ({}) changes; put them into the lists",
-                self.most
-            ));
+        if self.entries.find(change.imei).is_none() {
+            has_room(self.len(), most, "lists")?;
         }
         file.append(&change.line())?;
         self.entries.apply(change);
         Ok(())
     }
 
-    /// The change of an IMEI alone; the outer none: it was not changed.
+    /// The change of an IMEI alone, if it was changed.
     pub(super) fn alone(&self, imei: u64) -> Option<Listed> {
         self.entries.find(imei)?.alone
     }
@@ -219,19 +203,19 @@ mod tests {
     fn changes_are_there_after_a_restart_and_a_torn_line_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("changes.csv");
-        let changes = Changes::open(&path, 2).unwrap();
+        let changes = Changes::open(&path).unwrap();
         for (subject, list) in [
             ("35209900176148", "black"),
             ("352099001761481-001010000000001", "white"),
             ("35209900176149", "grey"),
             ("35209900176149", "none"),
         ] {
-            changes.make(Change::new(subject, list).unwrap()).unwrap();
+            changes.make(Change::new(subject, list).unwrap(), 2).unwrap();
         }
-        let wrong = changes.make(Change::new("35209900176150", "grey").unwrap());
+        let wrong = changes.make(Change::new("35209900176150", "grey").unwrap(), 2);
         assert!(wrong.unwrap_err().contains("maxChanges"));
         assert!(
-            Arc::ptr_eq(&changes, &Changes::open(&path, 2).unwrap()),
+            Arc::ptr_eq(&changes, &Changes::open(&path).unwrap()),
             "one for all"
         );
         let seen = |changes: &Changes| {
@@ -246,13 +230,13 @@ mod tests {
         drop(changes);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"black,352099001").unwrap();
-        let again = Changes::open(&path, 2).unwrap();
+        let again = Changes::open(&path).unwrap();
         seen(&again);
         again
-            .make(Change::new("35209900176148", "black").unwrap())
+            .make(Change::new("35209900176148", "black").unwrap(), 2)
             .unwrap();
         drop(again);
-        seen(&Changes::open(&path, 2).unwrap());
+        seen(&Changes::open(&path).unwrap());
     }
 
     #[test]

@@ -83,6 +83,7 @@ impl By {
 pub(crate) struct Eir {
     lists: Lists,
     changes: Option<Arc<Changes>>,
+    max_changes: usize,
     unlisted: Option<Status>,
     other_subscriber: Option<Status>,
 }
@@ -104,10 +105,11 @@ impl Eir {
             None => Lists::default(),
         };
         let changes = config.changes.as_ref();
-        let changes = changes.map(|path| Changes::open(path, config.max_changes));
+        let changes = changes.map(|path| Changes::open(path));
         Ok(Self {
             lists,
             changes: changes.transpose()?,
+            max_changes: config.max_changes,
             unlisted: status(config.on_unlisted),
             other_subscriber: config.on_other_subscriber.and_then(status),
         })
@@ -201,7 +203,7 @@ impl Application for Eir {
                 "no entry can be changed: eir.changes names no file".to_owned()
             ));
         };
-        Some(Change::new(subject, list).and_then(|change| changes.make(change)))
+        Some(Change::new(subject, list).and_then(|change| changes.make(change, self.max_changes)))
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {

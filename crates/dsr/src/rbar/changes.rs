@@ -1,16 +1,15 @@
 //! Ranges that operators change one by one beside the traffic. They are kept in a file of their own, which is read after
 //! the ranges and goes before them: a change is acknowledged when it is on the disk.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 
 use super::chunks::{Chunks, Listed};
-use crate::appended::Appended;
+use crate::appended::{Appended, OpenOnce, has_room};
 use crate::config::{Identity, Span};
 use crate::routing::Digits;
 
@@ -19,11 +18,10 @@ const COUNTS: usize = 16;
 
 type Table<T> = ArcSwap<Chunks<T>>;
 
-/// The changes of a file, shared by all who have it open: a reload of the ranges loses none that comes meanwhile.
+/// The changes of a file, shared by all who have it open.
 #[derive(Debug)]
 pub(crate) struct Changes {
     ranges: Ranges,
-    most: usize,
     file: Appended,
 }
 
@@ -38,39 +36,29 @@ struct Ranges {
     count: AtomicUsize,
 }
 
-/// Open files by their path.
-static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Changes>>>> = LazyLock::new(Mutex::default);
+static OPEN: OpenOnce<Changes> = OpenOnce::new();
 
 impl Changes {
     /// Opens the file of changes, and reads it unless it is open already.
     ///
     /// # Errors
     /// When it cannot be read and written, or has an invalid line.
-    pub(super) fn open(path: &Path, most: usize) -> Result<Arc<Self>, String> {
-        let mut open = OPEN.lock();
-        if let Some(known) = open.get(path).and_then(Weak::upgrade) {
-            return Ok(known);
-        }
-        let ranges = Ranges::default();
-        let file = Appended::open(path, |line| ranges.apply(&Change::parse(line)?));
-        let file = file.map_err(|wrong| format!("{}: {wrong}", path.display()))?;
-        let changes = Arc::new(Self { ranges, most, file });
-        open.insert(path.to_owned(), Arc::downgrade(&changes));
-        Ok(changes)
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>, String> {
+        OPEN.get(path, || {
+            let ranges = Ranges::default();
+            let file = Appended::open(path, |line| ranges.apply(&Change::parse(line)?))?;
+            Ok(Self { ranges, file })
+        })
     }
 
-    /// Makes a change durable, then effective.
+    /// Makes a change durable, then effective; `most` ranges may be changed.
     ///
     /// # Errors
     /// When it overlaps another change, or cannot be written; it is not in effect then.
-    pub(super) fn make(&self, change: &Change) -> Result<(), String> {
+    pub(super) fn make(&self, change: &Change, most: usize) -> Result<(), String> {
         let mut file = self.file.lock();
-        let is_new = self.ranges.check(change)?;
-        if is_new && self.len() >= self.most {
-            return Err(format!(
-                "there are maxChanges ({}) changes; put them into the ranges",
-                self.most
-            ));
+        if self.ranges.check(change)? {
+            has_room(self.len(), most, "ranges")?;
         }
         file.append(&change.line())?;
         self.ranges.apply(change)
@@ -85,7 +73,7 @@ impl Changes {
         self.len() == 0
     }
 
-    /// The change of the numbers that begin with the first `count` digits of this one; the outer none: there is none.
+    /// The change of the numbers that begin with the first `count` digits of this one, if there is one.
     pub(super) fn number(&self, identity: Identity, count: usize, digits: &Digits) -> Option<Listed> {
         let table = self.ranges.numbers[second(identity)].get(count)?.load();
         table.find(&digits.prefix(count)?)

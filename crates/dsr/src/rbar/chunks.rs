@@ -35,7 +35,7 @@ impl<T: Ord + Clone> Chunks<T> {
         part.get(part.partition_point(|span| span.0 <= *value).checked_sub(1)?)
     }
 
-    /// What the range leads to that holds the value; the outer none: there is no such range.
+    /// What the range leads to that holds the value, if there is such a range.
     pub(super) fn find(&self, value: &T) -> Option<Listed> {
         let span = self.before(value)?;
         (span.1 >= *value).then(|| span.2.clone())

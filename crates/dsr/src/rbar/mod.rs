@@ -52,8 +52,11 @@ impl Fallback {
 pub(crate) struct Rbar {
     lookups: Vec<config::Lookup>,
     destinations: Vec<Destination>,
+    /// The places of destinations by their names, which changes have.
+    by_name: AHashMap<Box<str>, u32>,
     ranges: Sorted,
     changes: Option<Arc<Changes>>,
+    max_changes: usize,
     unknown_command: Fallback,
     invalid_identity: Fallback,
     no_match: Fallback,
@@ -85,9 +88,7 @@ impl Rbar {
             None => reason,
         })?;
         let changes = config.changes.as_ref();
-        let changes = changes
-            .map(|path| Changes::open(path, config.max_changes))
-            .transpose()?;
+        let changes = changes.map(|path| Changes::open(path)).transpose()?;
         let led = changes.iter().flat_map(|changes| changes.destinations());
         if let Some(gone) = led.into_iter().find(|to| !by_name.contains_key(&**to)) {
             return Err(format!("changes: the destination `{gone}` does not exist"));
@@ -95,8 +96,13 @@ impl Rbar {
         Ok(Self {
             lookups: config.lookups.clone(),
             destinations: config.destinations.clone(),
+            by_name: by_name
+                .iter()
+                .map(|(name, number)| (Box::from(*name), *number))
+                .collect(),
             ranges,
             changes,
+            max_changes: config.max_changes,
             unknown_command: Fallback::new(&config.on_unknown_command, &by_name),
             invalid_identity: Fallback::new(&config.on_invalid_identity, &by_name),
             no_match: Fallback::new(&config.on_no_match, &by_name),
@@ -144,7 +150,7 @@ impl Rbar {
         }
     }
 
-    /// The destination of the request's identity; the outer none: it has no such identity.
+    /// The destination of the request's identity, if it has such an identity and a range holds it.
     fn find(&self, identity: Identity, view: &View<'_>) -> Option<Option<u32>> {
         Some(match identity {
             Identity::Imsi => self.number(identity, view.imsi()?),
@@ -214,9 +220,7 @@ impl Rbar {
 
     /// The number of a destination.
     fn named(&self, listed: &Listed) -> Option<u32> {
-        let name = listed.as_deref()?;
-        let at = self.destinations.iter().position(|one| one.name == name)?;
-        u32::try_from(at).ok()
+        self.by_name.get(listed.as_deref()?).copied()
     }
 
     /// The destination of a value that is written as in a file of ranges.
@@ -281,7 +285,7 @@ impl Application for Rbar {
             if change.to.is_some() && self.named(&change.to).is_none() {
                 return Err(format!("the destination `{to}` does not exist"));
             }
-            changes.make(&change)
+            changes.make(&change, self.max_changes)
         }))
     }
 
