@@ -25,6 +25,7 @@ pub mod m2pa;
 pub mod m3ua;
 pub mod map;
 pub mod mtp3;
+mod numbered;
 mod octets;
 pub mod point_code;
 pub mod sccp;

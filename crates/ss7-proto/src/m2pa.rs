@@ -1,5 +1,6 @@
 //! M2PA (RFC 4165): an SCTP association as a link of MTP.
 
+use crate::numbered::numbered;
 use crate::octets::be32;
 
 /// Payload protocol identifier of M2PA (RFC 4165 §2.1).
@@ -14,43 +15,28 @@ pub const SEQUENCE_MASK: u32 = 0x00ff_ffff;
 const VERSION: u8 = 1;
 const CLASS: u8 = 11;
 
-/// Status of a link (RFC 4165 §2.3.2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u32)]
-pub enum LinkStatus {
-    /// Alignment.
-    Alignment = 1,
-    /// Proving, normal.
-    ProvingNormal = 2,
-    /// Proving, emergency.
-    ProvingEmergency = 3,
-    /// Ready.
-    Ready = 4,
-    /// Processor outage.
-    ProcessorOutage = 5,
-    /// Processor recovered.
-    ProcessorRecovered = 6,
-    /// Busy.
-    Busy = 7,
-    /// Busy ended.
-    BusyEnded = 8,
-    /// Out of service.
-    OutOfService = 9,
-}
-
-impl LinkStatus {
-    /// All of them.
-    pub const ALL: &[Self] = &[
-        Self::Alignment,
-        Self::ProvingNormal,
-        Self::ProvingEmergency,
-        Self::Ready,
-        Self::ProcessorOutage,
-        Self::ProcessorRecovered,
-        Self::Busy,
-        Self::BusyEnded,
-        Self::OutOfService,
-    ];
+numbered! {
+    /// Status of a link (RFC 4165 §2.3.2).
+    LinkStatus: u32 {
+        /// Alignment.
+        Alignment = 1;
+        /// Proving, normal.
+        ProvingNormal = 2;
+        /// Proving, emergency.
+        ProvingEmergency = 3;
+        /// Ready.
+        Ready = 4;
+        /// Processor outage.
+        ProcessorOutage = 5;
+        /// Processor recovered.
+        ProcessorRecovered = 6;
+        /// Busy.
+        Busy = 7;
+        /// Busy ended.
+        BusyEnded = 8;
+        /// Out of service.
+        OutOfService = 9;
+    }
 }
 
 /// What a message carries.
@@ -131,8 +117,7 @@ impl<'a> Message<'a> {
             },
             (2, _) => {
                 let number = be32(data, 0).ok_or(Fault::Length)?;
-                let status = LinkStatus::ALL.iter().find(|status| **status as u32 == number);
-                Content::LinkStatus(*status.ok_or(Fault::LinkStatus(number))?)
+                Content::LinkStatus(LinkStatus::from_number(number).ok_or(Fault::LinkStatus(number))?)
             }
             _ => return Err(Fault::Length),
         };

@@ -5,73 +5,52 @@ use std::fmt;
 use super::build::Builder;
 use super::kind::MessageType;
 use super::parameter::Tag;
+use crate::numbered::numbered;
 
 /// Octets of a faulty message that ERR returns: enough for the header and most parameters. RFC 4666 §3.8.1 wants the
 /// first 40 octets for an invalid version, class, type and protocol errors.
 pub const RECEIVED_OCTETS: usize = 40;
 
-macro_rules! error_codes {
-    ($($(#[$doc:meta])* $name:ident = $value:literal $text:literal;)*) => {
-        /// An Error Code (RFC 4666 §3.8.1).
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        #[repr(u32)]
-        pub enum ErrorCode {
-            $($(#[$doc])* $name = $value,)*
-        }
-
-        impl ErrorCode {
-            /// The code with this number.
-            #[must_use]
-            pub const fn from_number(number: u32) -> Option<Self> {
-                match number { $($value => Some(Self::$name),)* _ => None }
-            }
-
-            /// The standard's name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-        }
-    };
-}
-
-error_codes! {
-    /// The version is not 1.
-    InvalidVersion = 0x01 "Invalid Version";
-    /// Unknown class.
-    UnsupportedMessageClass = 0x03 "Unsupported Message Class";
-    /// Unknown type in a known class.
-    UnsupportedMessageType = 0x04 "Unsupported Message Type";
-    /// A traffic mode that the AS does not have.
-    UnsupportedTrafficModeType = 0x05 "Unsupported Traffic Mode Type";
-    /// A message that the state does not expect.
-    UnexpectedMessage = 0x06 "Unexpected Message";
-    /// A message that is broken otherwise.
-    ProtocolError = 0x07 "Protocol Error";
-    /// A message on a stream where it may not be.
-    InvalidStreamIdentifier = 0x09 "Invalid Stream Identifier";
-    /// Management keeps the ASP out.
-    RefusedManagementBlocking = 0x0d "Refused - Management Blocking";
-    /// ASPUP needs an ASP Identifier.
-    AspIdentifierRequired = 0x0e "ASP Identifier Required";
-    /// Another ASP has this identifier.
-    InvalidAspIdentifier = 0x0f "Invalid ASP Identifier";
-    /// A value that a parameter cannot have.
-    InvalidParameterValue = 0x11 "Invalid Parameter Value";
-    /// A parameter of a wrong form or length.
-    ParameterFieldError = 0x12 "Parameter Field Error";
-    /// A parameter that the message may not have.
-    UnexpectedParameter = 0x13 "Unexpected Parameter";
-    /// DAUD for a destination whose state we do not know.
-    DestinationStatusUnknown = 0x14 "Destination Status Unknown";
-    /// A network that is not configured.
-    InvalidNetworkAppearance = 0x15 "Invalid Network Appearance";
-    /// A parameter that the message needs.
-    MissingParameter = 0x16 "Missing Parameter";
-    /// A routing context that is not configured.
-    InvalidRoutingContext = 0x19 "Invalid Routing Context";
-    /// The ASP belongs to no AS.
-    NoConfiguredAsForAsp = 0x1a "No Configured AS for ASP";
+numbered! {
+    /// An Error Code (RFC 4666 §3.8.1).
+    ErrorCode: u32 {
+        /// The version is not 1.
+        InvalidVersion = 0x01 "Invalid Version";
+        /// Unknown class.
+        UnsupportedMessageClass = 0x03 "Unsupported Message Class";
+        /// Unknown type in a known class.
+        UnsupportedMessageType = 0x04 "Unsupported Message Type";
+        /// A traffic mode that the AS does not have.
+        UnsupportedTrafficModeType = 0x05 "Unsupported Traffic Mode Type";
+        /// A message that the state does not expect.
+        UnexpectedMessage = 0x06 "Unexpected Message";
+        /// A message that is broken otherwise.
+        ProtocolError = 0x07 "Protocol Error";
+        /// A message on a stream where it may not be.
+        InvalidStreamIdentifier = 0x09 "Invalid Stream Identifier";
+        /// Management keeps the ASP out.
+        RefusedManagementBlocking = 0x0d "Refused - Management Blocking";
+        /// ASPUP needs an ASP Identifier.
+        AspIdentifierRequired = 0x0e "ASP Identifier Required";
+        /// Another ASP has this identifier.
+        InvalidAspIdentifier = 0x0f "Invalid ASP Identifier";
+        /// A value that a parameter cannot have.
+        InvalidParameterValue = 0x11 "Invalid Parameter Value";
+        /// A parameter of a wrong form or length.
+        ParameterFieldError = 0x12 "Parameter Field Error";
+        /// A parameter that the message may not have.
+        UnexpectedParameter = 0x13 "Unexpected Parameter";
+        /// DAUD for a destination whose state we do not know.
+        DestinationStatusUnknown = 0x14 "Destination Status Unknown";
+        /// A network that is not configured.
+        InvalidNetworkAppearance = 0x15 "Invalid Network Appearance";
+        /// A parameter that the message needs.
+        MissingParameter = 0x16 "Missing Parameter";
+        /// A routing context that is not configured.
+        InvalidRoutingContext = 0x19 "Invalid Routing Context";
+        /// The ASP belongs to no AS.
+        NoConfiguredAsForAsp = 0x1a "No Configured AS for ASP";
+    }
 }
 
 /// Why a message is refused.

@@ -1,38 +1,23 @@
 //! Classes and types of messages, and which parameters each has (RFC 4666 §3.1, §3.3 to §3.8).
 
 use super::parameter::Tag;
+use crate::numbered::numbered;
 
-/// A message class (RFC 4666 §3.1.2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Class {
-    /// Management.
-    Mgmt = 0,
-    /// Transfer.
-    Transfer = 1,
-    /// SS7 signalling network management.
-    Ssnm = 2,
-    /// ASP state maintenance.
-    Aspsm = 3,
-    /// ASP traffic maintenance.
-    Asptm = 4,
-    /// Routing key management.
-    Rkm = 9,
-}
-
-impl Class {
-    /// The class with this number.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
-        Some(match number {
-            0 => Self::Mgmt,
-            1 => Self::Transfer,
-            2 => Self::Ssnm,
-            3 => Self::Aspsm,
-            4 => Self::Asptm,
-            9 => Self::Rkm,
-            _ => return None,
-        })
+numbered! {
+    /// A message class (RFC 4666 §3.1.2).
+    Class: u8 {
+        /// Management.
+        Mgmt = 0;
+        /// Transfer.
+        Transfer = 1;
+        /// SS7 signalling network management.
+        Ssnm = 2;
+        /// ASP state maintenance.
+        Aspsm = 3;
+        /// ASP traffic maintenance.
+        Asptm = 4;
+        /// Routing key management.
+        Rkm = 9;
     }
 }
 

@@ -1,31 +1,19 @@
 //! Values of parameters.
 
 use super::parameter::{Parameters, Tag};
+use crate::numbered::numbered;
 use crate::octets::be32;
 use crate::point_code::PointCode;
 
-/// How the ASPs of an application server share its traffic (RFC 4666 §3.7.1).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u32)]
-pub enum TrafficMode {
-    /// One takes all.
-    Override = 1,
-    /// Each takes a share.
-    Loadshare = 2,
-    /// Each takes everything.
-    Broadcast = 3,
-}
-
-impl TrafficMode {
-    /// The mode with this number.
-    #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
-        Some(match number {
-            1 => Self::Override,
-            2 => Self::Loadshare,
-            3 => Self::Broadcast,
-            _ => return None,
-        })
+numbered! {
+    /// How the ASPs of an application server share its traffic (RFC 4666 §3.7.1).
+    TrafficMode: u32 {
+        /// One takes all.
+        Override = 1;
+        /// Each takes a share.
+        Loadshare = 2;
+        /// Each takes everything.
+        Broadcast = 3;
     }
 }
 
@@ -192,36 +180,36 @@ impl<'a> RoutingKey<'a> {
     }
 }
 
-/// The outcome of a registration (RFC 4666 §3.6.2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u32)]
-pub enum RegistrationStatus {
-    /// Registered.
-    Success = 0,
-    /// Another error.
-    Unknown = 1,
-    /// Invalid DPC.
-    InvalidDpc = 2,
-    /// Invalid network appearance.
-    InvalidNetworkAppearance = 3,
-    /// Invalid routing key.
-    InvalidRoutingKey = 4,
-    /// Permission denied.
-    PermissionDenied = 5,
-    /// Cannot support unique routing.
-    CannotSupportUniqueRouting = 6,
-    /// The routing key is not provisioned.
-    NotProvisioned = 7,
-    /// Insufficient resources.
-    InsufficientResources = 8,
-    /// Unsupported field of the routing key.
-    UnsupportedField = 9,
-    /// Unsupported or invalid traffic mode.
-    UnsupportedTrafficMode = 10,
-    /// The change was refused.
-    ChangeRefused = 11,
-    /// Registered already.
-    AlreadyRegistered = 12,
+numbered! {
+    /// The outcome of a registration (RFC 4666 §3.6.2).
+    RegistrationStatus: u32 {
+        /// Registered.
+        Success = 0;
+        /// Another error.
+        Unknown = 1;
+        /// Invalid DPC.
+        InvalidDpc = 2;
+        /// Invalid network appearance.
+        InvalidNetworkAppearance = 3;
+        /// Invalid routing key.
+        InvalidRoutingKey = 4;
+        /// Permission denied.
+        PermissionDenied = 5;
+        /// Cannot support unique routing.
+        CannotSupportUniqueRouting = 6;
+        /// The routing key is not provisioned.
+        NotProvisioned = 7;
+        /// Insufficient resources.
+        InsufficientResources = 8;
+        /// Unsupported field of the routing key.
+        UnsupportedField = 9;
+        /// Unsupported or invalid traffic mode.
+        UnsupportedTrafficMode = 10;
+        /// The change was refused.
+        ChangeRefused = 11;
+        /// Registered already.
+        AlreadyRegistered = 12;
+    }
 }
 
 /// One result of a REG RSP.

@@ -1,42 +1,25 @@
 //! Management of subsystems: the data of a UDT to subsystem 1 (Q.713 §5).
 
 use super::address::Format;
+use crate::numbered::numbered;
 use crate::octets::le24;
 use crate::point_code::PointCode;
 
-/// What a management message says (Q.713 §5.2.1).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum ManagementType {
-    /// Subsystem allowed.
-    Ssa = 1,
-    /// Subsystem prohibited.
-    Ssp = 2,
-    /// Subsystem status test.
-    Sst = 3,
-    /// Subsystem out of service request.
-    Sor = 4,
-    /// Subsystem out of service grant.
-    Sog = 5,
-    /// Subsystem congested.
-    Ssc = 6,
-}
-
-impl ManagementType {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Ssa, Self::Ssp, Self::Sst, Self::Sor, Self::Sog, Self::Ssc];
-
-    /// The abbreviation of the standard.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ssa => "SSA",
-            Self::Ssp => "SSP",
-            Self::Sst => "SST",
-            Self::Sor => "SOR",
-            Self::Sog => "SOG",
-            Self::Ssc => "SSC",
-        }
+numbered! {
+    /// What a management message says (Q.713 §5.2.1).
+    ManagementType: u8 {
+        /// Subsystem allowed.
+        Ssa = 1 "SSA";
+        /// Subsystem prohibited.
+        Ssp = 2 "SSP";
+        /// Subsystem status test.
+        Sst = 3 "SST";
+        /// Subsystem out of service request.
+        Sor = 4 "SOR";
+        /// Subsystem out of service grant.
+        Sog = 5 "SOG";
+        /// Subsystem congested.
+        Ssc = 6 "SSC";
     }
 }
 
@@ -60,7 +43,7 @@ impl Management {
     #[must_use]
     pub fn read(octets: &[u8], format: Format) -> Option<Self> {
         let number = *octets.first()?;
-        let management_type = *ManagementType::ALL.iter().find(|kind| **kind as u8 == number)?;
+        let management_type = ManagementType::from_number(number)?;
         let ssn = *octets.get(1)?;
         let width = format.point_code_octets();
         let point_code = match format {
