@@ -64,7 +64,7 @@ pub enum KeyError {
     /// The kind is unknown.
     #[error("unknown kind; use imei, imsi or msisdn")]
     Kind,
-    /// There is no digit.
+    /// It is empty.
     #[error("the number is empty; expected 1 to 15 digits")]
     Empty,
     /// A character is not a decimal digit; its position from 1.

@@ -1,7 +1,7 @@
 //! Exact maps from numbers to small values, by the billion.
 //!
 //! A [`Key`] is a kind (IMSI, MSISDN, IMEI) and 1 to 15 digits, of which the count is part; a value is one of at most 65,535
-//! [`DestinationSet`]s of a table. An unknown number is unknown: there is no filter and no hash that guesses. A number takes
+//! [`DestinationSet`]s of a table. Look-ups are exact: an unknown number is never taken for another. A number takes
 //! about two bytes with 300 destinations at random, less where neighbours share one ([docs/numbers.md] has format, bounds and
 //! figures).
 //!

@@ -67,7 +67,7 @@ fn map(file: &File) -> io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Asks the processor to fetch the cache line of `items[at]`; nothing where there is no such item.
+/// Asks the processor to fetch the cache line of `items[at]`; does nothing beyond the end.
 #[inline]
 #[allow(unsafe_code)]
 pub(crate) fn prefetch<T>(items: &[T], at: usize) {

@@ -20,7 +20,7 @@ pub struct SetId(pub(crate) u16);
 /// Why a text is not a destination set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
-    /// There is no destination.
+    /// It is empty.
     #[error("no destination; expected DESTINATION or SERVICE=DESTINATION, such as pcrf=pcrf1.example")]
     Empty,
     /// There are more than [`MOST_DESTINATIONS`].

@@ -259,7 +259,7 @@ fn slow_clients_keep_no_newcomer_of_their_address_out() {
         let mut slow = Vec::new();
         for number in 0..24 {
             let mut peer = Peer::connect(address).await;
-            // The beginning of a message, which is no more than version and half a length.
+            // A message that is cut in its Message Length.
             peer.try_send(&[1, 0]).await;
             slow.push(peer);
             let mut newcomer = Peer::connect(address).await;

@@ -7,7 +7,7 @@ use super::unitdata::Unitdata;
 /// Why octets do not make an SCCP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
-    /// There is no octet.
+    /// It is empty.
     #[error("the message is empty")]
     Empty,
     /// Unknown type.

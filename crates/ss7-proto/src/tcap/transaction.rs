@@ -10,7 +10,7 @@ pub enum Fault {
     /// Not BER.
     #[error(transparent)]
     Ber(#[from] BerFault),
-    /// There is no octet.
+    /// It is empty.
     #[error("the message is empty")]
     Empty,
     /// Unknown message type.
