@@ -158,7 +158,7 @@ impl Peers {
         let answer = answer.filter(|answer| answer.status == StatusCode::OK);
         let profile = answer.and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
         let known = profile.as_ref().map(|profile| Rc::new(Registered::of(profile)));
-        // Whoever floods the PCF in the name of an instance that is unknown does not flood the NRF.
+        // Requests in the name of an unknown instance must not become as many to the NRF.
         let lasts = known.as_ref().map_or(UNKNOWN, |_| INSTANCES.1);
         let kept = (Instant::now() + lasts, known.clone());
         self.registered.borrow_mut().insert(instance, kept);
