@@ -57,7 +57,7 @@ pub(crate) struct Peers {
     /// Whether a redirection may be followed.
     redirections: Redirections,
     /// NF instances, each until it expires.
-    registered: RefCell<Cache<String, (Instant, Option<Rc<Registered>>)>>,
+    registered: RefCell<Cache<String, Known>>,
 }
 
 /// What an NRF says of an NF instance, as far as it matters here.
@@ -77,6 +77,9 @@ impl Registered {
         }
     }
 }
+
+/// Until when it holds, and what the NRF says; `None` where it says nothing.
+type Known = (Instant, Option<Rc<Registered>>);
 
 /// How long an instance is taken for unknown.
 const UNKNOWN: Duration = Duration::from_secs(2);
