@@ -28,7 +28,6 @@ pub(super) async fn create(conn: &mut Conn, tables: &[SqlTable]) -> Result<(), E
     if !are_run(conn).await {
         return Ok(());
     }
-    warn_of_collisions(conn).await;
     let select = "SELECT trigger_name, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()";
     let found: Vec<(String, String)> = conn.query(select).await.map_err(at("triggers"))?;
     let found: HashMap<String, String> = found.into_iter().collect();
@@ -63,27 +62,6 @@ pub(super) async fn are_run(conn: &mut Conn) -> bool {
         .query_first("SHOW GLOBAL VARIABLES LIKE 'slave_run_triggers_for_rbr'")
         .await;
     matches!(variable, Ok(Some((_, value))) if value.eq_ignore_ascii_case("ENFORCE"))
-}
-
-/// MariaDB 10.11 that takes back a transaction while it opens the table stops replication with a syntax error in the
-/// trigger.
-async fn warn_of_collisions(conn: &mut Conn) {
-    let variable: Result<Option<(String, String)>, _> = conn
-        .query_first("SHOW GLOBAL VARIABLES LIKE 'slave_parallel_mode'")
-        .await;
-    let Ok(Some((_, mode))) = variable else { return };
-    if takes_back(&mode) {
-        tracing::warn!(
-            mode,
-            "slave_parallel_mode applies transactions that collide and takes them back: replication can stop with error 1064 in a trigger; set it to minimal"
-        );
-    }
-}
-
-fn takes_back(mode: &str) -> bool {
-    ["optimistic", "aggressive"]
-        .iter()
-        .any(|other| mode.eq_ignore_ascii_case(other))
 }
 
 struct Trigger {
