@@ -3,6 +3,7 @@
 mod connect;
 mod framing;
 mod inbound;
+mod sctp;
 mod socket;
 
 use std::io;
@@ -16,10 +17,11 @@ use tokio::time::Instant;
 
 use crate::control::{Frame, Mailbox};
 
-pub(crate) use connect::{accept, connect};
+pub(crate) use connect::{accept, accept_sctp, connect};
 use framing::Framing;
 pub(crate) use inbound::Desk;
 use inbound::Inbound;
+pub(crate) use sctp::SctpBound;
 use socket::Socket;
 
 /// Octets that wait to be written: above, a link reads nothing and takes nothing from its mailbox.
@@ -52,20 +54,20 @@ impl End {
     }
 }
 
-/// Carries an association until it ends. Returns whether there was one: not while another connection has the link.
-async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, shutdown: &Shutdown) -> bool {
+/// Carries an association until it ends. A former one of the link ends before.
+async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, shutdown: &Shutdown) {
     let Some(mailbox) = desk.control.mailboxes.get(link) else {
-        return false;
+        return;
     };
     let Some(receiver) = take(mailbox).await else {
-        return false;
+        return;
     };
     let name = desk.link_name(link);
     tracing::info!(link = name, %peer, "association is up");
     desk.control.associated(link, peer);
     let mut association = Association {
         inbound: Inbound::new(desk.clone(), link),
-        framing: Framing::new(&socket),
+        framing: Framing::default(),
         socket,
         receiver,
         out: Vec::new(),
@@ -79,7 +81,6 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     desk.count_end(&end);
     desk.control.disassociated(link, &reason);
     mailbox.give_back(association.receiver);
-    true
 }
 
 /// Takes the mailbox of a link; a former association of it ends.

@@ -139,9 +139,12 @@ pub(crate) fn count(counters: &[Counter], at: usize) {
     }
 }
 
+/// The names that a gauge shows, each with its value.
+type Values = fn(&Control) -> Vec<(String, f64)>;
+
 /// Shows what is available for as long as the control side is in use.
 pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
-    let shown: [(&telemetry::Declaration, fn(&Control) -> Vec<(String, f64)>); 5] = [
+    let shown: [(&telemetry::Declaration, Values); 5] = [
         (&QUEUED, |control| {
             let rows = control.links().into_iter();
             rows.map(|row| (row.name, row.queued as f64)).collect()

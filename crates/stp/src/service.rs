@@ -16,7 +16,7 @@ use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
 use crate::control::{Control, DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
-use crate::link::{Desk, accept, connect};
+use crate::link::{Desk, SctpBound, accept, accept_sctp, connect};
 use crate::tables::Tables;
 use crate::{metrics, pages};
 
@@ -43,10 +43,17 @@ pub fn start(config: Config) -> Result<Running, StartError> {
 pub struct Bound {
     /// By worker, which takes its own.
     listeners: Mutex<Vec<Vec<TcpListener>>>,
+    sctp: Mutex<Vec<Option<SctpBound>>>,
     addresses: Vec<SocketAddr>,
+    /// Where the last of them is of SCTP.
+    has_sctp: bool,
 }
 
 impl Bound {
+    fn take_sctp(&self, worker: usize) -> Option<SctpBound> {
+        self.sctp.lock().get_mut(worker).and_then(Option::take)
+    }
+
     fn take(&self, worker: usize) -> Vec<TcpListener> {
         let mut all = self.listeners.lock();
         all.get_mut(worker).map(std::mem::take).unwrap_or_default()
@@ -64,9 +71,11 @@ impl Listeners for Bound {
     }
 
     fn interfaces(&self) -> Vec<(&'static str, String)> {
-        let addresses = self.addresses.iter();
+        let count = self.addresses.len() - usize::from(self.has_sctp);
+        let name = |at| if at < count { "M3UA over TCP" } else { "M3UA" };
+        let addresses = self.addresses.iter().enumerate();
         addresses
-            .map(|address| ("M3UA over TCP", address.to_string()))
+            .map(|(at, address)| (name(at), address.to_string()))
             .collect()
     }
 }
@@ -87,7 +96,11 @@ impl NetworkFunction for Stp {
         Common {
             admin: config.admin,
             instance: "",
-            listen: listening("listen", &config.listen),
+            listen: [
+                listening("listen", &config.listen),
+                listening("sctpListen", &config.sctp_listen),
+            ]
+            .concat(),
             workers: config.workers,
             cores: &[],
             tls: None,
@@ -110,8 +123,19 @@ impl NetworkFunction for Stp {
             }
             addresses.push(address);
         }
+        let mut sctp = Vec::new();
+        if let Some(first) = config.sctp_listen.first() {
+            let others: Vec<_> = config.sctp_listen.iter().skip(1).map(|one| one.ip()).collect();
+            let (bound, address) = worker::bind_each(first, workers, |address| {
+                SctpBound::bind(address, &others).map_err(|source| StartError::Listen { address, source })
+            })?;
+            sctp = bound.into_iter().map(Some).collect();
+            addresses.push(address);
+        }
         Ok(Bound {
             listeners: Mutex::new(listeners),
+            has_sctp: !sctp.is_empty(),
+            sctp: Mutex::new(sctp),
             addresses,
         })
     }
@@ -166,6 +190,14 @@ impl NetworkFunction for Stp {
         for listener in seat.listeners.take(index) {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let accepting = accept(listener, desk.clone(), seat.context.shutdown.clone());
+            tasks.push(tokio::task::spawn_local(accepting));
+        }
+        if let Some(bound) = seat.listeners.take_sctp(index) {
+            let accepting = accept_sctp(
+                bound.into_listener()?,
+                desk.clone(),
+                seat.context.shutdown.clone(),
+            );
             tasks.push(tokio::task::spawn_local(accepting));
         }
         let config = seat.live.load().config.clone();

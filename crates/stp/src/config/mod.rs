@@ -30,6 +30,9 @@ pub struct Config {
     /// Where links with `transport: tcp` connect to this STP. Empty: nowhere. M3UA over TCP is for laboratories: it has
     /// neither streams nor several addresses.
     pub listen: Listen,
+    /// Where links with `transport: sctp` connect to this STP: the addresses of one end point, all with the same port (2905).
+    /// Empty: nowhere. It needs a kernel that has SCTP.
+    pub sctp_listen: Listen,
     /// The point codes of this STP.
     pub point_codes: PointCodes,
     /// Network appearance in DATA and SSNM (RFC 4666 §3.3.1), where peers need it. A peer that sends another one is refused.
@@ -75,6 +78,7 @@ impl Default for Config {
             admin: SocketAddr::from(([127, 0, 0, 1], 9070)),
             workers: 0,
             listen: Listen(Vec::new()),
+            sctp_listen: Listen(Vec::new()),
             point_codes: PointCodes::default(),
             network_appearance: None,
             links: Vec::new(),
@@ -99,14 +103,29 @@ impl Validate for Config {
         if self.reconnect.is_zero() {
             faults.at("reconnect").say("is 0", "a period such as 2s");
         }
-        let accepts = |link: &Link| !link.connect && link.transport == Transport::Tcp;
-        if self.listen.first().is_none()
-            && let Some(index) = self.links.iter().position(accepts)
-        {
-            faults.at(format!("links[{index}]")).say(
-                "waits for a peer to connect over TCP, and `listen` is empty",
-                "an address in `listen`, or `connect: true`",
-            );
+        for (transport, listen, key) in [
+            (Transport::Tcp, &self.listen, "listen"),
+            (Transport::Sctp, &self.sctp_listen, "sctpListen"),
+        ] {
+            let accepts = |link: &Link| !link.connect && link.transport == transport;
+            if listen.first().is_none()
+                && let Some(index) = self.links.iter().position(accepts)
+            {
+                faults.at(format!("links[{index}]")).say(
+                    format!("waits for a peer to connect, and `{key}` is empty"),
+                    format!("an address in `{key}`, or `connect: true`, or another `transport`"),
+                );
+            }
+        }
+        let first = self.sctp_listen.first();
+        let same = |one: std::net::SocketAddr| {
+            first.is_some_and(|first| (first.port(), first.is_ipv4()) == (one.port(), one.is_ipv4()))
+        };
+        if !self.sctp_listen.iter().all(same) {
+            let what = "has addresses with several ports, or of both families";
+            faults
+                .at("sctpListen")
+                .say(what, "the addresses of one end point");
         }
     }
 }

@@ -227,7 +227,7 @@ impl Control {
         let most = inner.most_pending;
         match inner.pending.get_mut(hop) {
             Some(queue) if state.target(hop, frame.sls, 1).is_some() && queue.len() < most => {
-                queue.push_back(frame)
+                queue.push_back(frame);
             }
             _ => inner.meters.dropped(Cause::Recovery),
         }
@@ -249,9 +249,10 @@ impl Control {
         match target {
             Target::Link(link) => put(*link, frame),
             // Each takes what it can.
-            Target::Each(links) => links
-                .iter()
-                .fold(true, |all, link| put(*link, frame.clone()) && all),
+            Target::Each(links) => {
+                let full = links.iter().filter(|link| !put(**link, frame.clone()));
+                full.count() == 0
+            }
             Target::Pending => false,
         }
     }

@@ -1,40 +1,25 @@
-//! Messages in a stream of octets: M3UA over TCP has no boundaries but the length of the common header.
+//! Messages in a stream of octets: M3UA over TCP has no boundaries but the length of the common header. A long message of
+//! SCTP may come in pieces as well.
 
 use ss7_proto::m3ua::{ErrorCode, Fault, HEADER_LEN};
-
-use super::socket::Socket;
 
 /// The longest message: an MSU of 4,095 octets (Q.2210) in an ERR or with many parameters is far shorter.
 const LONGEST: usize = 16 * 1024;
 
 /// Received octets that are not handled yet.
+#[derive(Default)]
 pub(super) struct Framing {
     pub(super) octets: Vec<u8>,
-    /// Whether each read is one message.
-    bounded: bool,
     /// Octets of padding that the length of the last message did not count and that may follow.
     padding: usize,
 }
 
 impl Framing {
-    pub(super) fn new(socket: &Socket) -> Self {
-        Self {
-            octets: Vec::new(),
-            bounded: socket.has_messages(),
-            padding: 0,
-        }
-    }
-
     /// Calls `handle` for each whole message.
     ///
     /// # Errors
     /// When the next message cannot be found any more; `handle` has got its beginning, so that ERR is written.
     pub(super) fn each(&mut self, mut handle: impl FnMut(&[u8])) -> Result<(), Fault> {
-        if self.bounded {
-            handle(&self.octets);
-            self.octets.clear();
-            return Ok(());
-        }
         let mut at = 0;
         let outcome = loop {
             at += self.skip_padding(at);
@@ -100,11 +85,7 @@ mod tests {
     use super::*;
 
     fn framed(parts: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
-        let mut framing = Framing {
-            octets: Vec::new(),
-            bounded: false,
-            padding: 0,
-        };
+        let mut framing = Framing::default();
         let mut found = Vec::new();
         for part in parts {
             framing.octets.extend_from_slice(part);

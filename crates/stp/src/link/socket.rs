@@ -5,6 +5,7 @@ use std::io;
 use tokio::net::TcpStream;
 
 use super::framing::Framing;
+use super::sctp::Sctp;
 
 /// Octets that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -12,25 +13,21 @@ const CHUNK: usize = 64 * 1024;
 /// A connected socket.
 pub(super) enum Socket {
     Tcp(TcpStream),
+    Sctp(Sctp),
 }
 
 impl Socket {
-    /// Whether the transport keeps messages apart.
-    pub(super) const fn has_messages(&self) -> bool {
-        match self {
-            Self::Tcp(_) => false,
-        }
-    }
-
     pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(tcp) => tcp.readable().await,
+            Self::Sctp(sctp) => sctp.readable().await,
         }
     }
 
     pub(super) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(tcp) => tcp.writable().await,
+            Self::Sctp(sctp) => sctp.writable().await,
         }
     }
 
@@ -41,12 +38,15 @@ impl Socket {
                 into.octets.reserve(CHUNK);
                 tcp.try_read_buf(&mut into.octets)
             }
+            Self::Sctp(sctp) => sctp.read(into),
         }
     }
 
+    /// Writes some of `octets`: over SCTP the first message.
     pub(super) fn write(&self, octets: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(tcp) => tcp.try_write(octets),
+            Self::Sctp(sctp) => sctp.write(octets),
         }
     }
 }

@@ -31,7 +31,11 @@ impl Asp {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::new(address(from), 0).into()).unwrap();
         socket.connect(&stp.into()).unwrap();
-        let stream = TcpStream::from(socket);
+        Self::over(socket.into())
+    }
+
+    /// With a connected socket.
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self {
             stream,

@@ -178,7 +178,7 @@ fn load_is_shared_by_link_selection_and_broadcast_reaches_each() {
         };
         let each = if mode == Traffic::Broadcast { 16 } else { 8 };
         let (first, second) = (received(&mut two, each), received(&mut other, each));
-        let even = |sls: &u8| sls % 2 == 0;
+        let even = |sls: &u8| sls.is_multiple_of(2);
         if mode == Traffic::Broadcast {
             assert_eq!(first, second);
         } else {

@@ -266,22 +266,17 @@ fn a_prohibited_subsystem_gives_way_and_tests_are_answered() {
             &udt(&subsystem(1, Some(OWN)), &subsystem(1, Some(opc)), &content),
         )
     };
-    for (ssn, answered) in [(1, true), (8, true), (9, false)] {
+    // A test of what is not here has no answer: the next answer is that of the next test.
+    for ssn in [1, 9, 8] {
         one.send(&manage(ManagementType::Sst, ssn, OWN, 1, 11));
-        let before = one.settle();
-        let mut answers = before
-            .iter()
-            .filter(|octets| ss7_proto::m3ua::Message::parse(octets).unwrap().data().is_some());
-        let allowed = answers
-            .next()
-            .map(|octets| Management::read(parsed(octets).data, Format::Itu).unwrap());
-        assert_eq!(allowed.is_some(), answered, "{ssn}");
-        if let Some(allowed) = allowed {
-            assert_eq!(
-                (allowed.management_type, allowed.ssn, allowed.point_code),
-                (ManagementType::Ssa, ssn, PointCode(OWN))
-            );
-        }
+    }
+    for ssn in [1, 8] {
+        let received = one.expect(MessageType::Data);
+        let allowed = Management::read(parsed(&received).data, Format::Itu).unwrap();
+        assert_eq!(
+            (allowed.management_type, allowed.ssn, allowed.point_code),
+            (ManagementType::Ssa, ssn, PointCode(OWN))
+        );
     }
     let call = to_stp(11, 1, &udt(&title("43660", 6), &title("43699", 8), b""));
     // Another node may not prohibit it.
