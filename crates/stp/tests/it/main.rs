@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod judge;
+mod roles;
 mod sctp;
 mod support;
 mod transfer;
