@@ -212,3 +212,18 @@ fn from_msu<'a>(state: &State, octets: &'a [u8]) -> Option<Data<'a>> {
         correlation_id: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_in_the_forms_of_captures() {
+        for text in ["0a1B", "0a 1b", "0a:1b"] {
+            assert_eq!(octets(text), Some(vec![0x0a, 0x1b]));
+        }
+        for text in ["", "0", "0x12", "zz", "12 3"] {
+            assert_eq!(octets(text), None, "{text}");
+        }
+    }
+}

@@ -222,14 +222,7 @@ fn transfer(
             .destinations
             .get(at)
             .map(|one| one.cluster.show(tables.points.plan));
-        let link = match &target {
-            Target::Link(link) => tables
-                .links
-                .get(usize::from(*link))
-                .map_or_else(String::new, |link| format!("link `{}`", link.name)),
-            Target::Each(links) => format!("each of {} links", links.len()),
-            Target::Pending => "queued until an ASP is active".to_owned(),
-        };
+        let link = shown(tables, &target);
         format!(
             "route: destination {} by `{}`, {link}",
             cluster.unwrap_or_default(),
@@ -253,4 +246,18 @@ fn transfer(
         sls: data.sls,
         dpc: data.dpc,
     })
+}
+
+fn shown(tables: &tables::Tables, target: &Target) -> String {
+    let name = |link: u16| {
+        tables
+            .links
+            .get(usize::from(link))
+            .map_or("", |link| link.name.as_str())
+    };
+    match target {
+        Target::Link(link) => format!("link `{}`", name(*link)),
+        Target::Each(links) => format!("each of {} links", links.len()),
+        Target::Pending => "queued until an ASP is active".to_owned(),
+    }
 }

@@ -404,3 +404,58 @@ fn screening_rules_decide_in_order() {
     one.send(&crate::support::isup(11, 1, 2, 0, b"x"));
     assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"x");
 }
+
+/// What `signalbox stp why` shows of an MSU.
+fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
+    let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let path = format!("/stp/why/{hex}");
+    let page = testpeer::page(stp.handle().routes(), &path);
+    let (status, body) = tokio::task::LocalSet::new().block_on(&runtime, page);
+    assert_eq!(status, 200);
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn why_explains_with_the_code_that_decides() {
+    let stp = start(translating());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let call = to_stp(11, 1, &udt(&title("436601", 6), &title("43699", 8), b"x"));
+    let explained = why(&stp, &call);
+    assert_eq!(
+        (explained["outcome"].as_str(), explained["cause"].as_str()),
+        (Some("returned"), Some("unreachable"))
+    );
+    let mut two = Asp::active(at, 12, 12);
+    let explained = why(&stp, &call);
+    assert_eq!(
+        (explained["outcome"].as_str(), explained["by"].as_str()),
+        (Some("sent"), Some("two"))
+    );
+    let steps = explained["steps"].to_string();
+    for part in [
+        "ingress: `one`",
+        "set `e164`, 5 digits decided",
+        "leads to 0-0-2",
+        "link `b`",
+    ] {
+        assert!(steps.contains(part), "{part} is missing: {steps}");
+    }
+    // What it shows is what is sent, and it has sent nothing itself.
+    one.send(&call);
+    let sent: String = two
+        .expect(MessageType::Data)
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect();
+    assert_eq!(explained["sent"].as_str(), Some(sent.as_str()));
+    assert_eq!(
+        metric(&stp, "signalbox_stp_translated_messages_total{set=\"e164\"}"),
+        1.0
+    );
+    assert!(why(&stp, &[1, 2, 3])["error"].is_string());
+}
