@@ -29,6 +29,7 @@ const FILES: [&str; 8] = [
 pub(crate) fn judge(config: &Config, faults: &mut Faults) {
     let value = serde_json::to_value(config).unwrap_or_default();
     walk(&value, "", faults);
+    stp::check_files(&config.stp, faults);
     for function in ALL {
         for (key, address) in (function.addresses)(config) {
             // Port 0 asks for nothing but the address.

@@ -186,6 +186,8 @@ table! {
     dsr: ::dsr::Dsr;
     /// IP front end: spreads TCP connections over message processors, and keeps them out of congested ones.
     ipfe: ::ipfe::Ipfe;
+    /// Signal transfer point: routes SS7 messages (M3UA) by point code and global title.
+    stp: ::stp::Stp;
 }
 
 /// The function of this name.

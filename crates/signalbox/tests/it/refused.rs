@@ -201,6 +201,7 @@ fn a_reload_does_not_empty_what_had_settings() {
         ("pcf", "/pcf"),
         ("dsr", "/dsr"),
         ("ipfe", "/ipfe"),
+        ("stp", "/stp"),
     ] {
         std::fs::write(&config, settings::to_yaml(&before)).unwrap();
         let process = Process::start(

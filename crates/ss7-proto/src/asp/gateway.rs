@@ -136,7 +136,9 @@ impl Gateway {
         }
     }
 
-    fn is_up(&self, asp: AspId) -> bool {
+    /// Whether an ASP is up: its ASPUP was acknowledged.
+    #[must_use]
+    pub fn is_up(&self, asp: AspId) -> bool {
         self.up.iter().any(|(up, _)| *up == asp)
     }
 

@@ -1,0 +1,131 @@
+//! Every setting of an STP.
+
+mod network;
+mod screening;
+mod translation;
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Listen, Period, Validate};
+
+use crate::tables::Tables;
+
+pub use network::{
+    ApplicationServer, Link, LinkSet, NumberingPlan, PointCodes, Role, Route, Traffic, Transport,
+};
+pub use screening::{Action, Party, Rule, ScreeningList};
+pub use translation::{Entry, Group, GroupMember, GroupMode, NextRouting, Translation, TranslationSet};
+
+/// Settings of a signal transfer point. Without links it connects nothing.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Worker threads; each has links of its own. 0: one per core.
+    pub workers: usize,
+    /// Where links with `transport: tcp` connect to this STP. Empty: nowhere. M3UA over TCP is for laboratories: it has
+    /// neither streams nor several addresses.
+    pub listen: Listen,
+    /// Where links with `transport: sctp` connect to this STP: the addresses of one end point, all with the same port (2905).
+    /// Empty: nowhere. It needs a kernel that has SCTP.
+    pub sctp_listen: Listen,
+    /// The point codes of this STP.
+    pub point_codes: PointCodes,
+    /// Network appearance in DATA and SSNM (RFC 4666 §3.3.1), where peers need it. A peer that sends another one is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_appearance: Option<u32>,
+    /// Associations with peers. Names and roles change with a restart.
+    pub links: Vec<Link>,
+    /// Application servers: peers that are served by this STP as signalling gateway. They change with a restart.
+    pub application_servers: Vec<ApplicationServer>,
+    /// Link sets to other STPs and signalling gateways, and to IPSPs. They change with a restart.
+    pub link_sets: Vec<LinkSet>,
+    /// Routes to destinations by point code.
+    #[schemars(extend("x-reload" = true))]
+    pub routes: Vec<Route>,
+    /// Screening lists, which application servers and link sets name.
+    #[schemars(extend("x-reload" = true))]
+    pub screening: Vec<ScreeningList>,
+    /// Global title translation (Q.714 §2.4).
+    #[schemars(extend("x-reload" = true))]
+    pub translation: Translation,
+    /// Subsystems of this STP that status tests (SST) find available, beside 1 (SCCP management).
+    #[schemars(extend("x-reload" = true))]
+    pub subsystems: Vec<u8>,
+    /// A peer that has sent nothing for this time gets a heartbeat (BEAT); after twice the time its association ends.
+    /// 0: never.
+    #[schemars(extend("x-reload" = true))]
+    pub heartbeat: Period,
+    /// How long a link that connects waits after a failure before it tries again.
+    #[schemars(extend("x-reload" = true))]
+    pub reconnect: Period,
+    /// Messages queued for a link that does not take them as fast as they come. Further ones are dropped, and their senders
+    /// notified (SCON).
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub queue: usize,
+    /// Messages queued for an application server between its last active ASP and the next one, for at most `recovery`.
+    #[schemars(range(max = 1_000_000))]
+    pub pending: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            admin: SocketAddr::from(([127, 0, 0, 1], 9070)),
+            workers: 0,
+            listen: Listen(Vec::new()),
+            sctp_listen: Listen(Vec::new()),
+            point_codes: PointCodes::default(),
+            network_appearance: None,
+            links: Vec::new(),
+            application_servers: Vec::new(),
+            link_sets: Vec::new(),
+            routes: Vec::new(),
+            screening: Vec::new(),
+            translation: Translation::default(),
+            subsystems: Vec::new(),
+            heartbeat: Period::from_secs(30),
+            reconnect: Period::from_secs(2),
+            queue: 4_096,
+            pending: 4_096,
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        // What compiles has no mistakes, but for files, which the machine that runs the STP has.
+        Tables::compile(self, faults);
+        if self.reconnect.is_zero() {
+            faults.at("reconnect").say("is 0", "a period such as 2s");
+        }
+        for (transport, listen, key) in [
+            (Transport::Tcp, &self.listen, "listen"),
+            (Transport::Sctp, &self.sctp_listen, "sctpListen"),
+        ] {
+            let accepts = |link: &Link| !link.connect && link.transport == transport;
+            if listen.first().is_none()
+                && let Some(index) = self.links.iter().position(accepts)
+            {
+                faults.at(format!("links[{index}]")).say(
+                    format!("waits for a peer to connect, and `{key}` is empty"),
+                    format!("an address in `{key}`, or `connect: true`, or another `transport`"),
+                );
+            }
+        }
+        let first = self.sctp_listen.first();
+        let same = |one: std::net::SocketAddr| {
+            first.is_some_and(|first| (first.port(), first.is_ipv4()) == (one.port(), one.is_ipv4()))
+        };
+        if !self.sctp_listen.iter().all(same) {
+            let what = "has addresses with several ports, or of both families";
+            faults
+                .at("sctpListen")
+                .say(what, "the addresses of one end point");
+        }
+    }
+}

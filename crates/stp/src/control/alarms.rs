@@ -1,0 +1,114 @@
+//! Alarms of links, hops and destinations.
+
+use ss7_proto::asp::AspState;
+use telemetry::{AlarmKind, Alarms, Severity};
+
+use super::{Inner, id};
+use crate::state::State;
+
+/// A link carries no traffic.
+pub(crate) const LINK_DOWN: AlarmKind = AlarmKind {
+    number: 10530,
+    name: "STP Link Unavailable",
+    severity: Severity::Major,
+    text: "The peer of a link is not active: the other links of its application server or link set carry the traffic.",
+    advice: "Check the reason in the alarm and in `signalbox stp links`: association, ASPUP, ASPAC, routing context.",
+};
+/// An application server or link set takes no messages.
+pub(crate) const HOP_DOWN: AlarmKind = AlarmKind {
+    number: 10531,
+    name: "STP Hop Unavailable",
+    severity: Severity::Major,
+    text: "No link of an application server or link set is active.",
+    advice: "Check its links in `signalbox stp links`.",
+};
+/// Messages to a destination are not delivered.
+pub(crate) const DESTINATION_UNREACHABLE: AlarmKind = AlarmKind {
+    number: 10532,
+    name: "STP Destination Unreachable",
+    severity: Severity::Critical,
+    text: "No route to a destination is available: messages to it are dropped, and ASPs are notified (DUNA).",
+    advice: "Check the routes of the destination in `signalbox stp routes`, and their links.",
+};
+
+impl Inner {
+    /// Why a link carries no traffic; `None` when it does.
+    pub(super) fn reason(&self, link: usize) -> Option<String> {
+        let hops = self.tables.hops.iter().enumerate();
+        let mut mine = hops.filter(|(_, hop)| hop.links.contains(&link)).peekable();
+        if mine.peek().is_none() {
+            return Some("belongs to no application server or link set".to_owned());
+        }
+        if mine.any(|(at, _)| self.is_active(link, at)) {
+            return None;
+        }
+        let status = self.links.get(link);
+        let Some(peer) = status.and_then(|status| status.peer) else {
+            let failure = status.and_then(|status| status.failure.clone());
+            return Some(failure.unwrap_or_else(|| "no association yet".to_owned()));
+        };
+        let asp = self
+            .asps
+            .get(link)
+            .and_then(Option::as_ref)
+            .map(ss7_proto::asp::Asp::state);
+        Some(match asp {
+            Some(AspState::Down) => format!("associated with {peer}, which has not acknowledged ASPUP"),
+            Some(_) => format!("associated with {peer}, which has not acknowledged ASPAC"),
+            None if self.gateway.is_up(id(link)) => {
+                format!("associated with {peer}, which has sent ASPUP and no ASPAC that was accepted")
+            }
+            None => format!("associated with {peer}, which has sent no ASPUP"),
+        })
+    }
+
+    /// Raises and clears alarms by the state.
+    pub(super) fn alarm(&self, alarms: &Alarms, state: &State) {
+        for (at, link) in self.tables.links.iter().enumerate() {
+            alarms.set(&LINK_DOWN, &link.name, self.reason(at));
+        }
+        for (hop, state) in self.tables.hops.iter().zip(&state.forward.hops) {
+            let detail = if state.pending {
+                "no ASP is active; messages are queued"
+            } else {
+                "no link is active"
+            };
+            alarms.set(
+                &HOP_DOWN,
+                &hop.name,
+                state.up.is_empty().then(|| detail.to_owned()),
+            );
+        }
+        let destinations = state
+            .tables
+            .routes
+            .destinations
+            .iter()
+            .zip(&state.forward.destinations);
+        for (destination, hops) in destinations {
+            let name = destination.cluster.show(state.tables.points.plan);
+            let via = destination
+                .via
+                .iter()
+                .filter_map(|via| self.tables.hops.get(via.hop));
+            let via: Vec<&str> = via.map(|hop| hop.name.as_str()).collect();
+            let detail = hops
+                .is_empty()
+                .then(|| format!("routes by {}: none is available", via.join(", ")));
+            alarms.set(&DESTINATION_UNREACHABLE, &name, detail);
+        }
+    }
+
+    /// Clears the alarms of destinations that a reload has removed.
+    pub(super) fn forget(&self, alarms: &Alarms, before: &State) {
+        for destination in &before.tables.routes.destinations {
+            let mut now = self.tables.routes.destinations.iter();
+            if !now.any(|one| one.cluster == destination.cluster) {
+                alarms.clear(
+                    &DESTINATION_UNREACHABLE,
+                    &destination.cluster.show(before.tables.points.plan),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From the states of machines to what is available.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+use ss7_proto::asp::{AsId, AsState, AspState};
+use ss7_proto::sccp::{Management, ManagementType};
+
+use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
+use crate::path::{Cause, sccp::management_unitdata};
+use crate::state::{Few, Forward, HopState, State, Target};
+use crate::tables::Destination;
+
+impl Inner {
+    /// The state that follows from those of the machines.
+    pub(super) fn state(&self) -> State {
+        let hops: Vec<HopState> = (0..self.tables.hops.len()).map(|hop| self.hop(hop)).collect();
+        let destinations = self.tables.routes.destinations.iter();
+        let destinations = destinations
+            .map(|destination| self.takers(destination, &hops))
+            .collect();
+        let prohibited = self.prohibited.keys().map(|(code, ssn)| (code.0, *ssn)).collect();
+        let links = 0..self.tables.links.len();
+        let admission = links.map(|link| self.admission(link)).collect();
+        State {
+            tables: self.tables.clone(),
+            meters: self.meters.clone(),
+            admission: Arc::new(admission),
+            forward: Arc::new(Forward {
+                hops,
+                destinations,
+                prohibited,
+            }),
+        }
+    }
+
+    /// Whether the peer of a link is active for a hop, by either machine.
+    pub(super) fn is_active(&self, link: usize, hop: usize) -> bool {
+        let granted = self
+            .gateway
+            .server(AsId(hop))
+            .is_some_and(|server| server.active().contains(&id(link)));
+        let asp = self.asps.get(link).and_then(Option::as_ref);
+        granted || asp.is_some_and(|asp| asp.state() == AspState::Active)
+    }
+
+    fn admission(&self, link: usize) -> Few {
+        let hops = self.tables.hops.iter().enumerate();
+        let mine = hops.filter(|(at, hop)| hop.links.contains(&link) && self.is_active(link, *at));
+        mine.map(|(at, _)| at as u16).collect()
+    }
+
+    fn hop(&self, at: usize) -> HopState {
+        let Some(hop) = self.tables.hops.get(at) else {
+            return HopState::default();
+        };
+        let state = self.gateway.server(AsId(at)).map(|server| server.state());
+        // An application server with fewer ASPs than it wants is not active yet.
+        let serves = !hop.is_server || state == Some(AsState::Active);
+        let up = hop
+            .links
+            .iter()
+            .filter(|link| serves && self.is_active(**link, at));
+        HopState {
+            up: up.map(|link| *link as u16).collect(),
+            pending: hop.is_server && state == Some(AsState::Pending),
+        }
+    }
+
+    /// The hops of the best priority that take messages; those that are pending only when there are no others.
+    fn takers(&self, destination: &Destination, hops: &[HopState]) -> Few {
+        let open = |via: &&crate::tables::Via| !self.barred.contains(&(via.hop, destination.cluster));
+        let best = |takes: fn(&HopState) -> bool| {
+            let able = destination
+                .via
+                .iter()
+                .filter(open)
+                .filter(|via| hops.get(via.hop).is_some_and(takes));
+            let first = able.clone().next().map(|via| via.priority);
+            let same = able.filter(|via| Some(via.priority) == first);
+            same.map(|via| via.hop as u16).collect::<Few>()
+        };
+        let active = best(|hop| !hop.up.is_empty());
+        if active.is_empty() {
+            best(|hop| hop.pending)
+        } else {
+            active
+        }
+    }
+
+    /// What is queued for hops that are no longer pending leaves, or is dropped.
+    pub(super) fn release(&mut self, control: &Control, next: &State) {
+        for (hop, queue) in self.pending.iter_mut().enumerate() {
+            if queue.is_empty() {
+                continue;
+            }
+            for frame in std::mem::take(queue) {
+                match next.target(hop, frame.sls, 1) {
+                    Some(Target::Pending) => queue.push_back(frame),
+                    Some(target) => {
+                        control.post(next, &target, frame);
+                    }
+                    None => next.meters.dropped(Cause::Recovery),
+                }
+            }
+        }
+    }
+
+    /// Tests prohibited subsystems whose test is due (Q.714 §5.3.4).
+    pub(super) fn test_subsystems(&mut self, now: Instant) {
+        let tables = self.tables.clone();
+        self.prohibited
+            .retain(|(code, ssn), _| tables.translations.has_member(*code, *ssn));
+        let due: SmallVec<[_; 8]> = self
+            .prohibited
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        let state = self.state();
+        for (code, ssn) in due {
+            self.prohibited.insert((code, ssn), now + SUBSYSTEM_TEST);
+            let test = Management {
+                management_type: ManagementType::Sst,
+                ssn,
+                point_code: code,
+                multiplicity: 0,
+                congestion_level: 0,
+            };
+            let octets = management_unitdata(test, code, &tables);
+            if let Some(send) = crate::path::own(&state, code, &octets)
+                && let Target::Link(link) = send.target
+            {
+                self.sends.push((usize::from(link), send.octets));
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether nothing differs from another state.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let same = |one: &HopState, other: &HopState| one.up == other.up && one.pending == other.pending;
+        Arc::ptr_eq(&self.tables, &other.tables)
+            && self.admission == other.admission
+            && self.forward.destinations == other.forward.destinations
+            && self.forward.prohibited == other.forward.prohibited
+            && self
+                .forward
+                .hops
+                .iter()
+                .zip(&other.forward.hops)
+                .all(|(one, other)| same(one, other))
+    }
+
+    /// This state without links that were not active before: they are admitted, and get nothing yet.
+    pub(super) fn without_new(&self, before: &Self) -> Self {
+        let hops: Vec<HopState> = self
+            .forward
+            .hops
+            .iter()
+            .enumerate()
+            .map(|(at, hop)| {
+                let former = before.forward.hops.get(at);
+                let was = |link: &&u16| former.is_some_and(|hop| hop.up.contains(link));
+                let up: Few = hop.up.iter().filter(was).copied().collect();
+                // What comes meanwhile is queued, and leaves with the rest.
+                let pending = hop.pending || up.is_empty() && former.is_some_and(|hop| hop.pending);
+                HopState { up, pending }
+            })
+            .collect();
+        let takes = |hop: &u16| {
+            hops.get(usize::from(*hop))
+                .is_some_and(|hop| !hop.up.is_empty() || hop.pending)
+        };
+        let destinations = self.forward.destinations.iter();
+        let destinations = destinations
+            .map(|all| all.iter().filter(|hop| takes(hop)).copied().collect())
+            .collect();
+        Self {
+            forward: Arc::new(Forward {
+                destinations,
+                prohibited: self.forward.prohibited.clone(),
+                hops,
+            }),
+            ..self.clone()
+        }
+    }
+}
+
+impl Frame {
+    /// Of DATA.
+    pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
+        Self { octets, sls }
+    }
+}

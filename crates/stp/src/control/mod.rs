@@ -1,0 +1,344 @@
+//! The control side: states of ASPs, application servers, link sets and destinations (RFC 4666 §4.3, §4.5). It has one lock,
+//! which management messages and pages take, and messages only while their application server is pending.
+
+mod alarms;
+mod answers;
+mod available;
+mod mailbox;
+mod rows;
+mod ssnm;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use ss7_proto::PointCode;
+use ss7_proto::asp::{AsSettings, Asp, AspId, AspSettings, Gateway, GatewayEvent};
+use ss7_proto::m3ua::{Message, TrafficMode};
+use ss7_proto::sccp::{Management, ManagementType};
+use telemetry::{Alarms, Registry};
+
+use crate::config::Config;
+use crate::metrics::Meters;
+use crate::path::Cause;
+use crate::state::State;
+use crate::tables::{Cluster, Tables};
+
+pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
+pub(crate) use answers::{beat, registration};
+pub(crate) use mailbox::{Frame, Mailbox};
+pub(crate) use ssnm::notice;
+
+/// T(stat info): how often the state of a prohibited subsystem is tested (Q.714 §5.3.4, 30 s at first).
+const SUBSYSTEM_TEST: Duration = Duration::from_secs(30);
+
+/// What the threads of an STP share.
+pub(crate) struct Control {
+    inner: Mutex<Inner>,
+    pub(crate) state: Arc<ArcSwap<State>>,
+    pub(crate) mailboxes: Vec<Mailbox>,
+    registry: Registry,
+    alarms: Alarms,
+}
+
+/// What the lock protects.
+struct Inner {
+    tables: Arc<Tables>,
+    meters: Arc<Meters>,
+    gateway: Gateway,
+    /// Of each link on which this STP asks.
+    asps: Vec<Option<Asp>>,
+    links: Vec<LinkStatus>,
+    /// Destinations that a signalling gateway has called unavailable, by hop.
+    barred: HashSet<(usize, Cluster)>,
+    /// Prohibited subsystems, and when the next test is due.
+    prohibited: HashMap<(PointCode, u8), Instant>,
+    /// By hop.
+    pending: Vec<VecDeque<Frame>>,
+    most_pending: usize,
+    /// Frames that are sent after the next state is published.
+    sends: Vec<(usize, Vec<u8>)>,
+}
+
+/// A link as the control side sees it.
+#[derive(Clone, Debug, Default)]
+struct LinkStatus {
+    peer: Option<SocketAddr>,
+    /// Why there is no association.
+    failure: Option<String>,
+}
+
+impl Control {
+    pub(crate) fn new(config: &Config, tables: Arc<Tables>, registry: &Registry, alarms: &Alarms) -> Self {
+        let meters = Arc::new(Meters::new(registry, &tables));
+        let inner = Inner {
+            gateway: Gateway::new(servers(config, &tables)),
+            asps: (0..tables.links.len()).map(|link| asp(&tables, link)).collect(),
+            links: vec![LinkStatus::default(); tables.links.len()],
+            barred: HashSet::new(),
+            prohibited: HashMap::new(),
+            pending: tables.hops.iter().map(|_| VecDeque::new()).collect(),
+            most_pending: config.pending,
+            sends: Vec::new(),
+            tables,
+            meters,
+        };
+        let state = Arc::new(ArcSwap::from_pointee(inner.state()));
+        let control = Self {
+            mailboxes: inner
+                .tables
+                .links
+                .iter()
+                .map(|_| Mailbox::new(config.queue))
+                .collect(),
+            inner: Mutex::new(inner),
+            state,
+            registry: registry.clone(),
+            alarms: alarms.clone(),
+        };
+        control.change(|_| {});
+        control
+    }
+
+    /// An association is up.
+    pub(crate) fn associated(&self, link: usize, peer: SocketAddr) {
+        let now = Instant::now();
+        self.change(|inner| {
+            if let Some(status) = inner.links.get_mut(link) {
+                *status = LinkStatus {
+                    peer: Some(peer),
+                    failure: None,
+                };
+            }
+            if inner.tables.grants(link) {
+                inner.gateway.associated(id(link));
+            }
+            let mut sends = Vec::new();
+            if let Some(Some(asp)) = inner.asps.get_mut(link) {
+                asp.associated(now, &mut sends);
+            }
+            inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
+        });
+    }
+
+    /// An association has ended, or could not be made.
+    pub(crate) fn disassociated(&self, link: usize, failure: &str) {
+        let now = Instant::now();
+        self.change(|inner| {
+            if let Some(status) = inner.links.get_mut(link) {
+                *status = LinkStatus {
+                    peer: None,
+                    failure: Some(failure.to_owned()),
+                };
+            }
+            inner.gateway.disassociated(id(link), now);
+            if let Some(Some(asp)) = inner.asps.get_mut(link) {
+                asp.disassociated(&mut Vec::new());
+            }
+        });
+    }
+
+    /// A message of MGMT, ASPSM or ASPTM.
+    pub(crate) fn received(&self, link: usize, stream: u16, message: &Message<'_>) {
+        let now = Instant::now();
+        self.change(|inner| {
+            if inner.tables.grants(link) {
+                inner.gateway.received(id(link), stream, message, now);
+            }
+            let (mut sends, mut events) = (Vec::new(), Vec::new());
+            if let Some(Some(asp)) = inner.asps.get_mut(link) {
+                asp.received(message, now, &mut sends, &mut events);
+            }
+            for event in events {
+                tracing::debug!(link, ?event, "state of an ASP");
+            }
+            inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
+        });
+    }
+
+    /// Time passes.
+    pub(crate) fn tick(&self, now: Instant) {
+        self.change(|inner| {
+            inner.gateway.tick(now);
+            for (link, asp) in inner.asps.iter_mut().enumerate() {
+                let mut sends = Vec::new();
+                if let Some(asp) = asp {
+                    asp.tick(now, &mut sends, &mut Vec::new());
+                }
+                inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
+            }
+            inner.test_subsystems(now);
+        });
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        let inner = self.inner.lock();
+        let asps = inner.asps.iter().flatten().filter_map(Asp::wake);
+        asps.chain(inner.gateway.wake())
+            .chain(inner.prohibited.values().copied())
+            .min()
+    }
+
+    /// Other routes, screening lists or translations; links and hops are the same.
+    pub(crate) fn replace(&self, tables: Arc<Tables>) {
+        let meters = Arc::new(Meters::new(&self.registry, &tables));
+        self.change(|inner| {
+            inner.tables = tables;
+            inner.meters = meters;
+        });
+    }
+
+    /// Management of a subsystem at a node: the node itself must say it, and a translation must lead there.
+    pub(crate) fn subsystem(&self, from: PointCode, message: Management) {
+        let key = (message.point_code, message.ssn);
+        let prohibit = match message.management_type {
+            ManagementType::Ssp => true,
+            ManagementType::Ssa => false,
+            _ => return,
+        };
+        if from != message.point_code {
+            return;
+        }
+        let now = Instant::now();
+        self.change(|inner| {
+            if !prohibit {
+                inner.prohibited.remove(&key);
+            } else if inner.tables.translations.has_member(key.0, key.1) {
+                inner.prohibited.entry(key).or_insert(now + SUBSYSTEM_TEST);
+            }
+        });
+    }
+
+    /// Queues a message for a hop that is pending; sends it when a peer has become active meanwhile.
+    pub(crate) fn queue(&self, hop: usize, frame: Frame) {
+        let mut inner = self.inner.lock();
+        let state = self.state.load();
+        if let Some(target) = state
+            .target(hop, frame.sls, 1)
+            .filter(|target| *target != crate::state::Target::Pending)
+        {
+            self.post(&state, &target, frame);
+            return;
+        }
+        let most = inner.most_pending;
+        match inner.pending.get_mut(hop) {
+            Some(queue) if state.target(hop, frame.sls, 1).is_some() && queue.len() < most => {
+                queue.push_back(frame);
+            }
+            _ => inner.meters.dropped(Cause::Recovery),
+        }
+    }
+
+    /// Puts a frame into the queues of its links; `false` when one is full.
+    pub(crate) fn post(&self, state: &State, target: &crate::state::Target, frame: Frame) -> bool {
+        use crate::state::Target;
+        let put = |link: u16, frame: Frame| {
+            let link = usize::from(link);
+            let taken = self.mailboxes.get(link).is_some_and(|mailbox| mailbox.put(frame));
+            if taken {
+                crate::metrics::count(&state.meters.sent, link);
+            } else {
+                state.meters.dropped(Cause::Congested);
+            }
+            taken
+        };
+        match target {
+            Target::Link(link) => put(*link, frame),
+            // Each takes what it can.
+            Target::Each(links) => {
+                let full = links.iter().filter(|link| !put(**link, frame.clone()));
+                full.count() == 0
+            }
+            Target::Pending => false,
+        }
+    }
+
+    /// Changes the states, publishes what follows and sends what is due, in the order in which peers may rely on it: DATA
+    /// is admitted before the acknowledgement leaves, the acknowledgement leaves before the first DATA.
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let mut inner = self.inner.lock();
+        change(&mut inner);
+        let before = self.state.load_full();
+        let next = inner.state();
+        let mut sends = std::mem::take(&mut inner.sends);
+        for event in inner.gateway.events() {
+            match event {
+                GatewayEvent::Send(asp, octets) => sends.push((asp.0 as usize, octets)),
+                GatewayEvent::State(server, state) => {
+                    let name = inner
+                        .tables
+                        .hops
+                        .get(server.0)
+                        .map_or("", |hop| hop.name.as_str());
+                    tracing::info!(name, ?state, "state of an application server or link set");
+                }
+            }
+        }
+        if next.is_as(&before) {
+            self.send(sends);
+            // A link may be inactive for another reason.
+            inner.alarm(&self.alarms, &next);
+            return;
+        }
+        self.state.store(Arc::new(next.without_new(&before)));
+        self.send(sends);
+        inner.release(self, &next);
+        self.state.store(Arc::new(next.clone()));
+        let notices = inner.changes(&before, &next);
+        self.send(notices);
+        inner.forget(&self.alarms, &before);
+        inner.alarm(&self.alarms, &next);
+    }
+
+    fn send(&self, frames: Vec<(usize, Vec<u8>)>) {
+        for (link, octets) in frames {
+            if let Some(mailbox) = self.mailboxes.get(link) {
+                mailbox.put(Frame { octets, sls: 0 });
+            }
+        }
+    }
+}
+
+pub(super) fn id(link: usize) -> AspId {
+    AspId(link as u32)
+}
+
+/// Application servers and link sets as the granting side sees them, by hop.
+fn servers(config: &Config, tables: &Tables) -> Vec<AsSettings> {
+    let hops = tables.hops.iter().enumerate();
+    let settings = hops.map(|(index, hop)| {
+        let server = config.application_servers.get(index);
+        AsSettings {
+            routing_context: hop.key,
+            traffic_mode: Some(hop.mode),
+            wanted: server.map_or(1, |server| server.wanted),
+            recovery: server.map_or(Duration::ZERO, |server| server.recovery.duration()),
+            asps: hop
+                .links
+                .iter()
+                .filter(|link| tables.grants(**link))
+                .map(|link| id(*link))
+                .collect(),
+        }
+    });
+    settings.collect()
+}
+
+fn asp(tables: &Tables, link: usize) -> Option<Asp> {
+    if !tables.asks(link) {
+        return None;
+    }
+    let mine = tables.hops.iter().filter(|hop| hop.links.contains(&link));
+    let settings = AspSettings {
+        routing_contexts: mine.filter_map(|hop| hop.context).collect(),
+        traffic_mode: Some(TrafficMode::Loadshare),
+        // The link has heartbeats of its own, in every role.
+        heartbeat_interval: Duration::ZERO,
+        ..AspSettings::default()
+    };
+    Some(Asp::new(settings))
+}

@@ -1,0 +1,213 @@
+//! One association: octets in and out. It belongs to one worker; other workers put frames into its mailbox.
+
+mod connect;
+mod framing;
+mod inbound;
+mod sctp;
+mod socket;
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use function::Shutdown;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::Instant;
+
+use crate::control::{Frame, Mailbox};
+
+pub(crate) use connect::{accept, accept_sctp, connect};
+use framing::Framing;
+pub(crate) use inbound::Desk;
+use inbound::Inbound;
+pub(crate) use sctp::SctpBound;
+use socket::Socket;
+
+/// Octets that wait to be written: above, a link reads nothing and takes nothing from its mailbox.
+const MOST_OUT: usize = 256 * 1024;
+/// Frames that are taken from the mailbox at once.
+const BATCH: usize = 64;
+/// How long a new connection waits for the former one of its link to end.
+const HANDOVER: Duration = Duration::from_secs(5);
+
+/// Why an association has ended.
+enum End {
+    Closed,
+    Broken(String),
+    Silent,
+    Replaced,
+    Stopped,
+    Failed(io::Error),
+}
+
+impl End {
+    fn reason(&self) -> String {
+        match self {
+            Self::Closed => "the peer has closed the association".to_owned(),
+            Self::Broken(what) => format!("the peer has sent what is no M3UA: {what}"),
+            Self::Silent => "the peer has not answered heartbeats".to_owned(),
+            Self::Replaced => "the peer has connected again".to_owned(),
+            Self::Stopped => "this STP stops".to_owned(),
+            Self::Failed(error) => error.to_string(),
+        }
+    }
+}
+
+/// Carries an association until it ends. A former one of the link ends before.
+async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, shutdown: &Shutdown) {
+    let Some(mailbox) = desk.control.mailboxes.get(link) else {
+        return;
+    };
+    let Some(receiver) = take(mailbox).await else {
+        return;
+    };
+    let name = desk.link_name(link);
+    tracing::info!(link = name, %peer, "association is up");
+    desk.control.associated(link, peer);
+    let mut association = Association {
+        inbound: Inbound::new(desk.clone(), link),
+        framing: Framing::default(),
+        socket,
+        receiver,
+        out: Vec::new(),
+        written: 0,
+        heard: Instant::now(),
+        beaten: false,
+    };
+    let end = association.run(mailbox, shutdown).await;
+    let reason = end.reason();
+    tracing::warn!(link = name, %peer, reason, "association has ended");
+    desk.count_end(&end);
+    desk.control.disassociated(link, &reason);
+    mailbox.give_back(association.receiver);
+}
+
+/// Takes the mailbox of a link; a former association of it ends.
+async fn take(mailbox: &Mailbox) -> Option<Receiver<Frame>> {
+    let deadline = Instant::now() + HANDOVER;
+    loop {
+        let released = mailbox.released.notified();
+        if let Some(receiver) = mailbox.take() {
+            return Some(receiver);
+        }
+        mailbox.replaced.notify_one();
+        tokio::time::timeout_at(deadline, released).await.ok()?;
+    }
+}
+
+struct Association {
+    inbound: Inbound,
+    framing: Framing,
+    socket: Socket,
+    receiver: Receiver<Frame>,
+    /// What is to be written, of which `written` octets are.
+    out: Vec<u8>,
+    written: usize,
+    /// When the peer has sent something.
+    heard: Instant,
+    /// Whether a heartbeat was sent since.
+    beaten: bool,
+}
+
+impl Association {
+    async fn run(&mut self, mailbox: &Mailbox, shutdown: &Shutdown) -> End {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let has_room = self.out.len() - self.written < MOST_OUT;
+            let must_write = self.written < self.out.len();
+            let due = self.due();
+            tokio::select! {
+                () = shutdown.fired() => return End::Stopped,
+                () = mailbox.replaced.notified() => return End::Replaced,
+                ready = self.socket.readable(), if has_room => {
+                    if let Err(end) = ready.map_err(End::Failed).and_then(|()| self.read()) {
+                        return end;
+                    }
+                }
+                _ = self.receiver.recv_many(&mut batch, BATCH), if has_room => {
+                    for frame in batch.drain(..) {
+                        self.out.extend_from_slice(&frame.octets);
+                    }
+                    if let Err(error) = self.write() {
+                        return End::Failed(error);
+                    }
+                }
+                ready = self.socket.writable(), if must_write => {
+                    if let Err(error) = ready.and_then(|()| self.write()) {
+                        return End::Failed(error);
+                    }
+                }
+                () = tokio::time::sleep_until(due) => {
+                    if self.beat() {
+                        return End::Silent;
+                    }
+                }
+            }
+        }
+    }
+
+    /// When a heartbeat, or the end, is due.
+    fn due(&self) -> Instant {
+        let heartbeat = self.inbound.heartbeat();
+        match heartbeat.is_zero() {
+            // Looks again whether a reload has set one.
+            true => Instant::now() + Duration::from_secs(60),
+            false => self.heard + if self.beaten { 2 * heartbeat } else { heartbeat },
+        }
+    }
+
+    /// Sends a heartbeat; returns whether the peer has not answered the one before.
+    fn beat(&mut self) -> bool {
+        if self.inbound.heartbeat().is_zero() || Instant::now() < self.due() {
+            return false;
+        }
+        if self.beaten {
+            return true;
+        }
+        self.beaten = true;
+        self.inbound.write_beat(&mut self.out);
+        // An error shows when the socket is read.
+        let _ = self.write();
+        false
+    }
+
+    fn read(&mut self) -> Result<(), End> {
+        match self.socket.read(&mut self.framing) {
+            Ok(0) => return Err(End::Closed),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(End::Failed(error)),
+        }
+        (self.heard, self.beaten) = (Instant::now(), false);
+        let Self {
+            framing,
+            inbound,
+            out,
+            ..
+        } = self;
+        let framed = framing.each(|octets| inbound.handle(octets, out));
+        let written = self.write();
+        if let Err(fault) = framed {
+            return Err(End::Broken(fault.to_string()));
+        }
+        written.map_err(End::Failed)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
+            let rest = self.out.get(self.written..).unwrap_or_default();
+            match self.socket.write(rest) {
+                Ok(count) => {
+                    self.written += count;
+                    self.inbound.count_written(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(())
+    }
+}

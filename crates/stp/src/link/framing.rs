@@ -1,0 +1,123 @@
+//! Messages in a stream of octets: M3UA over TCP has no boundaries but the length of the common header. A long message of
+//! SCTP may come in pieces as well.
+
+use ss7_proto::m3ua::{ErrorCode, Fault, HEADER_LEN};
+
+/// The longest message: an MSU of 4,095 octets (Q.2210) in an ERR or with many parameters is far shorter.
+const LONGEST: usize = 16 * 1024;
+
+/// Received octets that are not handled yet.
+#[derive(Default)]
+pub(super) struct Framing {
+    pub(super) octets: Vec<u8>,
+    /// Octets of padding that the length of the last message did not count and that may follow.
+    padding: usize,
+}
+
+impl Framing {
+    /// Calls `handle` for each whole message.
+    ///
+    /// # Errors
+    /// When the next message cannot be found any more; `handle` has got its beginning, so that ERR is written.
+    pub(super) fn each(&mut self, mut handle: impl FnMut(&[u8])) -> Result<(), Fault> {
+        let mut at = 0;
+        let outcome = loop {
+            at += self.skip_padding(at);
+            let rest = self.octets.get(at..).unwrap_or_default();
+            match length(rest) {
+                Err(fault) => {
+                    handle(rest.get(..HEADER_LEN).unwrap_or(rest));
+                    break Err(fault);
+                }
+                Ok(Some(length)) if length <= rest.len() => {
+                    handle(rest.get(..length).unwrap_or_default());
+                    at += length;
+                    self.padding = length.next_multiple_of(4) - length;
+                }
+                Ok(_) => break Ok(()),
+            }
+        };
+        self.octets.drain(..at.min(self.octets.len()));
+        // A peer that has sent a lot once needs no buffer for ever.
+        if self.octets.is_empty() && self.octets.capacity() > 4 * LONGEST {
+            self.octets = Vec::new();
+        }
+        outcome
+    }
+
+    /// Padding is 0, and a message begins with its version, 1.
+    fn skip_padding(&mut self, at: usize) -> usize {
+        let rest = self.octets.get(at..).unwrap_or_default();
+        let zeros = rest
+            .iter()
+            .take(self.padding)
+            .take_while(|octet| **octet == 0)
+            .count();
+        self.padding = if zeros < rest.len() {
+            0
+        } else {
+            self.padding - zeros
+        };
+        zeros
+    }
+}
+
+/// The length of the message that begins here, once it is known.
+fn length(octets: &[u8]) -> Result<Option<usize>, Fault> {
+    if octets.first().is_some_and(|version| *version != 1) {
+        return Err(Fault::new(ErrorCode::InvalidVersion, "the version is not 1"));
+    }
+    let Some([_, _, _, _, length @ ..]) = octets.first_chunk::<HEADER_LEN>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes(*length) as usize;
+    match length {
+        HEADER_LEN..=LONGEST => Ok(Some(length)),
+        _ => Err(Fault::new(
+            ErrorCode::ProtocolError,
+            "the message length is below 8 or above 16,384",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(parts: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
+        let mut framing = Framing::default();
+        let mut found = Vec::new();
+        for part in parts {
+            framing.octets.extend_from_slice(part);
+            if framing.each(|octets| found.push(octets.to_vec())).is_err() {
+                return (found, false);
+            }
+        }
+        (found, true)
+    }
+
+    #[test]
+    fn messages_in_any_pieces_with_or_without_counted_padding() {
+        // BEAT with one octet of data: length 13 without its padding.
+        let uncounted = [1, 0, 3, 3, 0, 0, 0, 13, 0, 9, 0, 5, 7, 0, 0, 0];
+        let aspup = [1, 0, 3, 1, 0, 0, 0, 8];
+        let all = [&uncounted[..], &aspup[..], &uncounted[..13], &aspup[..]].concat();
+        let wanted = [&uncounted[..13], &aspup[..], &uncounted[..13], &aspup[..]];
+        for cut in 0..all.len() {
+            let (found, whole) = framed(&[&all[..cut], &all[cut..]]);
+            assert!(whole && found == wanted, "{cut}");
+        }
+        let each: Vec<&[u8]> = all.chunks(1).collect();
+        assert_eq!(framed(&each).0, wanted);
+    }
+
+    #[test]
+    fn lengths_that_lie_end_the_stream() {
+        for length in [0_u32, 7, 16_385, u32::MAX] {
+            let mut octets = vec![1, 0, 3, 1];
+            octets.extend(length.to_be_bytes());
+            assert_eq!(framed(&[&octets]), (vec![octets.clone()], false));
+        }
+        assert!(!framed(&[b"GET / HTTP/1.1\r\n"]).1);
+    }
+}

@@ -1,0 +1,236 @@
+//! What a link does with each message that it receives.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, Cache};
+use function::live::Live;
+use ss7_proto::m3ua::{Builder, Class, Data, ErrorCode, Fault, Message, MessageType, Tag};
+
+use super::End;
+use crate::config::Config;
+use crate::control::{Control, Frame, beat, notice, registration};
+use crate::metrics::count;
+use crate::path::{Decision, Ingress, Notice, Trace, Work, decide};
+use crate::state::{Admitted, State, Target};
+use crate::tables::Tables;
+
+/// A sender gets one notice of a kind about a point code in this time (Q.704 §13.2.3: T8).
+const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
+/// Notices that are remembered for it.
+const NOTICES: usize = 32;
+
+/// What the links of a worker share.
+pub(crate) struct Desk {
+    pub(crate) control: Arc<Control>,
+    pub(crate) live: Arc<Live<Config, Arc<Tables>>>,
+    state: RefCell<Cache<Arc<ArcSwap<State>>, Arc<State>>>,
+    work: RefCell<Work>,
+}
+
+impl Desk {
+    pub(crate) fn new(control: Arc<Control>, live: Arc<Live<Config, Arc<Tables>>>) -> Rc<Self> {
+        Rc::new(Self {
+            state: RefCell::new(Cache::new(control.state.clone())),
+            work: RefCell::default(),
+            control,
+            live,
+        })
+    }
+
+    pub(super) fn link_name(&self, link: usize) -> String {
+        let state = self.control.state.load();
+        state
+            .tables
+            .links
+            .get(link)
+            .map_or_else(String::new, |link| link.name.clone())
+    }
+
+    pub(super) fn count_end(&self, end: &End) {
+        let state = self.control.state.load();
+        let connections = &state.meters.connections;
+        match end {
+            End::Broken(_) => connections.broken.inc(),
+            End::Silent => connections.silent.inc(),
+            End::Replaced => connections.replaced.inc(),
+            End::Closed | End::Stopped | End::Failed(_) => {}
+        }
+    }
+}
+
+/// The receiving side of a link.
+pub(super) struct Inbound {
+    desk: Rc<Desk>,
+    link: usize,
+    /// What the peer was notified of lately.
+    notices: VecDeque<(Notice, Instant)>,
+}
+
+impl Inbound {
+    pub(super) fn new(desk: Rc<Desk>, link: usize) -> Self {
+        Self {
+            desk,
+            link,
+            notices: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn heartbeat(&self) -> Duration {
+        self.desk.live.load().config.heartbeat.duration()
+    }
+
+    pub(super) fn write_beat(&self, out: &mut Vec<u8>) {
+        let mut builder = Builder::new(MessageType::Beat, out);
+        builder.parameter(Tag::HEARTBEAT_DATA, b"signalbox");
+        builder.finish();
+    }
+
+    pub(super) fn count_written(&self, octets: usize) {
+        let state = self.desk.control.state.load();
+        if let Some(counter) = state.meters.sent_bytes.get(self.link) {
+            counter.add(octets as u64);
+        }
+    }
+
+    /// Handles a message; `out` gets what answers it on the same link.
+    pub(super) fn handle(&mut self, octets: &[u8], out: &mut Vec<u8>) {
+        let desk = self.desk.clone();
+        let state = desk.state.borrow_mut().load().clone();
+        if let Some(counter) = state.meters.received_bytes.get(self.link) {
+            counter.add(octets.len() as u64);
+        }
+        let handled = Message::parse(octets).and_then(|message| match message.message_type().class() {
+            Class::Transfer => self.data(&state, &message, out),
+            Class::Ssnm => self.desk.control.ssnm(self.link, &message),
+            Class::Rkm if registration(&state, self.link, &message, out) => Ok(()),
+            Class::Rkm => Err(Fault::new(ErrorCode::UnexpectedMessage, "nothing was requested")),
+            Class::Aspsm | Class::Asptm | Class::Mgmt => {
+                self.management(&message, out);
+                Ok(())
+            }
+        });
+        if let Err(fault) = handled {
+            state.meters.refused(fault.code);
+            tracing::debug!(link = self.link, %fault, "message refused");
+            fault.write_error(octets, out);
+        }
+    }
+
+    fn management(&self, message: &Message<'_>, out: &mut Vec<u8>) {
+        match message.message_type() {
+            MessageType::Beat => beat(message, out),
+            // It has shown that the peer lives.
+            MessageType::BeatAck => {}
+            // Over TCP every message is on the stream for management.
+            _ => self.desk.control.received(self.link, 0, message),
+        }
+    }
+
+    fn data(&mut self, state: &State, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        count(&state.meters.received, self.link);
+        let Some(data) = message.data() else {
+            return Err(Fault::new(ErrorCode::ProtocolError, "DATA without an MSU"));
+        };
+        let hop = admitted(state, self.link, &data)?;
+        count(&state.meters.ingress, hop);
+        let ingress = Ingress {
+            state,
+            hop: Some(hop),
+        };
+        let decision = decide(
+            &ingress,
+            &data,
+            &mut self.desk.work.borrow_mut(),
+            &mut Trace::default(),
+        );
+        self.carry_out(state, hop, &data, decision, out);
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        state: &State,
+        hop: usize,
+        data: &Data<'_>,
+        decision: Decision,
+        out: &mut Vec<u8>,
+    ) {
+        let meters = &state.meters;
+        if let Some((list, rule)) = decision.rule
+            && let Some(rules) = meters.screened.get(list)
+        {
+            count(rules, rule);
+        }
+        if let Some(set) = decision.set {
+            count(&meters.translated, set);
+        }
+        if let Some(cause) = decision.cause {
+            meters.dropped(cause);
+        }
+        if let Some((from, management)) = decision.management {
+            self.desk.control.subsystem(from, management);
+        }
+        if let Some(notice) = decision.notice {
+            self.notify(state, hop, notice, out);
+        }
+        let Some(send) = decision.send else {
+            return;
+        };
+        if decision.cause.is_some() {
+            meters.returned.inc();
+        }
+        count(&meters.egress, send.hop);
+        let frame = Frame::data(send.octets, send.sls);
+        if send.target == Target::Pending {
+            self.desk.control.queue(send.hop, frame);
+        } else if !self.desk.control.post(state, &send.target, frame) {
+            self.notify(state, hop, Notice::Congested(data.dpc), out);
+        }
+    }
+
+    /// Notifies the peer, unless it was notified of the same a moment ago.
+    fn notify(&mut self, state: &State, hop: usize, what: Notice, out: &mut Vec<u8>) {
+        let now = Instant::now();
+        self.notices
+            .retain(|(_, at)| now.duration_since(*at) < NOTICE_INTERVAL);
+        if self.notices.len() >= NOTICES || self.notices.iter().any(|(known, _)| *known == what) {
+            return;
+        }
+        self.notices.push_back((what, now));
+        // Only a gateway has these messages (RFC 4666 §3.4), and SCON goes either way.
+        if state.tables.grants(self.link) || matches!(what, Notice::Congested(_)) {
+            notice(state, hop, what, out);
+        }
+    }
+}
+
+/// The hop of DATA, or why they are refused (RFC 4666 §3.8.1).
+fn admitted(state: &State, link: usize, data: &Data<'_>) -> Result<usize, Fault> {
+    if let (Some(wanted), Some(given)) = (state.tables.network_appearance, data.network_appearance)
+        && wanted != given
+    {
+        return Err(Fault::new(
+            ErrorCode::InvalidNetworkAppearance,
+            "the network is not configured",
+        ));
+    }
+    match state.admit(link, data.routing_context) {
+        Admitted::Hop(hop) => Ok(hop),
+        Admitted::Inactive => Err(Fault::new(ErrorCode::UnexpectedMessage, "the peer is not active")),
+        Admitted::Foreign => Err(Fault {
+            routing_context: data.routing_context,
+            ..Fault::new(
+                ErrorCode::InvalidRoutingContext,
+                "the link has no such routing context",
+            )
+        }),
+        Admitted::Ambiguous => Err(Fault::new(
+            ErrorCode::MissingParameter,
+            "the peer is active for several routing contexts and names none",
+        )),
+    }
+}

@@ -1,0 +1,185 @@
+//! Metrics at `/metrics`.
+
+use std::sync::{Arc, Weak};
+
+use ss7_proto::m3ua::ErrorCode;
+use telemetry::{Counter, Registry};
+
+use crate::control::Control;
+use crate::path::Cause;
+use crate::tables::Tables;
+
+telemetry::declare! {
+    /// Everything an STP counts.
+    pub(crate) METRICS;
+    counter RECEIVED = "signalbox_stp_received_messages_total" ["link"]: "MSUs received on a link (M3UA DATA), those that were not admitted included.";
+    counter SENT = "signalbox_stp_sent_messages_total" ["link"]: "MSUs put into the queue of a link, those that return to their senders included.";
+    counter RECEIVED_BYTES = "signalbox_stp_received_bytes_total" ["link"]: "Octets of M3UA messages received on a link.";
+    counter SENT_BYTES = "signalbox_stp_sent_bytes_total" ["link"]: "Octets of M3UA messages written to a link.";
+    counter INGRESS = "signalbox_stp_ingress_messages_total" ["hop"]: "MSUs admitted from an application server or link set.";
+    counter EGRESS = "signalbox_stp_egress_messages_total" ["hop"]: "MSUs sent to an application server or link set.";
+    counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (exceeds the plan), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full).";
+    counter RETURNED = "signalbox_stp_returned_messages_total" []: "Undelivered SCCP messages that returned to their senders (UDTS, XUDTS, LUDTS).";
+    counter REFUSED = "signalbox_stp_refused_messages_total" ["error"]: "M3UA messages answered by ERR, by its code (RFC 4666 §3.8.1).";
+    counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
+    counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
+    counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
+    gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
+    gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
+    gauge HOPS = "signalbox_stp_hop_available" ["hop"]: "Whether an application server or link set takes messages: 1 or 0.";
+    gauge DESTINATIONS = "signalbox_stp_destination_available" ["destination"]: "Whether messages to a destination are sent: 1 or 0.";
+    gauge ENTRIES = "signalbox_stp_translations" ["set"]: "Translations of a set, those of its file included.";
+}
+
+/// What workers count; handles are resolved once for each set of tables.
+pub(crate) struct Meters {
+    pub(crate) received: Vec<Counter>,
+    pub(crate) sent: Vec<Counter>,
+    pub(crate) received_bytes: Vec<Counter>,
+    pub(crate) sent_bytes: Vec<Counter>,
+    pub(crate) ingress: Vec<Counter>,
+    pub(crate) egress: Vec<Counter>,
+    dropped: Vec<Counter>,
+    pub(crate) returned: Counter,
+    refused: Vec<(ErrorCode, Counter)>,
+    /// By list and rule.
+    pub(crate) screened: Vec<Vec<Counter>>,
+    pub(crate) translated: Vec<Counter>,
+    pub(crate) connections: Connections,
+}
+
+/// What became of connections.
+pub(crate) struct Connections {
+    pub(crate) accepted: Counter,
+    pub(crate) connected: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) replaced: Counter,
+    pub(crate) silent: Counter,
+    pub(crate) broken: Counter,
+}
+
+impl Meters {
+    pub(crate) fn new(registry: &Registry, tables: &Tables) -> Self {
+        let by_link = |declaration| {
+            let family = registry.counters(declaration);
+            tables
+                .links
+                .iter()
+                .map(|link| family.get(&[&link.name]))
+                .collect()
+        };
+        let by_hop = |declaration| {
+            let family = registry.counters(declaration);
+            tables.hops.iter().map(|hop| family.get(&[&hop.name])).collect()
+        };
+        let screened = registry.counters(&SCREENED);
+        let rules = |screen: &crate::tables::Screen| {
+            screen
+                .rules()
+                .map(|rule| screened.get(&[&screen.name, rule]))
+                .collect()
+        };
+        let dropped = registry.counters(&DROPPED);
+        let refused = registry.counters(&REFUSED);
+        let translated = registry.counters(&TRANSLATED);
+        let connections = registry.counters(&CONNECTIONS);
+        Self {
+            received: by_link(&RECEIVED),
+            sent: by_link(&SENT),
+            received_bytes: by_link(&RECEIVED_BYTES),
+            sent_bytes: by_link(&SENT_BYTES),
+            ingress: by_hop(&INGRESS),
+            egress: by_hop(&EGRESS),
+            dropped: Cause::ALL
+                .iter()
+                .map(|cause| dropped.get(&[cause.label()]))
+                .collect(),
+            returned: registry.counter(&RETURNED),
+            refused: ErrorCode::ALL
+                .iter()
+                .map(|code| (*code, refused.get(&[code.name()])))
+                .collect(),
+            screened: tables.screens.iter().map(rules).collect(),
+            translated: tables
+                .translations
+                .sets
+                .iter()
+                .map(|set| translated.get(&[set]))
+                .collect(),
+            connections: Connections {
+                accepted: connections.get(&["accepted"]),
+                connected: connections.get(&["connected"]),
+                failed: connections.get(&["failed"]),
+                refused: connections.get(&["refused"]),
+                replaced: connections.get(&["replaced"]),
+                silent: connections.get(&["silent"]),
+                broken: connections.get(&["broken"]),
+            },
+        }
+    }
+
+    pub(crate) fn dropped(&self, cause: Cause) {
+        if let Some(counter) = self.dropped.get(cause as usize) {
+            counter.inc();
+        }
+    }
+
+    pub(crate) fn refused(&self, code: ErrorCode) {
+        if let Some((_, counter)) = self.refused.iter().find(|(one, _)| *one == code) {
+            counter.inc();
+        }
+    }
+}
+
+/// Counts at a position, where there is one.
+pub(crate) fn count(counters: &[Counter], at: usize) {
+    if let Some(counter) = counters.get(at) {
+        counter.inc();
+    }
+}
+
+/// The names that a gauge shows, each with its value.
+type Values = fn(&Control) -> Vec<(String, f64)>;
+
+/// Shows what is available for as long as the control side is in use.
+pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
+    let shown: [(&telemetry::Declaration, Values); 5] = [
+        (&QUEUED, |control| {
+            let rows = control.links().into_iter();
+            rows.map(|row| (row.name, row.queued as f64)).collect()
+        }),
+        (&LINKS, |control| {
+            let rows = control.links().into_iter();
+            rows.map(|row| (row.name, f64::from(u8::from(row.state == "active"))))
+                .collect()
+        }),
+        (&HOPS, |control| {
+            let rows = control.hops().into_iter();
+            rows.map(|row| (row.name, f64::from(u8::from(row.state == "active"))))
+                .collect()
+        }),
+        (&DESTINATIONS, |control| {
+            let rows = control.routes().into_iter();
+            rows.map(|row| (row.destination, f64::from(u8::from(row.state == "available"))))
+                .collect()
+        }),
+        (&ENTRIES, |control| {
+            let state = control.state.load();
+            let translations = &state.tables.translations;
+            let counts = translations.sets.iter().zip(&translations.entries);
+            counts.map(|(set, count)| (set.clone(), *count as f64)).collect()
+        }),
+    ];
+    for (declaration, values) in shown {
+        let control: Weak<Control> = Arc::downgrade(control);
+        registry.observe_all(declaration, move || {
+            let rows = control
+                .upgrade()
+                .map_or_else(Vec::new, |control| values(&control));
+            rows.into_iter()
+                .map(|(name, value)| (vec![name], value))
+                .collect()
+        });
+    }
+}

@@ -1,0 +1,229 @@
+//! The admin pages of an STP.
+
+use std::sync::{Arc, Weak};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::get;
+use function::Page;
+use serde_json::{Value, json};
+use ss7_proto::m3ua::{Data, Message};
+use ss7_proto::mtp3::Msu;
+
+use crate::control::Control;
+use crate::path::{Ingress, Notice, Trace, Work, decide};
+use crate::state::State;
+
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        name: "links",
+        about: "Associations with peers, their state and why one carries no traffic",
+        path: "/stp/links",
+        argument: None,
+        columns: &[
+            ("link", "/name"),
+            ("state", "/state"),
+            ("peer", "/peer"),
+            ("active for", "/active"),
+            ("received", "/received"),
+            ("sent", "/sent"),
+            ("queued", "/queued"),
+            ("reason", "/reason"),
+        ],
+    },
+    Page {
+        name: "hops",
+        about: "Application servers and link sets, and their state",
+        path: "/stp/hops",
+        argument: None,
+        columns: &[
+            ("name", "/name"),
+            ("kind", "/kind"),
+            ("state", "/state"),
+            ("routing context", "/routingContext"),
+            ("links", "/links"),
+            ("received", "/received"),
+            ("sent", "/sent"),
+        ],
+    },
+    Page {
+        name: "routes",
+        about: "Destinations by point code, and which application server or link set takes their messages",
+        path: "/stp/routes",
+        argument: None,
+        columns: &[
+            ("destination", "/destination"),
+            ("state", "/state"),
+            ("taken by", "/takenBy"),
+            ("routes (priority)", "/routes"),
+        ],
+    },
+    Page {
+        name: "translations",
+        about: "Sets of global title translations, and how often each was used",
+        path: "/stp/translations",
+        argument: None,
+        columns: &[
+            ("set", "/name"),
+            ("translations", "/entries"),
+            ("messages", "/messages"),
+        ],
+    },
+    Page {
+        name: "screening",
+        about: "Screening rules, and how often each has decided",
+        path: "/stp/screening",
+        argument: None,
+        columns: &[("list", "/list"), ("rule", "/rule"), ("messages", "/messages")],
+    },
+    Page {
+        name: "why",
+        about: "What would become of an MSU, step by step: screening, translation, route. The MSU is M3UA DATA or an MSU of MTP3 (service information octet first), in hexadecimal digits",
+        path: "/stp/why/{}",
+        argument: Some("HEX"),
+        columns: &[],
+    },
+];
+
+/// Serves [`PAGES`], through a weak handle: a page must not keep the STP from ending.
+pub(crate) fn routes(control: &Arc<Control>) -> Router {
+    let page = |make: fn(&Control) -> Value| {
+        let control: Weak<Control> = Arc::downgrade(control);
+        get(
+            move || async move { axum::Json(control.upgrade().map_or(Value::Null, |control| make(&control))) },
+        )
+    };
+    let explaining = Arc::downgrade(control);
+    let why = get(move |Path(hex): Path<String>| async move {
+        axum::Json(
+            explaining
+                .upgrade()
+                .map_or(Value::Null, |control| why(&control.state.load(), &hex)),
+        )
+    });
+    Router::new()
+        .route("/stp/links", page(|control| json!(control.links())))
+        .route("/stp/hops", page(|control| json!(control.hops())))
+        .route("/stp/routes", page(|control| json!(control.routes())))
+        .route(
+            "/stp/translations",
+            page(|control| translations(&control.state.load())),
+        )
+        .route("/stp/screening", page(|control| screening(&control.state.load())))
+        .route("/stp/why/{hex}", why)
+}
+
+fn translations(state: &State) -> Value {
+    let all = &state.tables.translations;
+    let rows = all.sets.iter().zip(&all.entries).zip(&state.meters.translated);
+    rows.map(
+        |((name, entries), messages)| json!({"name": name, "entries": entries, "messages": messages.value()}),
+    )
+    .collect()
+}
+
+fn screening(state: &State) -> Value {
+    let lists = state.tables.screens.iter().zip(&state.meters.screened);
+    let rows = lists.flat_map(|(screen, counters)| {
+        let rules = screen.rules().zip(counters);
+        rules.map(|(rule, messages)| json!({"list": screen.name, "rule": rule, "messages": messages.value()}))
+    });
+    rows.collect()
+}
+
+/// Explains what would become of a message. It does not count, and nothing is sent.
+fn why(state: &State, hex: &str) -> Value {
+    let Some(octets) = octets(hex) else {
+        return json!({"error": "an MSU in hexadecimal digits, two an octet: M3UA DATA, or MTP3 from the service information octet"});
+    };
+    let parsed = Message::parse(&octets);
+    let data = match &parsed {
+        Ok(message) => message.data(),
+        Err(_) => None,
+    };
+    let Some(data) = data.or_else(|| from_msu(state, &octets)) else {
+        let fault = parsed.map_or_else(
+            |fault| fault.to_string(),
+            |message| message.message_type().name().to_owned(),
+        );
+        return json!({"error": format!("this is neither M3UA DATA nor an MSU of MTP3: {fault}")});
+    };
+    let hops = &state.tables.hops;
+    let hop = data
+        .routing_context
+        .and_then(|context| hops.iter().position(|hop| hop.context == Some(context)));
+    let mut trace = Trace::recording();
+    trace.add(|| match hop.and_then(|at| hops.get(at)) {
+        Some(hop) => format!("ingress: `{}`, by its routing context", hop.name),
+        None => "ingress: unknown without a routing context; screening is left out".to_owned(),
+    });
+    let decision = decide(&Ingress { state, hop }, &data, &mut Work::default(), &mut trace);
+    let notice = decision.notice.map(|notice| match notice {
+        Notice::Unreachable(_) => "DUNA",
+        Notice::NoUser(..) => "DUPU",
+        Notice::Congested(_) => "SCON",
+    });
+    let sent = decision.send.as_ref();
+    json!({
+        "steps": trace.steps(),
+        "outcome": match (&decision.cause, sent) {
+            (None, Some(_)) => "sent",
+            (Some(_), Some(_)) => "returned",
+            (Some(_), None) => "dropped",
+            (None, None) => "ends here",
+        },
+        "cause": decision.cause.map(crate::path::Cause::label),
+        "notice": notice,
+        "by": sent.and_then(|send| hops.get(send.hop)).map(|hop| hop.name.as_str()),
+        "destination": sent.map(|send| state.tables.show(send.dpc)),
+        "sent": sent.map(|send| send.octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>()),
+    })
+}
+
+fn octets(hex: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter_map(|one| one.to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    let only = hex
+        .chars()
+        .all(|one| one.is_ascii_hexdigit() || one == ':' || one == ' ');
+    (only && !digits.is_empty() && digits.len().is_multiple_of(2)).then(|| {
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | digit))
+            .collect()
+    })
+}
+
+fn from_msu<'a>(state: &State, octets: &'a [u8]) -> Option<Data<'a>> {
+    let msu = Msu::read(octets, state.tables.points.plan)?;
+    Some(Data {
+        network_appearance: None,
+        routing_context: None,
+        opc: msu.opc,
+        dpc: msu.dpc,
+        si: msu.si,
+        ni: msu.ni,
+        mp: msu.priority,
+        sls: msu.sls,
+        user_data: msu.user_data,
+        correlation_id: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_in_the_forms_of_captures() {
+        for text in ["0a1B", "0a 1b", "0a:1b"] {
+            assert_eq!(octets(text), Some(vec![0x0a, 0x1b]));
+        }
+        for text in ["", "0", "0x12", "zz", "12 3"] {
+            assert_eq!(octets(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
+
+mod cause;
+pub(crate) mod sccp;
+mod trace;
+
+use ss7_proto::PointCode;
+use ss7_proto::m3ua::{Data, ServiceIndicator};
+use ss7_proto::sccp::Management;
+
+use crate::config::Action;
+use crate::state::{State, Target};
+use crate::tables;
+
+pub(crate) use cause::Cause;
+pub(crate) use trace::Trace;
+
+/// What is to be done with a message.
+#[derive(Default)]
+pub(crate) struct Decision {
+    /// The message, or the one that returns it.
+    pub(crate) send: Option<Send>,
+    /// Why the message is not delivered.
+    pub(crate) cause: Option<Cause>,
+    /// What its sender is notified of.
+    pub(crate) notice: Option<Notice>,
+    /// Management of a subsystem, from a node.
+    pub(crate) management: Option<(PointCode, Management)>,
+    /// The screening list and the rule that decided.
+    pub(crate) rule: Option<(usize, usize)>,
+    /// The set of the translation.
+    pub(crate) set: Option<usize>,
+}
+
+/// A frame for a hop.
+pub(crate) struct Send {
+    pub(crate) hop: usize,
+    pub(crate) target: Target,
+    pub(crate) octets: Vec<u8>,
+    pub(crate) sls: u8,
+    pub(crate) dpc: PointCode,
+}
+
+/// What the sender of a message is notified of (RFC 4666 §3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Notice {
+    /// DUNA.
+    Unreachable(PointCode),
+    /// DUPU: this node has no such user.
+    NoUser(PointCode, ServiceIndicator),
+    /// SCON.
+    Congested(PointCode),
+}
+
+/// What decides needs besides the message.
+pub(crate) struct Ingress<'a> {
+    pub(crate) state: &'a State,
+    /// The hop that the message came from, where it is known.
+    pub(crate) hop: Option<usize>,
+}
+
+/// Buffers that a worker keeps from message to message.
+#[derive(Default)]
+pub(crate) struct Work {
+    called: Vec<u8>,
+    calling: Vec<u8>,
+}
+
+/// Decides what becomes of a message.
+pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
+    let tables = &ingress.state.tables;
+    trace.add(|| {
+        let (opc, dpc) = (tables.show(data.opc), tables.show(data.dpc));
+        let (si, ni, sls) = (data.si.0, data.ni, data.sls);
+        format!("message: OPC {opc}, DPC {dpc}, service indicator {si}, network indicator {ni}, SLS {sls}")
+    });
+    let plan = tables.points.plan;
+    if !plan.contains(data.opc) || !plan.contains(data.dpc) {
+        trace.add(|| format!("a point code exceeds {} bits", plan.bits()));
+        return Decision::drop(Cause::PointCode);
+    }
+    // What this node has sent came back (Q.704 has no hop counter).
+    if tables.points.are(data.opc) {
+        trace.add(|| "loop: the origin is a point code of this STP".to_owned());
+        return Decision::drop(Cause::Loop);
+    }
+    let mut rule = None;
+    if let Some(refused) = screen(ingress, data, work, trace, &mut rule) {
+        return Decision { rule, ..refused };
+    }
+    if !tables.points.are(data.dpc) {
+        trace.add(|| "discrimination: the destination is another node".to_owned());
+        let decision = match transfer(ingress.state, ingress.hop, data, trace, |out| {
+            out.extend_from_slice(data.user_data);
+            true
+        }) {
+            Ok(send) => Decision {
+                send: Some(send),
+                ..Decision::default()
+            },
+            Err(cause) => Decision {
+                notice: Some(Notice::Unreachable(data.dpc)),
+                ..Decision::drop(cause)
+            },
+        };
+        return Decision { rule, ..decision };
+    }
+    trace.add(|| "discrimination: the destination is this STP".to_owned());
+    let decision = match data.si {
+        ServiceIndicator::SCCP => sccp::local(ingress, data, work, trace),
+        si => {
+            trace.add(|| format!("this STP has no user of service indicator {}", si.0));
+            // Network management (SNM, SNT) has no place in M3UA: SSNM stands for it (RFC 4666 §1.4.2.3).
+            let user = !matches!(si, ServiceIndicator::SNM | ServiceIndicator::SNT);
+            Decision {
+                notice: user.then_some(Notice::NoUser(data.dpc, si)),
+                ..Decision::drop(Cause::UserPart)
+            }
+        }
+    };
+    Decision { rule, ..decision }
+}
+
+impl Decision {
+    fn drop(cause: Cause) -> Self {
+        Self {
+            cause: Some(cause),
+            ..Self::default()
+        }
+    }
+}
+
+/// A message of this node's own SCCP management.
+pub(crate) fn own(state: &State, to: PointCode, user_data: &[u8]) -> Option<Send> {
+    let label = Data {
+        network_appearance: None,
+        routing_context: None,
+        opc: state.tables.points.own,
+        dpc: to,
+        si: ServiceIndicator::SCCP,
+        ni: state.tables.points.network_indicator,
+        mp: 0,
+        sls: 0,
+        user_data,
+        correlation_id: None,
+    };
+    transfer(state, None, &label, &mut Trace::default(), |out| {
+        out.extend_from_slice(user_data);
+        true
+    })
+    .ok()
+}
+
+/// Screens a message; `None` when it is admitted.
+fn screen(
+    ingress: &Ingress<'_>,
+    data: &Data<'_>,
+    work: &mut Work,
+    trace: &mut Trace,
+    rule: &mut Option<(usize, usize)>,
+) -> Option<Decision> {
+    let tables = &ingress.state.tables;
+    let hop = tables.hops.get(ingress.hop?)?;
+    let Some(list) = hop.screen else {
+        trace.add(|| format!("screening: `{}` has no list", hop.name));
+        return None;
+    };
+    let screen = tables.screens.get(list)?;
+    let format = tables.format();
+    let (action, at) = screen.judge(&tables::Message { data, format });
+    *rule = Some((list, at));
+    trace.add(|| {
+        let name = screen.rules().nth(at).unwrap_or_default();
+        format!("screening: rule `{name}` of `{}` says {action:?}", screen.name)
+    });
+    match action {
+        Action::Allow => None,
+        Action::Block => Some(Decision::drop(Cause::Screened)),
+        Action::Return => Some(sccp::return_unparsed(ingress, data, work, trace)),
+    }
+}
+
+/// Routes a message by its destination (Q.704 §2.3.2); `user_data` appends what follows the label.
+fn transfer(
+    state: &State,
+    from: Option<usize>,
+    data: &Data<'_>,
+    trace: &mut Trace,
+    user_data: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> Result<Send, Cause> {
+    let tables = &state.tables;
+    let Some(at) = tables.routes.find(data.dpc) else {
+        trace.add(|| format!("route: none for {}", tables.show(data.dpc)));
+        return Err(Cause::NoRoute);
+    };
+    let Some(hop) = state.choose(at, data.sls, from) else {
+        let available = state
+            .forward
+            .destinations
+            .get(at)
+            .is_some_and(|hops| !hops.is_empty());
+        trace.add(|| match available {
+            true => "route: leads back to the link set that the message came from".to_owned(),
+            false => format!(
+                "route: {} is unreachable, no hop of its routes is active",
+                tables.show(data.dpc)
+            ),
+        });
+        return Err(if available {
+            Cause::Loop
+        } else {
+            Cause::Unreachable
+        });
+    };
+    let shared = state.forward.destinations.get(at).map_or(1, |hops| hops.len());
+    let (Some(target), Some(to)) = (state.target(hop, data.sls, shared), tables.hops.get(hop)) else {
+        return Err(Cause::Unreachable);
+    };
+    trace.add(|| {
+        let cluster = tables
+            .routes
+            .destinations
+            .get(at)
+            .map(|one| one.cluster.show(tables.points.plan));
+        let link = shown(tables, &target);
+        format!(
+            "route: destination {} by `{}`, {link}",
+            cluster.unwrap_or_default(),
+            to.name
+        )
+    });
+    let label = Data {
+        network_appearance: tables.network_appearance,
+        routing_context: to.context,
+        correlation_id: None,
+        ..*data
+    };
+    let mut octets = Vec::with_capacity(data.user_data.len() + 96);
+    if !label.write_with(&mut octets, user_data) {
+        return Err(Cause::Encoding);
+    }
+    Ok(Send {
+        hop,
+        target,
+        octets,
+        sls: data.sls,
+        dpc: data.dpc,
+    })
+}
+
+fn shown(tables: &tables::Tables, target: &Target) -> String {
+    let name = |link: u16| {
+        tables
+            .links
+            .get(usize::from(link))
+            .map_or("", |link| link.name.as_str())
+    };
+    match target {
+        Target::Link(link) => format!("link `{}`", name(*link)),
+        Target::Each(links) => format!("each of {} links", links.len()),
+        Target::Pending => "queued until an ASP is active".to_owned(),
+    }
+}

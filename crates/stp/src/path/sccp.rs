@@ -1,0 +1,385 @@
+//! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
+
+use ss7_proto::PointCode;
+use ss7_proto::gtt::Member;
+use ss7_proto::m3ua::Data;
+use ss7_proto::sccp::{
+    Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
+};
+
+use super::{Cause, Decision, Ingress, Send, Trace, Work, transfer};
+
+/// The subsystem of SCCP management.
+const MANAGEMENT: u8 = 1;
+
+/// Decides on an SCCP message whose destination is this node.
+pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
+    let format = ingress.state.tables.format();
+    let unitdata = match Message::parse(data.user_data) {
+        Ok(Message::Unitdata(unitdata)) => unitdata,
+        Ok(Message::Connection(_)) => {
+            trace.add(|| "SCCP: connections end at no subsystem of this STP".to_owned());
+            return Decision::drop(Cause::Connection);
+        }
+        Err(fault) => {
+            // No node can be informed of it (Q.714 §2.4).
+            trace.add(|| format!("SCCP: {fault}"));
+            return Decision::drop(Cause::Syntax);
+        }
+    };
+    let called = match Address::parse(unitdata.called, format) {
+        Ok(called) => called,
+        Err(fault) => {
+            trace.add(|| format!("SCCP: called party address: {fault}"));
+            return Decision::drop(Cause::Syntax);
+        }
+    };
+    let relay = Relay {
+        ingress,
+        data,
+        unitdata,
+    };
+    if called.route_on_title {
+        return relay.translate(&called, work, trace);
+    }
+    match called.point_code {
+        Some(code) if !ingress.state.tables.points.are(code) => {
+            relay.forward(code, relay.unitdata, None, work, trace)
+        }
+        _ => relay.subsystem(called.ssn, work, trace),
+    }
+}
+
+/// Returns a message that screening refuses, if it is one that may return.
+pub(super) fn return_unparsed(
+    ingress: &Ingress<'_>,
+    data: &Data<'_>,
+    work: &mut Work,
+    trace: &mut Trace,
+) -> Decision {
+    match Message::parse(data.user_data) {
+        Ok(Message::Unitdata(unitdata)) if data.si == ss7_proto::m3ua::ServiceIndicator::SCCP => {
+            let relay = Relay {
+                ingress,
+                data,
+                unitdata,
+            };
+            relay.give_back(Cause::Screened, ReturnCause::UNQUALIFIED, work, trace)
+        }
+        _ => Decision::drop(Cause::Screened),
+    }
+}
+
+/// A message without connection, on its way.
+struct Relay<'a> {
+    ingress: &'a Ingress<'a>,
+    data: &'a Data<'a>,
+    unitdata: Unitdata<'a>,
+}
+
+impl Relay<'_> {
+    fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
+        let state = self.ingress.state;
+        let translations = &state.tables.translations;
+        let Some(found) = translations.table.translate(called) else {
+            let known = translations.table.has_set_for(called);
+            let cause = match known {
+                true => ReturnCause::NO_TRANSLATION_FOR_ADDRESS,
+                false => ReturnCause::NO_TRANSLATION_FOR_NATURE,
+            };
+            trace.add(|| format!("translation: {cause}"));
+            return self.give_back(Cause::NoTranslation, cause, work, trace);
+        };
+        let set = usize::from(found.set.0);
+        trace.add(|| {
+            let name = translations.sets.get(set).map_or("", String::as_str);
+            format!(
+                "translation: set `{name}`, {} digits decided, {} nodes",
+                found.digits,
+                found.group.members.len()
+            )
+        });
+        let decision = self.deliver(called, &found, work, trace);
+        Decision {
+            set: Some(set),
+            ..decision
+        }
+    }
+
+    /// Sends a message on that was translated.
+    fn deliver(
+        &self,
+        called: &Address<'_>,
+        found: &ss7_proto::gtt::Match<'_>,
+        work: &mut Work,
+        trace: &mut Trace,
+    ) -> Decision {
+        let state = self.ingress.state;
+        // Each translation decrements the counter (Q.714 §2.3.1).
+        let Ok(hop) = self.unitdata.next_hop() else {
+            trace.add(|| "SCCP: the hop counter is spent".to_owned());
+            return self.give_back(Cause::HopCounter, ReturnCause::HOP_COUNTER_VIOLATION, work, trace);
+        };
+        let is_own = |code| state.tables.points.are(code);
+        let reaches = |member: &Member| is_own(member.point_code) || state.is_reachable(member.point_code);
+        let allowed = |member: &Member| {
+            !member
+                .ssn
+                .is_some_and(|ssn| state.is_prohibited(member.point_code, ssn))
+        };
+        // Messages of one origin with one link selection keep their order.
+        let key = self.data.opc.0 << 8 | u32::from(self.data.sls);
+        let Some(member) = found
+            .group
+            .choose(key, |member| reaches(member) && allowed(member))
+        else {
+            let prohibited = found.group.members.iter().any(reaches);
+            let (cause, returned) = match prohibited {
+                true => (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE),
+                false => (Cause::Unreachable, ReturnCause::MTP_FAILURE),
+            };
+            trace.add(|| format!("translation: no node of the group is available: {returned}"));
+            return self.give_back(cause, returned, work, trace);
+        };
+        let code = member.point_code;
+        trace.add(|| format!("translation: leads to {}", state.tables.show(code)));
+        if found.modification.is_nothing() && called.point_code.is_none() {
+            if is_own(code) {
+                return self.subsystem(called.ssn, work, trace);
+            }
+            return self.forward(code, hop, None, work, trace);
+        }
+        let Some(mut next) = found.apply(called) else {
+            trace.add(|| "translation: more than 40 digits result".to_owned());
+            return self.give_back(
+                Cause::Encoding,
+                ReturnCause::ERROR_IN_LOCAL_PROCESSING,
+                work,
+                trace,
+            );
+        };
+        if is_own(code) {
+            return self.subsystem(next.ssn, work, trace);
+        }
+        // A point code in the address is that of the next node.
+        next.point_code = next.point_code.map(|_| code);
+        self.forward(code, hop, Some(next), work, trace)
+    }
+
+    /// Relays the message to another node.
+    fn forward(
+        &self,
+        code: PointCode,
+        unitdata: Unitdata<'_>,
+        called: Option<AddressBuf>,
+        work: &mut Work,
+        trace: &mut Trace,
+    ) -> Decision {
+        let state = self.ingress.state;
+        let mut next = unitdata;
+        let mut buffers = std::mem::take(work);
+        let Work {
+            called: into,
+            calling,
+        } = &mut buffers;
+        if let Some(address) = called {
+            into.clear();
+            if address.write(state.tables.format(), into).is_err() {
+                return self.give_back(
+                    Cause::Encoding,
+                    ReturnCause::ERROR_IN_LOCAL_PROCESSING,
+                    work,
+                    trace,
+                );
+            }
+            next.called = into.as_slice();
+        }
+        if self.complete_calling(calling) {
+            next.calling = calling.as_slice();
+        }
+        let sent = self.send(code, &next, trace);
+        *work = buffers;
+        match sent {
+            Ok(send) => Decision {
+                send: Some(send),
+                ..Decision::default()
+            },
+            Err(cause) => {
+                let returned = match cause {
+                    Cause::Encoding => ReturnCause::ERROR_IN_LOCAL_PROCESSING,
+                    _ => ReturnCause::MTP_FAILURE,
+                };
+                self.give_back(cause, returned, work, trace)
+            }
+        }
+    }
+
+    /// A calling party that is routed by subsystem and names no point code is known by the origin, which changes here: the
+    /// point code goes into the address (Q.714 §2.7.5.1), or answers would return to this node.
+    fn complete_calling(&self, into: &mut Vec<u8>) -> bool {
+        let format = self.ingress.state.tables.format();
+        let Ok(calling) = Address::parse(self.unitdata.calling, format) else {
+            return false;
+        };
+        if calling.route_on_title || calling.point_code.is_some() || calling.ssn.is_none() {
+            return false;
+        }
+        // A title that cannot be written again would be lost.
+        let mut complete = calling.to_buf();
+        if calling.title.is_some() {
+            return false;
+        }
+        complete.point_code = Some(self.data.opc);
+        into.clear();
+        complete.write(format, into).is_ok()
+    }
+
+    fn send(&self, code: PointCode, unitdata: &Unitdata<'_>, trace: &mut Trace) -> Result<Send, Cause> {
+        let state = self.ingress.state;
+        let label = Data {
+            opc: state.tables.points.own,
+            dpc: code,
+            ..*self.data
+        };
+        // A translated message may leave by the link set that it came by.
+        transfer(state, None, &label, trace, |out| unitdata.write(out).is_ok())
+    }
+
+    /// The message is for a subsystem of this node.
+    fn subsystem(&self, ssn: Option<u8>, work: &mut Work, trace: &mut Trace) -> Decision {
+        let format = self.ingress.state.tables.format();
+        if ssn == Some(MANAGEMENT) {
+            let Some(management) = Management::read(self.unitdata.data, format) else {
+                trace.add(|| "SCCP management: not a message of Q.713 §5".to_owned());
+                return Decision::drop(Cause::Syntax);
+            };
+            trace.add(|| {
+                let (kind, ssn) = (management.management_type.name(), management.ssn);
+                format!("SCCP management: {kind} of subsystem {ssn}")
+            });
+            return self.manage(management, trace);
+        }
+        trace.add(|| match ssn {
+            Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
+            None => "SCCP: the address names no subsystem".to_owned(),
+        });
+        self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace)
+    }
+
+    fn manage(&self, management: Management, trace: &mut Trace) -> Decision {
+        let tables = &self.ingress.state.tables;
+        if management.management_type != ManagementType::Sst {
+            return Decision {
+                management: Some((self.data.opc, management)),
+                ..Decision::default()
+            };
+        }
+        let here = tables.points.are(management.point_code);
+        let available = management.ssn == MANAGEMENT || tables.subsystems.contains(&management.ssn);
+        if !here || !available {
+            // A test of what is unavailable has no answer (Q.714 §5.3.4.3).
+            trace.add(|| "SCCP management: the subsystem is not available here: no answer".to_owned());
+            return Decision::default();
+        }
+        let allowed = Management {
+            management_type: ManagementType::Ssa,
+            ..management
+        };
+        match self.management(allowed, self.data.opc, trace) {
+            Ok(send) => Decision {
+                send: Some(send),
+                ..Decision::default()
+            },
+            Err(cause) => Decision::drop(cause),
+        }
+    }
+
+    fn management(&self, message: Management, to: PointCode, trace: &mut Trace) -> Result<Send, Cause> {
+        let octets = management_unitdata(message, to, &self.ingress.state.tables);
+        let own = self.ingress.state.tables.points.own;
+        let label = Data {
+            opc: own,
+            dpc: to,
+            ..*self.data
+        };
+        transfer(self.ingress.state, None, &label, trace, |out| {
+            out.extend_from_slice(&octets);
+            true
+        })
+    }
+
+    /// Returns the data to the sender, if it wants them (Q.714 §4.2).
+    fn give_back(&self, cause: Cause, returned: ReturnCause, work: &mut Work, trace: &mut Trace) -> Decision {
+        let Some(service) = self.unitdata.returned(returned) else {
+            trace.add(|| "return: the sender does not ask for it".to_owned());
+            return Decision::drop(cause);
+        };
+        let state = self.ingress.state;
+        let format = state.tables.format();
+        let mut service = service;
+        let mut to = self.data.opc;
+        // The calling party's title leads further than the previous node, where this STP translates it.
+        if let Ok(party) = Address::parse(service.called, format)
+            && party.route_on_title
+            && let Some(found) = state.tables.translations.table.translate(&party)
+            && let Some(member) = found.group.choose(u32::from(self.data.sls), |member| {
+                state.is_reachable(member.point_code)
+            })
+            && let Some(next) = found.apply(&party)
+        {
+            work.called.clear();
+            if next.write(format, &mut work.called).is_ok() {
+                to = member.point_code;
+                service.called = work.called.as_slice();
+            }
+        }
+        trace.add(|| {
+            format!(
+                "return: {} to {}, {returned}",
+                service.message_type.name(),
+                state.tables.show(to)
+            )
+        });
+        Decision {
+            send: self.send(to, &service, trace).ok(),
+            cause: Some(cause),
+            ..Decision::default()
+        }
+    }
+}
+
+/// A UDT from the management of this node to that of another (Q.714 §5.1).
+pub(crate) fn management_unitdata(
+    message: Management,
+    to: PointCode,
+    tables: &crate::tables::Tables,
+) -> Vec<u8> {
+    let format = tables.format();
+    let address = |code| {
+        let address = AddressBuf {
+            point_code: Some(code),
+            ssn: Some(MANAGEMENT),
+            national: tables.points.format == ss7_proto::sccp::Format::Ansi,
+            ..AddressBuf::default()
+        };
+        let mut octets = Vec::new();
+        // An address without a title can be written always.
+        let _ = address.write(format, &mut octets);
+        octets
+    };
+    let mut content = Vec::new();
+    message.write(format, &mut content);
+    let mut out = Vec::new();
+    let unitdata = Unitdata {
+        message_type: MessageType::Udt,
+        class_or_cause: 0,
+        hop_counter: 0,
+        called: &address(to),
+        calling: &address(tables.points.own),
+        data: &content,
+        optional: &[],
+    };
+    // The parts are a few octets long.
+    let _ = unitdata.write(&mut out);
+    out
+}

@@ -1,0 +1,212 @@
+//! Screening lists, compiled.
+
+use settings::Faults;
+use ss7_proto::m3ua::{Data, ServiceIndicator};
+use ss7_proto::sccp::{self, Address, Format};
+use ss7_proto::{Digits, Plan};
+
+use super::Cluster;
+use crate::config::{Action, Party, Rule, ScreeningList};
+
+/// A screening list.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) name: String,
+    otherwise: Action,
+    rules: Vec<Compiled>,
+    /// Whether a rule has conditions on addresses of SCCP.
+    needs_addresses: bool,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    name: String,
+    action: Action,
+    opc: Vec<Cluster>,
+    dpc: Vec<Cluster>,
+    /// A bit for each service indicator; none: any.
+    services: u16,
+    networks: u8,
+    called: Option<Condition>,
+    calling: Option<Condition>,
+}
+
+#[derive(Debug)]
+struct Condition {
+    digits: Vec<Digits>,
+    translation_types: Vec<u8>,
+    subsystems: Vec<u8>,
+}
+
+/// What is screened.
+pub(crate) struct Message<'a> {
+    pub(crate) data: &'a Data<'a>,
+    pub(crate) format: Format,
+}
+
+impl Screen {
+    pub(super) fn compile(list: &ScreeningList, plan: Plan, index: usize, faults: &mut Faults) -> Self {
+        let rules: Vec<Compiled> = list
+            .rules
+            .iter()
+            .enumerate()
+            .map(|(number, rule)| {
+                let at = format!("screening[{index}].rules[{number}]");
+                Compiled::new(rule, number, plan, &at, faults)
+            })
+            .collect();
+        Self {
+            name: list.name.clone(),
+            otherwise: list.otherwise,
+            needs_addresses: rules
+                .iter()
+                .any(|rule| rule.called.is_some() || rule.calling.is_some()),
+            rules,
+        }
+    }
+
+    /// The names of the rules; that of what happens when none fits is last.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &str> {
+        let rules = self.rules.iter().map(|rule| rule.name.as_str());
+        rules.chain(std::iter::once("otherwise"))
+    }
+
+    /// What happens with a message, and the position of the rule that says so, as in [`Self::rules`].
+    pub(crate) fn judge(&self, message: &Message<'_>) -> (Action, usize) {
+        let data = message.data;
+        let unitdata = match (self.needs_addresses, data.si) {
+            (true, ServiceIndicator::SCCP) => match sccp::Message::parse(data.user_data) {
+                Ok(sccp::Message::Unitdata(unitdata)) => Some(unitdata),
+                _ => None,
+            },
+            _ => None,
+        };
+        let called = unitdata.and_then(|unitdata| Address::parse(unitdata.called, message.format).ok());
+        let calling = unitdata.and_then(|unitdata| Address::parse(unitdata.calling, message.format).ok());
+        for (at, rule) in self.rules.iter().enumerate() {
+            if rule.fits(data, called.as_ref(), calling.as_ref()) {
+                return (rule.action, at);
+            }
+        }
+        (self.otherwise, self.rules.len())
+    }
+}
+
+impl Compiled {
+    fn new(rule: &Rule, number: usize, plan: Plan, at: &str, faults: &mut Faults) -> Self {
+        let services = bits(
+            &rule.service_indicators,
+            15,
+            &format!("{at}.serviceIndicators"),
+            faults,
+        );
+        let networks = bits(
+            &rule.network_indicators,
+            3,
+            &format!("{at}.networkIndicators"),
+            faults,
+        );
+        Self {
+            name: match rule.name.as_str() {
+                "" => number.to_string(),
+                name => name.to_owned(),
+            },
+            action: rule.action,
+            opc: clusters(&rule.opc, plan, &format!("{at}.opc"), faults),
+            dpc: clusters(&rule.dpc, plan, &format!("{at}.dpc"), faults),
+            services,
+            networks: networks as u8,
+            called: rule
+                .called
+                .as_ref()
+                .map(|party| Condition::new(party, &format!("{at}.called"), faults)),
+            calling: rule
+                .calling
+                .as_ref()
+                .map(|party| Condition::new(party, &format!("{at}.calling"), faults)),
+        }
+    }
+
+    fn fits(&self, data: &Data<'_>, called: Option<&Address<'_>>, calling: Option<&Address<'_>>) -> bool {
+        let among = |codes: &[Cluster], code| codes.is_empty() || codes.iter().any(|one| one.covers(code));
+        let has = |bits: u16, bit: u8| bits == 0 || bit < 16 && bits >> bit & 1 == 1;
+        let party = |condition: Option<&Condition>, address: Option<&Address<'_>>| match condition {
+            None => true,
+            Some(condition) => address.is_some_and(|address| condition.fits(address)),
+        };
+        has(self.services, data.si.0)
+            && has(u16::from(self.networks), data.ni)
+            && among(&self.opc, data.opc)
+            && among(&self.dpc, data.dpc)
+            && party(self.called.as_ref(), called)
+            && party(self.calling.as_ref(), calling)
+    }
+}
+
+impl Condition {
+    fn new(party: &Party, at: &str, faults: &mut Faults) -> Self {
+        let digits = party.digits.iter().enumerate().filter_map(|(number, text)| {
+            let digits = Digits::parse(text);
+            if digits.is_none() {
+                let right = "at most 40 digits, 0 to 9 and a to f";
+                faults
+                    .at(format!("{at}.digits[{number}]"))
+                    .say("cannot begin a number", right);
+            }
+            digits
+        });
+        Self {
+            digits: digits.collect(),
+            translation_types: party.translation_types.clone(),
+            subsystems: party.subsystems.clone(),
+        }
+    }
+
+    fn fits(&self, address: &Address<'_>) -> bool {
+        let title = address.title.as_ref();
+        let digits = || title.and_then(|title| title.digits());
+        let begins = |number: Digits| {
+            self.digits
+                .iter()
+                .any(|prefix| number.first(prefix.len()) == *prefix)
+        };
+        let is_among =
+            |all: &[u8], one: Option<u8>| all.is_empty() || one.is_some_and(|one| all.contains(&one));
+        is_among(&self.subsystems, address.ssn)
+            && is_among(
+                &self.translation_types,
+                title.and_then(|title| title.translation_type),
+            )
+            && (self.digits.is_empty() || digits().is_some_and(begins))
+    }
+}
+
+fn clusters(texts: &[String], plan: Plan, at: &str, faults: &mut Faults) -> Vec<Cluster> {
+    let read = texts
+        .iter()
+        .enumerate()
+        .filter_map(|(number, text)| match Cluster::parse(plan, text) {
+            Ok(cluster) => Some(cluster),
+            Err(error) => {
+                let right = "a point code, or a cluster such as 3-48-0/3";
+                faults.at(format!("{at}[{number}]")).say(error, right);
+                None
+            }
+        });
+    read.collect()
+}
+
+/// A bit for each number.
+fn bits(numbers: &[u8], most: u8, at: &str, faults: &mut Faults) -> u16 {
+    let mut bits = 0;
+    for (index, number) in numbers.iter().enumerate() {
+        if *number > most {
+            faults
+                .at(format!("{at}[{index}]"))
+                .say("is too large", format!("0 to {most}"));
+        } else {
+            bits |= 1 << number;
+        }
+    }
+    bits
+}

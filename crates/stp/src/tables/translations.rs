@@ -1,0 +1,320 @@
+//! Global title translations of settings and files.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use settings::Faults;
+use ss7_proto::gtt::{self, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder};
+use ss7_proto::{Digits, PointCode};
+
+use super::{Points, Routes};
+use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
+
+/// The table, and the names of its parts.
+#[derive(Debug)]
+pub(crate) struct Translations {
+    pub(crate) table: Table,
+    pub(crate) sets: Vec<String>,
+    pub(crate) entries: Vec<usize>,
+    /// Nodes and subsystems whose state counts.
+    members: HashSet<(PointCode, u8)>,
+}
+
+impl Default for Translations {
+    fn default() -> Self {
+        Self {
+            table: TableBuilder::new()
+                .build()
+                .expect("an empty table has no mistakes"),
+            sets: Vec::new(),
+            entries: Vec::new(),
+            members: HashSet::new(),
+        }
+    }
+}
+
+impl Translations {
+    /// Whether the state of a subsystem at a node counts for a translation.
+    pub(crate) fn has_member(&self, code: PointCode, ssn: u8) -> bool {
+        self.members.contains(&(code, ssn))
+    }
+
+    /// Compiles what settings have; reports what is wrong. Files are not read.
+    pub(super) fn compile(
+        config: &Translation,
+        points: &Points,
+        routes: &Routes,
+        faults: &mut Faults,
+    ) -> Self {
+        super::names(
+            config.groups.iter().map(|one| one.name.as_str()),
+            "translation.groups",
+            faults,
+        );
+        super::names(
+            config.sets.iter().map(|one| one.name.as_str()),
+            "translation.sets",
+            faults,
+        );
+        let mut wrong = false;
+        for (index, group) in config.groups.iter().enumerate() {
+            for (number, member) in group.members.iter().enumerate() {
+                let key = format!("translation.groups[{index}].members[{number}].pointCode");
+                match points.plan.parse(&member.point_code) {
+                    Err(error) => {
+                        wrong = true;
+                        faults.at(key).say(error.to_string(), "a point code of the plan");
+                    }
+                    Ok(code) if routes.find(code).is_none() && !points.are(code) => {
+                        faults
+                            .at(key)
+                            .say("has no route", "a point code of `routes` or `applicationServers`");
+                    }
+                    Ok(_) => {}
+                }
+            }
+            if group.members.is_empty() {
+                wrong = true;
+                faults
+                    .at(format!("translation.groups[{index}].members"))
+                    .say("is empty", "at least one node");
+            }
+        }
+        let mut building = Building::new(config, points);
+        for (index, set) in config.sets.iter().enumerate() {
+            let id = building.set(set);
+            for (number, entry) in set.entries.iter().enumerate() {
+                if let Err(what) = building.add(id, entry) {
+                    let key = format!("translation.sets[{index}].entries[{number}]");
+                    faults
+                        .at(key)
+                        .say(what, "a translation such as {digits: \"43660\", group: hlr}");
+                }
+            }
+        }
+        match building.build() {
+            Ok(built) => built,
+            Err(error) => {
+                // Wrong groups have been reported already.
+                if !wrong {
+                    faults
+                        .at("translation.sets")
+                        .say(error, "numbers that occur once");
+                }
+                Self::default()
+            }
+        }
+    }
+
+    /// As [`Self::compile`], with files, of settings that have no mistakes.
+    pub(super) fn load(config: &Translation, points: &Points) -> Result<Self, String> {
+        let mut building = Building::new(config, points);
+        for set in &config.sets {
+            let id = building.set(set);
+            for entry in &set.entries {
+                building.add(id, entry)?;
+            }
+            if let Some(path) = &set.file {
+                read_file(path, |entry| building.add(id, &entry))?;
+            }
+        }
+        building
+            .build()
+            .map_err(|error| format!("translation.sets: {error}"))
+    }
+}
+
+/// Reports mistakes in the files that settings name, each with the line of the file.
+pub fn check_files(config: &Config, faults: &mut Faults) {
+    let mut other = Faults::default();
+    let tables = super::Tables::compile(config, &mut other);
+    for (index, set) in config.translation.sets.iter().enumerate() {
+        let Some(path) = &set.file else { continue };
+        let mut building = Building::new(&config.translation, &tables.points);
+        let id = building.set(set);
+        for entry in &set.entries {
+            // What is wrong with settings is reported with them.
+            let _ = building.add(id, entry);
+        }
+        let read = read_file(path, |entry| building.add(id, &entry));
+        let built = read.and_then(|()| {
+            let built = building.build();
+            built.map_err(|error| format!("{}: {error}", path.display()))
+        });
+        if let Err(error) = built {
+            let right = "a file of translations: docs/stp.md";
+            faults
+                .at(format!("translation.sets[{index}].file"))
+                .say(error, right);
+        }
+    }
+}
+
+/// A table as it grows.
+struct Building {
+    builder: TableBuilder,
+    groups: HashMap<String, u32>,
+    sets: Vec<String>,
+    entries: Vec<usize>,
+    members: HashSet<(PointCode, u8)>,
+}
+
+impl Building {
+    fn new(config: &Translation, points: &Points) -> Self {
+        let mut builder = TableBuilder::new();
+        let mut groups = HashMap::new();
+        let mut members = HashSet::new();
+        for group in &config.groups {
+            let compiled = compiled(group, points);
+            members.extend(
+                compiled
+                    .members
+                    .iter()
+                    .filter_map(|one| Some((one.point_code, one.ssn?))),
+            );
+            groups.insert(group.name.clone(), builder.group(compiled));
+        }
+        Self {
+            builder,
+            groups,
+            sets: Vec::new(),
+            entries: Vec::new(),
+            members,
+        }
+    }
+
+    fn set(&mut self, set: &TranslationSet) -> SetId {
+        self.sets.push(set.name.clone());
+        self.entries.push(0);
+        self.builder.set(Selector {
+            indicator: set.indicator,
+            translation_type: set.translation_type,
+            numbering_plan: set.numbering_plan,
+            nature: set.nature,
+        })
+    }
+
+    fn add(&mut self, set: SetId, entry: &Entry) -> Result<(), String> {
+        let group = self.groups.get(&entry.group);
+        let group = *group.ok_or_else(|| format!("names no group: `{}`", entry.group))?;
+        let digits = |text: &str| {
+            Digits::parse(text)
+                .ok_or_else(|| format!("`{text}` is not a number of at most 40 digits (0 to 9, a to f)"))
+        };
+        let modification = Modification {
+            route_on_ssn: entry.routing == NextRouting::Subsystem,
+            ssn: entry.subsystem.map_or(Change::Keep, Change::Set),
+            translation_type: entry.translation_type,
+            numbering_plan: entry.numbering_plan,
+            nature: entry.nature,
+            indicator: entry.indicator,
+            remove_prefix: entry.remove,
+            prefix: digits(&entry.prefix)?,
+            ..Modification::default()
+        };
+        let translation = gtt::Translation { group, modification };
+        match entry.digits.split_once('-') {
+            Some((first, last)) => self
+                .builder
+                .range(set, digits(first)?, digits(last)?, translation),
+            None => self.builder.prefix(set, digits(&entry.digits)?, translation),
+        }
+        if let Some(count) = self.entries.get_mut(usize::from(set.0)) {
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    fn build(self) -> Result<Translations, String> {
+        Ok(Translations {
+            table: self.builder.build().map_err(|error| error.to_string())?,
+            sets: self.sets,
+            entries: self.entries,
+            members: self.members,
+        })
+    }
+}
+
+fn compiled(group: &Group, points: &Points) -> gtt::Group {
+    let members = group.members.iter().filter_map(|member| {
+        Some(Member {
+            point_code: points.plan.parse(&member.point_code).ok()?,
+            ssn: member.subsystem,
+            weight: member.weight,
+        })
+    });
+    gtt::Group {
+        mode: match group.mode {
+            GroupMode::Solitary => Mode::Solitary,
+            GroupMode::Dominant => Mode::Dominant,
+            GroupMode::Loadshare => Mode::LoadShared,
+        },
+        members: members.collect(),
+    }
+}
+
+/// Reads a file of translations: the first line names the columns, further lines have one translation each. Empty lines and
+/// lines that begin with `#` are skipped. Errors name file and line.
+fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut columns: Option<Vec<&str>> = None;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let at = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
+        let values: Vec<&str> = line.split(',').map(str::trim).collect();
+        let Some(names) = &columns else {
+            columns = Some(values);
+            continue;
+        };
+        let mut entry = Entry::default();
+        if values.len() != names.len() {
+            return Err(at(format!(
+                "has {} columns; the first line names {}",
+                values.len(),
+                names.len()
+            )));
+        }
+        for (name, value) in names.iter().zip(values) {
+            set_column(&mut entry, name, value).map_err(at)?;
+        }
+        add(entry).map_err(at)?;
+    }
+    Ok(())
+}
+
+fn set_column(entry: &mut Entry, name: &str, value: &str) -> Result<(), String> {
+    let number = || match value {
+        "" => Ok(None),
+        value => value
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("{name}: `{value}` is not a number from 0 to 255")),
+    };
+    match name {
+        "digits" => value.clone_into(&mut entry.digits),
+        "group" => value.clone_into(&mut entry.group),
+        "prefix" => value.clone_into(&mut entry.prefix),
+        "subsystem" => entry.subsystem = number()?,
+        "translationType" => entry.translation_type = number()?,
+        "numberingPlan" => entry.numbering_plan = number()?,
+        "nature" => entry.nature = number()?,
+        "indicator" => entry.indicator = number()?,
+        "remove" => entry.remove = number()?.unwrap_or(0),
+        "routing" => {
+            entry.routing = match value {
+                "" | "title" => NextRouting::Title,
+                "subsystem" => NextRouting::Subsystem,
+                _ => return Err(format!("routing: `{value}` is neither `title` nor `subsystem`")),
+            }
+        }
+        _ => {
+            return Err(format!(
+                "column `{name}` is unknown; see `translation.sets[].entries`"
+            ));
+        }
+    }
+    Ok(())
+}

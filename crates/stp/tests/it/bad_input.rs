@@ -1,0 +1,179 @@
+//! What peers send and should not.
+
+use ss7_proto::m3ua::{Builder, ErrorCode, Message, MessageType, RegistrationResult, Tag};
+
+use crate::support::{Asp, config, data, isup, metric, plain, start, until};
+
+fn error(octets: &[u8]) -> Option<ErrorCode> {
+    let message = Message::parse(octets).unwrap();
+    assert_eq!(message.message_type(), MessageType::Err);
+    message.word(Tag::ERROR_CODE).and_then(ErrorCode::from_number)
+}
+
+#[test]
+fn data_before_active_and_of_a_foreign_routing_context_are_refused() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let mut two = Asp::active(at, 12, 12);
+    let mut one = Asp::connect(at, 11);
+    one.send(&isup(11, 1, 2, 0, b"too early"));
+    assert_eq!(
+        error(&one.expect(MessageType::Err)),
+        Some(ErrorCode::UnexpectedMessage)
+    );
+    one.up();
+    one.send(&isup(11, 1, 2, 0, b"too early"));
+    assert_eq!(
+        error(&one.expect(MessageType::Err)),
+        Some(ErrorCode::UnexpectedMessage)
+    );
+    one.send(&crate::support::aspac(11));
+    one.expect(MessageType::AspacAck);
+    // That of the other application server.
+    one.send(&isup(12, 1, 2, 0, b"foreign"));
+    let refused = one.expect(MessageType::Err);
+    assert_eq!(error(&refused), Some(ErrorCode::InvalidRoutingContext));
+    assert_eq!(
+        Message::parse(&refused).unwrap().routing_contexts().next(),
+        Some(12)
+    );
+    one.send(&isup(11, 1, 2, 0, b"good"));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+    // Our own origin comes back: a loop. A user that we do not have: DUPU.
+    one.send(&isup(11, crate::support::OWN, 2, 0, b"loop"));
+    one.send(&isup(11, 1, crate::support::OWN, 0, b"call"));
+    one.expect(MessageType::Dupu);
+    assert_eq!(
+        metric(&stp, "signalbox_stp_undelivered_messages_total{why=\"loop\"}"),
+        1.0
+    );
+}
+
+#[test]
+fn lengths_that_lie_and_other_protocols_end_their_connection_alone() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let mut inner = isup(11, 1, 2, 0, b"12345678");
+    // The length of Protocol Data exceeds the message: refused, and the stream goes on.
+    let place = inner.len() - 22;
+    inner[place] = 0xff;
+    one.send(&inner);
+    assert_eq!(
+        error(&one.expect(MessageType::Err)),
+        Some(ErrorCode::ParameterFieldError)
+    );
+    one.send(&isup(11, 1, 2, 0, b"good"));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[1, 0, 1, 1, 0, 0, 0, 3],
+        &[1, 0, 1, 1, 0xff, 0, 0, 0],
+    ] {
+        let mut peer = Asp::connect(at, 11);
+        peer.send(bytes);
+        assert!(error(&peer.expect(MessageType::Err)).is_some());
+        assert_eq!(peer.any(), None);
+    }
+    assert_eq!(
+        metric(&stp, "signalbox_stp_connections_total{outcome=\"broken\"}"),
+        3.0
+    );
+    two.settle();
+}
+
+#[test]
+fn ten_thousand_registrations_change_nothing() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let mut all = Vec::new();
+    for n in 0..10_000_u32 {
+        let mut builder = Builder::new(MessageType::RegReq, &mut all);
+        builder.group(Tag::ROUTING_KEY, |key| {
+            // Our own point code is provisioned, others are not.
+            let code = if n == 0 { 1 } else { n % 16_384 };
+            key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, n)
+                .word(Tag::DESTINATION_POINT_CODE, code);
+        });
+        builder.finish();
+    }
+    let mut writer = one.stream.try_clone().unwrap();
+    let sender = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &all).unwrap());
+    let mut results = Vec::new();
+    for _ in 0..10_000 {
+        let answer = one.expect(MessageType::RegRsp);
+        let message = Message::parse(&answer).unwrap();
+        results.push(RegistrationResult::read(
+            message.get(Tag::REGISTRATION_RESULT).unwrap(),
+        ));
+    }
+    sender.join().unwrap();
+    let registered: Vec<_> = results.iter().filter(|one| one.status == 0).collect();
+    assert_eq!(
+        registered.len(),
+        2,
+        "of n 0 and 1: the point code of the peer itself"
+    );
+    assert!(registered.iter().all(|one| one.routing_context == 11));
+    one.send(&isup(11, 1, 2, 0, b"good"));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+}
+
+#[test]
+fn an_unknown_peer_gets_nothing() {
+    let stp = start(config());
+    let mut stranger = Asp::connect(stp.addresses()[0], 99);
+    assert_eq!(stranger.any(), None);
+    assert_eq!(
+        metric(&stp, "signalbox_stp_connections_total{outcome=\"refused\"}"),
+        1.0
+    );
+}
+
+#[test]
+fn a_silent_peer_gets_a_heartbeat_and_loses_its_association() {
+    let mut settings = config();
+    settings.heartbeat = settings::Period::from_millis(50);
+    let stp = start(settings);
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    one.expect(MessageType::Beat);
+    one.send(&plain(MessageType::BeatAck));
+    one.expect(MessageType::Beat);
+    while one.any().is_some() {}
+    until("silent is counted", || {
+        metric(&stp, "signalbox_stp_connections_total{outcome=\"silent\"}") == 1.0
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_read_costs_its_own_messages_only() {
+    let mut settings = config();
+    settings.queue = 64;
+    settings.links.push(crate::support::link("c", 13));
+    settings
+        .application_servers
+        .push(crate::support::server("three", 13, 3, &["c"]));
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let (mut one, _two, mut three) = (
+        Asp::active(at, 11, 11),
+        Asp::active(at, 12, 12),
+        Asp::active(at, 13, 13),
+    );
+    // `two` reads nothing: first the sockets are full, then the queue.
+    let octets = isup(11, 1, 2, 0, &[7; 4_000]);
+    let congested = || {
+        metric(
+            &stp,
+            "signalbox_stp_undelivered_messages_total{why=\"congested\"}",
+        )
+    };
+    until("the queue is full", || {
+        one.send(&octets.repeat(100));
+        congested() > 0.0
+    });
+    one.expect(MessageType::Scon);
+    one.send(&isup(11, 1, 3, 0, b"good"));
+    assert_eq!(data(&three.expect(MessageType::Data)).user_data, b"good");
+}

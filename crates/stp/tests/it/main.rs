@@ -1,0 +1,9 @@
+//! A signal transfer point at the wire.
+
+mod bad_input;
+mod judge;
+mod roles;
+mod sctp;
+mod support;
+mod transfer;
+mod translation;

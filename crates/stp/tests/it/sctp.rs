@@ -1,0 +1,61 @@
+//! M3UA over the kernel's SCTP.
+
+use std::net::SocketAddr;
+
+use settings::Listen;
+use socket2::{Domain, Protocol, Socket, Type};
+use ss7_proto::m3ua::MessageType;
+use stp::config::Transport;
+
+use crate::support::{Asp, address, aspac, config, data, isup, plain, start};
+
+/// Sends each message as one of SCTP.
+fn connect(stp: SocketAddr, from: u8) -> Asp {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::from(132))).unwrap();
+    socket.bind(&SocketAddr::new(address(from), 0).into()).unwrap();
+    socket.connect(&stp.into()).unwrap();
+    // A `TcpStream` reads and writes any stream socket.
+    Asp::over(socket.into())
+}
+
+fn active(stp: SocketAddr, from: u8, context: u32) -> Asp {
+    let mut asp = connect(stp, from);
+    asp.send(&plain(MessageType::Aspup));
+    asp.expect(MessageType::AspupAck);
+    asp.send(&aspac(context));
+    asp.expect(MessageType::AspacAck);
+    asp
+}
+
+#[test]
+fn data_goes_from_association_to_association() {
+    if !testpeer::sctp::is_here("sctp::data_goes_from_association_to_association") {
+        return;
+    }
+    let mut settings = config();
+    settings.listen = Listen(Vec::new());
+    settings.sctp_listen = Listen(vec![
+        SocketAddr::new(address(1), 29_050),
+        SocketAddr::new(address(2), 29_050),
+    ]);
+    for link in &mut settings.links {
+        link.transport = Transport::Sctp;
+    }
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (active(at, 11, 11), active(at, 12, 12));
+    for n in 0..100_u32 {
+        one.send(&isup(11, 1, 2, (n % 16) as u8, &n.to_be_bytes()));
+    }
+    // Streams are independent of one another; the order of each link selection holds.
+    let mut last = [None; 16];
+    for _ in 0..100 {
+        let received = two.expect(MessageType::Data);
+        let msu = data(&received);
+        let number = u32::from_be_bytes(msu.user_data.try_into().unwrap());
+        let before = last[usize::from(msu.sls)].replace(number);
+        assert!(before < Some(number), "{before:?} {number}");
+    }
+    drop(two);
+    one.expect(MessageType::Duna);
+}
