@@ -1,0 +1,184 @@
+//! Answers and losses on their way back through the applications that follow their request: on the worker that showed them
+//! the request, in the reverse order.
+
+use diameter::Kept;
+use diameter::proto::{CommandFlags, MessageMut};
+use dsr_app::{Answered, Flow, Loss, Lost, Memo};
+use smallvec::SmallVec;
+
+use super::mailbox::Packet;
+use super::parked::{Parking, Stage};
+use super::{Core, Transit};
+use crate::config::Exception;
+use crate::edit::readdress;
+use crate::events::Event;
+
+/// Bound on how often applications send one request once more.
+const MAX_ROUNDS: u8 = 8;
+
+/// The applications that follow a request.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// In the order of the chain.
+    visits: SmallVec<[Visit; 2]>,
+    rounds: u8,
+}
+
+#[derive(Debug)]
+struct Visit {
+    application: u32,
+    memo: Memo,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Came {
+    Answer(MessageMut),
+    Lost(Exception),
+}
+
+impl From<Exception> for Loss {
+    fn from(why: Exception) -> Self {
+        match why {
+            Exception::NoAnswer => Self::Timeout,
+            Exception::ConnectionFailure => Self::Disconnected,
+            Exception::Exhausted => Self::Full,
+            Exception::NoRoute | Exception::LoopDetected => Self::NoPeer,
+        }
+    }
+}
+
+impl Transit {
+    /// An application follows the request from now on.
+    #[cold]
+    pub(super) fn follow(&mut self, application: u32, memo: Memo) {
+        let followed = self.followed.get_or_insert_default();
+        followed.visits.retain(|visit| visit.application != application);
+        followed.visits.push(Visit { application, memo });
+    }
+}
+
+impl Core {
+    /// Ends a request that no peer answers.
+    pub(super) fn fail(&self, mut transit: Transit, kept: Kept, why: Exception) {
+        let kept = transit.original.take().map_or(kept, |original| *original);
+        if transit.followed.is_some() {
+            return self.hand_back(kept, Came::Lost(why), transit);
+        }
+        self.except(transit.origin, kept.message(), why);
+    }
+
+    /// Takes an answer or a loss back to the worker that showed the request to applications.
+    #[cold]
+    pub(super) fn hand_back(&self, kept: Kept, came: Came, transit: Transit) {
+        let worker = usize::from(transit.origin.worker);
+        if worker == self.worker {
+            return self.show_back(kept, came, transit);
+        }
+        self.count(Event::HandedOver);
+        let packet = Packet::Back { kept, came, transit };
+        if self.post.send(worker, packet).is_err() {
+            self.count(Event::AnswerLost);
+        }
+    }
+
+    /// Shows what came of a request to the applications that follow it, the last one first.
+    pub(super) fn show_back(&self, kept: Kept, came: Came, mut transit: Transit) {
+        let local = self.snapshot();
+        let visit = transit.followed.as_mut().and_then(|all| all.visits.pop());
+        let Some(Visit {
+            application,
+            mut memo,
+        }) = visit
+        else {
+            return match came {
+                Came::Answer(message) => self.deliver(transit.origin, message),
+                Came::Lost(why) => self.except(transit.origin, kept.message(), why),
+            };
+        };
+        let flow = local.place_of(application).map_or(Flow::Next, |place| {
+            let (request, names) = (kept.message(), self.names(transit.origin.node));
+            match &came {
+                Came::Answer(answer) => {
+                    let answered = Answered {
+                        request,
+                        answer,
+                        names,
+                    };
+                    place.seat.answer(self.moment(), &mut memo, &answered)
+                }
+                Came::Lost(why) => {
+                    let lost = Lost {
+                        request,
+                        why: (*why).into(),
+                        names,
+                    };
+                    place.seat.lost(self.moment(), &mut memo, &lost)
+                }
+            }
+        });
+        self.go_back(application, memo, flow, kept, came, transit);
+    }
+
+    /// Does with an answer or a loss what an application wants.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn go_back(
+        &self,
+        application: u32,
+        memo: Memo,
+        flow: Flow<'_>,
+        kept: Kept,
+        came: Came,
+        mut transit: Transit,
+    ) {
+        match flow {
+            Flow::Next => self.show_back(kept, came, transit),
+            Flow::To(to) => match readdress(kept.message(), &to.realm, &to.host) {
+                Ok(message) => {
+                    let kept = Kept::new(message.freeze(), kept.appended().to_vec().into());
+                    transit.follow(application, memo);
+                    self.once_more(kept, transit);
+                }
+                Err(_) => self.show_back(kept, Came::Lost(Exception::Exhausted), transit),
+            },
+            Flow::Answer(fault) => self.refuse(transit.origin, kept.message(), &fault),
+            Flow::Reply(reply) => self.reply(&transit, kept.message().command(), reply),
+            Flow::Drop => {
+                let node = self.nodes.borrow().get(usize::from(transit.origin.node)).cloned();
+                let connection = node.and_then(|node| node.connection(transit.origin.connection));
+                if let Some(link) = connection.as_ref().and_then(|connection| connection.state()) {
+                    link.dropped();
+                }
+                self.count(Event::Abandoned);
+            }
+            Flow::Later(wait) => {
+                let parking = Parking {
+                    application,
+                    memo,
+                    wait,
+                    rest: SmallVec::new(),
+                };
+                self.park(parking, transit, Stage::Back { kept, came });
+            }
+        }
+    }
+
+    /// Sends a request once more, for the application that follows it last; where it cannot be sent, that one is not asked
+    /// again.
+    fn once_more(&self, kept: Kept, mut transit: Transit) {
+        let followed = transit.followed.get_or_insert_default();
+        followed.rounds += 1;
+        let is_bound = followed.rounds > MAX_ROUNDS;
+        // Its attempts begin again: it is another destination.
+        transit.sent = 0;
+        transit.tried.clear();
+        let sent = match is_bound {
+            true => Err((kept, transit)),
+            false => self.try_again(kept, CommandFlags::default(), transit),
+        };
+        if let Err((kept, mut transit)) = sent {
+            transit.followed.get_or_insert_default().visits.pop();
+            self.show_back(kept, Came::Lost(Exception::NoRoute), transit);
+        }
+    }
+}
