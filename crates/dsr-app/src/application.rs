@@ -52,8 +52,8 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         Flow::Next
     }
 
-    /// What becomes of a request that it let through and that no peer answers: each attempt of the router has failed.
-    /// [`Flow::Next`] answers as the router's settings say; [`Flow::To`] sends the request once more.
+    /// What becomes of a request that it let through and that nothing answers: each attempt of the router has failed.
+    /// [`Flow::Next`] answers as the router's settings say, or drops it; [`Flow::To`] sends the request once more.
     fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
         let _ = (on, lost);
         Flow::Next

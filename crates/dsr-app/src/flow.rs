@@ -13,6 +13,8 @@ pub enum Flow<'a> {
     Next,
     /// The request gets this destination, and goes on. After an answer or a loss it is sent once more.
     To(Destination<'a>),
+    /// The message goes on as this one: a request, or an answer. After a loss it is the request, which is sent once more.
+    Changed(MessageMut),
     /// The request is answered with this fault.
     Answer(Cow<'a, Fault>),
     /// The request is answered with this message.

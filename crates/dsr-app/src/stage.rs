@@ -15,7 +15,7 @@ pub struct Request<'r> {
     pub names: &'r Origin,
 }
 
-/// An answer on its way back.
+/// An answer on its way back: of a peer, of an application behind, or of the router itself.
 #[derive(Debug)]
 pub struct Answered<'r> {
     /// The request, as it was sent but for what hiding changed.
@@ -46,8 +46,10 @@ pub enum Loss {
     Timeout,
     /// The connection of the last peer that got it was lost.
     Disconnected,
-    /// A queue or throttle group was full.
+    /// A queue, a throttle group or the bound of parked transactions was full.
     Full,
+    /// A rule or an application behind has dropped it: its sender gets no answer.
+    Dropped,
 }
 
 /// A parked transaction, as it was when it was parked.

@@ -169,6 +169,7 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
     let (what, ends) = match &flow {
         Flow::Next => ("goes on as it is".to_owned(), None),
         Flow::To(to) => (format!("to host `{}`, realm `{}`", to.host, to.realm), None),
+        Flow::Changed(_) => ("changes the request".to_owned(), None),
         Flow::Later(wait) => (format!("is parked for up to {wait:?}"), Some("parked".to_owned())),
         Flow::Answer(refused) => (fault(refused), Some(fault(refused))),
         Flow::Drop => ("abandoned".to_owned(), Some("abandoned".to_owned())),
@@ -178,8 +179,9 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
             (what.clone(), Some(what))
         }
     };
-    let readdressed = match &flow {
+    let readdressed = match flow {
         Flow::To(to) => readdress(message, &to.realm, &to.host).ok(),
+        Flow::Changed(changed) => Some(changed),
         _ => None,
     };
     Met {

@@ -94,8 +94,22 @@ impl Core {
             Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
             None => message,
         };
-        let (origin, since) = (transit.origin, transit.since);
         let copying = self.to_copy(&transit, kept.as_ref(), &message);
+        self.conclude(from, (action, transaction), kept, transit, message, copying);
+    }
+
+    /// Sends a request elsewhere by its answer, or delivers that.
+    #[inline]
+    fn conclude(
+        &self,
+        from: &Connection<Link>,
+        (action, transaction): (AnswerAction, Transaction),
+        kept: Option<Kept>,
+        transit: Transit,
+        message: MessageMut,
+        copying: Option<(Arc<AnswerCopy>, Kept, Transit)>,
+    ) {
+        let (origin, since) = (transit.origin, transit.since);
         let mut back = None;
         if let Some(kept) = kept {
             match self.divert(from, action, kept, transit, &message) {

@@ -133,7 +133,7 @@ impl Core {
         rest: &'s [usize],
         transit: &mut Transit,
     ) -> Option<Step<'s>> {
-        if place.follows && matches!(flow, Flow::Next | Flow::To(_)) {
+        if place.follows && matches!(flow, Flow::Next | Flow::To(_) | Flow::Changed(_)) {
             transit.follow(place.id, memo);
         }
         Some(match flow {
@@ -142,6 +142,7 @@ impl Core {
                 Ok(changed) => Step::Changed(changed, Examined::Applied(rest)),
                 Err(_) => Step::Done(Decision::Except(Exception::Exhausted)),
             },
+            Flow::Changed(message) => Step::Changed(message, Examined::Applied(rest)),
             Flow::Answer(fault) => Step::Done(Decision::Refuse(fault.into_owned())),
             Flow::Reply(reply) => Step::Done(Decision::Reply(reply)),
             Flow::Drop => Step::Done(Decision::Abandon),

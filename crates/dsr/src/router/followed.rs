@@ -1,6 +1,7 @@
 //! Answers and losses on their way back through the applications that follow their request: on the worker that showed them
 //! the request, in the reverse order.
 
+use bytes::Bytes;
 use diameter::Kept;
 use diameter::proto::{CommandFlags, MessageMut};
 use dsr_app::{Answered, Flow, Loss, Lost, Memo};
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::mailbox::Packet;
 use super::parked::{Parking, Stage};
+use super::request::Decision;
 use super::{Core, Transit};
 use crate::config::Exception;
 use crate::edit::readdress;
@@ -35,6 +37,18 @@ struct Visit {
 pub(crate) enum Came {
     Answer(MessageMut),
     Lost(Exception),
+    /// A rule or an application has dropped it.
+    Dropped,
+}
+
+impl Came {
+    /// What an application learns of a request without an answer.
+    pub(super) fn loss(&self) -> Loss {
+        match self {
+            Self::Lost(why) => (*why).into(),
+            Self::Answer(_) | Self::Dropped => Loss::Dropped,
+        }
+    }
 }
 
 impl From<Exception> for Loss {
@@ -94,6 +108,7 @@ impl Core {
             return match came {
                 Came::Answer(message) => self.deliver(transit.origin, message),
                 Came::Lost(why) => self.except(transit.origin, kept.message(), why),
+                Came::Dropped => self.drop_request(&transit),
             };
         };
         let flow = local.place_of(application).map_or(Flow::Next, |place| {
@@ -107,10 +122,10 @@ impl Core {
                     };
                     place.seat.answer(self.moment(), &mut memo, &answered)
                 }
-                Came::Lost(why) => {
+                Came::Lost(_) | Came::Dropped => {
                     let lost = Lost {
                         request,
-                        why: (*why).into(),
+                        why: came.loss(),
                         names,
                     };
                     place.seat.lost(self.moment(), &mut memo, &lost)
@@ -141,16 +156,23 @@ impl Core {
                 }
                 Err(_) => self.show_back(kept, Came::Lost(Exception::Exhausted), transit),
             },
-            Flow::Answer(fault) => self.refuse(transit.origin, kept.message(), &fault),
-            Flow::Reply(reply) => self.reply(&transit, kept.message().command(), reply),
-            Flow::Drop => {
-                let node = self.nodes.borrow().get(usize::from(transit.origin.node)).cloned();
-                let connection = node.and_then(|node| node.connection(transit.origin.connection));
-                if let Some(link) = connection.as_ref().and_then(|connection| connection.state()) {
-                    link.dropped();
+            Flow::Changed(message) => match came {
+                Came::Answer(_) => self.show_back(kept, Came::Answer(message), transit),
+                Came::Lost(_) | Came::Dropped => {
+                    let kept = Kept::new(message.freeze(), kept.appended().to_vec().into());
+                    transit.follow(application, memo);
+                    self.once_more(kept, transit);
                 }
-                self.count(Event::Abandoned);
+            },
+            Flow::Answer(fault) => {
+                let answer = self.refusal(transit.origin, kept.message(), &fault);
+                self.show_back(kept, Came::Answer(answer), transit);
             }
+            Flow::Reply(reply) => {
+                self.served(&transit, kept.message().command(), &reply);
+                self.show_back(kept, Came::Answer(reply.message), transit);
+            }
+            Flow::Drop => self.show_back(kept, Came::Dropped, transit),
             Flow::Later(wait) => {
                 let parking = Parking {
                     application,
@@ -161,6 +183,38 @@ impl Core {
                 self.park(parking, transit, Stage::Back { kept, came });
             }
         }
+    }
+
+    /// Ends a request that was not sent, before the applications that follow it.
+    #[cold]
+    pub(super) fn end_followed(
+        &self,
+        decision: Decision,
+        message: MessageMut,
+        transit: Transit,
+        append: &Bytes,
+    ) {
+        let came = match decision {
+            Decision::Refuse(fault) => Came::Answer(self.refusal(transit.origin, &message, &fault)),
+            Decision::Reply(reply) => {
+                self.served(&transit, message.command(), &reply);
+                Came::Answer(reply.message)
+            }
+            Decision::Except(why) => Came::Lost(why),
+            Decision::Send(..) | Decision::Park(_) | Decision::Abandon | Decision::Discard => Came::Dropped,
+        };
+        self.hand_back(Kept::new(message.freeze(), append.clone()), came, transit);
+    }
+
+    /// Drops a request of this worker.
+    fn drop_request(&self, transit: &Transit) {
+        let origin = transit.origin;
+        let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
+        let connection = node.and_then(|node| node.connection(origin.connection));
+        if let Some(link) = connection.as_ref().and_then(|connection| connection.state()) {
+            link.dropped();
+        }
+        self.count(Event::Abandoned);
     }
 
     /// Sends a request once more, for the application that follows it last; where it cannot be sent, that one is not asked

@@ -378,6 +378,13 @@ impl Core {
     /// Answers a request with an error of the router itself.
     #[cold]
     fn refuse<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) {
+        let answer = self.refusal(origin, request, fault);
+        self.deliver(origin, answer);
+    }
+
+    /// The answer to a request that the router refuses.
+    #[cold]
+    fn refusal<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) -> MessageMut {
         self.count(Event::Refused);
         let (application, command) = (request.application(), request.command());
         let transaction = Transaction::refused(application, command, fault.vendor, fault.code);
@@ -388,7 +395,7 @@ impl Core {
         if fault.vendor == 0 && !fault.code.is_success() {
             answer.set_flags(answer.flags().with(CommandFlags::ERROR));
         }
-        self.deliver(origin, answer);
+        answer
     }
 
     /// Answers a request that could not be routed, by the configuration.

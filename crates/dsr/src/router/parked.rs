@@ -146,7 +146,7 @@ impl Core {
         let most = place.map_or(0, |place| place.seat.application().max_parked());
         if self.parked.count_of(parking.application) >= most {
             self.count(Event::ParkingFull);
-            return self.give_up(transit, &stage, Exception::Exhausted);
+            return self.give_up(transit, stage, Exception::Exhausted);
         }
         self.count(Event::Parked);
         self.parked.put(Waiting {
@@ -158,19 +158,20 @@ impl Core {
         self.gauges().report_parked(self.parked.len());
     }
 
-    /// Answers a parked transaction by the settings.
-    fn give_up(&self, transit: Transit, stage: &Stage, why: Exception) {
-        match stage {
-            Stage::Request { message, .. } => self.except(transit.origin, message, why),
-            Stage::Back { kept, .. } => self.except(transit.origin, kept.message(), why),
-        }
+    /// Ends a transaction that is not parked any more, or was not.
+    fn give_up(&self, transit: Transit, stage: Stage, why: Exception) {
+        let kept = match stage {
+            Stage::Request { message, from } => Kept::new(message.freeze(), from.route_record().clone()),
+            Stage::Back { kept, .. } => kept,
+        };
+        self.fail(transit, kept, why);
     }
 
     /// Answers everything that is parked: the worker ends.
     pub(crate) fn give_up_parked(&self) {
         while let Some(number) = self.parked.any() {
             if let Some(waiting) = self.parked.take(number) {
-                self.give_up(waiting.transit, &waiting.stage, Exception::NoAnswer);
+                self.give_up(waiting.transit, waiting.stage, Exception::NoAnswer);
             }
         }
     }
@@ -270,9 +271,9 @@ impl Core {
                             answer,
                             names,
                         }),
-                        Came::Lost(why) => Resumed::Lost(Lost {
+                        Came::Lost(_) | Came::Dropped => Resumed::Lost(Lost {
                             request,
-                            why: (*why).into(),
+                            why: came.loss(),
                             names,
                         }),
                     };

@@ -134,6 +134,9 @@ impl Core {
         mut transit: Transit,
         from: &Rc<Connection<Link>>,
     ) {
+        if transit.followed.is_some() && !matches!(decision, Decision::Send(..) | Decision::Park(_)) {
+            return self.end_followed(decision, message, transit, from.route_record());
+        }
         match decision {
             Decision::Send(target, copy, renamed) => {
                 if let Some(renamed) = renamed.and_then(|host| super::again::renamed(&message, &host)) {
@@ -153,10 +156,6 @@ impl Core {
                 self.dispatch(target, message, append, transit);
             }
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
-            Decision::Except(why) if transit.followed.is_some() => {
-                let kept = Kept::new(message.freeze(), from.route_record().clone());
-                self.fail(transit, kept, why);
-            }
             Decision::Except(why) => self.except(transit.origin, &message, why),
             Decision::Reply(reply) => self.reply(&transit, message.command(), reply),
             Decision::Park(parking) => self.park_request(*parking, message, transit, from),
@@ -344,7 +343,13 @@ impl Core {
     }
 
     /// Answers a request for an application that is its server.
-    pub(super) fn reply(&self, transit: &Transit, command: u32, reply: Reply) {
+    fn reply(&self, transit: &Transit, command: u32, reply: Reply) {
+        self.served(transit, command, &reply);
+        self.deliver(transit.origin, reply.message);
+    }
+
+    /// Counts the answer of an application.
+    pub(super) fn served(&self, transit: &Transit, command: u32, reply: &Reply) {
         self.count(Event::Served);
         let (vendor, code) = reply.result;
         let transaction = Transaction::refused(transit.application, command, vendor, ResultCode(code));
@@ -352,7 +357,6 @@ impl Core {
         self.tools
             .hold
             .observe(self.now().saturating_duration_since(transit.since));
-        self.deliver(transit.origin, reply.message);
     }
 
     /// Sends a request to a hop, here or by the worker on which the hop lives.
@@ -409,6 +413,10 @@ impl Core {
         static NOTHING: Bytes = Bytes::new();
         if self.discards_for_another(&transit) {
             self.count(Event::OverloadDiscarded);
+            if transit.followed.is_some() {
+                let kept = Kept::new(message.freeze(), append.clone());
+                return self.fail(transit, kept, Exception::Exhausted);
+            }
             let rule = &self.snapshot().config.overload.answer;
             return self.answer_by(transit.origin, &message, rule);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diameter::proto::known::{self, command};
-use diameter::proto::{Fault, MessageMut, ResultCode};
+use diameter::proto::{Fault, MessageBuilder, MessageMut, ResultCode};
 use dsr::config::Ready;
 use dsr::{Event, Running};
 use dsr_app::{Answered, Application, Flow, Lost, On, Request, Resume, Resumed, Ticket};
@@ -72,6 +72,29 @@ impl Script {
     }
 }
 
+/// The message with more AVPs at its end.
+fn with(message: &MessageMut, fill: impl FnOnce(&mut MessageBuilder)) -> MessageMut {
+    let mut builder = MessageBuilder::with_capacity(message.header(), message.as_bytes().len() + 64);
+    for avp in message.avps().map_while(Result::ok) {
+        builder.copy(&avp);
+    }
+    fill(&mut builder);
+    builder.finish().unwrap()
+}
+
+fn with_host(request: &MessageMut, host: &str) -> MessageMut {
+    with(request, |builder| {
+        builder.put(known::DESTINATION_HOST, host);
+    })
+}
+
+/// An answer with an Error-Message.
+fn with_text(answer: &MessageMut, text: &str) -> MessageMut {
+    with(answer, |builder| {
+        builder.put(known::ERROR_MESSAGE, text);
+    })
+}
+
 fn digit(user: Option<&[u8]>) -> u8 {
     user.and_then(<[u8]>::last).copied().unwrap_or_default()
 }
@@ -100,7 +123,7 @@ impl Application for Script {
         match digit {
             b'1' => self.park(on, LONG),
             b'2' | b'3' => Flow::Later(Duration::from_millis(1)),
-            b'4' => Flow::Drop,
+            b'4' => Flow::Changed(with_host(request.message, HSS[1])),
             _ => Flow::Next,
         }
     }
@@ -111,6 +134,8 @@ impl Application for Script {
         match code {
             Some(3004) => Flow::to("", HSS[1]),
             Some(2002) => self.park(on, LONG),
+            // What the resolution behind it says of subscribers that no range holds.
+            Some(5030) => Flow::Changed(with_text(answered.answer, "seen")),
             _ => Flow::Next,
         }
     }
@@ -160,7 +185,9 @@ const ROUTES: &str = "applications:
     rbar:
       lookups: [{identities: [imsi]}]
       destinations: [{name: any, realm: home.example}]
-      ranges: [{identity: imsi, start: '0', end: '9', destination: any}]
+      ranges: [{identity: imsi, start: '0', end: '7', destination: any}]
+      onNoMatch: {answer: {resultCode: 5030}}
+      onInvalidIdentity: abandon
 routing:
   applicationRouteTables:
     - {name: default, rules: [{name: both, action: {applications: [script, resolve]}}]}
@@ -346,6 +373,28 @@ fn an_application_sees_answers_and_sends_the_request_once_more_or_parks_them() {
             }
         });
     }
+}
+
+#[test]
+fn an_application_changes_messages_and_sees_what_those_behind_it_answer_or_drop() {
+    run(async {
+        let (script, dsr, _servers, mut peers, mut mme) = scripted(1).await;
+        mme.send(ulr("001010000000004").as_bytes()).await;
+        let request = answered(&mut mme, &mut peers[1]).await;
+        assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), HSS[1]);
+        assert_eq!(realm(&request), "home.example", "the next one sees the change");
+        script.seen.lock().answers.clear();
+        // The resolution refuses.
+        mme.send(ulr("801010000000005").as_bytes()).await;
+        assert_eq!(outcome(&mut mme).await, (5030, Some("seen".to_owned())));
+        assert_eq!(script.seen.lock().answers, [(b'5', Some(5030))]);
+        // The resolution drops: the application has the last word.
+        mme.send(ulr("alice@9").as_bytes()).await;
+        assert_eq!(outcome(&mut mme).await.0, 3004);
+        mme.send(ulr("alice@7").as_bytes()).await;
+        counted(&dsr, Event::Abandoned, 1).await;
+        assert_eq!(script.seen.lock().losses, ["9 Dropped", "7 Dropped"]);
+    });
 }
 
 #[test]
