@@ -3,11 +3,12 @@
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use diameter_proto::{Fault, ResultCode};
+use diameter_proto::{Fault, Origin, ResultCode};
 use serde_json::Value;
 use telemetry::events::{Counters, Happening};
 
 use crate::flow::Flow;
+use crate::out::Out;
 use crate::parking::{Resume, Ticket};
 use crate::stage::{Answered, Lost, Memo, Request, Resumed};
 
@@ -72,9 +73,9 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         Flow::refuse(Fault::new(ResultCode::UNABLE_TO_DELIVER, why))
     }
 
-    /// Does what is due without a request.
-    fn tick(&self, worker: &mut Self::Worker, now: Instant) {
-        let _ = (worker, now);
+    /// Does what is due without a request. `names` are those of the first local node.
+    fn tick(&self, on: &mut On<'_, Self>, names: &Origin) {
+        let _ = (on, names);
     }
 
     /// Bound on the transactions that it has parked on one worker; beyond, the router answers by `exceptions.exhausted`.
@@ -108,6 +109,8 @@ pub struct On<'w, A: Application> {
     pub memo: &'w mut Memo,
     /// Counters of this worker.
     pub counters: &'w Counters<A::Event>,
+    /// Takes requests of its own.
+    pub out: &'w mut Out,
     /// The name of the transaction, should it be parked now.
     pub ticket: Ticket,
     /// The time.

@@ -12,6 +12,7 @@
 //! | `application` | the trait |
 //! | `flow` | what becomes of a request, an answer or a loss |
 //! | `stage` | what an application is shown |
+//! | `out` | requests of an application's own |
 //! | `parking` | tickets, and handles that resume |
 //! | `seat` | an application on a worker, and without its type: the router's side |
 //! | `view`, `identity` | a request as rules see it, and its subscriber |
@@ -28,6 +29,7 @@ pub mod appended;
 mod application;
 mod flow;
 pub mod identity;
+mod out;
 mod parking;
 mod seat;
 mod settings;
@@ -37,8 +39,9 @@ mod view;
 pub use application::{Application, On, Table};
 pub use flow::{Destination, Flow, Reply};
 pub use identity::Digits;
+pub use out::Out;
 pub use parking::{Found, Resume, Resumer, Ticket};
-pub use seat::{Installed, Moment, Seated, Tally, seat};
+pub use seat::{Installed, Seated, Tally, Turn, seat};
 pub use settings::Answer;
 pub use stage::{Answered, Loss, Lost, Memo, Request, Resumed};
 pub use view::View;

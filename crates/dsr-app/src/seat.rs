@@ -7,12 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use diameter_proto::Origin;
 use serde_json::Value;
 use telemetry::Registry;
 use telemetry::events::{self, Counters, Happening};
 
 use crate::application::{Application, On, Table};
 use crate::flow::Flow;
+use crate::out::Out;
 use crate::parking::{Found, Resumer, Ticket};
 use crate::stage::{Answered, Lost, Memo, Request, Resumed};
 
@@ -96,13 +98,17 @@ pub fn seat(application: Arc<dyn Installed>) -> Rc<dyn Seated> {
     application.seat(0, &(), &Resumer::none(), None)
 }
 
-/// The time, and the ticket of a transaction should it be parked.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
+/// One turn of an application: what it has at hand besides its own.
+#[derive(Debug)]
+pub struct Turn<'t> {
     /// The time.
     pub now: Instant,
-    /// The ticket.
+    /// The ticket of the transaction, should it be parked.
     pub ticket: Ticket,
+    /// The memo of the transaction.
+    pub memo: &'t mut Memo,
+    /// What the application sends.
+    pub out: &'t mut Out,
 }
 
 /// An application on one worker, without its type. What it is shown is as in [`Application`].
@@ -112,23 +118,17 @@ pub trait Seated {
     /// As [`Application::FOLLOWS`].
     fn follows(&self) -> bool;
     /// As [`Application::request`].
-    fn request<'a>(&'a self, moment: Moment, memo: &mut Memo, request: &Request<'_>) -> Flow<'a>;
+    fn request<'a>(&'a self, turn: Turn<'_>, request: &Request<'_>) -> Flow<'a>;
     /// As [`Application::answer`].
-    fn answer<'a>(&'a self, moment: Moment, memo: &mut Memo, answered: &Answered<'_>) -> Flow<'a>;
+    fn answer<'a>(&'a self, turn: Turn<'_>, answered: &Answered<'_>) -> Flow<'a>;
     /// As [`Application::lost`].
-    fn lost<'a>(&'a self, moment: Moment, memo: &mut Memo, lost: &Lost<'_>) -> Flow<'a>;
+    fn lost<'a>(&'a self, turn: Turn<'_>, lost: &Lost<'_>) -> Flow<'a>;
     /// As [`Application::resume`], or without anything found as [`Application::expired`].
-    fn resume<'a>(
-        &'a self,
-        moment: Moment,
-        memo: &mut Memo,
-        resumed: &Resumed<'_>,
-        found: Option<Found>,
-    ) -> Flow<'a>;
+    fn resume<'a>(&'a self, turn: Turn<'_>, resumed: &Resumed<'_>, found: Option<Found>) -> Flow<'a>;
     /// As [`Application::TICK`].
     fn interval(&self) -> Option<Duration>;
     /// As [`Application::tick`].
-    fn tick(&self, now: Instant);
+    fn tick(&self, turn: Turn<'_>, names: &Origin);
     /// For [`Installed::seat`].
     fn as_any(&self) -> &dyn Any;
 }
@@ -142,18 +142,14 @@ struct Seat<A: Application> {
 impl<A: Application> Seat<A> {
     /// The state is borrowed while the application is shown something; it calls no one back meanwhile.
     #[inline]
-    fn on<'a>(
-        &'a self,
-        moment: Moment,
-        memo: &mut Memo,
-        show: impl FnOnce(&'a A, &mut On<'_, A>) -> Flow<'a>,
-    ) -> Flow<'a> {
+    fn on<'a, T>(&'a self, turn: Turn<'_>, show: impl FnOnce(&'a A, &mut On<'_, A>) -> T) -> T {
         let mut on = On {
             worker: &mut *self.state.borrow_mut(),
-            memo,
+            memo: turn.memo,
             counters: &self.counters,
-            ticket: moment.ticket,
-            now: moment.now,
+            out: turn.out,
+            ticket: turn.ticket,
+            now: turn.now,
         };
         show(&self.application, &mut on)
     }
@@ -168,27 +164,21 @@ impl<A: Application> Seated for Seat<A> {
         A::FOLLOWS
     }
 
-    fn request<'a>(&'a self, moment: Moment, memo: &mut Memo, request: &Request<'_>) -> Flow<'a> {
-        self.on(moment, memo, |application, on| application.request(on, request))
+    fn request<'a>(&'a self, turn: Turn<'_>, request: &Request<'_>) -> Flow<'a> {
+        self.on(turn, |application, on| application.request(on, request))
     }
 
-    fn answer<'a>(&'a self, moment: Moment, memo: &mut Memo, answered: &Answered<'_>) -> Flow<'a> {
-        self.on(moment, memo, |application, on| application.answer(on, answered))
+    fn answer<'a>(&'a self, turn: Turn<'_>, answered: &Answered<'_>) -> Flow<'a> {
+        self.on(turn, |application, on| application.answer(on, answered))
     }
 
-    fn lost<'a>(&'a self, moment: Moment, memo: &mut Memo, lost: &Lost<'_>) -> Flow<'a> {
-        self.on(moment, memo, |application, on| application.lost(on, lost))
+    fn lost<'a>(&'a self, turn: Turn<'_>, lost: &Lost<'_>) -> Flow<'a> {
+        self.on(turn, |application, on| application.lost(on, lost))
     }
 
-    fn resume<'a>(
-        &'a self,
-        moment: Moment,
-        memo: &mut Memo,
-        resumed: &Resumed<'_>,
-        found: Option<Found>,
-    ) -> Flow<'a> {
+    fn resume<'a>(&'a self, turn: Turn<'_>, resumed: &Resumed<'_>, found: Option<Found>) -> Flow<'a> {
         let found = found.and_then(|found| found.downcast::<A::Found>().ok());
-        self.on(moment, memo, |application, on| match found {
+        self.on(turn, |application, on| match found {
             Some(found) => application.resume(on, resumed, *found),
             None => application.expired(on, resumed),
         })
@@ -198,8 +188,8 @@ impl<A: Application> Seated for Seat<A> {
         A::TICK
     }
 
-    fn tick(&self, now: Instant) {
-        self.application.tick(&mut self.state.borrow_mut(), now);
+    fn tick(&self, turn: Turn<'_>, names: &Origin) {
+        self.on(turn, |application, on| application.tick(on, names));
     }
 
     fn as_any(&self) -> &dyn Any {

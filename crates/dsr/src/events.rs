@@ -70,6 +70,8 @@ telemetry::events! {
     RedirectReused = "redirects_reused";
     /// A request was answered by an application of the router, as its server.
     Served = "served_requests";
+    /// An application of the router sent a request of its own.
+    Originated = "own_requests";
     /// A transaction was parked for an application of the router.
     Parked = "parked_transactions";
     /// An application has resumed a transaction that was parked for it.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use diameter::proto::overload::priority;
 use diameter::proto::{Dictionary, Fault, Message, MessageMut, Origin, Routing, text};
-use dsr_app::{Flow, Installed, Memo, Moment, Request, Ticket, View};
+use dsr_app::{Flow, Installed, Memo, Out, Request, Ticket, Turn, View};
 use serde_json::{Value, json};
 
 use crate::config::Messages;
@@ -163,9 +163,14 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
         view: &View::new(message.application(), message.command(), priority, &routing),
         names,
     };
-    let (now, ticket) = (Instant::now(), Ticket::default());
+    let turn = Turn {
+        now: Instant::now(),
+        ticket: Ticket::default(),
+        memo: &mut Memo::default(),
+        out: &mut Out::default(),
+    };
     let seat = dsr_app::seat(application.clone());
-    let flow = seat.request(Moment { now, ticket }, &mut Memo::default(), &request);
+    let flow = seat.request(turn, &request);
     let (what, ends) = match &flow {
         Flow::Next => ("goes on as it is".to_owned(), None),
         Flow::To(to) => (format!("to host `{}`, realm `{}`", to.host, to.realm), None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diameter_proto::{Fault, MessageBuilder, Origin, ResultCode, Routing, known};
-use dsr_app::{Application, Digits, Flow, Memo, Moment, On, Request, Table, Ticket, View, seat};
+use dsr_app::{Application, Digits, Flow, Memo, On, Out, Request, Table, Ticket, Turn, View, seat};
 
 telemetry::events! {
     "dsr";
@@ -42,8 +42,8 @@ impl Application for Quota {
         ))
     }
 
-    fn tick(&self, worker: &mut Self::Worker, _: Instant) {
-        worker.clear();
+    fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        on.worker.clear();
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -66,12 +66,21 @@ fn requests_beyond_the_rate_are_refused_until_the_next_second() {
         view: &View::new(ulr.application(), ulr.command(), 10, &routing),
         names: &Origin::new("dsr.example", "example"),
     };
-    let (now, ticket) = (Instant::now(), Ticket::default());
-    let is_refused = || {
-        let flow = quota.request(Moment { now, ticket }, &mut Memo::default(), &request);
+    let (mut memo, mut out) = (Memo::default(), Out::default());
+    let mut in_turn = |ticks: bool| {
+        let turn = Turn {
+            now: Instant::now(),
+            ticket: Ticket::default(),
+            memo: &mut memo,
+            out: &mut out,
+        };
+        if ticks {
+            quota.tick(turn, request.names);
+            return false;
+        }
+        let flow = quota.request(turn, &request);
         matches!(flow, Flow::Answer(fault) if fault.code == ResultCode::TOO_BUSY)
     };
-    assert_eq!([is_refused(), is_refused(), is_refused()], [false, false, true]);
-    quota.tick(now + Duration::from_secs(1));
-    assert!(!is_refused());
+    let refused = [false, false, false, true, false].map(&mut in_turn);
+    assert_eq!(refused, [false, false, true, false, false]);
 }

@@ -280,7 +280,7 @@ impl Core {
     /// Sends an answer to the origin of its request.
     #[inline]
     pub(super) fn deliver(&self, origin: Origin, message: MessageMut) {
-        if origin.flags.has(RequestFlags::COPY) {
+        if origin.flags.has(RequestFlags::COPY | RequestFlags::OWN) {
             return;
         }
         if usize::from(origin.worker) == self.worker {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diameter::Connection;
 use diameter::proto::{MessageMut, Routing};
-use dsr_app::{Destination, Flow, Installed, Memo, Moment, Request, Seated, View};
+use dsr_app::{Destination, Flow, Installed, Memo, Out, Request, Seated, Turn, View};
 use smallvec::SmallVec;
 
 use super::parked::{Parking, Stage};
@@ -112,9 +112,10 @@ impl Core {
                 view,
                 names: self.names(transit.origin.node),
             };
-            let mut memo = Memo::default();
-            let flow = place.seat.request(self.moment(), &mut memo, &request);
-            if let Some(step) = self.turn(local, place, flow, memo, message, rest, transit) {
+            let (mut memo, mut out) = (Memo::default(), Out::default());
+            let flow = place.seat.request(self.turn(&mut memo, &mut out), &request);
+            self.send_own(place.id, out);
+            if let Some(step) = self.take_turn(local, place, flow, memo, message, rest, transit) {
                 return Some(step);
             }
         }
@@ -123,7 +124,7 @@ impl Core {
 
     /// What an application's verdict on a request means; none: the request goes on unchanged.
     #[allow(clippy::too_many_arguments)]
-    fn turn<'s>(
+    fn take_turn<'s>(
         &self,
         local: &Local,
         place: &Place,
@@ -168,8 +169,8 @@ impl Core {
         let positions = local.positions(&parking.rest);
         let mut rest = &positions[..];
         let place = local.place_of(parking.application);
-        let turned =
-            place.and_then(|place| self.turn(local, place, flow, parking.memo, &message, rest, &mut transit));
+        let turned = place
+            .and_then(|place| self.take_turn(local, place, flow, parking.memo, &message, rest, &mut transit));
         let mut step = turned;
         let decision = loop {
             match step {
@@ -196,12 +197,26 @@ impl Core {
         self.carry_out(local, decision, message, transit, from);
     }
 
-    /// The moment in which an application is shown something.
+    /// A turn of an application.
     #[inline]
-    pub(super) fn moment(&self) -> Moment {
-        Moment {
+    pub(super) fn turn<'t>(&self, memo: &'t mut Memo, out: &'t mut Out) -> Turn<'t> {
+        Turn {
             now: self.now(),
             ticket: self.parked.ticket(),
+            memo,
+            out,
+        }
+    }
+
+    /// Takes what an application sends, for a later turn of this worker: until then nothing else is parked under the ticket
+    /// that the application has at hand.
+    #[inline]
+    pub(super) fn send_own(&self, application: u32, out: Out) {
+        if !out.is_empty() {
+            let own = out.into_iter();
+            let own = own.map(|(request, memo)| (application, request, memo));
+            self.own.borrow_mut().extend(own);
+            self.wake_time();
         }
     }
 

@@ -2,15 +2,16 @@
 //! the request, in the reverse order.
 
 use bytes::Bytes;
-use diameter::Kept;
-use diameter::proto::{CommandFlags, MessageMut};
-use dsr_app::{Answered, Flow, Loss, Lost, Memo};
+use diameter::proto::overload::priority;
+use diameter::proto::{CommandFlags, MessageMut, Routing};
+use diameter::{ConnectionId, Kept};
+use dsr_app::{Answered, Flow, Loss, Lost, Memo, Out, View};
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
 use super::parked::{Parking, Stage};
 use super::request::Decision;
-use super::{Core, Transit};
+use super::{Core, Origin, RequestFlags, Transit};
 use crate::config::Exception;
 use crate::edit::readdress;
 use crate::events::Event;
@@ -111,7 +112,9 @@ impl Core {
                 Came::Dropped => self.drop_request(&transit),
             };
         };
+        let mut out = Out::default();
         let flow = local.place_of(application).map_or(Flow::Next, |place| {
+            let turn = self.turn(&mut memo, &mut out);
             let (request, names) = (kept.message(), self.names(transit.origin.node));
             match &came {
                 Came::Answer(answer) => {
@@ -120,7 +123,7 @@ impl Core {
                         answer,
                         names,
                     };
-                    place.seat.answer(self.moment(), &mut memo, &answered)
+                    place.seat.answer(turn, &answered)
                 }
                 Came::Lost(_) | Came::Dropped => {
                     let lost = Lost {
@@ -128,10 +131,11 @@ impl Core {
                         why: came.loss(),
                         names,
                     };
-                    place.seat.lost(self.moment(), &mut memo, &lost)
+                    place.seat.lost(turn, &lost)
                 }
             }
         });
+        self.send_own(application, out);
         self.go_back(application, memo, flow, kept, came, transit);
     }
 
@@ -146,6 +150,10 @@ impl Core {
         came: Came,
         mut transit: Transit,
     ) {
+        let is_over = matches!(flow, Flow::Answer(_) | Flow::Reply(_) | Flow::Drop);
+        if is_over && transit.origin.flags.has(RequestFlags::OWN) {
+            return;
+        }
         match flow {
             Flow::Next => self.show_back(kept, came, transit),
             Flow::To(to) => match readdress(kept.message(), &to.realm, &to.host) {
@@ -206,9 +214,75 @@ impl Core {
         self.hand_back(Kept::new(message.freeze(), append.clone()), came, transit);
     }
 
+    /// Sends the requests of applications' own.
+    pub(super) fn originate_all(&self) {
+        let own = std::mem::take(&mut *self.own.borrow_mut());
+        for (application, message, memo) in own {
+            self.originate(application, message, memo);
+        }
+    }
+
+    /// Sends a request of an application's own, which follows it.
+    fn originate(&self, follower: u32, mut message: MessageMut, memo: Memo) {
+        static NOTHING: Bytes = Bytes::new();
+        let (local, now) = (self.snapshot(), self.now());
+        let node = self.nodes.borrow().first().cloned();
+        if let Some(node) = node.filter(|_| message.end_to_end() == 0) {
+            message.set_end_to_end(node.end_to_end());
+        }
+        let mut flags = RequestFlags::default();
+        flags.set(RequestFlags::OWN, true);
+        let application = message.application();
+        let table = local.table(&local.profile(""), application);
+        let mut transit = Transit {
+            origin: Origin {
+                worker: self.worker as u16,
+                node: 0,
+                connection: ConnectionId::default(),
+                hop_by_hop: 0,
+                flags,
+                trace: 0,
+            },
+            since: now,
+            until: now + local.lifetime,
+            tried: SmallVec::new(),
+            sent: 0,
+            table: table.map(|table| table as u16),
+            version: local.version,
+            application,
+            from: None,
+            priority: priority::DEFAULT,
+            original: None,
+            copy: None,
+            followed: None,
+        };
+        transit.follow(follower, memo);
+        let decision = match Routing::scan_as(&message, |_| false) {
+            Ok(routing) => {
+                transit.priority = routing.priority.unwrap_or(priority::DEFAULT);
+                let view = View::new(application, message.command(), transit.priority, &routing);
+                self.route(&local, &view, &transit)
+            }
+            Err(_) => Decision::Except(Exception::Exhausted),
+        };
+        let Decision::Send(target, _, renamed) = decision else {
+            return self.end_followed(decision, message, transit, &NOTHING);
+        };
+        if let Some(renamed) = renamed.and_then(|host| super::again::renamed(&message, &host)) {
+            message = renamed;
+        }
+        self.count(Event::Originated);
+        self.count(Event::Message);
+        transit.tried.push(target.hop);
+        self.dispatch(target, message, &NOTHING, transit);
+    }
+
     /// Drops a request of this worker.
     fn drop_request(&self, transit: &Transit) {
         let origin = transit.origin;
+        if origin.flags.has(RequestFlags::OWN) {
+            return;
+        }
         let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
         let connection = node.and_then(|node| node.connection(origin.connection));
         if let Some(link) = connection.as_ref().and_then(|connection| connection.state()) {

@@ -50,6 +50,7 @@ use diameter::proto::{
     CommandFlags, Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode,
 };
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
+use dsr_app::Memo;
 use smallvec::SmallVec;
 use telemetry::Histogram;
 use tokio::sync::mpsc;
@@ -112,6 +113,8 @@ pub struct Core {
     throttles: RefCell<Vec<Throttle>>,
     measures: RefCell<Measures>,
     parked: Parked,
+    /// Requests of applications' own that are to be sent, with the id of the application.
+    own: RefCell<Vec<(u32, MessageMut, Memo)>>,
     tools: Tools,
 }
 
@@ -157,6 +160,8 @@ impl RequestFlags {
     const LOST: u16 = 128;
     /// It was beyond the reserved rate of its connection.
     const YELLOW: u16 = 256;
+    /// An application of the router sent it: no peer waits for its answer.
+    const OWN: u16 = 512;
 
     fn set(&mut self, mark: u16, on: bool) {
         if on {
@@ -277,6 +282,7 @@ impl Core {
             throttles: RefCell::new(throttles),
             measures: RefCell::new(measures),
             parked: Parked::new(worker),
+            own: RefCell::default(),
             tools,
         })
     }
@@ -411,6 +417,9 @@ impl Core {
             Exception::NoAnswer => Event::Timeout,
             Exception::ConnectionFailure => Event::ConnectionLost,
         });
+        if origin.flags.has(RequestFlags::OWN) {
+            return;
+        }
         let snapshot = self.snapshot();
         self.answer_by(origin, request, snapshot.exception(why));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use diameter::proto::{MessageMut, Routing};
 use diameter::{Connection, Kept};
-use dsr_app::{Answered, Flow, Found, Lost, Memo, Request, Resumed, Ticket, View};
+use dsr_app::{Answered, Flow, Found, Lost, Memo, Out, Request, Resumed, Ticket, View};
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 
@@ -184,7 +184,7 @@ impl Core {
         }
     }
 
-    /// Ends what was parked for too long and ticks the applications, until the worker ends.
+    /// Ends what was parked for too long, ticks the applications and sends their own requests, until the worker ends.
     pub(crate) async fn keep_time(self: Rc<Self>) {
         let mut ticked = AHashMap::<u32, Instant>::new();
         loop {
@@ -194,6 +194,7 @@ impl Core {
                 self.resume(number, None);
             }
             let next = self.tick(now, &mut ticked);
+            self.originate_all();
             let next = next.into_iter().chain(self.parked.first_deadline()).min();
             let changed = self.parked.earlier.notified();
             match next {
@@ -218,7 +219,9 @@ impl Core {
             };
             let last = ticked.entry(place.id).or_insert(now);
             if now >= *last + interval {
-                place.seat.tick(now);
+                let (mut memo, mut out) = (Memo::default(), Out::default());
+                place.seat.tick(self.turn(&mut memo, &mut out), self.names(0));
+                self.send_own(place.id, out);
                 *last = now;
             }
             next = next.into_iter().chain([*last + interval]).min();
@@ -277,9 +280,11 @@ impl Core {
                             names,
                         }),
                     };
-                    place
-                        .seat
-                        .resume(self.moment(), &mut parking.memo, &resumed, found)
+                    let mut out = Out::default();
+                    let turn = self.turn(&mut parking.memo, &mut out);
+                    let flow = place.seat.resume(turn, &resumed, found);
+                    self.send_own(place.id, out);
+                    flow
                 });
                 self.go_back(parking.application, parking.memo, flow, kept, came, transit);
             }
@@ -309,8 +314,10 @@ impl Core {
             names: self.names(transit.origin.node),
         };
         let resumed = Resumed::Request(request);
-        place
-            .seat
-            .resume(self.moment(), &mut parking.memo, &resumed, found)
+        let mut out = Out::default();
+        let turn = self.turn(&mut parking.memo, &mut out);
+        let flow = place.seat.resume(turn, &resumed, found);
+        self.send_own(place.id, out);
+        flow
     }
 }

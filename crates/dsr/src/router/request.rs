@@ -360,7 +360,7 @@ impl Core {
     }
 
     /// Sends a request to a hop, here or by the worker on which the hop lives.
-    fn dispatch(&self, target: Target, message: MessageMut, append: &Bytes, transit: Transit) {
+    pub(super) fn dispatch(&self, target: Target, message: MessageMut, append: &Bytes, transit: Transit) {
         if target.worker == self.worker {
             return self.send(target.hop, message, append, transit);
         }

@@ -1,13 +1,13 @@
 //! Several applications in a row, answers and losses that they see, and transactions that they park.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use diameter::proto::known::{self, command};
-use diameter::proto::{Fault, MessageBuilder, MessageMut, ResultCode};
+use diameter::proto::{Fault, MessageBuilder, MessageMut, Origin, ResultCode};
 use dsr::config::Ready;
 use dsr::{Event, Running};
-use dsr_app::{Answered, Application, Flow, Lost, On, Request, Resume, Resumed, Ticket};
+use dsr_app::{Answered, Application, Flow, Lost, Memo, On, Request, Resume, Resumed, Ticket};
 use parking_lot::Mutex;
 use testpeer::diameter::Peer;
 
@@ -43,6 +43,9 @@ struct Seen {
     answers: Vec<(u8, Option<u32>)>,
     losses: Vec<String>,
     ticks: usize,
+    /// Whether the next tick sends a query.
+    sends: bool,
+    queries: usize,
     configured: usize,
 }
 
@@ -67,9 +70,46 @@ impl Script {
         assert!(seen.resume.as_ref().unwrap().resume(ticket, with));
     }
 
+    /// What came of a query: the parked transaction goes there.
+    fn found(&self, on: &On<'_, Self>, to: &'static str) -> Flow<'static> {
+        let mut seen = self.seen.lock();
+        seen.queries += 1;
+        seen.parked.clear();
+        let number = u64::from_be_bytes(on.memo[8..16].try_into().unwrap());
+        let worker = u16::from_be_bytes(on.memo[4..6].try_into().unwrap());
+        seen.resume
+            .as_ref()
+            .unwrap()
+            .resume(Ticket { worker, number }, to);
+        Flow::Next
+    }
+
     fn parked(&self) -> usize {
         self.seen.lock().parked.len()
     }
+}
+
+/// In the memo of a query.
+const QUERY: u8 = b'q';
+
+fn query_memo(ticket: Ticket) -> Memo {
+    let mut memo = Memo::default();
+    memo[0] = QUERY;
+    memo[4..6].copy_from_slice(&ticket.worker.to_be_bytes());
+    memo[8..16].copy_from_slice(&ticket.number.to_be_bytes());
+    memo
+}
+
+fn query(names: &Origin) -> MessageMut {
+    let mut query = MessageBuilder::request(command::UPDATE_LOCATION, known::application::S6A);
+    query
+        .put(known::SESSION_ID, "query")
+        .put(known::ORIGIN_HOST, &names.host)
+        .put(known::ORIGIN_REALM, &names.realm)
+        .put(known::DESTINATION_REALM, "epc.example")
+        .put(known::DESTINATION_HOST, HSS[1])
+        .put(known::USER_NAME, "query");
+    query.finish().unwrap()
 }
 
 /// The message with more AVPs at its end.
@@ -123,6 +163,11 @@ impl Application for Script {
         match digit {
             b'1' => self.park(on, LONG),
             b'2' | b'3' => Flow::Later(Duration::from_millis(1)),
+            // It asks the other server where to go.
+            b'0' => {
+                on.out.send(query(request.names), query_memo(on.ticket));
+                self.park(on, LONG)
+            }
             b'4' => Flow::Changed(with_host(request.message, HSS[1])),
             _ => Flow::Next,
         }
@@ -130,6 +175,9 @@ impl Application for Script {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let code = answered.answer.get(known::RESULT_CODE).unwrap();
+        if on.memo[0] == QUERY {
+            return self.found(on, HSS[0]);
+        }
         self.seen.lock().answers.push((on.memo[0], code));
         match code {
             Some(3004) => Flow::to("", HSS[1]),
@@ -142,6 +190,9 @@ impl Application for Script {
 
     fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
         let digit = on.memo[0];
+        if digit == QUERY {
+            return self.found(on, HSS[1]);
+        }
         self.seen
             .lock()
             .losses
@@ -168,8 +219,12 @@ impl Application for Script {
         }
     }
 
-    fn tick(&self, _: &mut u64, _: Instant) {
-        self.seen.lock().ticks += 1;
+    fn tick(&self, on: &mut On<'_, Self>, names: &Origin) {
+        let mut seen = self.seen.lock();
+        seen.ticks += 1;
+        if std::mem::take(&mut seen.sends) {
+            on.out.send(query(names), query_memo(Ticket::default()));
+        }
     }
 
     fn max_parked(&self) -> usize {
@@ -395,6 +450,44 @@ fn an_application_changes_messages_and_sees_what_those_behind_it_answer_or_drop(
         counted(&dsr, Event::Abandoned, 1).await;
         assert_eq!(script.seen.lock().losses, ["9 Dropped", "7 Dropped"]);
     });
+}
+
+#[test]
+fn an_application_sends_requests_of_its_own_and_learns_what_came_of_them() {
+    for workers in [1, 2] {
+        run(async move {
+            let (script, dsr, _servers, mut peers, mut mme) = scripted(workers).await;
+            mme.send(ulr("001010000000000").as_bytes()).await;
+            let query = peers[1].expect(command::UPDATE_LOCATION).await;
+            assert_eq!(query.require(known::USER_NAME).unwrap(), "query");
+            assert_eq!(query.require(known::ORIGIN_HOST).unwrap(), crate::support::DSR);
+            assert!(query.get(known::ROUTE_RECORD).unwrap().is_none());
+            peers[1].answer(&query, ResultCode::SUCCESS).await;
+            let request = answered(&mut mme, &mut peers[0]).await;
+            assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), HSS[0]);
+            // By a tick, without a transaction.
+            script.seen.lock().sends = true;
+            let query = peers[1].expect(command::UPDATE_LOCATION).await;
+            peers[1].answer(&query, ResultCode::SUCCESS).await;
+            until(|| script.seen.lock().queries == 2).await;
+            // Its connection is lost, and then no peer is there at once.
+            mme.send(ulr("001010000000000").as_bytes()).await;
+            let mut second = peers.remove(1);
+            second.expect(command::UPDATE_LOCATION).await;
+            second.break_off();
+            assert_eq!(
+                outcome(&mut mme).await.0,
+                3002,
+                "there is no way to where the query leads"
+            );
+            until(|| script.seen.lock().queries == 3).await;
+            mme.send(ulr("001010000000000").as_bytes()).await;
+            assert_eq!(outcome(&mut mme).await.0, 3002);
+            assert_eq!(script.seen.lock().queries, 4);
+            assert_eq!(dsr.count(Event::Originated), 3);
+            assert_eq!(dsr.count(Event::AnswerLost), 0);
+        });
+    }
 }
 
 #[test]
