@@ -543,3 +543,29 @@ fn an_application_sees_requests_that_no_peer_answers() {
         });
     }
 }
+
+#[test]
+fn a_chain_names_one_to_eight_applications_that_exist() {
+    let report = |action: &str| {
+        let rule = format!(
+            "applications: [{{name: a}}, {{name: b}}]\nrouting:\n  applicationRouteTables:\n    - {{name: default, rules: \
+             [{{action: {action}}}]}}\n"
+        );
+        let read = settings::from_str::<dsr::Config>(&rule, "test");
+        read.map_or_else(|report| report.to_string(), |_| String::new())
+    };
+    assert_eq!(report("{applications: [a, b]}"), "");
+    assert_eq!(report("{application: b}"), "");
+    for (action, wrong) in [
+        ("{applications: []}", "names 0 applications"),
+        (
+            "{applications: [a, b, a, b, a, b, a, b, a]}",
+            "names 9 applications",
+        ),
+        ("{applications: [a, c]}", "unknown application `c`"),
+        ("{application: c}", "unknown application `c`"),
+    ] {
+        let said = report(action);
+        assert!(said.contains(wrong), "{action}: {said}");
+    }
+}
