@@ -19,7 +19,7 @@ use crate::queue::OutQueue;
 const BASE_RESERVE: usize = 64 * 1024;
 
 /// Identifies a connection for the lifetime of the node: positions are reused, ids are not.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct ConnectionId {
     /// Position in the node's slab, the owner of pending requests.
     pub(crate) slot: u32,

@@ -8,8 +8,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use dsr::config::Eir;
 use dsr::probes::Register;
+use dsr_eir::config::Eir;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -68,22 +68,18 @@ telemetry::events! {
     RedirectEvicted = "redirects_evicted";
     /// A request took a cached route of a redirect indication.
     RedirectReused = "redirects_reused";
-    /// A request met address resolution.
-    Resolved = "resolutions";
-    /// Address resolution found a destination for a request.
-    ResolvedTo = "resolutions_found";
     /// A request was answered by an application of the router, as its server.
     Served = "served_requests";
-    /// The equipment identity register found equipment on the white list.
-    EquipmentWhite = "equipment_white";
-    /// The equipment identity register found equipment on the grey list.
-    EquipmentGrey = "equipment_grey";
-    /// The equipment identity register found equipment on the black list.
-    EquipmentBlack = "equipment_black";
-    /// The equipment identity register does not know equipment.
-    EquipmentUnknown = "equipment_unknown";
-    /// The equipment identity register refused a request without a valid IMEI.
-    EquipmentInvalid = "equipment_invalid";
+    /// An application of the router sent a request of its own.
+    Originated = "own_requests";
+    /// A transaction was parked for an application of the router.
+    Parked = "parked_transactions";
+    /// An application has resumed a transaction that was parked for it.
+    Resumed = "resumed_transactions";
+    /// A transaction was parked for as long as the application wanted, or as its lifetime permits.
+    ParkedTooLong = "expired_transactions";
+    /// A transaction was not parked: the application has as many as it may have.
+    ParkingFull = "unparked_transactions";
     /// A request or answer was changed by mediation rules.
     Mediated = "mediated_messages";
     /// Mediation rules would have made a request or answer longer than a message can be: a request is refused, an answer stays as it was.

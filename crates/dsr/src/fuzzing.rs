@@ -2,9 +2,9 @@
 //! part of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
 
 use diameter::proto::{Message, Routing};
+use dsr_app::identity::{impi, impu, imsi, ipv4, ipv6, msisdn};
 
 use crate::config::Config;
-use crate::routing::{impi, impu, imsi, ipv4, ipv6, msisdn};
 
 /// Bytes as a message whose subscriber is looked for.
 pub fn identities(bytes: &[u8]) {

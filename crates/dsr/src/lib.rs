@@ -10,10 +10,10 @@
 //!   neighbours.
 //! * `demands`: parts of throttle rates by demand, also of siblings. `remote`: what other routers show.
 //! * `redirects`: routes of redirect indications.
-//! * `application`: the seam for applications, which are `rbar` and `eir` so far.
-//! * `eir`: the equipment identity register, a server. `appended`: files of changes that operators make.
-//! * `rbar`: address resolution by ranges. `hiding`: names that foreign networks may not see. `edit`: how messages are
-//!   changed for both, and for `mediation`: rules that change messages.
+//! * `hosting`: what applications need of the router. They are crates of their own on the contract `dsr_app`: `dsr_rbar` and
+//!   `dsr_eir` so far. `router` runs them.
+//! * `hiding`: names that foreign networks may not see. `edit`: how messages are changed for it, for applications and for
+//!   `mediation`: rules that change messages.
 //! * `watch`: indicators, alarms, traces and files of measurements, on the control thread.
 //! * `snapshot`: a configuration compiled into what workers read. It is swapped as a whole while they run.
 //! * `measures`: what rules, lists, groups and trace points did, and transactions by result.
@@ -28,19 +28,17 @@
 //! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.
 
 mod administration;
-mod appended;
-mod application;
 pub mod config;
 mod congestion;
 mod demands;
 mod derived;
 mod edit;
-mod eir;
 mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gate;
 mod hiding;
+mod hosting;
 mod incidents;
 mod listen;
 mod load_report;
@@ -52,7 +50,6 @@ mod pages;
 mod peers;
 #[doc(hidden)]
 pub mod probes;
-mod rbar;
 mod redirects;
 mod registry;
 mod remote;

@@ -6,6 +6,7 @@ use telemetry::{Alert, Declaration, Registry, When, events};
 
 use crate::config::Plan;
 use crate::events::Event;
+use crate::hosting;
 use crate::measures::Transaction;
 use crate::router::Gauges;
 use crate::rows::{ApplicationRow, IndicatorRow, PeerRow, ThrottleRow};
@@ -29,6 +30,7 @@ telemetry::declare! {
     counter PEER_TIMEOUTS = "signalbox_dsr_peer_timeouts_total" ["peer", "node"]: "Requests that each peer did not answer in time.";
     gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
     gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
+    gauge PARKED = "signalbox_dsr_parked" []: "Transactions that are parked for applications inside the router.";
     gauge THROTTLE_DEMAND = "signalbox_dsr_throttle_group_demand_requests_per_second" ["group"]: "Requests per second that would go to the peers of a throttle group, refused ones included.";
     gauge THROTTLE_SHARE = "signalbox_dsr_throttle_group_share_ratio" ["group"]: "Part of the rate of a throttle group that this router has.";
     gauge TRACED = "signalbox_dsr_cached_trace_messages" []: "Traced messages that are cached to be searched (trace.cachedMessages, trace.cachedBytes).";
@@ -42,6 +44,7 @@ pub fn declarations() -> Vec<Declaration> {
         .iter()
         .copied()
         .chain(events::declarations::<Event>())
+        .chain(hosting::declarations())
         .collect()
 }
 
@@ -107,6 +110,12 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
             )
         };
         plan.map(row).into_iter().collect()
+    });
+    let each = seen.clone();
+    registry.observe(&PARKED, move || {
+        let gauges = each.upgrade().map(|dsr| dsr.tools.gauges.clone());
+        let parked = gauges.iter().flat_map(|gauges| gauges.iter()).map(Gauges::parked);
+        parked.sum::<i64>() as f64
     });
     observe_throttles(registry, seen);
     observe_measures(registry, seen);

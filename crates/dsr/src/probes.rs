@@ -1,8 +1,7 @@
 //! What benches measure of the inside of this crate. No part of its interface.
 
-use crate::application::{Application as _, Table};
-use crate::config;
-use crate::eir::Eir;
+use dsr_app::{Application as _, Table};
+use dsr_eir::{Eir, config};
 
 /// The lists of an equipment identity register.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::config::{Config, TransportKind};
 use crate::derived::{Derived, Effective};
+use crate::hosting::Hosting;
 use crate::listen::Bound;
 use crate::peers::ConfiguredPeers;
 use crate::router::{Core, Gauges, Router, Tools};
@@ -93,6 +94,7 @@ impl NetworkFunction for Dsr {
         let (count, config) = (opening.workers, opening.live.load().config.clone());
         opening.live.load().watch(&opening.listeners.watched);
         let (tracer, records) = mpsc::channel(trace::QUEUE);
+        let (hosting, resumed) = Hosting::new(count, config.limits.handover, &opening.registry);
         let tools = Tools {
             gauges: Arc::new((0..count).map(|_| Gauges::default()).collect()),
             hold: opening.registry.histogram(&metrics::HOLD),
@@ -102,11 +104,13 @@ impl NetworkFunction for Dsr {
             demands: Arc::default(),
             incidents: Arc::default(),
             tracer,
+            hosting: Arc::new(hosting),
         };
         let posts = worker::posts(count, config.limits.handover).into_iter();
-        let places = posts.map(|(post, mailbox)| Place {
+        let places = posts.zip(resumed).map(|((post, mailbox), resumed)| Place {
             post: Some(post),
             mailbox: Some(mailbox),
+            resumed: Some(resumed),
             seats: Vec::new(),
         });
         let mut places: Vec<Place> = places.collect();
@@ -169,11 +173,15 @@ impl NetworkFunction for Dsr {
         let tasks = [
             tokio::task::spawn_local(core.clone().deliver_post()),
             tokio::task::spawn_local(core.clone().watch_load(share)),
+            tokio::task::spawn_local(core.clone().keep_time()),
             tokio::task::spawn_local(pages::report(core.clone(), dsr.clone(), index)),
         ];
         let mailbox = place
             .mailbox
             .map(|mailbox| tokio::task::spawn_local(core.clone().take_post(mailbox)));
+        let resumed = place
+            .resumed
+            .map(|queue| tokio::task::spawn_local(core.clone().take_resumed(queue)));
         let mut peers = ConfiguredPeers::default();
         let mut changes = seat.live.changes();
         let mut follow = || peers.follow(&seat.live.load_full(), &nodes, index);
@@ -190,11 +198,12 @@ impl NetworkFunction for Dsr {
                 }
             }
         }
+        core.give_up_parked();
         for node in &nodes {
             node.stop(first.config.drain.duration(), disconnect_cause::REBOOTING)
                 .await;
         }
-        for task in tasks.into_iter().chain(mailbox) {
+        for task in tasks.into_iter().chain(mailbox).chain(resumed) {
             task.abort();
         }
         core.disband();

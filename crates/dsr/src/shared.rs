@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use diameter::proto::{Dictionary, ResultCode};
+use dsr_app::Table;
 use function::Counts;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
-use crate::application::Table;
 use crate::derived::Live;
 use crate::events::Event;
+use crate::hosting::Arrival;
 use crate::measures::{Published, Transaction};
 use crate::registry::ByHost;
 use crate::router::{Gauges, Mailbox, Post, Tools};
@@ -40,6 +42,8 @@ pub struct Dsr {
 pub(crate) struct Place {
     pub(crate) post: Option<Post>,
     pub(crate) mailbox: Option<Mailbox>,
+    /// What applications resume.
+    pub(crate) resumed: Option<mpsc::Receiver<Arrival>>,
     /// By local node.
     pub(crate) seats: Vec<diameter::Seat>,
 }
@@ -55,6 +59,12 @@ impl Dsr {
     #[must_use]
     pub fn count(&self, event: Event) -> u64 {
         self.counts.sum(event)
+    }
+
+    /// Count of an event of a kind of application, over all workers.
+    #[must_use]
+    pub fn count_of<A: dsr_app::Application>(&self, event: A::Event) -> u64 {
+        self.tools.hosting.sum::<A>(event)
     }
 
     /// The peers of all workers by name, as of at most half a second ago.

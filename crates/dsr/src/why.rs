@@ -1,15 +1,17 @@
 //! What would become of a request, and why: `signalbox dsr why`.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use bytes::BytesMut;
 use diameter::proto::overload::priority;
 use diameter::proto::{Dictionary, Fault, Message, MessageMut, Origin, Routing, text};
+use dsr_app::{Flow, Installed, Memo, Out, Request, Ticket, Turn, View};
 use serde_json::{Value, json};
 
-use crate::application::{Application, Given, Outcome as Served};
 use crate::config::Messages;
 use crate::edit::readdress;
 use crate::mediation::Outcome;
-use crate::routing::View;
 use crate::shared::Dsr;
 use crate::snapshot::{Action, ApplicationStep, Snapshot};
 
@@ -89,20 +91,12 @@ fn request(snapshot: &Snapshot, peer: &str, message: MessageMut) -> Value {
                     ends = Some("abandoned".to_owned());
                     "abandoned".to_owned()
                 }
-                ApplicationStep::Application(at) => match snapshot.installed(*at) {
-                    None => "an application without a kind: goes on".to_owned(),
-                    Some(installed) => {
-                        let given = Given {
-                            message: &message,
-                            view: &view,
-                            names: &names(snapshot),
-                            count: &|_| (),
-                        };
-                        let met = meet(installed, &given);
-                        (ends, readdressed) = (met.ends, met.readdressed);
-                        met.what
-                    }
-                },
+                ApplicationStep::Applications(chain) => {
+                    let installed = chain.iter().filter_map(|at| snapshot.installed(*at));
+                    let met = meet_all(installed, &message, of_request, &names(snapshot));
+                    (ends, readdressed) = (met.ends, met.readdressed);
+                    met.what
+                }
             };
             application = json!({"rule": snapshot.measured.name(*count), "outcome": what});
         }
@@ -120,7 +114,8 @@ fn request(snapshot: &Snapshot, peer: &str, message: MessageMut) -> Value {
     })
 }
 
-/// What an application does with a request.
+/// What applications do with a request.
+#[derive(Default)]
 struct Met {
     what: String,
     /// How the request ends there.
@@ -128,30 +123,74 @@ struct Met {
     readdressed: Option<MessageMut>,
 }
 
-fn meet(application: &dyn Application, given: &Given<'_>) -> Met {
-    let kind = application.kind();
-    let (outcome, mut readdressed) = (application.request(given), None);
-    let ends = match &outcome {
-        Served::Forward => None,
-        Served::To(to) => {
-            readdressed = readdress(given.message, &to.realm, &to.host).ok();
-            None
+/// Shows a request to applications in a row. Their counters and their state on workers are not touched: each is asked as on a
+/// worker that has seen no request yet.
+fn meet_all<'i>(
+    chain: impl Iterator<Item = &'i Arc<dyn Installed>>,
+    message: &MessageMut,
+    priority: u8,
+    names: &Origin,
+) -> Met {
+    let (mut all, mut words) = (Met::default(), Vec::new());
+    for application in chain {
+        let changed = meet(
+            application,
+            all.readdressed.as_ref().unwrap_or(message),
+            priority,
+            names,
+        );
+        words.push(changed.what);
+        all.ends = changed.ends;
+        all.readdressed = changed.readdressed.or(all.readdressed);
+        if all.ends.is_some() {
+            break;
         }
-        Served::Answer(answer) => Some(fault(answer)),
-        Served::Refuse(refused) => Some(fault(refused)),
-        Served::Reply(reply) => {
-            let shown = text::print(&reply.message, Dictionary::standard());
-            Some(format!("answered here: {shown}"))
-        }
-        Served::Abandon => Some("abandoned".to_owned()),
+    }
+    all.what = match words.is_empty() {
+        true => "an application without a kind: goes on".to_owned(),
+        false => words.join(", then "),
     };
-    let what = match (&outcome, &ends) {
-        (Served::To(to), _) => format!("{kind}: to host `{}`, realm `{}`", to.host, to.realm),
-        (_, Some(ends)) => format!("{kind}: {ends}"),
-        (_, None) => format!("{kind}: goes on as it is"),
+    all
+}
+
+fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, names: &Origin) -> Met {
+    let kind = application.kind();
+    let Ok(routing) = Routing::scan_as(message, |_| false) else {
+        return Met::default();
+    };
+    let request = Request {
+        message,
+        view: &View::new(message.application(), message.command(), priority, &routing),
+        names,
+    };
+    let turn = Turn {
+        now: Instant::now(),
+        ticket: Ticket::default(),
+        memo: &mut Memo::default(),
+        out: &mut Out::default(),
+    };
+    let seat = dsr_app::seat(application.clone());
+    let flow = seat.request(turn, &request);
+    let (what, ends) = match &flow {
+        Flow::Next => ("goes on as it is".to_owned(), None),
+        Flow::To(to) => (format!("to host `{}`, realm `{}`", to.host, to.realm), None),
+        Flow::Changed(_) => ("changes the request".to_owned(), None),
+        Flow::Later(wait) => (format!("is parked for up to {wait:?}"), Some("parked".to_owned())),
+        Flow::Answer(refused) => (fault(refused), Some(fault(refused))),
+        Flow::Drop => ("abandoned".to_owned(), Some("abandoned".to_owned())),
+        Flow::Reply(reply) => {
+            let shown = text::print(&reply.message, Dictionary::standard());
+            let what = format!("answered here: {shown}");
+            (what.clone(), Some(what))
+        }
+    };
+    let readdressed = match flow {
+        Flow::To(to) => readdress(message, &to.realm, &to.host).ok(),
+        Flow::Changed(changed) => Some(changed),
+        _ => None,
     };
     Met {
-        what,
+        what: format!("{kind}: {what}"),
         ends,
         readdressed,
     }

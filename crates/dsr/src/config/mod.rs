@@ -8,12 +8,12 @@ mod nodes;
 mod overload;
 mod peers;
 mod profiles;
-mod range;
 mod routing;
 mod rules;
 mod watching;
 
-pub use applications::{Application, Destination, Eir, Identity, Lookup, Otherwise, Range, Rbar, Unlisted};
+pub use applications::{Application, Ready};
+pub use dsr_app::Answer;
 pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use mediation::{AvpCondition, AvpValue, Change, Mediation, MediationRule, MessageConditions, Messages};
@@ -28,10 +28,9 @@ pub use peers::{
     TransportKind,
 };
 pub use profiles::Plan;
-pub(crate) use range::Span;
 pub use routing::{Group, Member, RealmRoute, Reroute, RouteList, Routing, TableOfApplication, Transaction};
 pub use rules::{
-    Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, CopyAfter, Rule, Table,
+    Action, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, CopyAfter, Rule, Table,
     TextCondition,
 };
 pub use watching::{Indicators, Measurements, Trace, TracePoint};

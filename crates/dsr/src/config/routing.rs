@@ -183,6 +183,9 @@ pub struct Reroute {
     pub experimental_codes: Vec<u32>,
 }
 
+/// Bound on the applications that one rule leads through.
+const MAX_CHAIN: usize = 8;
+
 impl Routing {
     /// Reports every name that leads nowhere; `peers` are the configured ones in lower case.
     pub(super) fn validate_within(
@@ -220,10 +223,17 @@ impl Routing {
             for (r, rule) in table.rules.iter().enumerate() {
                 let at = format!("routing.applicationRouteTables[{t}].rules[{r}]");
                 rule.when.validate_within(&format!("{at}.when"), faults);
-                if let ApplicationAction::Application(name) = &rule.action
-                    && !applications.contains(name.as_str())
-                {
+                let named = rule.action.applications();
+                for name in named.iter().filter(|name| !applications.contains(name.as_str())) {
                     unknown(faults, format!("{at}.action"), "application", name);
+                }
+                if matches!(rule.action, ApplicationAction::Applications(_))
+                    && !(1..=MAX_CHAIN).contains(&named.len())
+                {
+                    let what = format!("names {} applications", named.len());
+                    faults
+                        .at(format!("{at}.action"))
+                        .say(what, format!("1 to {MAX_CHAIN}"));
                 }
             }
         }

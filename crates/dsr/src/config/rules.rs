@@ -1,5 +1,6 @@
 //! Rules: what a request has to be like, and what happens then.
 
+use dsr_app::Answer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
@@ -46,12 +47,26 @@ impl Default for ApplicationRule {
 pub enum ApplicationAction {
     /// The application handles it; then peer route rules route it.
     Application(String),
+    /// These applications handle it, one after the other; they see its answer in the reverse order. Then peer route rules
+    /// route it.
+    Applications(Vec<String>),
     /// It is routed by peer route rules at once.
     Route,
     /// It is answered.
     Answer(Answer),
     /// It is dropped; its sender gets no answer.
     Abandon,
+}
+
+impl ApplicationAction {
+    /// The applications that it leads through.
+    pub(crate) fn applications(&self) -> &[String] {
+        match self {
+            Self::Application(name) => std::slice::from_ref(name),
+            Self::Applications(names) => names,
+            Self::Route | Self::Answer(_) | Self::Abandon => &[],
+        }
+    }
 }
 
 /// A table of rules.
@@ -210,26 +225,4 @@ pub enum Action {
     Answer(Answer),
     /// It is dropped; its sender gets no answer.
     Abandon,
-}
-
-/// An answer the router gives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Answer {
-    /// Result-Code; with `vendorId`: Experimental-Result-Code.
-    pub result_code: u32,
-    /// Vendor-Id of the result (RFC 6733 §7.6), such as 10415 for a code of 3GPP; 0: a Result-Code.
-    pub vendor_id: u32,
-    /// Error-Message.
-    pub message: String,
-}
-
-impl Default for Answer {
-    fn default() -> Self {
-        Self {
-            result_code: 3002,
-            vendor_id: 0,
-            message: String::new(),
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use diameter::Kept;
 use diameter::proto::{CommandFlags, Message, MessageMut, Routing};
+use dsr_app::View;
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
@@ -11,7 +12,7 @@ use crate::config::Exception;
 use crate::edit::readdress;
 use crate::events::Event;
 use crate::redirects::{CachedRoute, redirect_hosts};
-use crate::routing::{Choice, View};
+use crate::routing::Choice;
 use crate::snapshot::Snapshot;
 
 /// Bound on the hops that are tried, those that took nothing included.
@@ -26,7 +27,7 @@ impl Core {
     /// Tries a request elsewhere; when nothing is left, answers it.
     pub(super) fn elsewhere(&self, kept: Kept, flags: CommandFlags, transit: Transit, why: Exception) {
         if let Err((kept, transit)) = self.try_again(kept, flags, transit) {
-            self.except(transit.origin, kept.message(), why);
+            self.fail(transit, kept, why);
         }
     }
 

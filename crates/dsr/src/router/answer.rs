@@ -7,6 +7,7 @@ use bytes::Bytes;
 use diameter::proto::{AvpFlags, AvpWriter, CommandFlags, Message, MessageMut, ResultCode, Routing};
 use diameter::{Connection, Kept, Unanswered, UnansweredReason};
 
+use super::followed::Came;
 use super::mailbox::Packet;
 use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::{Exception, Messages};
@@ -57,7 +58,7 @@ impl Core {
         if let Some(kept) = &kept
             && !is_answer_to(kept.message(), &message)
         {
-            return self.mismatched(from, transit, kept, &message);
+            return self.mismatched(from, transit, kept.clone(), &message);
         }
         let mut changed = None;
         let transaction;
@@ -83,8 +84,7 @@ impl Core {
                 // The request may have been processed: it is not sent again.
                 self.count(Event::BadAnswer);
                 if let Some(kept) = kept {
-                    let kept = transit.original.take().map_or(kept, |original| *original);
-                    self.except(transit.origin, kept.message(), Exception::NoAnswer);
+                    self.fail(transit, kept, Exception::NoAnswer);
                 }
                 return;
             }
@@ -94,18 +94,44 @@ impl Core {
             Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
             None => message,
         };
-        let (origin, since) = (transit.origin, transit.since);
         let copying = self.to_copy(&transit, kept.as_ref(), &message);
-        let gone = kept.is_some_and(|kept| self.diverts(from, action, kept, transit, &message));
-        if !gone {
-            self.measures.borrow_mut().answered(transaction);
-            self.tools
-                .hold
-                .observe(self.now().saturating_duration_since(since));
-            if let Some((after, request, transit)) = copying {
-                self.copy_after(&after, &request, &message, transit);
+        self.conclude(from, (action, transaction), kept, transit, message, copying);
+    }
+
+    /// Sends a request elsewhere by its answer, or delivers that.
+    #[inline]
+    fn conclude(
+        &self,
+        from: &Connection<Link>,
+        (action, transaction): (AnswerAction, Transaction),
+        kept: Option<Kept>,
+        transit: Transit,
+        message: MessageMut,
+        copying: Option<(Arc<AnswerCopy>, Kept, Transit)>,
+    ) {
+        let (origin, since) = (transit.origin, transit.since);
+        let mut back = None;
+        if let Some(kept) = kept {
+            match self.divert(from, action, kept, transit, &message) {
+                Ok(()) => return,
+                Err((kept, transit)) if transit.followed.is_some() => back = Some((kept, transit)),
+                Err(_) => {}
             }
-            self.deliver(origin, self.mediated(from, message));
+        }
+        self.measures.borrow_mut().answered(transaction);
+        self.tools
+            .hold
+            .observe(self.now().saturating_duration_since(since));
+        if let Some((after, request, transit)) = copying {
+            self.copy_after(&after, &request, &message, transit);
+        }
+        let message = self.mediated(from, message);
+        match back {
+            None => self.deliver(origin, message),
+            Some((kept, mut transit)) => {
+                let kept = transit.original.take().map_or(kept, |original| *original);
+                self.hand_back(kept, Came::Answer(message), transit);
+            }
         }
     }
 
@@ -150,7 +176,7 @@ impl Core {
     /// An answer that belongs to another request, or to none: its client would drop it, or take it for another's. The
     /// request may have been processed, so it is not sent again.
     #[cold]
-    fn mismatched(&self, from: &Connection<Link>, mut transit: Transit, kept: &Kept, answer: &MessageMut) {
+    fn mismatched(&self, from: &Connection<Link>, transit: Transit, kept: Kept, answer: &MessageMut) {
         self.count(Event::AnswerMismatched);
         let ids = |command, application, end_to_end: u32| {
             format!("command {command}, application {application}, End-to-End {end_to_end:#010x}")
@@ -165,33 +191,33 @@ impl Core {
             let incident = Incident::bad_answer(&link.hop().host, text);
             self.tools.incidents.happened(&incident, self.now());
         }
-        let original = transit.original.take();
-        let kept = original.as_deref().unwrap_or(kept);
-        self.except(transit.origin, kept.message(), Exception::NoAnswer);
+        self.fail(transit, kept, Exception::NoAnswer);
     }
 
-    /// Whether the answer causes the request to be sent elsewhere.
-    fn diverts(
+    /// Sends the request elsewhere where its answer asks for it; gives it back else.
+    #[inline]
+    #[allow(clippy::result_large_err)]
+    fn divert(
         &self,
         from: &Connection<Link>,
         action: AnswerAction,
         kept: Kept,
         mut transit: Transit,
         answer: &MessageMut,
-    ) -> bool {
+    ) -> Result<(), (Kept, Transit)> {
         match action {
-            AnswerAction::Deliver => false,
+            AnswerAction::Deliver => Err((kept, transit)),
             AnswerAction::NextSibling => {
                 // The sibling did not have the peer: this does not count as an attempt.
                 transit.sent = transit.sent.saturating_sub(1);
-                self.try_again(kept, CommandFlags::default(), transit).is_ok()
+                self.try_again(kept, CommandFlags::default(), transit)
             }
-            AnswerAction::Elsewhere => self.try_again(kept, CommandFlags::default(), transit).is_ok(),
+            AnswerAction::Elsewhere => self.try_again(kept, CommandFlags::default(), transit),
             AnswerAction::Redirect => {
                 if let Some(link) = from.state() {
                     self.cache_redirect(link, &kept, &transit, answer);
                 }
-                self.redirect(kept, transit, answer).is_ok()
+                self.redirect(kept, transit, answer)
             }
         }
     }
@@ -246,21 +272,15 @@ impl Core {
                 self.elsewhere(kept, again, context, Exception::NoAnswer);
             }
             // The next server would get a duplicate of a request that the last one may still process.
-            UnansweredReason::Stopping => {
-                let kept = context.original.map_or(kept, |original| *original);
-                self.except(context.origin, kept.message(), Exception::ConnectionFailure);
-            }
-            UnansweredReason::Timeout => {
-                let kept = context.original.map_or(kept, |original| *original);
-                self.except(context.origin, kept.message(), Exception::NoAnswer);
-            }
+            UnansweredReason::Stopping => self.fail(context, kept, Exception::ConnectionFailure),
+            UnansweredReason::Timeout => self.fail(context, kept, Exception::NoAnswer),
         }
     }
 
     /// Sends an answer to the origin of its request.
     #[inline]
     pub(super) fn deliver(&self, origin: Origin, message: MessageMut) {
-        if origin.flags.has(RequestFlags::COPY) {
+        if origin.flags.has(RequestFlags::COPY | RequestFlags::OWN) {
             return;
         }
         if usize::from(origin.worker) == self.worker {

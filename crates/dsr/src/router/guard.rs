@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use diameter::proto::{MessageMut, known};
 use diameter::{Connection, Node};
+use dsr_app::View;
 use overload::cpu::read;
 
 use super::{Core, Link, Origin, RequestFlags, Transit};
@@ -17,7 +18,6 @@ use crate::demands::Claim;
 use crate::edit::{Edit, edit};
 use crate::events::Event;
 use crate::registry::Hop;
-use crate::routing::View;
 use crate::snapshot::Snapshot;
 use crate::trace::Record;
 
@@ -34,6 +34,8 @@ pub(crate) struct Gauges {
     level: AtomicU8,
     cpu: AtomicU64,
     connections: AtomicI64,
+    /// Transactions that are parked for applications.
+    parked: AtomicI64,
     /// Kept requests, in percent of the bytes that may be kept.
     pool: AtomicU64,
     /// A load that somebody drives instead of the measured one; NaN: none.
@@ -46,6 +48,7 @@ impl Default for Gauges {
             level: AtomicU8::new(0),
             cpu: AtomicU64::new(0),
             connections: AtomicI64::new(0),
+            parked: AtomicI64::new(0),
             pool: AtomicU64::new(0),
             driven: AtomicU64::new(f64::NAN.to_bits()),
         }
@@ -66,6 +69,16 @@ impl Gauges {
     /// Kept requests, in percent of the bytes that may be kept.
     pub(crate) fn pool(&self) -> f64 {
         f64::from_bits(self.pool.load(Ordering::Relaxed))
+    }
+
+    /// Transactions that are parked for applications.
+    pub(crate) fn parked(&self) -> i64 {
+        self.parked.load(Ordering::Relaxed)
+    }
+
+    /// Reports how many transactions are parked.
+    pub(super) fn report_parked(&self, count: usize) {
+        self.parked.store(count as i64, Ordering::Relaxed);
     }
 
     /// Open connections.

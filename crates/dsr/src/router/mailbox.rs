@@ -6,6 +6,7 @@ use bytes::Bytes;
 use diameter::Kept;
 use diameter::proto::{CommandFlags, MessageMut};
 
+use super::followed::Came;
 use super::reports::ReceivedReport;
 use super::{Core, Origin, Transit};
 use crate::redirects::CachedRoute;
@@ -25,6 +26,12 @@ pub(crate) enum Packet {
         hop: u32,
         kept: Kept,
         flags: CommandFlags,
+        transit: Transit,
+    },
+    /// What came of a request, for the applications that follow it.
+    Back {
+        kept: Kept,
+        came: Came,
         transit: Transit,
     },
     /// An answer for a peer of that worker.
@@ -66,6 +73,7 @@ impl Core {
                         flags,
                         transit,
                     } => self.send_kept(hop, kept, flags, transit),
+                    Packet::Back { kept, came, transit } => self.show_back(kept, came, transit),
                     Packet::Answer { origin, message } => self.deliver_here(origin, message),
                     Packet::Redirect(route) => self.learn_redirect(route),
                     Packet::Report(report) => self.learn_forwarded(&report),

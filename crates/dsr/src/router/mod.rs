@@ -15,9 +15,12 @@
 //! |---|---|
 //! | `mod` (this) | a worker's [`Core`], and what the driver calls |
 //! | `request` | a request: examined, admitted, dispatched |
+//! | `chain` | a request and the applications that a rule leads it to |
 //! | `route` | where a request goes |
 //! | `again` | a request that goes elsewhere, after a failure or by its answer |
 //! | `answer` | an answer: rerouted or delivered; requests that get none |
+//! | `followed` | answers and losses, for applications that follow their request |
+//! | `parked` | transactions that applications have parked |
 //! | `guard` | what is let in: rates, overload, trace points |
 //! | `settings` | what servers report of their load |
 //! | `links` | peers that come and go |
@@ -26,9 +29,12 @@
 mod administer;
 mod again;
 mod answer;
+mod chain;
+mod followed;
 mod guard;
 mod links;
 mod mailbox;
+mod parked;
 mod reports;
 mod request;
 mod route;
@@ -44,6 +50,7 @@ use diameter::proto::{
     CommandFlags, Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode,
 };
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
+use dsr_app::Memo;
 use smallvec::SmallVec;
 use telemetry::Histogram;
 use tokio::sync::mpsc;
@@ -54,6 +61,7 @@ use crate::congestion::Congestion;
 use crate::demands::Demands;
 use crate::events::{Counters, Event};
 use crate::gate::Throttle;
+use crate::hosting::Hosting;
 use crate::incidents::Incidents;
 use crate::load_report::LoadReporter;
 use crate::measures::{Count, Measures, Published, Transaction};
@@ -61,6 +69,10 @@ use crate::redirects::Redirects;
 use crate::registry::Registry;
 use crate::snapshot::{AnswerCopy, Snapshot};
 use crate::trace::Record;
+
+use chain::Local;
+use followed::Followed;
+use parked::Parked;
 
 pub(crate) use guard::Gauges;
 pub(crate) use links::Link;
@@ -74,10 +86,9 @@ pub(crate) struct Router {
     node: u8,
 }
 
-/// The configuration as one worker holds it. All workers share the inner count; a worker that touched it with
-/// every message would have the others wait for the cache line, so each counts its own holders.
-#[allow(clippy::redundant_allocation)]
-type LocalSnapshot = Rc<Arc<Snapshot>>;
+/// The configuration as one worker holds it. All workers share the count of the snapshot; a worker that touched it with every
+/// message would have the others wait for the cache line, so each counts its own holders.
+type LocalSnapshot = Rc<Local>;
 
 /// What the nodes of one worker share.
 pub struct Core {
@@ -101,6 +112,9 @@ pub struct Core {
     redirects: RefCell<Redirects>,
     throttles: RefCell<Vec<Throttle>>,
     measures: RefCell<Measures>,
+    parked: Parked,
+    /// Requests of applications' own that are to be sent, with the id of the application.
+    own: RefCell<Vec<(u32, MessageMut, Memo)>>,
     tools: Tools,
 }
 
@@ -119,6 +133,8 @@ pub(crate) struct Tools {
     pub(crate) incidents: Arc<Incidents>,
     /// To the control thread, which writes traces.
     pub(crate) tracer: mpsc::Sender<Record>,
+    /// What applications need of the router.
+    pub(crate) hosting: Arc<Hosting>,
 }
 
 /// Properties of a request, kept for its answer.
@@ -144,6 +160,8 @@ impl RequestFlags {
     const LOST: u16 = 128;
     /// It was beyond the reserved rate of its connection.
     const YELLOW: u16 = 256;
+    /// An application of the router sent it: no peer waits for its answer.
+    const OWN: u16 = 512;
 
     fn set(&mut self, mark: u16, on: bool) {
         if on {
@@ -192,6 +210,8 @@ pub(crate) struct Transit {
     original: Option<Box<Kept>>,
     /// The copy that is made after its answer.
     copy: Option<Arc<AnswerCopy>>,
+    /// The applications that see what comes of it.
+    followed: Option<Box<Followed>>,
 }
 
 impl Transit {
@@ -206,6 +226,7 @@ impl Transit {
             tried: SmallVec::new(),
             original: None,
             copy: None,
+            followed: None,
             ..*self
         }
     }
@@ -247,7 +268,7 @@ impl Core {
             worker,
             nodes: RefCell::default(),
             names,
-            snapshot: RefCell::new(Rc::new(snapshot)),
+            snapshot: RefCell::new(Rc::new(Local::new(snapshot, worker, &tools, None))),
             hops: RefCell::new(links::ByHostCache::new(registry.published())),
             registry,
             links: RefCell::default(),
@@ -260,6 +281,8 @@ impl Core {
             redirects: RefCell::new(redirects),
             throttles: RefCell::new(throttles),
             measures: RefCell::new(measures),
+            parked: Parked::new(worker),
+            own: RefCell::default(),
             tools,
         })
     }
@@ -320,8 +343,10 @@ impl Core {
             })
             .collect();
         self.measures.borrow_mut().configure(&snapshot.measured);
-        *self.snapshot.borrow_mut() = Rc::new(snapshot);
+        let local = Local::new(snapshot, self.worker, &self.tools, Some(&self.snapshot()));
+        *self.snapshot.borrow_mut() = Rc::new(local);
         self.refresh_links();
+        self.wake_time();
     }
 
     #[inline]
@@ -359,6 +384,13 @@ impl Core {
     /// Answers a request with an error of the router itself.
     #[cold]
     fn refuse<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) {
+        let answer = self.refusal(origin, request, fault);
+        self.deliver(origin, answer);
+    }
+
+    /// The answer to a request that the router refuses.
+    #[cold]
+    fn refusal<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) -> MessageMut {
         self.count(Event::Refused);
         let (application, command) = (request.application(), request.command());
         let transaction = Transaction::refused(application, command, fault.vendor, fault.code);
@@ -369,7 +401,7 @@ impl Core {
         if fault.vendor == 0 && !fault.code.is_success() {
             answer.set_flags(answer.flags().with(CommandFlags::ERROR));
         }
-        self.deliver(origin, answer);
+        answer
     }
 
     /// Answers a request that could not be routed, by the configuration.
@@ -385,6 +417,9 @@ impl Core {
             Exception::NoAnswer => Event::Timeout,
             Exception::ConnectionFailure => Event::ConnectionLost,
         });
+        if origin.flags.has(RequestFlags::OWN) {
+            return;
+        }
         let snapshot = self.snapshot();
         self.answer_by(origin, request, snapshot.exception(why));
     }

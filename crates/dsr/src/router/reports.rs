@@ -11,6 +11,7 @@ use diameter::Connection;
 use diameter::proto::overload::doic::{Decision, Report};
 use diameter::proto::overload::load::{Load, LoadType};
 use diameter::proto::{Fault, MessageMut, ResultCode, Routing, known};
+use dsr_app::View;
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
@@ -18,7 +19,7 @@ use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::edit::{Edit, edit};
 use crate::events::Event;
 use crate::registry::Hop;
-use crate::routing::{Choice, RouteList, View};
+use crate::routing::{Choice, RouteList};
 use crate::snapshot::Snapshot;
 
 /// Peers of a route list that are tried before a request is refused because of reports.

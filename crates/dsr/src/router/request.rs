@@ -7,16 +7,17 @@ use bytes::{Bytes, BytesMut};
 use diameter::proto::overload::priority;
 use diameter::proto::{BuildError, CommandFlags, Fault, Message, MessageMut, ResultCode, Routing, known};
 use diameter::{Connection, Forward, Kept, Node, RefusedReason};
+use dsr_app::{Reply, View};
 use smallvec::SmallVec;
 
+use super::chain::Local;
 use super::mailbox::Packet;
+use super::parked::Parking;
 use super::{Core, LEAST_WAIT, Link, Origin, RequestFlags, Router, Target, Transit};
-use crate::application::{Application, Given, Outcome, Reply};
 use crate::config::{Colour, Exception, Messages};
-use crate::edit::readdress;
 use crate::events::Event;
 use crate::measures::Transaction;
-use crate::routing::{Choice, View};
+use crate::routing::Choice;
 use crate::snapshot::{ApplicationStep, Copying, Profile, Snapshot};
 
 /// What happens with a request.
@@ -26,6 +27,8 @@ pub(super) enum Decision {
     Refuse(Fault),
     /// An application has answered it.
     Reply(Reply),
+    /// An application parks it.
+    Park(Box<Parking>),
     Except(Exception),
     Abandon,
     /// It is discarded because of overload.
@@ -34,26 +37,26 @@ pub(super) enum Decision {
 
 /// Progress of a request. A step that changes the message is followed by another examination.
 #[derive(Clone, Copy)]
-enum Stage {
+pub(super) enum Examined<'s> {
     /// As it was read.
     New,
     /// Let in, with the names that are right in here.
     Inside,
     /// Changed by mediation rules.
     Mediated,
-    /// Done with applications.
-    Routed,
+    /// Changed by an application; these are the rest of its chain, by position.
+    Applied(&'s [usize]),
 }
 
 /// Outcome of an examination.
-enum Step {
-    Changed(MessageMut, Stage),
+pub(super) enum Step<'s> {
+    Changed(MessageMut, Examined<'s>),
     Done(Decision),
 }
 
 /// What an examination needs besides the message.
 struct RequestContext<'s> {
-    snapshot: &'s Arc<Snapshot>,
+    snapshot: &'s Local,
     profile: &'s Profile,
     from: &'s Connection<Link>,
     link: &'s Link,
@@ -95,6 +98,7 @@ impl Core {
             priority: priority::DEFAULT,
             original: None,
             copy: None,
+            followed: None,
         };
         let context = RequestContext {
             snapshot: &snapshot,
@@ -102,7 +106,7 @@ impl Core {
             from,
             link,
         };
-        let mut stage = Stage::New;
+        let mut stage = Examined::New;
         let decision = loop {
             match self.examine(&context, stage, &message, &mut transit) {
                 Step::Changed(changed, next) => (message, stage) = (changed, next),
@@ -118,6 +122,21 @@ impl Core {
             return self.answer_by(transit.origin, &message, rule);
         }
         self.count(Event::Message);
+        self.carry_out(&snapshot, decision, message, transit, from);
+    }
+
+    /// Does with a request what was decided.
+    pub(super) fn carry_out(
+        &self,
+        snapshot: &Local,
+        decision: Decision,
+        mut message: MessageMut,
+        mut transit: Transit,
+        from: &Rc<Connection<Link>>,
+    ) {
+        if transit.followed.is_some() && !matches!(decision, Decision::Send(..) | Decision::Park(_)) {
+            return self.end_followed(decision, message, transit, from.route_record());
+        }
         match decision {
             Decision::Send(target, copy, renamed) => {
                 if let Some(renamed) = renamed.and_then(|host| super::again::renamed(&message, &host)) {
@@ -127,33 +146,36 @@ impl Core {
                     None => {}
                     Some(Copying::Request(list)) => {
                         if let Ok(copy) = Message::parse(BytesMut::from(message.as_bytes())) {
-                            self.copy(&snapshot, list, copy, from.route_record(), transit.for_copy());
+                            self.copy(snapshot, list, copy, from.route_record(), transit.for_copy());
                         }
                     }
                     Some(Copying::Answer(after)) => transit.copy = Some(after),
                 }
                 transit.tried.push(target.hop);
-                let append = self.appended(&snapshot, from, &mut transit.origin);
+                let append = self.appended(snapshot, from, &mut transit.origin);
                 self.dispatch(target, message, append, transit);
             }
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
             Decision::Except(why) => self.except(transit.origin, &message, why),
             Decision::Reply(reply) => self.reply(&transit, message.command(), reply),
+            Decision::Park(parking) => self.park_request(*parking, message, transit, from),
             Decision::Abandon | Decision::Discard => {
-                link.dropped();
+                if let Some(link) = from.state() {
+                    link.dropped();
+                }
                 self.count(Event::Abandoned);
             }
         }
     }
 
     /// Examines a request: syntax, admission, applications, route.
-    fn examine(
+    fn examine<'s>(
         &self,
-        context: &RequestContext<'_>,
-        stage: Stage,
+        context: &RequestContext<'s>,
+        stage: Examined<'s>,
         message: &MessageMut,
         transit: &mut Transit,
-    ) -> Step {
+    ) -> Step<'s> {
         let snapshot = context.snapshot;
         let routing = match Routing::scan_as(message, |name| snapshot.is_own(name)) {
             Ok(routing) => routing,
@@ -167,7 +189,7 @@ impl Core {
                 return Step::Done(Decision::Refuse(error.into()));
             }
         };
-        if matches!(stage, Stage::New) {
+        if matches!(stage, Examined::New) {
             transit.priority = priority_of(context.profile, &routing);
         }
         let view = View::new(
@@ -176,7 +198,7 @@ impl Core {
             transit.priority,
             &routing,
         );
-        if matches!(stage, Stage::New) {
+        if matches!(stage, Examined::New) {
             if !snapshot.trace.is_empty() {
                 transit.origin.trace = self.trace_point(snapshot, &context.link.hop().host, &view);
                 self.trace(
@@ -190,47 +212,40 @@ impl Core {
                 return step;
             }
         }
-        if matches!(stage, Stage::New | Stage::Inside)
+        if matches!(stage, Examined::New | Examined::Inside)
             && let Some(changed) =
                 self.mediate(snapshot, Messages::Requests, message, &context.link.hop().host)
         {
             return match changed {
-                Ok(changed) => Step::Changed(changed, Stage::Mediated),
+                Ok(changed) => Step::Changed(changed, Examined::Mediated),
                 Err(_) => Step::Done(Decision::Except(Exception::Exhausted)),
             };
         }
-        if !matches!(stage, Stage::Routed)
-            && let Some(step) = self.meet_application(context, message, &view, transit)
-        {
+        let chain = match stage {
+            Examined::Applied(rest) => rest,
+            _ => match self.chain_of(context, &view) {
+                Ok(chain) => chain,
+                Err(decision) => return Step::Done(decision),
+            },
+        };
+        if let Some(step) = self.walk(snapshot, chain, message, &view, transit) {
             return step;
         }
         Step::Done(self.route(snapshot, &view, transit))
     }
 
-    /// What an application route rule leads to; none: the request goes on unchanged.
-    fn meet_application(
-        &self,
-        context: &RequestContext<'_>,
-        message: &MessageMut,
-        view: &View<'_>,
-        transit: &Transit,
-    ) -> Option<Step> {
-        let snapshot = context.snapshot;
-        let (meets, count) = snapshot.application_step(context.profile, view)?;
+    /// The applications that an application route rule leads to, or what it decides itself.
+    #[inline]
+    fn chain_of<'s>(&self, context: &RequestContext<'s>, view: &View<'_>) -> Result<&'s [usize], Decision> {
+        let Some((step, count)) = context.snapshot.application_step(context.profile, view) else {
+            return Ok(&[]);
+        };
         self.measure(*count);
-        match meets {
-            ApplicationStep::Route => None,
-            ApplicationStep::Answer(fault) => Some(Step::Done(Decision::Refuse(fault.clone()))),
-            ApplicationStep::Abandon => Some(Step::Done(Decision::Abandon)),
-            ApplicationStep::Application(position) => {
-                let given = Given {
-                    message,
-                    view,
-                    names: self.names(transit.origin.node),
-                    count: &|event| self.count(event),
-                };
-                self.apply(snapshot.installed(*position)?, &given)
-            }
+        match step {
+            ApplicationStep::Route => Ok(&[]),
+            ApplicationStep::Answer(fault) => Err(Decision::Refuse(fault.clone())),
+            ApplicationStep::Abandon => Err(Decision::Abandon),
+            ApplicationStep::Applications(chain) => Ok(chain),
         }
     }
 
@@ -241,7 +256,7 @@ impl Core {
         message: &MessageMut,
         view: &View<'_>,
         transit: &mut Transit,
-    ) -> Option<Step> {
+    ) -> Option<Step<'static>> {
         let routing = view.routing;
         let flags = &mut transit.origin.flags;
         flags.set(RequestFlags::DOIC, routing.supports_overload);
@@ -296,7 +311,7 @@ impl Core {
         }
         let found = hiding.request_in(message, routing)?;
         self.count(Event::Hidden);
-        Some(Step::Changed(found, Stage::Inside))
+        Some(Step::Changed(found, Examined::Inside))
     }
 
     /// A message with the changes of mediation rules; none: none fits.
@@ -327,25 +342,14 @@ impl Core {
         Some(changed)
     }
 
-    /// Applies an application to a request. None: the request is unchanged.
-    fn apply(&self, application: &dyn Application, given: &Given<'_>) -> Option<Step> {
-        Some(match application.request(given) {
-            Outcome::Forward => return None,
-            Outcome::To(destination) => {
-                match readdress(given.message, &destination.realm, &destination.host) {
-                    Ok(changed) => Step::Changed(changed, Stage::Routed),
-                    Err(_) => Step::Done(Decision::Except(Exception::Exhausted)),
-                }
-            }
-            Outcome::Answer(fault) => Step::Done(Decision::Refuse(fault.clone())),
-            Outcome::Refuse(fault) => Step::Done(Decision::Refuse(*fault)),
-            Outcome::Reply(reply) => Step::Done(Decision::Reply(reply)),
-            Outcome::Abandon => Step::Done(Decision::Abandon),
-        })
-    }
-
     /// Answers a request for an application that is its server.
     fn reply(&self, transit: &Transit, command: u32, reply: Reply) {
+        self.served(transit, command, &reply);
+        self.deliver(transit.origin, reply.message);
+    }
+
+    /// Counts the answer of an application.
+    pub(super) fn served(&self, transit: &Transit, command: u32, reply: &Reply) {
         self.count(Event::Served);
         let (vendor, code) = reply.result;
         let transaction = Transaction::refused(transit.application, command, vendor, ResultCode(code));
@@ -353,11 +357,10 @@ impl Core {
         self.tools
             .hold
             .observe(self.now().saturating_duration_since(transit.since));
-        self.deliver(transit.origin, reply.message);
     }
 
     /// Sends a request to a hop, here or by the worker on which the hop lives.
-    fn dispatch(&self, target: Target, message: MessageMut, append: &Bytes, transit: Transit) {
+    pub(super) fn dispatch(&self, target: Target, message: MessageMut, append: &Bytes, transit: Transit) {
         if target.worker == self.worker {
             return self.send(target.hop, message, append, transit);
         }
@@ -368,8 +371,14 @@ impl Core {
             transit,
         };
         self.count(Event::HandedOver);
-        if let Err(Packet::Request { message, transit, .. }) = self.post.send(target.worker, packet) {
-            self.except(transit.origin, &message, Exception::Exhausted);
+        if let Err(Packet::Request {
+            message,
+            append,
+            transit,
+            ..
+        }) = self.post.send(target.worker, packet)
+        {
+            self.fail(transit, Kept::new(message.freeze(), append), Exception::Exhausted);
         }
     }
 
@@ -404,6 +413,10 @@ impl Core {
         static NOTHING: Bytes = Bytes::new();
         if self.discards_for_another(&transit) {
             self.count(Event::OverloadDiscarded);
+            if transit.followed.is_some() {
+                let kept = Kept::new(message.freeze(), append.clone());
+                return self.fail(transit, kept, Exception::Exhausted);
+            }
             let rule = &self.snapshot().config.overload.answer;
             return self.answer_by(transit.origin, &message, rule);
         }

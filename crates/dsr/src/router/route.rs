@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use diameter::proto::Fault;
+use dsr_app::View;
 use smallvec::SmallVec;
 
 use super::request::Decision;
 use super::{Core, RequestFlags, Target, Transit};
 use crate::config::Exception;
 use crate::registry::{Hop, HopState, Hops};
-use crate::routing::{Choice, RouteList, View};
+use crate::routing::{Choice, RouteList};
 use crate::snapshot::{Action, Snapshot};
 
 impl Core {

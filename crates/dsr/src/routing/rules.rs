@@ -2,68 +2,22 @@
 //! rule is filed under its most selective condition, if that is an exact name or a prefix of a number; a request is
 //! compared only with the rules filed under its own values, and with those that are not filed.
 
-use std::cell::OnceCell;
-
 use ahash::AHashMap;
-use diameter::proto::Routing;
 use diameter::proto::identity::with_lower;
+use dsr_app::{Digits, View};
 use smallvec::SmallVec;
 
-use super::identity::{self, Digits};
 use crate::config::{Conditions, TextCondition};
 
-/// Input of the rules. The subscriber's numbers are searched only when a rule needs them.
-#[derive(Debug)]
-pub(crate) struct View<'a> {
-    /// Application id of the header.
-    pub(crate) application: u32,
-    /// Command code.
-    pub(crate) command: u32,
-    /// DRMP priority, 0 the most important.
-    pub(crate) priority: u8,
-    /// The AVPs.
-    pub(crate) routing: &'a Routing<'a>,
-    imsi: OnceCell<Option<Digits>>,
-    msisdn: OnceCell<Option<Digits>>,
-}
-
-impl<'a> View<'a> {
-    /// A view of a request.
-    #[must_use]
-    pub(crate) fn new(application: u32, command: u32, priority: u8, routing: &'a Routing<'a>) -> Self {
-        Self {
-            application,
-            command,
-            priority,
-            routing,
-            imsi: OnceCell::new(),
-            msisdn: OnceCell::new(),
-        }
-    }
-
-    /// The subscriber's IMSI.
-    #[must_use]
-    pub(crate) fn imsi(&self) -> Option<&Digits> {
-        self.imsi.get_or_init(|| identity::imsi(self.routing)).as_ref()
-    }
-
-    /// The subscriber's MSISDN.
-    #[must_use]
-    pub(crate) fn msisdn(&self) -> Option<&Digits> {
-        self.msisdn
-            .get_or_init(|| identity::msisdn(self.routing))
-            .as_ref()
-    }
-
-    fn field(&self, field: Field) -> Option<&[u8]> {
-        match field {
-            Field::DestinationHost => self.routing.destination_host,
-            Field::DestinationRealm => self.routing.destination_realm,
-            Field::OriginHost => self.routing.origin_host,
-            Field::OriginRealm => self.routing.origin_realm,
-            Field::Imsi => self.imsi().map(Digits::as_bytes),
-            Field::Msisdn => self.msisdn().map(Digits::as_bytes),
-        }
+/// A field of a request.
+fn value<'v>(view: &'v View<'_>, field: Field) -> Option<&'v [u8]> {
+    match field {
+        Field::DestinationHost => view.routing.destination_host,
+        Field::DestinationRealm => view.routing.destination_realm,
+        Field::OriginHost => view.routing.origin_host,
+        Field::OriginRealm => view.routing.origin_realm,
+        Field::Imsi => view.imsi().map(Digits::as_bytes),
+        Field::Msisdn => view.msisdn().map(Digits::as_bytes),
     }
 }
 
@@ -144,7 +98,7 @@ impl<A> Compiled<A> {
             && self
                 .texts
                 .iter()
-                .all(|(field, test)| test.holds(view.field(*field)))
+                .all(|(field, test)| test.holds(value(view, *field)))
     }
 }
 
@@ -262,14 +216,14 @@ impl<A> Rules<A> {
         let mut best = u32::MAX;
         self.look(&self.rest, view, &mut best);
         for (field, map) in &self.exact {
-            if let Some(value) = view.field(*field)
+            if let Some(value) = value(view, *field)
                 && let Some(filed) = find_lower(map, value)
             {
                 self.look(filed, view, &mut best);
             }
         }
         for (field, length, map) in &self.beginnings {
-            if let Some(begin) = view.field(*field).and_then(|value| value.get(..*length))
+            if let Some(begin) = value(view, *field).and_then(|value| value.get(..*length))
                 && let Some(filed) = map.get(begin)
             {
                 self.look(filed, view, &mut best);
@@ -316,6 +270,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diameter::proto::Routing;
     use diameter::proto::known;
     use diameter::proto::{MessageBuilder, MessageMut};
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use diameter::proto::{Fault, ResultCode};
 
 use super::{
-    Action, AnswerCopy, ApplicationStep, Copying, Installed, Leads, Profile, Snapshot, TracePoint, nodes_of,
+    Action, AnswerCopy, ApplicationStep, Copying, Leads, Profile, Slot, Snapshot, TracePoint, nodes_of,
 };
 use crate::config::{self, Config, Routing};
 use crate::hiding::Hiding;
@@ -28,7 +27,7 @@ impl Snapshot {
         version: u32,
         registry: &Registry,
         workers: usize,
-        applications: Vec<Installed>,
+        applications: Vec<Option<Slot>>,
     ) -> Result<Self, String> {
         let routing = &config.routing;
         let (hops, via) = hops(&config, registry, workers);
@@ -213,10 +212,6 @@ fn by_application(
         .collect()
 }
 
-fn fault(answer: &config::Answer) -> Fault {
-    Fault::new(ResultCode(answer.result_code), answer.message.clone()).of_vendor(answer.vendor_id)
-}
-
 // Names that lead nowhere were refused when the configuration was read.
 
 fn copying(routing: &Routing, rule: &config::Rule, version: u32) -> Option<Copying> {
@@ -239,7 +234,7 @@ fn peer_rules(routing: &Routing, table: &config::Table, version: u32, measured: 
         }
         config::Action::Table(name) => peer_table(routing, name).map_or(Action::Implicit, Action::Table),
         config::Action::Implicit => Action::Implicit,
-        config::Action::Answer(answer) => Action::Answer(fault(answer)),
+        config::Action::Answer(answer) => Action::Answer(answer.fault()),
         config::Action::Abandon => Action::Abandon,
     };
     let mut leads = |rule: &config::Rule| Leads {
@@ -272,11 +267,11 @@ fn application_rules(
 ) -> Rules<(ApplicationStep, Count)> {
     let position = |name: &String| config.applications.iter().position(|one| one.name == *name);
     let meets = |action: &config::ApplicationAction| match action {
-        config::ApplicationAction::Application(name) => {
-            position(name).map_or(ApplicationStep::Route, ApplicationStep::Application)
+        config::ApplicationAction::Application(_) | config::ApplicationAction::Applications(_) => {
+            ApplicationStep::Applications(action.applications().iter().filter_map(position).collect())
         }
         config::ApplicationAction::Route => ApplicationStep::Route,
-        config::ApplicationAction::Answer(answer) => ApplicationStep::Answer(fault(answer)),
+        config::ApplicationAction::Answer(answer) => ApplicationStep::Answer(answer.fault()),
         config::ApplicationAction::Abandon => ApplicationStep::Abandon,
     };
     let rules = table.rules.iter().map(|rule| {

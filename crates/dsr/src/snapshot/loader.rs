@@ -5,39 +5,50 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dsr_app::Installed;
+use dsr_eir::Eir;
+use dsr_rbar::Rbar;
 use parking_lot::Mutex;
 
-use super::Installed;
-use crate::application::Application;
-use crate::config::{self, Config};
-use crate::eir::Eir;
-use crate::rbar::Rbar;
+use super::Slot;
+use crate::config::{self, Config, Ready};
 
 /// Settings of an application, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    Rbar(config::Rbar),
-    Eir(config::Eir),
+    Rbar(dsr_rbar::config::Rbar),
+    Eir(dsr_eir::config::Eir),
+    /// Of no file: brought when the router started.
+    Ready(Ready),
 }
 
 impl Kind {
-    fn new(application: &config::Application) -> Option<Self> {
+    fn new(application: &config::Application, before: &[Loaded]) -> Option<Self> {
         let rbar = application.rbar.clone().map(Self::Rbar);
-        rbar.or_else(|| application.eir.clone().map(Self::Eir))
+        let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
+        let ready = || application.ready.clone().map(Self::Ready);
+        // A reload reads files, which do not have it.
+        let brought = || {
+            let known = before.iter().find(|known| known.name == application.name)?;
+            matches!(known.settings, Self::Ready(_)).then(|| known.settings.clone())
+        };
+        settings.or_else(ready).or_else(brought)
     }
 
     fn file(&self) -> Option<&Path> {
         match self {
             Self::Rbar(settings) => settings.file.as_deref(),
             Self::Eir(settings) => settings.file.as_deref(),
+            Self::Ready(_) => None,
         }
     }
 
     /// Reads its file.
-    fn open(&self) -> Result<Arc<dyn Application>, String> {
+    fn open(&self) -> Result<Arc<dyn Installed>, String> {
         Ok(match self {
             Self::Rbar(settings) => Arc::new(Rbar::load(settings)?),
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
+            Self::Ready(ready) => ready.0.clone(),
         })
     }
 }
@@ -46,10 +57,20 @@ impl Kind {
 /// million ranges take seconds to read.
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
-    kept: Vec<(Kind, Option<Stamp>, Arc<dyn Application>)>,
-    installed: Vec<Installed>,
+    kept: Vec<Loaded>,
+    installed: Vec<Option<Slot>>,
+    /// Applications that ever were.
+    ids: u32,
     /// What was seen last of files that have changed.
     changing: Mutex<Vec<Option<Seen>>>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    name: String,
+    settings: Kind,
+    stamp: Option<Stamp>,
+    slot: Slot,
 }
 
 /// When a file was written, its length, and which file it is.
@@ -80,28 +101,48 @@ impl Loader {
     /// When a file cannot be used.
     pub(crate) fn load(config: &Config, before: Option<&Self>) -> Result<Self, String> {
         let known = before.map_or(&[][..], |before| &before.kept);
-        let mut loaded = Self::default();
+        let mut loaded = Self {
+            ids: before.map_or(0, |before| before.ids),
+            ..Self::default()
+        };
         for application in &config.applications {
-            let Some(settings) = Kind::new(application) else {
+            let Some(settings) = Kind::new(application, known) else {
                 loaded.installed.push(None);
                 continue;
             };
-            let now = stamp(&settings);
-            let mut known = known.iter();
-            let installed = match known.find(|(of, then, _)| *of == settings && *then == now) {
-                Some((.., installed)) => installed.clone(),
+            let (name, now) = (application.name.clone(), stamp(&settings));
+            let same = known
+                .iter()
+                .find(|one| one.settings == settings && one.stamp == now);
+            let installed = match same {
+                Some(same) => same.slot.application.clone(),
                 None => settings
                     .open()
-                    .map_err(|reason| format!("application {}: {reason}", application.name))?,
+                    .map_err(|reason| format!("application {name}: {reason}"))?,
             };
-            loaded.kept.push((settings, now, installed.clone()));
-            loaded.installed.push(Some(installed));
+            let is_it = |one: &&Loaded| one.name == name && one.slot.application.kind() == installed.kind();
+            let id = known.iter().find(is_it).map(|before| before.slot.id);
+            let id = id.unwrap_or_else(|| {
+                loaded.ids += 1;
+                loaded.ids
+            });
+            let slot = Slot {
+                id,
+                application: installed,
+            };
+            loaded.installed.push(Some(slot.clone()));
+            loaded.kept.push(Loaded {
+                name,
+                settings,
+                stamp: now,
+                slot,
+            });
         }
         Ok(loaded)
     }
 
     /// The applications of the configuration, in its order.
-    pub(crate) fn installed(&self) -> Vec<Installed> {
+    pub(crate) fn installed(&self) -> Vec<Option<Slot>> {
         self.installed.clone()
     }
 
@@ -111,8 +152,8 @@ impl Loader {
         let mut changing = self.changing.lock();
         changing.resize(self.kept.len(), None);
         let files = self.kept.iter().zip(changing.iter_mut());
-        let stale = |((settings, then, _), seen): (&(Kind, Option<Stamp>, _), &mut Option<Seen>)| {
-            let Some(current) = stamp(settings) else {
+        let stale = |(loaded, seen): (&Loaded, &mut Option<Seen>)| {
+            let (Some(current), then) = (stamp(&loaded.settings), &loaded.stamp) else {
                 return false;
             };
             if Some(current) == *then {
@@ -149,9 +190,9 @@ mod tests {
         let config = Config {
             applications: vec![config::Application {
                 name: "resolve".to_owned(),
-                rbar: Some(config::Rbar {
+                rbar: Some(dsr_rbar::config::Rbar {
                     file: Some(path.clone()),
-                    ..config::Rbar::default()
+                    ..dsr_rbar::config::Rbar::default()
                 }),
                 ..config::Application::default()
             }],

@@ -11,16 +11,16 @@ use std::time::Duration;
 use ahash::AHashMap;
 use diameter::proto::peer::Capabilities;
 use diameter::proto::{AvpKey, Fault, ResultCode, Routing};
+use dsr_app::{Installed, View};
 use smallvec::SmallVec;
 
-use crate::application::Application;
 use crate::config::{self, AnswerRule, Config, Exception, Exceptions, Ingress, Peer};
 use crate::gate::Throttle;
 use crate::hiding::Hiding;
 use crate::measures::{Count, Names};
 use crate::mediation::Mediation;
 use crate::registry::{Hop, HopState, Hops};
-use crate::routing::{RealmRoutes, RouteList, Rules, View, find_lower};
+use crate::routing::{RealmRoutes, RouteList, Rules, find_lower};
 
 pub(crate) use loader::Loader;
 
@@ -74,8 +74,8 @@ pub(crate) enum Action {
 /// What an application route rule leads to.
 #[derive(Debug)]
 pub(crate) enum ApplicationStep {
-    /// An application, by position.
-    Application(usize),
+    /// These applications, by position.
+    Applications(SmallVec<[usize; 2]>),
     /// Peer route rules at once.
     Route,
     /// This answer.
@@ -84,8 +84,13 @@ pub(crate) enum ApplicationStep {
     Abandon,
 }
 
-/// An application inside the router; none: a name without a kind.
-pub(crate) type Installed = Option<Arc<dyn Application>>;
+/// An application inside the router.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// Stays as long as the application has its name and kind; no other ever has it.
+    pub(crate) id: u32,
+    pub(crate) application: Arc<dyn Installed>,
+}
 
 /// Which requests are traced.
 #[derive(Debug)]
@@ -159,7 +164,8 @@ pub struct Snapshot {
     application_tables: Vec<Rules<(ApplicationStep, Count)>>,
     default_application_table: Option<usize>,
     application_table_of: AHashMap<u32, usize>,
-    applications: Vec<Installed>,
+    /// None: a name without a kind.
+    applications: Vec<Option<Slot>>,
     /// Where realms are reached.
     realm_routes: RealmRoutes,
     /// Where peers of siblings are reached, by host in lower case.
@@ -292,17 +298,22 @@ impl Snapshot {
         self.application_tables.get(table)?.find(view)
     }
 
+    /// The applications by position; none: a name without a kind.
+    pub(crate) fn slots(&self) -> &[Option<Slot>] {
+        &self.applications
+    }
+
     /// The application at this position.
     #[must_use]
-    pub(crate) fn installed(&self, position: usize) -> Option<&dyn Application> {
-        self.applications.get(position)?.as_deref()
+    pub(crate) fn installed(&self, position: usize) -> Option<&Arc<dyn Installed>> {
+        Some(&self.applications.get(position)?.as_ref()?.application)
     }
 
     /// The applications with their names.
-    pub(crate) fn applications(&self) -> impl Iterator<Item = (&str, &dyn Application)> {
+    pub(crate) fn applications(&self) -> impl Iterator<Item = (&str, &dyn Installed)> {
         let names = self.config.applications.iter().map(|one| one.name.as_str());
         let both = names.zip(&self.applications);
-        both.filter_map(|(name, installed)| Some((name, installed.as_deref()?)))
+        both.filter_map(|(name, slot)| Some((name, &*slot.as_ref()?.application)))
     }
 
     /// Whether a request meets an application that is its server.
@@ -310,9 +321,10 @@ impl Snapshot {
     pub(crate) fn serves(&self, profile: &Profile, view: &View<'_>) -> bool {
         let step = self.application_step(profile, view);
         step.is_some_and(|(step, _)| match step {
-            ApplicationStep::Application(position) => self
-                .installed(*position)
-                .is_some_and(|installed| installed.is_server()),
+            ApplicationStep::Applications(chain) => {
+                let mut installed = chain.iter().filter_map(|position| self.installed(*position));
+                installed.any(|installed| installed.is_server())
+            }
             _ => false,
         })
     }

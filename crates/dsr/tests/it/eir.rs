@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use diameter::proto::check::{Strictness, check};
 use diameter::proto::known::{self, command};
 use diameter::proto::{Dictionary, MessageMut, ResultCode};
-use dsr::{Config, Event, Running};
+use dsr::{Config, Running};
+use dsr_eir::{Eir, Event};
 use testpeer::diameter::Peer;
 
 use crate::support::{DSR, MME, REALM, config, run, until};
@@ -109,14 +110,9 @@ fn lists_decide_on_the_status_of_equipment() {
             let answer = asked(&mut mme, &ecr(&imei(digits), &more)).await;
             assert_eq!(status(&answer), expected, "{digits} {user}");
         }
-        let counts = [
-            Event::EquipmentWhite,
-            Event::EquipmentGrey,
-            Event::EquipmentBlack,
-            Event::EquipmentUnknown,
-            Event::Served,
-        ];
-        assert_eq!(counts.map(|event| dsr.count(event)), [3, 1, 2, 1, 7]);
+        let kinds = [Event::White, Event::Grey, Event::Black, Event::Unknown];
+        assert_eq!(kinds.map(|event| dsr.count_of::<Eir>(event)), [3, 1, 2, 1]);
+        assert_eq!(dsr.count(dsr::Event::Served), 7);
         // For this node by name and without the P flag, which a relay may not forward.
         let named = ecr(&imei("35001234567890"), &format!("Destination-Host = \"{DSR}\""));
         let answer = asked(&mut mme, &named.replace("flags=RP", "flags=R")).await;
@@ -170,7 +166,7 @@ fn requests_without_an_imei_are_refused() {
             );
             assert!(answer.get(known::FAILED_AVP).unwrap().is_some(), "{terminal}");
         }
-        assert_eq!(dsr.count(Event::EquipmentInvalid), 4);
+        assert_eq!(dsr.count_of::<Eir>(Event::Invalid), 4);
         // Another command of the application.
         let other = ecr(&imei("35001234567890"), "").replace("ME-Identity-Check-Request", "ULR");
         mme.send_text(&other).await;

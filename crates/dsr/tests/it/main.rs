@@ -5,6 +5,7 @@ mod admission;
 mod applications;
 mod attempts;
 mod base;
+mod chain;
 mod cluster;
 mod eir;
 mod foreign;

@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::lists::Lists;
-use super::{Status, digits, equipment};
 use crate::config;
+use crate::lists::Lists;
+use crate::{Status, digits, equipment};
 
 /// Bound on the length of a line.
 const MAX_LINE: u64 = 256;
@@ -20,7 +20,7 @@ const MAX_LINE: u64 = 256;
 const TAC_DIGITS: usize = 8;
 const IMEI_DIGITS: usize = 14;
 
-pub(super) fn read(path: &Path, bounds: &config::Eir) -> Result<Lists, String> {
+pub(crate) fn read(path: &Path, bounds: &config::Eir) -> Result<Lists, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut lists = Lists::default();
     let mut reader = BufReader::with_capacity(1 << 20, file);

@@ -4,22 +4,23 @@
 //! for the IMEI alone, then for the range that holds it.
 
 mod changes;
+pub mod config;
+mod events;
 mod file;
 mod lists;
 
 use std::sync::Arc;
 
-use diameter::proto::check::{Strictness, check};
-use diameter::proto::known::{self, command};
-use diameter::proto::{
-    AvpWriter, Dictionary, Fault, Message, MessageBuilder, MessageMut, Origin, ResultCode,
-};
+use diameter_proto::check::{Strictness, check};
+use diameter_proto::known::{self, command};
+use diameter_proto::{AvpWriter, Dictionary, Fault, Message, MessageBuilder, MessageMut, Origin, ResultCode};
+use dsr_app::{Application, Flow, On, Reply, Request, Table};
 use serde_json::{Value, json};
 
-use crate::application::{Application, Given, Outcome, Reply, Table};
-use crate::config::{self, Unlisted};
-use crate::events::Event;
+pub use events::Event;
+
 use changes::{Change, Changes};
+use config::Unlisted;
 use lists::Lists;
 
 /// DIAMETER_ERROR_EQUIPMENT_UNKNOWN (TS 29.272 §7.4.3.2), an Experimental-Result-Code of 3GPP.
@@ -80,7 +81,7 @@ impl By {
 
 /// The register.
 #[derive(Debug)]
-pub(crate) struct Eir {
+pub struct Eir {
     lists: Lists,
     changes: Option<Arc<Changes>>,
     max_changes: usize,
@@ -93,7 +94,7 @@ impl Eir {
     ///
     /// # Errors
     /// When the file cannot be read, has an invalid line or more entries than permitted, or contradicts itself.
-    pub(crate) fn load(config: &config::Eir) -> Result<Self, String> {
+    pub fn load(config: &config::Eir) -> Result<Self, String> {
         let status = |listed: Unlisted| match listed {
             Unlisted::Unknown => None,
             Unlisted::White => Some(Status::White),
@@ -116,7 +117,8 @@ impl Eir {
     }
 
     /// What the lists say of an IMEI and an IMSI as messages have them: `white`, `grey`, `black`; none: it is not known.
-    pub(crate) fn status_of(&self, imei: &[u8], imsi: &[u8]) -> Option<&'static str> {
+    #[must_use]
+    pub fn status_of(&self, imei: &[u8], imsi: &[u8]) -> Option<&'static str> {
         let (status, _) = self.judge(equipment(imei)?, digits(imsi));
         status.map(Status::as_str)
     }
@@ -146,43 +148,42 @@ impl Eir {
     }
 
     /// The answer to an ME-Identity-Check-Request.
-    fn check(&self, given: &Given<'_>) -> Result<Reply, Fault> {
-        let message = given.message;
+    fn check(&self, on: &On<'_, Self>, request: &Request<'_>) -> Result<Reply, Fault> {
+        let message = request.message;
         check(message, Dictionary::standard(), Strictness::Interoperable)?;
         let imei = imei(message)?;
-        let imsi = given.view.routing.user_name.and_then(digits);
+        let imsi = request.view.routing.user_name.and_then(digits);
         let (status, _) = self.judge(imei, imsi);
-        (given.count)(match status {
-            Some(Status::White) => Event::EquipmentWhite,
-            Some(Status::Grey) => Event::EquipmentGrey,
-            Some(Status::Black) => Event::EquipmentBlack,
-            None => Event::EquipmentUnknown,
+        on.count(match status {
+            Some(Status::White) => Event::White,
+            Some(Status::Grey) => Event::Grey,
+            Some(Status::Black) => Event::Black,
+            None => Event::Unknown,
         });
-        answer(message, given.names, status)
+        answer(message, request.names, status)
     }
 }
 
 impl Application for Eir {
-    fn kind(&self) -> &'static str {
-        "eir"
-    }
+    const KIND: &'static str = "eir";
+    const IS_SERVER: bool = true;
 
-    fn is_server(&self) -> bool {
-        true
-    }
+    type Event = Event;
+    type Worker = ();
+    type Found = ();
 
-    fn request(&self, given: &Given<'_>) -> Outcome<'_> {
-        let message = given.message;
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        let message = request.message;
         if message.application() != known::application::S13 || message.command() != command::ME_IDENTITY_CHECK
         {
             let why = format!("command {} is not served by the EIR", message.command());
-            return Outcome::Refuse(Box::new(Fault::new(ResultCode::COMMAND_UNSUPPORTED, why)));
+            return Flow::refuse(Fault::new(ResultCode::COMMAND_UNSUPPORTED, why));
         }
-        match self.check(given) {
-            Ok(reply) => Outcome::Reply(reply),
+        match self.check(on, request) {
+            Ok(reply) => Flow::Reply(reply),
             Err(fault) => {
-                (given.count)(Event::EquipmentInvalid);
-                Outcome::Refuse(Box::new(fault))
+                on.count(Event::Invalid);
+                Flow::refuse(fault)
             }
         }
     }

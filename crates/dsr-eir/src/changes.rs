@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
+use dsr_app::appended::{Appended, OpenOnce, has_room};
 use smallvec::SmallVec;
 
-use super::{Status, digits, equipment};
-use crate::appended::{Appended, OpenOnce, has_room};
+use crate::{Status, digits, equipment};
 
 /// Parts of the table; a change copies one of them, so that lookups need no lock.
 const SHARDS: usize = 1024;
 
 /// A change: a list, or none for an entry that is on no list any more.
-pub(super) type Listed = Option<Status>;
+pub(crate) type Listed = Option<Status>;
 
 /// The changes of one IMEI.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl Changes {
     ///
     /// # Errors
     /// When it cannot be read and written, or has an invalid line.
-    pub(super) fn open(path: &Path) -> Result<Arc<Self>, String> {
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>, String> {
         OPEN.get(path, || {
             let entries = Entries::default();
             let file = Appended::open(path, |line| {
@@ -61,7 +61,7 @@ impl Changes {
     ///
     /// # Errors
     /// When it cannot be written; it is not in effect then.
-    pub(super) fn make(&self, change: Change, most: usize) -> Result<(), String> {
+    pub(crate) fn make(&self, change: Change, most: usize) -> Result<(), String> {
         let mut file = self.file.lock();
         if self.entries.find(change.imei).is_none() {
             has_room(self.len(), most, "lists")?;
@@ -72,25 +72,25 @@ impl Changes {
     }
 
     /// The change of an IMEI alone, if it was changed.
-    pub(super) fn alone(&self, imei: u64) -> Option<Listed> {
+    pub(crate) fn alone(&self, imei: u64) -> Option<Listed> {
         self.entries.find(imei)?.alone
     }
 
     /// The change of a pair.
-    pub(super) fn pair(&self, imei: u64, imsi: u64) -> Option<Listed> {
+    pub(crate) fn pair(&self, imei: u64, imsi: u64) -> Option<Listed> {
         let entry = self.entries.find(imei)?;
         let pair = entry.pairs.iter().find(|(known, _)| *known == imsi);
         pair.map(|(_, listed)| *listed)
     }
 
     /// Whether an IMEI was paired with any IMSI.
-    pub(super) fn has_pair(&self, imei: u64) -> bool {
+    pub(crate) fn has_pair(&self, imei: u64) -> bool {
         let entry = self.entries.find(imei);
         entry.is_some_and(|entry| entry.pairs.iter().any(|(_, listed)| listed.is_some()))
     }
 
     /// The number of IMEIs with changes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.count.load(Ordering::Relaxed)
     }
 }

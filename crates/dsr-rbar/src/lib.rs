@@ -5,22 +5,25 @@
 
 mod changes;
 mod chunks;
+pub mod config;
+mod events;
 mod file;
 mod spans;
 mod tables;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use diameter::proto::{Fault, ResultCode};
+use diameter_proto::Fault;
+use dsr_app::{Application, Digits, Flow, On, Request, Table, View, identity};
 use serde_json::{Value, json};
 
-use crate::application::{Application, Given, Outcome, Table};
-use crate::config::{self, Destination, Identity, Otherwise};
-use crate::events::Event;
-use crate::routing::{self, Digits, View};
+pub use events::Event;
+
 use changes::{Change, Changes};
 use chunks::Listed;
+use config::{Destination, Identity, Otherwise};
 use tables::{Sorted, Tables};
 
 #[derive(Debug)]
@@ -38,10 +41,7 @@ impl Fallback {
             Otherwise::Destination(name) => destinations
                 .get(name.as_str())
                 .map_or(Self::Forward, |number| Self::To(*number)),
-            Otherwise::Answer(answer) => {
-                let fault = Fault::new(ResultCode(answer.result_code), answer.message.clone());
-                Self::Answer(fault.of_vendor(answer.vendor_id))
-            }
+            Otherwise::Answer(answer) => Self::Answer(answer.fault()),
             Otherwise::Abandon => Self::Abandon,
         }
     }
@@ -49,7 +49,7 @@ impl Fallback {
 
 /// The resolver.
 #[derive(Debug)]
-pub(crate) struct Rbar {
+pub struct Rbar {
     lookups: Vec<config::Lookup>,
     destinations: Vec<Destination>,
     /// The places of destinations by their names, which changes have.
@@ -67,7 +67,7 @@ impl Rbar {
     ///
     /// # Errors
     /// When the file cannot be read, or a range is invalid or overlaps another; with its line.
-    pub(crate) fn load(config: &config::Rbar) -> Result<Self, String> {
+    pub fn load(config: &config::Rbar) -> Result<Self, String> {
         let names = config.destinations.iter().map(|one| one.name.as_str());
         let by_name: AHashMap<&str, u32> = names.zip(0..).collect();
         let mut tables = Tables::default();
@@ -110,8 +110,7 @@ impl Rbar {
     }
 
     /// What becomes of a request.
-    #[must_use]
-    pub(crate) fn resolve(&self, view: &View<'_>) -> Outcome<'_> {
+    fn resolve(&self, view: &View<'_>) -> Flow<'_> {
         let fits = |lookup: &&config::Lookup| {
             (lookup.applications.is_empty() || lookup.applications.contains(&view.application))
                 && (lookup.commands.is_empty() || lookup.commands.contains(&view.command))
@@ -134,19 +133,18 @@ impl Rbar {
         })
     }
 
-    fn to(&self, number: u32) -> Outcome<'_> {
+    fn to(&self, number: u32) -> Flow<'_> {
         // Numbers come from the list itself.
-        self.destinations
-            .get(number as usize)
-            .map_or(Outcome::Forward, Outcome::To)
+        let to = self.destinations.get(number as usize);
+        to.map_or(Flow::Next, |to| Flow::to(&*to.realm, &*to.host))
     }
 
-    fn otherwise<'a>(&'a self, fallback: &'a Fallback) -> Outcome<'a> {
+    fn otherwise<'a>(&'a self, fallback: &'a Fallback) -> Flow<'a> {
         match fallback {
-            Fallback::Forward => Outcome::Forward,
+            Fallback::Forward => Flow::Next,
             Fallback::To(number) => self.to(*number),
-            Fallback::Answer(fault) => Outcome::Answer(fault),
-            Fallback::Abandon => Outcome::Abandon,
+            Fallback::Answer(fault) => Flow::Answer(Cow::Borrowed(fault)),
+            Fallback::Abandon => Flow::Drop,
         }
     }
 
@@ -155,10 +153,10 @@ impl Rbar {
         Some(match identity {
             Identity::Imsi => self.number(identity, view.imsi()?),
             Identity::Msisdn => self.number(identity, view.msisdn()?),
-            Identity::Impi => self.name(identity, routing::impi(view.routing)?),
-            Identity::Impu => self.name(identity, routing::impu(view.routing)?),
-            Identity::Ipv4 => self.ipv4(routing::ipv4(view.routing)?.into()),
-            Identity::Ipv6Prefix => self.ipv6(routing::ipv6(view.routing)?.0.into()),
+            Identity::Impi => self.name(identity, identity::impi(view.routing)?),
+            Identity::Impu => self.name(identity, identity::impu(view.routing)?),
+            Identity::Ipv4 => self.ipv4(identity::ipv4(view.routing)?.into()),
+            Identity::Ipv6Prefix => self.ipv6(identity::ipv6(view.routing)?.0.into()),
         })
     }
 
@@ -247,18 +245,20 @@ impl Rbar {
 }
 
 impl Application for Rbar {
-    fn kind(&self) -> &'static str {
-        "rbar"
-    }
+    const KIND: &'static str = "rbar";
+
+    type Event = Event;
+    type Worker = ();
+    type Found = ();
 
     #[inline]
-    fn request(&self, given: &Given<'_>) -> Outcome<'_> {
-        (given.count)(Event::Resolved);
-        let outcome = self.resolve(given.view);
-        if matches!(outcome, Outcome::To(_)) {
-            (given.count)(Event::ResolvedTo);
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        on.count(Event::Resolved);
+        let flow = self.resolve(request.view);
+        if matches!(flow, Flow::To(_)) {
+            on.count(Event::ResolvedTo);
         }
-        outcome
+        flow
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -311,8 +311,10 @@ impl Application for Rbar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diameter_proto::{MessageBuilder, Routing, known};
+    use dsr_app::Answer;
+
     use crate::config::Range;
-    use diameter::proto::{MessageBuilder, Routing, known};
 
     fn config(ranges: &[(Identity, &str, &str, &str)]) -> config::Rbar {
         config::Rbar {
@@ -337,7 +339,7 @@ mod tests {
                     destination: (*to).to_owned(),
                 })
                 .collect(),
-            on_invalid_identity: Otherwise::Answer(config::Answer::default()),
+            on_invalid_identity: Otherwise::Answer(Answer::default()),
             on_no_match: Otherwise::Abandon,
             ..config::Rbar::default()
         }
@@ -349,7 +351,7 @@ mod tests {
         let message = builder.finish().unwrap();
         let routing = Routing::scan(&message, b"").unwrap();
         match rbar.resolve(&View::new(application, 316, 10, &routing)) {
-            Outcome::To(destination) => destination.name.clone(),
+            Flow::To(to) => to.host.trim_end_matches(".example").to_owned(),
             other => format!("{other:?}").chars().take(6).collect(),
         }
     }
@@ -375,7 +377,7 @@ mod tests {
         };
         assert_eq!(user("001010000000999"), "b");
         assert_eq!(user("001010000001000"), "a");
-        assert_eq!(user("001110000001000"), "Abando");
+        assert_eq!(user("001110000001000"), "Drop");
         assert_eq!(user("Bob@IMS.example"), "b");
         let other = |fill: fn(&mut MessageBuilder)| outcome(&rbar, s6a, fill);
         assert_eq!(
@@ -400,7 +402,7 @@ mod tests {
             other(|b| {
                 b.put(known::FRAMED_IP_ADDRESS, &[10, 0, 1, 0]);
             }),
-            "Abando"
+            "Drop"
         );
         assert_eq!(
             other(|b| {
@@ -412,7 +414,7 @@ mod tests {
             "b"
         );
         assert_eq!(other(|_| ()), "Answer");
-        assert_eq!(outcome(&rbar, 4, |_| ()), "Forwar");
+        assert_eq!(outcome(&rbar, 4, |_| ()), "Next");
     }
 
     #[test]
@@ -467,7 +469,7 @@ mod tests {
                 user(format!("00101{n:06}4999")),
                 if n % 2 == 0 { "a" } else { "b" }
             );
-            assert_eq!(user(format!("00101{n:06}5000")), "Abando");
+            assert_eq!(user(format!("00101{n:06}5000")), "Drop");
         }
         file.write_all(b"imsi,001010000004999,001010000005000,a\n")
             .unwrap();

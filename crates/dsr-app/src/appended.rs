@@ -9,10 +9,19 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, MutexGuard};
 
 /// What files hold, by their paths: each is open once in a process, so that a reload loses no change that comes meanwhile.
-pub(crate) struct OpenOnce<T>(Mutex<BTreeMap<PathBuf, Weak<T>>>);
+#[derive(Debug)]
+pub struct OpenOnce<T>(Mutex<BTreeMap<PathBuf, Weak<T>>>);
+
+impl<T> Default for OpenOnce<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl<T> OpenOnce<T> {
-    pub(crate) const fn new() -> Self {
+    /// No file.
+    #[must_use]
+    pub const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
@@ -20,11 +29,7 @@ impl<T> OpenOnce<T> {
     ///
     /// # Errors
     /// That of `open`, with the path.
-    pub(crate) fn get(
-        &self,
-        path: &Path,
-        open: impl FnOnce() -> Result<T, String>,
-    ) -> Result<Arc<T>, String> {
+    pub fn get(&self, path: &Path, open: impl FnOnce() -> Result<T, String>) -> Result<Arc<T>, String> {
         let mut all = self.0.lock();
         if let Some(known) = all.get(path).and_then(Weak::upgrade) {
             return Ok(known);
@@ -39,10 +44,11 @@ impl<T> OpenOnce<T> {
 
 /// The file; one change at a time.
 #[derive(Debug)]
-pub(crate) struct Appended(Mutex<File>);
+pub struct Appended(Mutex<File>);
 
 /// The right to append.
-pub(crate) struct Appending<'a>(MutexGuard<'a, File>);
+#[derive(Debug)]
+pub struct Appending<'a>(MutexGuard<'a, File>);
 
 impl Appended {
     /// Opens the file, which is made where there is none, and hands each line to `take`. A line without its end was not
@@ -50,10 +56,7 @@ impl Appended {
     ///
     /// # Errors
     /// When it cannot be read and written, another process has it, or `take` refuses a line.
-    pub(crate) fn open(
-        path: &Path,
-        mut take: impl FnMut(&str) -> Result<(), String>,
-    ) -> Result<Self, String> {
+    pub fn open(path: &Path, mut take: impl FnMut(&str) -> Result<(), String>) -> Result<Self, String> {
         let options = OpenOptions::new()
             .read(true)
             .write(true)
@@ -87,7 +90,7 @@ impl Appended {
     }
 
     /// Waits until no other change is being made.
-    pub(crate) fn lock(&self) -> Appending<'_> {
+    pub fn lock(&self) -> Appending<'_> {
         Appending(self.0.lock())
     }
 }
@@ -97,7 +100,7 @@ impl Appending<'_> {
     ///
     /// # Errors
     /// When it cannot be written; nothing of it is in the file then.
-    pub(crate) fn append(&mut self, line: &str) -> Result<(), String> {
+    pub fn append(&mut self, line: &str) -> Result<(), String> {
         let file = &mut *self.0;
         let end = file.stream_position().map_err(|error| error.to_string())?;
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
@@ -114,7 +117,7 @@ impl Appending<'_> {
 ///
 /// # Errors
 /// What an operator does then; `into` are the files that have what stays.
-pub(crate) fn has_room(changes: usize, most: usize, into: &str) -> Result<(), String> {
+pub fn has_room(changes: usize, most: usize, into: &str) -> Result<(), String> {
     match changes < most {
         true => Ok(()),
         false => Err(format!(

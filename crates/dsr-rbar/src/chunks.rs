@@ -7,14 +7,14 @@ use std::sync::Arc;
 const MOST: usize = 512;
 
 /// A destination; none: the range leads nowhere.
-pub(super) type Listed = Option<Arc<str>>;
+pub(crate) type Listed = Option<Arc<str>>;
 
 /// First value, last value, destination.
 type Span<T> = (T, T, Listed);
 
 /// The parts, none of which is empty.
 #[derive(Clone, Debug)]
-pub(super) struct Chunks<T>(Vec<Arc<Vec<Span<T>>>>);
+pub(crate) struct Chunks<T>(Vec<Arc<Vec<Span<T>>>>);
 
 impl<T> Default for Chunks<T> {
     fn default() -> Self {
@@ -36,7 +36,7 @@ impl<T: Ord + Clone> Chunks<T> {
     }
 
     /// What the range leads to that holds the value, if there is such a range.
-    pub(super) fn find(&self, value: &T) -> Option<Listed> {
+    pub(crate) fn find(&self, value: &T) -> Option<Listed> {
         let span = self.before(value)?;
         (span.1 >= *value).then(|| span.2.clone())
     }
@@ -45,7 +45,7 @@ impl<T: Ord + Clone> Chunks<T> {
     ///
     /// # Errors
     /// When it overlaps another.
-    pub(super) fn is_new(&self, first: &T, last: &T) -> Result<bool, String> {
+    pub(crate) fn is_new(&self, first: &T, last: &T) -> Result<bool, String> {
         // Of those that begin before its end the last one alone may reach into it.
         match self.before(last) {
             Some(span) if span.0 == *first && span.1 == *last => Ok(false),
@@ -55,7 +55,7 @@ impl<T: Ord + Clone> Chunks<T> {
     }
 
     /// The ranges with this one, which takes the place of the same range and overlaps no other.
-    pub(super) fn with(&self, first: T, last: T, to: Listed) -> Self {
+    pub(crate) fn with(&self, first: T, last: T, to: Listed) -> Self {
         let mut parts = self.0.clone();
         let at = self.part(&first);
         let mut part = parts.get(at).map(|part| Vec::clone(part)).unwrap_or_default();
@@ -76,7 +76,7 @@ impl<T: Ord + Clone> Chunks<T> {
     }
 
     /// Collects the destinations.
-    pub(super) fn destinations(&self, into: &mut BTreeSet<Arc<str>>) {
+    pub(crate) fn destinations(&self, into: &mut BTreeSet<Arc<str>>) {
         let spans = self.0.iter().flat_map(|part| part.iter());
         for to in spans.filter_map(|span| span.2.as_ref()) {
             if !into.contains(to) {

@@ -2,7 +2,7 @@
 
 /// Ranges as they come.
 #[derive(Debug)]
-pub(super) struct Collected<T>(Vec<(T, T, u32, usize)>);
+pub(crate) struct Collected<T>(Vec<(T, T, u32, usize)>);
 
 impl<T> Default for Collected<T> {
     fn default() -> Self {
@@ -12,7 +12,7 @@ impl<T> Default for Collected<T> {
 
 /// Ranges in order.
 #[derive(Debug)]
-pub(super) struct Spans<T> {
+pub(crate) struct Spans<T> {
     starts: Vec<T>,
     ends: Vec<T>,
     to: Vec<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Spans<T> {
 
 impl<T: Ord + Clone> Collected<T> {
     /// Adds a range that leads to `to`; `line` is where it is written.
-    pub(super) fn push(&mut self, start: T, end: T, to: u32, line: usize) {
+    pub(crate) fn push(&mut self, start: T, end: T, to: u32, line: usize) {
         self.0.push((start, end, to, line));
     }
 
@@ -28,7 +28,7 @@ impl<T: Ord + Clone> Collected<T> {
     ///
     /// # Errors
     /// The lines of two that overlap.
-    pub(super) fn sort(mut self) -> Result<Spans<T>, (usize, usize)> {
+    pub(crate) fn sort(mut self) -> Result<Spans<T>, (usize, usize)> {
         self.0.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for pair in self.0.windows(2) {
             if let [(_, end, _, one), (start, _, _, other)] = pair
@@ -52,19 +52,19 @@ impl<T: Ord + Clone> Collected<T> {
 }
 
 impl<T: Ord> Spans<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.to.len()
     }
 
     /// How many ranges there are, and the bytes of their arrays.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         let each = 2 * size_of::<T>() + size_of::<u32>();
         (self.len(), self.len() * each)
     }
 
     /// What the range leads to that holds `value`.
     #[inline]
-    pub(super) fn find(&self, value: &T) -> Option<u32> {
+    pub(crate) fn find(&self, value: &T) -> Option<u32> {
         let at = self
             .starts
             .partition_point(|start| start <= value)

@@ -2,12 +2,12 @@
 
 use ahash::AHashMap;
 
-use super::spans::{Collected, Spans};
 use crate::config::{Identity, Span};
+use crate::spans::{Collected, Spans};
 
 /// Ranges that are being collected.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     numbers: [AHashMap<usize, Collected<u64>>; 2],
     names: [Collected<Box<str>>; 2],
     v4: Collected<u32>,
@@ -16,18 +16,18 @@ pub(super) struct Tables {
 
 /// The ranges of every identity, sorted.
 #[derive(Debug)]
-pub(super) struct Sorted {
+pub(crate) struct Sorted {
     /// IMSIs and MSISDNs by count of digits, the longest first.
-    pub(super) numbers: [Vec<(usize, Spans<u64>)>; 2],
+    pub(crate) numbers: [Vec<(usize, Spans<u64>)>; 2],
     /// Private and public identities.
-    pub(super) names: [Spans<Box<str>>; 2],
-    pub(super) v4: Spans<u32>,
-    pub(super) v6: Spans<u128>,
+    pub(crate) names: [Spans<Box<str>>; 2],
+    pub(crate) v4: Spans<u32>,
+    pub(crate) v6: Spans<u128>,
 }
 
 impl Tables {
     /// Adds a range that leads to destination `to`; `line` is where it is written, 0 for the configuration.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         identity: Identity,
         start: &str,
@@ -52,7 +52,7 @@ impl Tables {
     ///
     /// # Errors
     /// Two that overlap, with their lines.
-    pub(super) fn sort(self) -> Result<Sorted, String> {
+    pub(crate) fn sort(self) -> Result<Sorted, String> {
         let [imsi, msisdn] = self.numbers;
         let [impi, impu] = self.names;
         Ok(Sorted {
@@ -97,7 +97,7 @@ fn overlap(identity: &str) -> impl FnOnce((usize, usize)) -> String {
 
 impl Sorted {
     /// How many ranges there are, and the bytes of their arrays; those of names beyond their pointers do not count.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         let numbers = self.numbers.iter().flatten().map(|(_, spans)| spans.size());
         let names = self.names.iter().map(Spans::size);
         let all = numbers.chain(names).chain([self.v4.size(), self.v6.size()]);

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use dsr_app::Digits;
+use dsr_app::appended::{Appended, OpenOnce, has_room};
 
-use super::chunks::{Chunks, Listed};
-use crate::appended::{Appended, OpenOnce, has_room};
+use crate::chunks::{Chunks, Listed};
 use crate::config::{Identity, Span};
-use crate::routing::Digits;
 
 /// Numbers have up to 15 digits; a table for each count.
 const COUNTS: usize = 16;
@@ -43,7 +43,7 @@ impl Changes {
     ///
     /// # Errors
     /// When it cannot be read and written, or has an invalid line.
-    pub(super) fn open(path: &Path) -> Result<Arc<Self>, String> {
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>, String> {
         OPEN.get(path, || {
             let ranges = Ranges::default();
             let file = Appended::open(path, |line| ranges.apply(&Change::parse(line)?))?;
@@ -55,7 +55,7 @@ impl Changes {
     ///
     /// # Errors
     /// When it overlaps another change, or cannot be written; it is not in effect then.
-    pub(super) fn make(&self, change: &Change, most: usize) -> Result<(), String> {
+    pub(crate) fn make(&self, change: &Change, most: usize) -> Result<(), String> {
         let mut file = self.file.lock();
         if self.ranges.check(change)? {
             has_room(self.len(), most, "ranges")?;
@@ -65,35 +65,35 @@ impl Changes {
     }
 
     /// The number of changed ranges.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ranges.count.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The change of the numbers that begin with the first `count` digits of this one, if there is one.
-    pub(super) fn number(&self, identity: Identity, count: usize, digits: &Digits) -> Option<Listed> {
+    pub(crate) fn number(&self, identity: Identity, count: usize, digits: &Digits) -> Option<Listed> {
         let table = self.ranges.numbers[second(identity)].get(count)?.load();
         table.find(&digits.prefix(count)?)
     }
 
     /// The change of a name, which is in lower case.
-    pub(super) fn name(&self, identity: Identity, name: &str) -> Option<Listed> {
+    pub(crate) fn name(&self, identity: Identity, name: &str) -> Option<Listed> {
         self.ranges.names[second(identity)].load().find(&Box::from(name))
     }
 
-    pub(super) fn ipv4(&self, address: u32) -> Option<Listed> {
+    pub(crate) fn ipv4(&self, address: u32) -> Option<Listed> {
         self.ranges.v4.load().find(&address)
     }
 
-    pub(super) fn ipv6(&self, address: u128) -> Option<Listed> {
+    pub(crate) fn ipv6(&self, address: u128) -> Option<Listed> {
         self.ranges.v6.load().find(&address)
     }
 
     /// The destinations that changes lead to.
-    pub(super) fn destinations(&self) -> BTreeSet<Arc<str>> {
+    pub(crate) fn destinations(&self) -> BTreeSet<Arc<str>> {
         let mut all = BTreeSet::new();
         let ranges = &self.ranges;
         for table in ranges.numbers.iter().flatten() {
@@ -154,13 +154,13 @@ fn put<T: Ord + Clone>(table: &Table<T>, first: T, last: T, to: Listed) {
 
 /// A change of one range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     identity: Identity,
     span: Span,
     /// The ends as they are written.
     ends: (String, String),
     /// A destination, or none: no range holds these values any more.
-    pub(super) to: Listed,
+    pub(crate) to: Listed,
 }
 
 impl Change {
@@ -168,7 +168,7 @@ impl Change {
     ///
     /// # Errors
     /// What is wrong.
-    pub(super) fn new(subject: &str, to: &str) -> Result<Self, String> {
+    pub(crate) fn new(subject: &str, to: &str) -> Result<Self, String> {
         let (identity, range) = subject
             .split_once(':')
             .ok_or_else(|| format!("`{subject}` is not IDENTITY:FIRST or IDENTITY:FIRST..LAST"))?;

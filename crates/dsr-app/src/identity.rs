@@ -2,14 +2,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use diameter::proto::{Avps, Routing, known};
+use diameter_proto::{Avps, Routing, known};
 
 /// The longest number: 15 digits of IMSI (TS 23.003 §2.2) or MSISDN (E.164).
-pub(crate) const MAX_DIGITS: usize = 15;
+pub const MAX_DIGITS: usize = 15;
 
 /// Digits of an IMSI or MSISDN.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Digits {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Digits {
     ascii: [u8; MAX_DIGITS],
     len: u8,
 }
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Digits {
 impl Digits {
     /// All of `text`, when it is digits and not too many or none.
     #[must_use]
-    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+    pub fn parse(text: &[u8]) -> Option<Self> {
         if text.is_empty() || text.len() > MAX_DIGITS || !text.iter().all(u8::is_ascii_digit) {
             return None;
         }
@@ -37,7 +37,7 @@ impl Digits {
 
     /// Digits in TBCD (TS 29.002 §17.7.8): two per byte, the lower half first, filled with F.
     #[must_use]
-    pub(crate) fn from_tbcd(bytes: &[u8]) -> Option<Self> {
+    pub fn from_tbcd(bytes: &[u8]) -> Option<Self> {
         let mut digits = Self::default();
         for half in bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]) {
             match half {
@@ -55,14 +55,14 @@ impl Digits {
     /// The digits as text.
     #[inline]
     #[must_use]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         // `len` is at most MAX_DIGITS.
         self.ascii.get(..usize::from(self.len)).unwrap_or_default()
     }
 
     /// The value of the first `count` digits; none when there are fewer.
     #[must_use]
-    pub(crate) fn prefix(&self, count: usize) -> Option<u64> {
+    pub fn prefix(&self, count: usize) -> Option<u64> {
         let digits = self.as_bytes().get(..count)?;
         Some(
             digits
@@ -88,7 +88,7 @@ fn subscription<'a>(routing: &Routing<'a>, kind: i32) -> Option<&'a [u8]> {
 /// The IMSI: in a Subscription-Id that says so, in User-Name (S6a, S13, …), alone or as NAI (TS 23.003 §19.3), or in
 /// a Subscription-Id that is a NAI. On Gx and Gy a User-Name may be any number.
 #[must_use]
-pub(crate) fn imsi(routing: &Routing<'_>) -> Option<Digits> {
+pub fn imsi(routing: &Routing<'_>) -> Option<Digits> {
     subscription(routing, IMSI)
         .and_then(Digits::parse)
         .or_else(|| routing.user_name.and_then(imsi_of_name))
@@ -107,7 +107,7 @@ fn imsi_of_name(name: &[u8]) -> Option<Digits> {
 /// The MSISDN: in an MSISDN AVP (alone or in a User-Identity), a Subscription-Id, or the telephone number of a
 /// public identity.
 #[must_use]
-pub(crate) fn msisdn(routing: &Routing<'_>) -> Option<Digits> {
+pub fn msisdn(routing: &Routing<'_>) -> Option<Digits> {
     let in_group = || {
         let group = Avps::new(routing.user_identity?);
         group.get(known::MSISDN).ok().flatten()
@@ -136,7 +136,7 @@ fn number_of_identity(identity: &[u8]) -> Option<Digits> {
 
 /// The private identity: User-Name where it is a NAI, or a Subscription-Id of that type.
 #[must_use]
-pub(crate) fn impi<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
+pub fn impi<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
     routing
         .user_name
         .filter(|name| name.contains(&b'@'))
@@ -146,7 +146,7 @@ pub(crate) fn impi<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
 
 /// The public identity: Public-Identity, alone or in a User-Identity, or a Subscription-Id with a SIP URI.
 #[must_use]
-pub(crate) fn impu<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
+pub fn impu<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
     let in_group = || {
         let group = Avps::new(routing.user_identity?);
         group
@@ -163,14 +163,14 @@ pub(crate) fn impu<'a>(routing: &Routing<'a>) -> Option<&'a [u8]> {
 
 /// Framed-IP-Address.
 #[must_use]
-pub(crate) fn ipv4(routing: &Routing<'_>) -> Option<Ipv4Addr> {
+pub fn ipv4(routing: &Routing<'_>) -> Option<Ipv4Addr> {
     let bytes: [u8; 4] = routing.framed_ip?.try_into().ok()?;
     Some(Ipv4Addr::from(bytes))
 }
 
 /// Framed-IPv6-Prefix (RFC 3162 §2.3): a reserved byte, the length of the prefix, as many bytes as it needs.
 #[must_use]
-pub(crate) fn ipv6(routing: &Routing<'_>) -> Option<(Ipv6Addr, u8)> {
+pub fn ipv6(routing: &Routing<'_>) -> Option<(Ipv6Addr, u8)> {
     let [_, length, prefix @ ..] = routing.framed_ipv6_prefix? else {
         return None;
     };
@@ -185,7 +185,7 @@ pub(crate) fn ipv6(routing: &Routing<'_>) -> Option<(Ipv6Addr, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diameter::proto::{MessageBuilder, MessageMut};
+    use diameter_proto::{MessageBuilder, MessageMut};
 
     fn message(fill: impl FnOnce(&mut MessageBuilder)) -> MessageMut {
         let mut builder = MessageBuilder::request(316, 0);

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ahash::AHashMap;
 
-use super::tables::Tables;
 use crate::config::Identity;
+use crate::tables::Tables;
 
-pub(super) fn read(path: &Path, destinations: &AHashMap<&str, u32>, into: &mut Tables) -> Result<(), String> {
+pub(crate) fn read(path: &Path, destinations: &AHashMap<&str, u32>, into: &mut Tables) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

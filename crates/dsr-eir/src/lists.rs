@@ -1,18 +1,19 @@
 //! The lists in memory: sorted arrays, so that ten million ranges take 160 MB and a hundred million pairs 1.4 GB.
 
-use super::Status;
-use crate::application::Table;
+use dsr_app::Table;
+
+use crate::Status;
 
 /// Everything the register knows.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
-    pub(super) ranges: Ranges,
-    pub(super) imeis: Imeis,
-    pub(super) pairs: Pairs,
+pub(crate) struct Lists {
+    pub(crate) ranges: Ranges,
+    pub(crate) imeis: Imeis,
+    pub(crate) pairs: Pairs,
 }
 
 impl Lists {
-    pub(super) fn tables(&self) -> [Table; 3] {
+    pub(crate) fn tables(&self) -> [Table; 3] {
         let table = |name, entries: usize, each: usize| Table {
             name,
             entries,
@@ -29,7 +30,7 @@ impl Lists {
     ///
     /// # Errors
     /// When entries contradict one another.
-    pub(super) fn sort(&mut self) -> Result<(), String> {
+    pub(crate) fn sort(&mut self) -> Result<(), String> {
         self.ranges.sort()?;
         self.imeis.sort()?;
         self.pairs.sort()
@@ -99,15 +100,15 @@ struct Range {
 
 /// Ranges of IMEIs, in order.
 #[derive(Debug, Default)]
-pub(super) struct Ranges(Sorted<Range>);
+pub(crate) struct Ranges(Sorted<Range>);
 
 impl Ranges {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.all.len()
     }
 
     /// Adds a range; one of more than 2^32 IMEIs takes several entries.
-    pub(super) fn add(&mut self, mut first: u64, last: u64, status: Status) {
+    pub(crate) fn add(&mut self, mut first: u64, last: u64, status: Status) {
         loop {
             let more = u32::try_from(last - first).unwrap_or(u32::MAX);
             self.0.all.push(Range {
@@ -135,7 +136,7 @@ impl Ranges {
         Ok(())
     }
 
-    pub(super) fn find(&self, imei: u64) -> Option<Status> {
+    pub(crate) fn find(&self, imei: u64) -> Option<Status> {
         let at = self.0.partition_point(|range| range.first >> 2 <= imei);
         let range = self.0.get(at.checked_sub(1)?)?;
         (imei - (range.first >> 2) <= u64::from(range.more)).then(|| status(range.first))
@@ -144,14 +145,14 @@ impl Ranges {
 
 /// Single IMEIs, in order.
 #[derive(Debug, Default)]
-pub(super) struct Imeis(Sorted<u64>);
+pub(crate) struct Imeis(Sorted<u64>);
 
 impl Imeis {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.all.len()
     }
 
-    pub(super) fn add(&mut self, imei: u64, status: Status) {
+    pub(crate) fn add(&mut self, imei: u64, status: Status) {
         self.0.all.push(packed(imei, status));
     }
 
@@ -166,7 +167,7 @@ impl Imeis {
         Ok(())
     }
 
-    pub(super) fn find(&self, imei: u64) -> Option<Status> {
+    pub(crate) fn find(&self, imei: u64) -> Option<Status> {
         let at = self.0.partition_point(|entry| entry >> 2 < imei);
         let entry = self.0.get(at).filter(|entry| *entry >> 2 == imei)?;
         Some(status(*entry))
@@ -190,15 +191,15 @@ const fn status_of(pair: &PackedPair) -> Status {
 
 /// Pairs of IMEIs and IMSIs, in order.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(Sorted<PackedPair>);
+pub(crate) struct Pairs(Sorted<PackedPair>);
 
 impl Pairs {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.all.len()
     }
 
     /// Adds a pair; the IMSI as [`super::digits`] has it.
-    pub(super) fn add(&mut self, imei: u64, imsi: u64, status: Status) {
+    pub(crate) fn add(&mut self, imei: u64, imsi: u64, status: Status) {
         self.0.all.push(pair(imei, imsi, status as u64));
     }
 
@@ -224,7 +225,7 @@ impl Pairs {
         Ok(())
     }
 
-    pub(super) fn find(&self, imei: u64, imsi: u64) -> Option<Status> {
+    pub(crate) fn find(&self, imei: u64, imsi: u64) -> Option<Status> {
         let (least, most) = (pair(imei, imsi, 0), pair(imei, imsi, 3));
         let at = self.0.partition_point(|pair| *pair < least);
         let pair = self.0.get(at).filter(|pair| **pair <= most)?;
@@ -232,7 +233,7 @@ impl Pairs {
     }
 
     /// Whether the IMEI is in any pair.
-    pub(super) fn has(&self, imei: u64) -> bool {
+    pub(crate) fn has(&self, imei: u64) -> bool {
         let (least, beyond) = (pair(imei, 0, 0), pair(imei + 1, 0, 0));
         let at = self.0.partition_point(|pair| *pair < least);
         self.0.get(at).is_some_and(|pair| *pair < beyond)

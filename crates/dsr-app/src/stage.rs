@@ -1,0 +1,67 @@
+//! What an application is shown.
+
+use diameter_proto::{Message, MessageMut, Origin};
+
+use crate::view::View;
+
+/// A request on its way to a peer.
+#[derive(Debug)]
+pub struct Request<'r> {
+    /// The request.
+    pub message: &'r MessageMut,
+    /// What rules see of it.
+    pub view: &'r View<'r>,
+    /// Our names at the local node that received the request.
+    pub names: &'r Origin,
+}
+
+/// An answer on its way back: of a peer, of an application behind, or of the router itself.
+#[derive(Debug)]
+pub struct Answered<'r> {
+    /// The request, as it was sent but for what hiding changed.
+    pub request: &'r Message,
+    /// Its answer.
+    pub answer: &'r MessageMut,
+    /// Our names at the local node that received the request.
+    pub names: &'r Origin,
+}
+
+/// A request that no peer answers.
+#[derive(Debug)]
+pub struct Lost<'r> {
+    /// The request.
+    pub request: &'r Message,
+    /// Why.
+    pub why: Loss,
+    /// Our names at the local node that received the request.
+    pub names: &'r Origin,
+}
+
+/// Why no peer answers a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// No peer was available for it: it was not sent.
+    NoPeer,
+    /// A peer got it and did not answer in time.
+    Timeout,
+    /// The connection of the last peer that got it was lost.
+    Disconnected,
+    /// A queue, a throttle group or the bound of parked transactions was full.
+    Full,
+    /// A rule or an application behind has dropped it: its sender gets no answer.
+    Dropped,
+}
+
+/// A parked transaction, as it was when it was parked.
+#[derive(Debug)]
+pub enum Resumed<'r> {
+    /// Its request had come.
+    Request(Request<'r>),
+    /// Its answer had come.
+    Answer(Answered<'r>),
+    /// It had been lost.
+    Lost(Lost<'r>),
+}
+
+/// A few bytes that an application keeps with a transaction. They are zero at first.
+pub type Memo = [u8; 32];

@@ -1,0 +1,3 @@
+//! The contract without a router.
+
+mod example;
