@@ -339,7 +339,15 @@ fn line(association: &Association) -> Value {
 
 async fn session(pcf: &Weak<Pcf>, id: &str) -> Response {
     match stored(pcf, id).await {
-        Ok(association) => axum::Json(whole(&association)).into_response(),
+        Ok(association) => {
+            let mut shown = whole(&association);
+            if let Some(repository) = repository(pcf)
+                && let Ok(Some(binding)) = repository.binding(association.id).await
+            {
+                shown["bsfBinding"] = json!(binding.record);
+            }
+            axum::Json(shown).into_response()
+        }
         Err(response) => response,
     }
 }
