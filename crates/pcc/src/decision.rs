@@ -114,6 +114,12 @@ pub fn compose_objects<'a>(parts: impl IntoIterator<Item = &'a Map<String, Value
             }
         }
     }
+    without_removed(whole)
+}
+
+/// A decision without entries that were removed.
+#[must_use]
+pub fn without_removed(mut whole: Map<String, Value>) -> Map<String, Value> {
     for (section, _) in SECTIONS {
         if let Some(Value::Object(entries)) = whole.get_mut(section) {
             entries.retain(|_, entry| !entry.is_null());

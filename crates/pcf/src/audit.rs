@@ -26,7 +26,6 @@ use crate::association::unanswered::Unanswered;
 use crate::association::{Association, Kind};
 use crate::config::Audit;
 use crate::events::Event;
-use crate::peers::bsf;
 use crate::worker::{Front, Worker};
 use crate::{af_notices, change, delivery, pds, reassessment};
 
@@ -232,6 +231,5 @@ async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event,
     af_notices::ended(worker, &association);
     pds::close(worker, &association).await;
     delivery::close(worker, &association);
-    bsf::unbind(worker, &association);
     true
 }

@@ -1,5 +1,8 @@
 //! Session binding: the association that an AF's request is about (TS 29.513 §6.2, TS 29.514 §4.2.2.2).
 
+use std::pin::pin;
+
+use function::sbi::elsewhere;
 use pcc::{Cause, Refusal};
 use serde_json::Value;
 use store::Stored;
@@ -97,7 +100,7 @@ pub(crate) async fn check_services(
     if !worker.mapping().allowed_services {
         return Ok(());
     }
-    let Ok(data) = pds::of(worker, association).await else {
+    let Ok(data) = elsewhere(pin!(pds::of(worker, association))).await else {
         return Ok(());
     };
     let Some(allowed) = allowed_services(&data.subscriber, association) else {

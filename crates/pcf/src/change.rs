@@ -1,6 +1,7 @@
 //! Changes of associations by one writer at a time, whichever worker or instance they come from.
 
 use std::convert::Infallible;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::association::unanswered::Unanswered;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, claims, decision, gx, sd};
 use crate::events::Event;
+use crate::peers::bsf;
 use crate::pushes;
 use crate::quotas;
 use crate::repository::Growth;
@@ -180,12 +182,12 @@ fn unconfirmed(worker: &Worker, before: &Association, after: &Association) -> Op
 }
 
 /// Deletes an association of a kind, durably, and subtracts what its consumer reports (`accuUsageReports` of
-/// `SmPolicyDeleteData`) from the subscriber's quotas: what it was, and what was written of the ledger. `None`: there is none.
+/// `SmPolicyDeleteData`) from the subscriber's quotas; its binding at the BSF is removed. What it was, and what was written of the ledger. `None`: there is none.
 ///
 /// # Errors
 /// That it could not be deleted.
 pub(crate) async fn remove(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     id: AssociationId,
     kind: Kind,
     report: &Value,
@@ -198,7 +200,7 @@ pub(crate) async fn remove(
 /// # Errors
 /// As [`remove`].
 pub(crate) async fn remove_version(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     id: AssociationId,
     version: Version,
 ) -> Result<Option<(Association, Draft)>, ChangeFault<Infallible>> {
@@ -206,7 +208,7 @@ pub(crate) async fn remove_version(
 }
 
 async fn remove_if(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     id: AssociationId,
     report: &Value,
     test: impl Fn(&Stored<Association>) -> bool,
@@ -222,7 +224,10 @@ async fn remove_if(
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
         let left = sd::successor(&stored.record, tdf::overdue(worker));
-        if worker.repository().remove(&stored, &draft, left.as_ref()).await? {
+        let ending = worker.repository().ending(stored, bsf::is_used(worker)).await?;
+        if worker.repository().remove(&ending, &draft, left.as_ref()).await? {
+            bsf::unbind(worker, ending.uri());
+            let stored = ending.stored;
             let (before, name) = (&stored.record, stored.record.kind.name());
             worker.policy_events().written(Some(before), None);
             exhausted(worker, before, &draft);

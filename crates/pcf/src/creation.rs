@@ -3,8 +3,6 @@
 
 use std::rc::Rc;
 
-use store::Stored;
-
 use crate::activity::{Entry, trail};
 use crate::af_notices;
 use crate::association::ledger::Draft;
@@ -16,7 +14,7 @@ use crate::pds;
 use crate::peers::bsf;
 use crate::pre::{self, Decision, Refusal};
 use crate::reassessment;
-use crate::repository::Added;
+use crate::repository::{Added, Ending};
 use crate::subscriber_state;
 use crate::tdf;
 use crate::worker::Worker;
@@ -37,7 +35,7 @@ pub(crate) enum Created {
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.
 pub(crate) async fn create(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     association: &mut Association,
 ) -> Result<Created, ChangeFault<Refusal>> {
     trail::concerns(association);
@@ -85,7 +83,7 @@ enum Written {
 }
 
 async fn write(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     association: &mut Association,
     mut draft: Draft,
 ) -> Result<Written, ChangeFault<Refusal>> {
@@ -95,7 +93,7 @@ async fn write(
         pause(worker, attempt).await;
         let left = replaced
             .iter()
-            .filter_map(|old: &Stored<Association>| sd::successor(&old.record, tdf::overdue(worker)));
+            .filter_map(|old: &Ending| sd::successor(&old.stored.record, tdf::overdue(worker)));
         let left: Vec<Association> = left.collect();
         match repository.add(association, &replaced, &left, &draft).await? {
             Added::Written => {
@@ -104,7 +102,10 @@ async fn write(
                 }
                 subscriber_state::count(worker, &draft);
                 worker.notify(association.messages.take());
-                let replaced: Vec<Association> = replaced.into_iter().map(|old| old.record).collect();
+                for old in &replaced {
+                    bsf::unbind(worker, old.uri());
+                }
+                let replaced: Vec<Association> = replaced.into_iter().map(|old| old.stored.record).collect();
                 noted(worker, association, &replaced);
                 return Ok(Written::New(replaced));
             }
@@ -117,8 +118,11 @@ async fn write(
                 plan(worker, association, again.map_err(ChangeFault::Refused)?);
             }
         }
-        replaced = repository.holders(association).await?;
-        let mut held = replaced.iter().map(|old| &old.record);
+        replaced.clear();
+        for holder in repository.holders(association).await? {
+            replaced.push(repository.ending(holder, bsf::is_used(worker)).await?);
+        }
+        let mut held = replaced.iter().map(|old| &old.stored.record);
         if let Some(named) = held.clone().find(|old| claims::share_name(old, association)) {
             if !claims::share_host(named, association) {
                 return Err(ChangeFault::Refused(Refusal::Foreign));
@@ -155,12 +159,11 @@ fn noted(worker: &Worker, association: &Association, replaced: &[Association]) {
     });
 }
 
-/// What follows from the end of sessions that a new one has replaced: their AF sessions, subscriptions and bindings end.
+/// What follows from the end of sessions that a new one has replaced: their AF sessions and subscriptions end.
 pub(crate) async fn close(worker: &Rc<Worker>, replaced: &[Association]) {
     for old in replaced {
         tracing::info!(id = %old.id, kind = old.kind.name(), "a session was established again and replaced");
         af_notices::ended(worker, old);
         pds::close(worker, old).await;
-        bsf::unbind(worker, old);
     }
 }

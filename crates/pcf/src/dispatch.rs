@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use function::sbi::{Answer, OperationMetrics, Weight};
+use function::sbi::{Answer, Nature, NotBegun, OperationMetrics, Weight};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, path};
 
@@ -200,19 +200,15 @@ impl Answer for Worker {
     }
 
     async fn answer(self: Rc<Self>, request: Request) -> Response {
-        let answered = async {
-            answer(&self, &request).await.unwrap_or_else(|fault| {
-                let problem = Problem::from(fault);
-                self.count(match problem.status().is_server_error() {
-                    true => Event::Failed,
-                    false => Event::BadRequest,
-                });
-                problem.into_response()
-            })
-        };
-        let mut response = trail::of_sbi(self.activity(), &request, self.max_body(), answered).await;
-        self.completion().complete(&mut response);
-        response
+        let nature = nature(&request);
+        match self.queue().slot(&request, nature).await {
+            Ok(slot) => slot.run(apart(begun(self, request, nature.weight))).await,
+            Err(why) => {
+                let mut response = self.not_begun(why);
+                self.completion().complete(&mut response);
+                response
+            }
+        }
     }
 
     fn complete(&self, response: &mut Response) {
@@ -220,12 +216,44 @@ impl Answer for Worker {
     }
 }
 
-async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
+/// What is known of a request by its path.
+fn nature(request: &Request) -> Nature {
+    let path = path::usual(request.path());
+    let found = resource(&path).ok().map(|(_, resource)| resource);
+    let is_post = *request.method() == http::Method::POST;
+    Nature {
+        weight: found.map_or(Weight::Begins, |resource| resource.weight(request.method())),
+        // What is created needs the data of its subscriber; what stands has them, as a rule.
+        asks_others: is_post && matches!(found, Some(Resource::SmPolicies | Resource::Policies)),
+    }
+}
+
+/// Serves a request whose handler may begin.
+async fn begun(worker: Rc<Worker>, request: Request, weight: Weight) -> Response {
+    if weight == Weight::Begins && request.is_given_up() {
+        // Its consumer has reset it while it was queued.
+        return worker.not_begun(NotBegun::Late);
+    }
+    let answered = async {
+        answer(&worker, &request, weight).await.unwrap_or_else(|fault| {
+            let problem = Problem::from(fault);
+            worker.count(match problem.status().is_server_error() {
+                true => Event::Failed,
+                false => Event::BadRequest,
+            });
+            problem.into_response()
+        })
+    };
+    let mut response = trail::of_sbi(worker.activity(), &request, worker.max_body(), answered).await;
+    worker.completion().complete(&mut response);
+    response
+}
+
+async fn answer(worker: &Rc<Worker>, request: &Request, weight: Weight) -> Result<Response, Fault> {
     let path = path::usual(request.path());
     let found = resource(&path);
     let is_collection = found.is_ok_and(|(_, resource)| resource.is_collection());
     let creates = is_collection && *request.method() == http::Method::POST;
-    let weight = found.map_or(Weight::Begins, |(_, resource)| resource.weight(request.method()));
     if let Some(problem) = worker.turned_away(request, creates, weight) {
         return Ok(problem.into_response());
     }
@@ -313,8 +341,10 @@ mod tests {
         fn size<F: Future>(_: impl FnOnce(Rc<Worker>, Request) -> F) -> usize {
             size_of::<F>()
         }
-        let size = size(<Worker as Answer>::answer);
-        assert!(size <= 4_096, "{size} bytes");
+        let queued = size(<Worker as Answer>::answer);
+        assert!(queued <= 1_024, "{queued} bytes");
+        let begun = size(|worker, request| begun(worker, request, Weight::Begins));
+        assert!(begun <= 4_096, "{begun} bytes");
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! them up.
 
 use function::AdmissionMetrics;
-use function::sbi::TurnedAway;
+use function::sbi::{QueueMetrics, TurnedAway};
 use telemetry::{Alert, When};
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("pcf");
+
+/// The metrics of requests that are begun and queued.
+pub(crate) const QUEUE: QueueMetrics = function::queue_metrics!("pcf");
 
 /// Members of bodies that counted as absent.
 pub(crate) const DROPPED: telemetry::Declaration = function::tolerated_members!("pcf");

@@ -1,11 +1,13 @@
 //! How a worker reaches other functions: its connections, the NRFs, access tokens.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bounded::{Cache, Limits};
+use function::sbi::elsewhere;
 use http::{Method, Request, StatusCode, Uri};
 use notifier::Notification;
 use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens, instance_path};
@@ -157,7 +159,7 @@ impl Peers {
             return known;
         }
         let path = instance_path(&instance);
-        let answer = self.nrfs.send(Method::GET, &path, None).await;
+        let answer = elsewhere(pin!(self.nrfs.send(Method::GET, &path, None))).await;
         let answer = answer.filter(|answer| answer.status == StatusCode::OK);
         let profile = answer.and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
         let known = profile.as_ref().map(|profile| Rc::new(Registered::of(profile)));

@@ -1,6 +1,9 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
+use std::pin::pin;
+
 use ::policy::{Fault, Input, Member, Project, Rejection, Scratch, Service, Trace};
+use function::sbi::elsewhere;
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
@@ -67,7 +70,8 @@ pub(crate) async fn decide(
     draft: &mut Draft,
 ) -> Result<Decision, Refusal> {
     let decided = async {
-        let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
+        let data = elsewhere(pin!(pds::of(worker, association))).await;
+        let data = data.map_err(Refusal::Missing)?;
         with_data(worker, event, association, request, &data, draft).await
     };
     let decided = decided.await;
@@ -81,7 +85,8 @@ pub(crate) async fn decide_new(
     association: &mut Association,
     draft: &mut Draft,
 ) -> Result<Decision, Refusal> {
-    let data = pds::open(worker, association).await.map_err(Refusal::Missing);
+    let data = elsewhere(pin!(pds::open(worker, association))).await;
+    let data = data.map_err(Refusal::Missing);
     let data = data.inspect_err(|refusal| refused(worker, "create", association, refusal))?;
     let request = &association.context;
     let decided = with_data(worker, "create", association, request, &data, draft).await;

@@ -13,13 +13,14 @@ use store::{
 };
 
 use crate::association::address::{UeAddress, text_key};
+use crate::association::bound::SessionBinding;
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
 use crate::association::renewal::Renewal;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
-use crate::association::{Association, AssociationId, claims};
+use crate::association::{Association, AssociationId, Kind, claims};
 use crate::operator::{OperatorSettings, TracedSubscribers};
 use crate::unreadable::UnreadableAssociations;
 
@@ -31,6 +32,26 @@ const OWN: usize = 16 * 1_024;
 const LARGEST: usize = 256 * 1_024;
 /// Associations of a page of a walk over all of them.
 const PAGE: usize = 256;
+
+/// A session that ends, as it was read with its binding at the BSF.
+#[derive(Debug)]
+pub struct Ending {
+    /// The association.
+    pub stored: Stored<Association>,
+    /// Its binding; `Some(None)`: it has no record of one, `None`: nothing was read.
+    binding: Option<Option<Stored<SessionBinding>>>,
+}
+
+impl Ending {
+    /// The URI of its binding.
+    #[must_use]
+    pub fn uri(&self) -> Option<String> {
+        match self.binding.as_ref()? {
+            Some(known) => known.record.uri.clone(),
+            None => SessionBinding::of_earlier_release(&self.stored.record)?.uri,
+        }
+    }
+}
 
 /// Who makes an association larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +85,7 @@ pub struct Repository {
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
     renewals: Table<Renewal>,
+    bindings: Table<SessionBinding>,
     ended: Table<EndedSession>,
     /// The time of what expires.
     clock: Clock,
@@ -89,6 +111,7 @@ impl Repository {
             TableDef::of::<EndedSession>(),
             TableDef::of::<SubscriberState>(),
             TableDef::of::<Renewal>(),
+            TableDef::of::<SessionBinding>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -100,6 +123,7 @@ impl Repository {
             sy: store.table()?,
             unconfirmed: store.table()?,
             renewals: store.table()?,
+            bindings: store.table()?,
             ended: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
@@ -148,6 +172,7 @@ impl Repository {
     pub async fn discard(&self, id: AssociationId) -> Result<(), Error> {
         let mut batch = Batch::default();
         batch.delete(&self.associations, &id.0, Condition::Always);
+        batch.delete(&self.bindings, &id.0, Condition::Always);
         self.store.commit(batch).await?;
         self.unreadable.removed(id);
         Ok(())
@@ -346,6 +371,38 @@ impl Repository {
         })
     }
 
+    /// The binding of a session at the BSF, as far as a record of its own has it.
+    pub(crate) async fn binding(&self, id: AssociationId) -> Result<Option<Stored<SessionBinding>>, Error> {
+        self.bindings.get(&id.0).await
+    }
+
+    /// Keeps the binding of a session that stands, over the version that was read, durably; false when another writer was faster,
+    /// or the session has ended.
+    pub(crate) async fn keep_binding(
+        &self,
+        binding: &SessionBinding,
+        version: Option<Version>,
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.require(&self.associations, &binding.id.0, Condition::Present);
+        let condition = version.map_or(Condition::Absent, Condition::Version);
+        batch.put_judged(&self.bindings, binding, condition, readable)?;
+        written(self.store.commit(batch).await)
+    }
+
+    /// An association that is to end, with its binding where `with_binding`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn ending(&self, stored: Stored<Association>, with_binding: bool) -> Result<Ending, Error> {
+        let is_session = matches!(stored.record.kind, Kind::Sm | Kind::Gx);
+        let binding = match with_binding && is_session {
+            true => Some(self.binding(stored.record.id).await?),
+            false => None,
+        };
+        Ok(Ending { stored, binding })
+    }
+
     /// Writes a new association in the place of others, whose AF sessions end, with what is left of these for their TDFs and what
     /// it changes of the records of its subscriber, durably and together.
     ///
@@ -354,7 +411,7 @@ impl Repository {
     pub async fn add(
         &self,
         association: &Association,
-        replaced: &[Stored<Association>],
+        replaced: &[Ending],
         left: &[Association],
         draft: &Draft,
     ) -> Result<Added, Error> {
@@ -464,6 +521,7 @@ impl Repository {
     async fn discard_version(&self, one: &Unreadable) -> Result<(), Error> {
         let mut batch = Batch::default();
         batch.delete(&self.associations, &one.key, Condition::Version(one.version));
+        batch.delete(&self.bindings, &one.key, Condition::Always);
         if written(self.store.commit(batch).await)?
             && let Ok(id) = (&*one.key).try_into()
         {
@@ -479,12 +537,12 @@ impl Repository {
     /// When it was not deleted for another reason.
     pub async fn remove(
         &self,
-        stored: &Stored<Association>,
+        ending: &Ending,
         draft: &Draft,
         left: Option<&Association>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        self.delete(&mut batch, stored);
+        self.delete(&mut batch, ending);
         if let Some(left) = left {
             batch.insert(&self.associations, left);
         }
@@ -492,7 +550,17 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
-    fn delete(&self, batch: &mut Batch, stored: &Stored<Association>) {
+    fn delete(&self, batch: &mut Batch, Ending { stored, binding }: &Ending) {
+        let key = &stored.record.id.0;
+        // A binding that another worker keeps meanwhile would stay at the BSF.
+        match binding {
+            Some(Some(known)) => batch.delete(&self.bindings, key, Condition::Version(known.version)),
+            Some(None) => batch.require(&self.bindings, key, Condition::Absent),
+            None if matches!(stored.record.kind, Kind::Sm | Kind::Gx) => {
+                batch.delete(&self.bindings, key, Condition::Always);
+            }
+            None => {}
+        }
         batch.delete(
             &self.associations,
             &stored.record.id.0,

@@ -285,6 +285,7 @@ impl NetworkFunction for Pcf {
         let sampled = move |worker: &Worker| {
             pcf.operational.set_load(index, worker.shedder().load());
             worker.completion().measured(index, worker.shedder());
+            worker.queue().measure();
         };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));

@@ -1,6 +1,7 @@
 //! One worker's share of the PCF: what the handlers of requests work with.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Completion, Door, State, Weight};
+use function::sbi::{Completion, Door, NotBegun, RequestQueue, State, TurnedAway, Weight, elsewhere};
 use function::{Admission, Drmp, Seat, Shedder};
 use model::shape::{Fault, Shape};
 use sbi::client::{Client, Origin};
@@ -23,7 +24,7 @@ use crate::association::AssociationId;
 use crate::association::messages::Message;
 use crate::bindings::Bindings;
 use crate::config::Config;
-use crate::events::{ADMISSION, Counters, Event};
+use crate::events::{ADMISSION, Counters, Event, QUEUE};
 use crate::finished::Finished;
 use crate::live::Effective;
 use crate::messenger::Messenger;
@@ -57,6 +58,7 @@ pub struct Worker {
     peers: Rc<Peers>,
     messenger: Rc<Messenger>,
     door: Door,
+    queue: Rc<RequestQueue>,
     scratches: Rc<Scratches>,
     turns: Rc<Turns>,
     bindings: Rc<Bindings>,
@@ -91,6 +93,12 @@ impl Worker {
             (&ADMISSION, &seat.registry, index),
         );
         door.shedder().enforce(config.overload.enabled);
+        let bounds = config.request_queue.bounds();
+        let queue = match before {
+            Some(before) => before.queue.clone(),
+            None => RequestQueue::new(bounds, &QUEUE, &seat.registry, index),
+        };
+        queue.reconfigure(bounds);
         shared.activity.reconfigure(&config.activity_log);
         shared.policy_events.reconfigure(&config.policy_events);
         let counters = shared.counts.of(index);
@@ -141,6 +149,7 @@ impl Worker {
             peers,
             messenger,
             door,
+            queue,
             scratches,
             turns,
             bindings,
@@ -228,6 +237,11 @@ impl Worker {
 
     pub(crate) fn shedder(&self) -> &Shedder {
         self.door.shedder()
+    }
+
+    /// Requests that are begun and queued.
+    pub(crate) fn queue(&self) -> &Rc<RequestQueue> {
+        &self.queue
     }
 
     pub(crate) fn random(&self) -> &Random {
@@ -329,7 +343,8 @@ impl Worker {
 
     /// Waits until no other request of this worker changes an association.
     pub(crate) async fn turn(&self, id: AssociationId) -> Turn {
-        self.turns.of(id).await
+        // The one that has the turn may await a UDR.
+        elsewhere(pin!(self.turns.of(id))).await
     }
 
     pub(crate) fn count(&self, event: Event) {
@@ -338,9 +353,24 @@ impl Worker {
 
     /// Why this request is not admitted now.
     pub(crate) fn turned_away(&self, request: &Request, creates: bool, weight: Weight) -> Option<Problem> {
-        let (why, problem) = self.door.turned_away_by(request, self.state(), creates, weight)?;
+        let delay = self.queue.delay(Instant::now());
+        let what = (creates, weight);
+        let (why, problem) = self.door.turned_away_ahead(request, self.state(), what, delay)?;
         self.count(Event::of(why));
         Some(problem)
+    }
+
+    /// The answer to a request whose handler was not begun.
+    pub(crate) fn not_begun(&self, why: NotBegun) -> Response {
+        let (event, admission) = match why {
+            NotBegun::Full => (TurnedAway::Discarded, Admission::Refused),
+            NotBegun::Late => (TurnedAway::Late, Admission::Late),
+        };
+        self.count(Event::of(event));
+        let problem = function::sbi::refusal(admission);
+        problem
+            .unwrap_or_else(|| Problem::new(Cause::NfCongestion))
+            .into_response()
     }
 
     /// Whether this worker has too much to do for a Diameter request that begins a session, by its priority (DRMP, RFC 7944).

@@ -12,7 +12,7 @@ use super::priority;
 use crate::shedder::Shedder;
 
 /// Time by which the clock of a consumer may be ahead of ours before its request counts as late.
-const CLOCK_SKEW: Duration = Duration::from_secs(1);
+pub(super) const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// A request that asks for admission.
 pub struct Offer<'a>(pub &'a Request);
@@ -36,6 +36,26 @@ impl Offered for Offer<'_> {
             .and_then(|SenderTimestamp(sent)| Duration::try_from(OffsetDateTime::now_utc() - sent).ok())
             .map_or(Duration::ZERO, |passed| passed.saturating_sub(CLOCK_SKEW));
         Some(passed.max(waited) >= most)
+    }
+}
+
+/// A request that has waited for less than the time that admission goes by: others have waited behind it.
+pub(super) struct Ahead<'a, O> {
+    pub(super) request: &'a Request,
+    pub(super) offer: &'a O,
+    /// `ageLimit`, by what the request itself has waited for.
+    pub(super) age_limit: Duration,
+}
+
+impl<O: Offered> Offered for Ahead<'_, O> {
+    fn priority(&self) -> u8 {
+        self.offer.priority()
+    }
+
+    fn is_late(&self, _longest: Duration) -> Option<bool> {
+        let own = waited(self.request, Instant::now());
+        let too_old = !self.age_limit.is_zero() && own >= self.age_limit;
+        self.offer.is_late(own).or(Some(too_old))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which requests a worker of a serving function admits: by its operational state, its rates, its load, and by who sends them.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::sbi::problem::{Cause, Problem};
 use ::sbi::{Request, Response};
@@ -9,7 +9,7 @@ use http::StatusCode;
 use overload::{Admission, Offered};
 use telemetry::Registry;
 
-use super::admission::{Offer, admit, admit_as, is_late, refusal};
+use super::admission::{Ahead, Offer, is_late, refusal, waited};
 use super::config::Overload;
 use super::gate::{Gate, Refused};
 use super::operational::State;
@@ -136,6 +136,18 @@ impl Door {
         creates: bool,
         weight: Weight,
     ) -> Option<(TurnedAway, Problem)> {
+        self.turned_away_ahead(request, state, (creates, weight), Duration::ZERO)
+    }
+
+    /// As [`Self::turned_away_by`], of a request that others wait behind, one of them for `delay`.
+    #[must_use]
+    pub fn turned_away_ahead(
+        &self,
+        request: &Request,
+        state: State,
+        (creates, weight): (bool, Weight),
+        delay: Duration,
+    ) -> Option<(TurnedAway, Problem)> {
         match state {
             State::Serving => {}
             State::Partial if !creates => {}
@@ -155,14 +167,7 @@ impl Door {
             };
             return Some((why, Problem::new(Cause::TooManyRequests).detail(detail)));
         }
-        let judged = match weight {
-            Weight::Begins => admit(&self.shedder, request, Some(Overload::SBI)),
-            Weight::Changes => {
-                let change = Change(Offer(request));
-                admit_as(&self.shedder, request, Overload::SBI, &change)
-            }
-            Weight::Ends => admit(&self.shedder, request, None),
-        };
+        let judged = self.judge(request, weight, delay);
         // A request that its consumer has given up is not carried out at any load (TS 29.500 §6.11.2), unless it ends something:
         // its consumer has forgotten that.
         let admission = match judged {
@@ -174,6 +179,38 @@ impl Door {
             _ => TurnedAway::Discarded,
         };
         refusal(admission).map(|problem| (why, problem))
+    }
+
+    fn judge(&self, request: &Request, weight: Weight, delay: Duration) -> Admission {
+        let now = Instant::now();
+        let longest = waited(request, now).max(delay);
+        let age_limit = self.overload.waiting.age_limit.duration();
+        match weight {
+            Weight::Begins => self.shedder.admit(
+                now,
+                longest,
+                Overload::SBI,
+                &Ahead {
+                    request,
+                    offer: &Offer(request),
+                    age_limit,
+                },
+            ),
+            Weight::Changes => self.shedder.admit(
+                now,
+                longest,
+                Overload::SBI,
+                &Ahead {
+                    request,
+                    offer: &Change(Offer(request)),
+                    age_limit,
+                },
+            ),
+            Weight::Ends => {
+                self.shedder.observe(now, longest);
+                Admission::Admitted
+            }
+        }
     }
 
     /// Why the sender of a request may not use a service, and the answer; `root` is the root of the function's own URIs.

@@ -10,6 +10,8 @@ pub(crate) mod policies;
 pub(crate) mod sm;
 pub(crate) mod ue;
 
+use std::rc::Rc;
+
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
@@ -149,7 +151,7 @@ fn json_of(worker: &Worker, request: &Request, content_type: &str) -> Result<Val
 /// Deletes an association of a kind with what its consumer reports; of one that cannot be read the record alone goes, since the
 /// consumer has no use for it. `None`: nothing else is left to be done.
 async fn remove(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     id: &str,
     kind: Kind,
     report: &Value,

@@ -54,7 +54,7 @@ impl Service {
 
 /// `/policies`.
 pub(crate) async fn collection(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     service: &Service,
     request: &Request,
 ) -> Result<Response, Fault> {
@@ -84,7 +84,7 @@ pub(crate) async fn collection(
 
 /// `/policies/{polAssoId}`.
 pub(crate) async fn individual(
-    worker: &Worker,
+    worker: &Rc<Worker>,
     service: &Service,
     request: &Request,
     id: &str,
@@ -112,7 +112,7 @@ pub(crate) async fn individual(
     }
 }
 
-async fn end(worker: &Worker, service: &Service, id: &str) -> Result<(), Fault> {
+async fn end(worker: &Rc<Worker>, service: &Service, id: &str) -> Result<(), Fault> {
     if let Some((removed, _)) = remove(worker, id, service.kind, &Value::Null).await? {
         pds::close(worker, &removed).await;
         delivery::close(worker, &removed);

@@ -88,7 +88,7 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
         // The SMF does not learn the URI, so that it could never end the session.
         abandon(worker, association.id).await;
     }
-    let mut body = association.decision();
+    let mut body = association.take_decision();
     if let Some(features) = features {
         body.insert("suppFeat".to_owned(), Value::String(features));
     }
@@ -181,7 +181,6 @@ async fn abandon(worker: &Rc<Worker>, id: AssociationId) {
         reassessment::after(worker, id, &draft);
         af_notices::ended(worker, &association);
         pds::close(worker, &association).await;
-        bsf::unbind(worker, &association);
     }
 }
 
@@ -238,7 +237,7 @@ async fn reported(
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
-        bsf::bind(worker, &rewritten.after);
+        bsf::rebind(worker, &rewritten.before, &rewritten.after).await;
     }
     Ok(rewritten)
 }
@@ -303,6 +302,5 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     af_notices::ended_by(worker, &association, &report);
     pds::close(worker, &association).await;
     worker.count(Event::SmDeleted);
-    bsf::unbind(worker, &association);
     Ok(no_content())
 }

@@ -4,6 +4,7 @@
 //! * [`af`]: AF sessions that are bound to it, over N5 or Rx.
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
 //! * [`applications`]: applications that were detected.
+//! * [`bound`]: its binding at the BSF.
 //! * `callbacks`: the paths at which producers notify of it.
 //! * `consumer`: the NF instance that has created it.
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
@@ -26,6 +27,7 @@
 pub mod address;
 pub mod af;
 pub mod applications;
+pub mod bound;
 pub(crate) mod callbacks;
 pub(crate) mod claims;
 pub(crate) mod consumer;

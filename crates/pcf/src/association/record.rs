@@ -179,6 +179,14 @@ impl Association {
         decision::whole(&self.policy, self.parts.values())
     }
 
+    /// As [`Self::decision`], where that of the policy project is needed no longer.
+    pub(crate) fn take_decision(&mut self) -> Map<String, Value> {
+        match self.parts.is_empty() {
+            true => pcc::decision::without_removed(std::mem::take(&mut self.policy)),
+            false => self.decision(),
+        }
+    }
+
     /// What policies read as `$session`.
     #[must_use]
     pub fn session(&self) -> Value {

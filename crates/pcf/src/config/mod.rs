@@ -11,6 +11,7 @@ mod notifier;
 mod pds;
 mod peer_tokens;
 mod policy;
+mod queue;
 mod sd;
 mod state;
 mod sy;
@@ -32,6 +33,7 @@ pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadL
 pub use notifications::Notifications;
 pub use notifier::{Notifier, NotifierMethod, NotifierServer};
 pub use peer_tokens::PeerTokens;
+pub use queue::RequestQueue;
 pub use sd::{Sd, SdSessions, Tdf};
 pub use state::StateVariables;
 pub use sy::{Sy, SySessions};
@@ -144,6 +146,9 @@ pub struct Config {
     /// Limits and discards under overload.
     #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
+    /// Requests that a worker works on at once.
+    #[schemars(extend("x-reload" = true))]
+    pub request_queue: RequestQueue,
     /// Registration at the NRF.
     pub nrf: Nrf,
     /// Bindings of sessions at the BSF.
@@ -201,6 +206,7 @@ impl Default for Config {
             activity_log: ActivityLog::default(),
             policy_events: PolicyEvents::default(),
             overload: Overload::default(),
+            request_queue: RequestQueue::default(),
             nrf: Nrf::default(),
             bsf: Bsf::default(),
             peer_tokens: PeerTokens::default(),
@@ -287,6 +293,7 @@ impl Validate for Config {
         faults.within("activityLog", &self.activity_log);
         faults.within("policyEvents", &self.policy_events);
         faults.within("overload", &self.overload);
+        faults.within("requestQueue", &self.request_queue);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);
         faults.within("notifications", &self.notifications);

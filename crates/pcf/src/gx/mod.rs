@@ -99,7 +99,7 @@ async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -
         Err(fault) => return Err(answer::fault(fault)),
     };
     worker.count(Event::GxUpdated);
-    bsf::bind(worker, &after);
+    bsf::rebind(worker, &before, &after).await;
     // The PCEF may not have got the answer to a request that it sends again.
     let has = match is_repeated {
         true => Value::Null,
@@ -231,7 +231,6 @@ async fn close(worker: &Rc<Worker>, association: &Association, report: &Value) {
     pds::close(worker, association).await;
     worker.count(Event::GxDeleted);
     af_notices::ended_by(worker, association, report);
-    bsf::unbind(worker, association);
 }
 
 async fn identity(worker: &Worker, request: &Request, session: &str) -> Result<AssociationId, Fault> {

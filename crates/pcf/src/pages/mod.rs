@@ -22,7 +22,7 @@ use crate::association::address::UeAddress;
 use crate::association::ledger::Ledger;
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::TRIES;
-use crate::events::{ADMISSION, DROPPED, Event};
+use crate::events::{ADMISSION, DROPPED, Event, QUEUE};
 use crate::explain;
 use crate::pds;
 use crate::pushes;
@@ -178,7 +178,7 @@ const EXAMPLE: &str = r#"{"supi":"imsi-001010000000001","pduSessionId":1,"pduSes
 
 /// Every metric of the PCF.
 pub(crate) fn metrics() -> Vec<Declaration> {
-    let own = [GAUGES, &[DROPPED]].concat();
+    let own = [GAUGES, &[DROPPED], &QUEUE.declarations()].concat();
     function::sbi::metrics_of::<Worker, Event>(&own, &ADMISSION)
 }
 
@@ -339,7 +339,15 @@ fn line(association: &Association) -> Value {
 
 async fn session(pcf: &Weak<Pcf>, id: &str) -> Response {
     match stored(pcf, id).await {
-        Ok(association) => axum::Json(whole(&association)).into_response(),
+        Ok(association) => {
+            let mut shown = whole(&association);
+            if let Some(repository) = repository(pcf)
+                && let Ok(Some(binding)) = repository.binding(association.id).await
+            {
+                shown["bsfBinding"] = json!(binding.record);
+            }
+            axum::Json(shown).into_response()
+        }
         Err(response) => response,
     }
 }

@@ -21,10 +21,12 @@ use upkeep::Upkeep;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ::policy::Service;
+use function::sbi::elsewhere;
 use nrf_client::PeerService;
 use serde_json::{Map, Value, json};
 use store::EngineKind;
@@ -462,7 +464,7 @@ pub(crate) async fn counters_now(worker: &Worker, association: &Association) -> 
         return chf::Present::Unknown;
     };
     let deadline = worker.config().pds.deadline.duration();
-    chf::present(worker.peers(), &uri, &context, deadline).await
+    elsewhere(pin!(chf::present(worker.peers(), &uri, &context, deadline))).await
 }
 
 /// The policy counters for an association, with the subscription or session that keeps them current.

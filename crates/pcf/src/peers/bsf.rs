@@ -14,42 +14,99 @@ use sbi::Body;
 use sbi::client::Origin;
 use sbi::name::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value, json};
+use store::Version;
 
 use crate::activity::trail;
+use crate::association::bound::SessionBinding;
 use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
-use crate::change::{self, ChangeFault};
 use crate::events::Event;
 use crate::outbound::{BSF, Peers};
 use crate::worker::Worker;
 
-/// Where the binding of a session is, in the room `bsf` of its association.
-const BINDING: &str = "binding";
-/// The members of the binding that follow the session.
-const ADDRESSES: &str = "addresses";
+/// How often a record is read again that another writer has changed meanwhile.
+const CONFLICTS: usize = 8;
 
-/// Registers a session, or changes its binding after its addresses have changed.
+/// Registers a new session.
 pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
     let wanted = addresses(association);
-    if matches!(association.kind, Kind::Sm | Kind::Gx) && !is_bound(association, &wanted) {
-        let known = || Wanted::of(worker, association, wanted);
+    if is_used(worker) && is_session(association) && !wanted.is_empty() {
+        let known = || Some(Wanted::of(worker, association, wanted, None));
         push(worker, Job::Bind(association.id), known);
     }
 }
 
-/// Whether the binding of a session has these addresses already; one without addresses has no binding.
-fn is_bound(association: &Association, wanted: &Map<String, Value>) -> bool {
-    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
-    match held.and_then(Value::as_object) {
-        Some(held) => held == wanted,
-        None => wanted.is_empty(),
+/// Changes the binding of a session after its addresses have changed, or registers it when that has failed before.
+pub(crate) async fn rebind(worker: &Rc<Worker>, before: &Association, association: &Association) {
+    if !is_used(worker) || !is_session(association) {
+        return;
     }
+    let (id, wanted) = (association.id, addresses(association));
+    let is_changed = addresses(before) != wanted;
+    for _ in 0..CONFLICTS {
+        let Ok(held) = Held::read(worker, association).await else {
+            break;
+        };
+        if held.addresses() != &wanted {
+            let known = || Some(Wanted::of(worker, association, wanted, Some(held)));
+            return push(worker, Job::Bind(id), known);
+        }
+        // Another registration may be in flight, with the addresses of before: it meets another version of the record.
+        let repository = worker.repository();
+        if !is_changed
+            || matches!(
+                repository.keep_binding(&held.binding, held.version).await,
+                Ok(true)
+            )
+        {
+            return;
+        }
+    }
+    // The job reads it again.
+    push(worker, Job::Bind(id), || None);
 }
 
 /// Removes the binding of a session that has ended.
-pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
-    if let Some(uri) = uri_of(association) {
-        push(worker, Job::Unbind(uri.to_owned(), trail::mark()), || None);
+pub(crate) fn unbind(worker: &Rc<Worker>, uri: Option<String>) {
+    if let Some(uri) = uri {
+        push(worker, Job::Unbind(uri, trail::mark()), || None);
+    }
+}
+
+/// Whether sessions have bindings.
+pub(crate) fn is_used(worker: &Worker) -> bool {
+    let settings = &worker.config().bsf;
+    !settings.api_roots.is_empty() || settings.discover
+}
+
+fn is_session(association: &Association) -> bool {
+    matches!(association.kind, Kind::Sm | Kind::Gx)
+}
+
+/// What is known of the binding of a session.
+struct Held {
+    binding: SessionBinding,
+    /// The version of its record; none where it has none.
+    version: Option<Version>,
+}
+
+impl Held {
+    async fn read(worker: &Worker, association: &Association) -> Result<Self, store::Error> {
+        let stored = worker.repository().binding(association.id).await?;
+        let version = stored.as_ref().map(|stored| stored.version);
+        let known = stored.map(|stored| stored.record);
+        let known = known.or_else(|| SessionBinding::of_earlier_release(association));
+        let binding = known.unwrap_or_else(|| SessionBinding {
+            id: association.id,
+            uri: None,
+            addresses: Map::new(),
+        });
+        Ok(Self { binding, version })
+    }
+
+    /// A session without addresses has no binding.
+    fn addresses(&self) -> &Map<String, Value> {
+        &self.binding.addresses
     }
 }
 
@@ -57,6 +114,8 @@ pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
 struct Wanted {
     /// Where its binding is, if it has one.
     uri: Option<String>,
+    /// The version of the record of that.
+    version: Option<Version>,
     /// The members of the binding that follow the session.
     addresses: Map<String, Value>,
     /// The whole binding.
@@ -69,40 +128,47 @@ struct Wanted {
 
 impl Wanted {
     /// Also makes the session the one that the present trail is about.
-    fn of(worker: &Worker, association: &Association, addresses: Map<String, Value>) -> Option<Self> {
+    fn of(
+        worker: &Worker,
+        association: &Association,
+        addresses: Map<String, Value>,
+        held: Option<Held>,
+    ) -> Self {
         trail::concerns(association);
-        let uri = uri_of(association).map(str::to_owned);
-        Some(Self {
+        let (known, version) = held.map_or((None, None), |held| (Some(held.binding), held.version));
+        let bound = known.filter(|known| known.uri.is_some());
+        Self {
             binding: binding(worker, association, &addresses),
-            change: match uri {
-                Some(_) => change_of(association, &addresses),
-                None => Value::Null,
-            },
-            uri,
+            change: bound
+                .as_ref()
+                .map_or(Value::Null, |bound| change_of(&bound.addresses, &addresses)),
+            uri: bound.and_then(|bound| bound.uri),
+            version,
             addresses,
             trail: trail::mark(),
-        })
+        }
     }
 
     /// Of a session as it is in the store; `None`: it has ended, or its binding is as it shall be.
     async fn read(worker: &Worker, id: AssociationId) -> Result<Option<Self>, store::Error> {
-        let stored = worker.repository().get(id).await?.map(|stored| stored.record);
-        Ok(stored.and_then(|association| {
-            let wanted = addresses(&association);
-            match is_bound(&association, &wanted) {
-                true => None,
-                false => Self::of(worker, &association, wanted),
-            }
-        }))
+        let Some(stored) = worker.repository().get(id).await? else {
+            return Ok(None);
+        };
+        let (association, wanted) = (&stored.record, addresses(&stored.record));
+        let held = Held::read(worker, association).await?;
+        Ok(match held.addresses() == &wanted {
+            true => None,
+            false => Some(Self::of(worker, association, wanted, Some(held))),
+        })
     }
 }
 
 /// Takes a job. One that begins at once has what the caller knows of the session, which need not be read again.
 fn push(worker: &Rc<Worker>, job: Job, known: impl FnOnce() -> Option<Wanted>) {
-    let settings = &worker.config().bsf;
-    if settings.api_roots.is_empty() && !settings.discover {
+    if !is_used(worker) {
         return;
     }
+    let settings = &worker.config().bsf;
     match worker.bindings().push(job, settings.parallel, settings.queue) {
         Turn::Now(job) => drop(tokio::task::spawn_local(work(worker.clone(), job, known()))),
         Turn::Later | Turn::Joined => {}
@@ -126,10 +192,14 @@ async fn work(worker: Rc<Worker>, first: Job, mut known: Option<Wanted>) {
             done = match (&job, known.take()) {
                 (Job::Bind(id), Some(mut wanted)) => {
                     let mark = wanted.trail.take();
-                    trail::resume(mark, register(&worker, *id, wanted)).await
+                    trail::resume(mark, Box::pin(register(&worker, *id, wanted))).await
                 }
-                (Job::Bind(id), None) => trail::own(worker.activity(), read_and_register(&worker, *id)).await,
-                (Job::Unbind(uri, mark), _) => trail::resume(mark.clone(), remove(&worker, uri)).await,
+                (Job::Bind(id), None) => {
+                    trail::own(worker.activity(), Box::pin(read_and_register(&worker, *id))).await
+                }
+                (Job::Unbind(uri, mark), _) => {
+                    trail::resume(mark.clone(), Box::pin(remove(&worker, uri))).await
+                }
             };
             if done {
                 break;
@@ -181,41 +251,55 @@ async fn register(worker: &Rc<Worker>, id: AssociationId, wanted: Wanted) -> boo
     keep(worker, id, &wanted, Some(uri)).await
 }
 
-/// Keeps where the binding is with its association; none: it has no more. A binding whose session has ended meanwhile, or
-/// has got another binding, is removed; what has changed of the session since is registered next.
+/// Keeps what the BSF has of a session, without a look at the session; no URI: nothing. Where its record is of another version
+/// now, the session may have changed, and is registered next; a binding whose session has ended meanwhile, or has got another
+/// binding, is removed.
 async fn keep(worker: &Rc<Worker>, id: AssociationId, wanted: &Wanted, uri: Option<String>) -> bool {
-    let (from, addresses_kept) = (&wanted.uri, &wanted.addresses);
-    let room = uri
-        .as_ref()
-        .map(|uri| json!({BINDING: uri, ADDRESSES: addresses_kept}));
-    let kept = change::rewrite(worker, id, async |association| {
-        let held = uri_of(association);
-        if held != from.as_deref() && held != uri.as_deref() {
-            return Ok::<_, ()>(false);
-        }
-        match &room {
-            Some(room) => drop(association.rooms.insert("bsf".to_owned(), room.clone())),
-            None => drop(association.rooms.remove("bsf")),
-        }
-        Ok(true)
-    });
-    let (is_kept, done) = match kept.await {
-        Ok(Some(kept)) => {
-            if !kept.answer || addresses(&kept.after) != *addresses_kept {
-                worker.bindings().again(id);
-            }
-            (kept.answer, true)
-        }
-        Ok(None) | Err(ChangeFault::Refused(())) => (false, true),
-        Err(error) => {
-            tracing::warn!(%id, ?error, "failed to keep where the binding of a session is");
-            (false, false)
-        }
+    let addresses = match uri {
+        Some(_) => wanted.addresses.clone(),
+        None => Map::new(),
     };
-    if let Some(uri) = uri.filter(|uri| !is_kept && Some(uri) != from.as_ref()) {
-        push(worker, Job::Unbind(uri, trail::mark()), || None);
+    let binding = SessionBinding { id, uri, addresses };
+    let (repository, mut version) = (worker.repository(), wanted.version);
+    for attempt in 0..CONFLICTS {
+        let kept = match repository.keep_binding(&binding, version).await {
+            Ok(true) => {
+                if attempt > 0 {
+                    push(worker, Job::Bind(id), || None);
+                }
+                return true;
+            }
+            Ok(false) => repository.binding(id).await,
+            Err(error) => Err(error),
+        };
+        match kept {
+            // It is about the same binding, of which the BSF has what it has answered here.
+            Ok(Some(known)) if is_about(&known.record, &binding, wanted) => version = Some(known.version),
+            Ok(_) => {
+                push(worker, Job::Bind(id), || None);
+                forget(worker, binding, wanted);
+                return true;
+            }
+            Err(error) => {
+                tracing::warn!(%id, ?error, "failed to keep where the binding of a session is");
+                break;
+            }
+        }
     }
-    done
+    forget(worker, binding, wanted);
+    false
+}
+
+/// Whether a record names the binding that the BSF has answered, or the one that is in its place.
+fn is_about(known: &SessionBinding, binding: &SessionBinding, wanted: &Wanted) -> bool {
+    known.uri.is_some() && [&binding.uri, &wanted.uri].contains(&&known.uri)
+}
+
+/// Removes a new binding that was not kept.
+fn forget(worker: &Rc<Worker>, binding: SessionBinding, wanted: &Wanted) {
+    if binding.uri != wanted.uri {
+        unbind(worker, binding.uri);
+    }
 }
 
 /// Status and `Location`.
@@ -391,10 +475,6 @@ async fn exchange(
     Some((answer.status(), location))
 }
 
-fn uri_of(association: &Association) -> Option<&str> {
-    association.rooms.get("bsf")?.get(BINDING)?.as_str()
-}
-
 /// The members of a binding that follow the addresses of a session.
 fn addresses(association: &Association) -> Map<String, Value> {
     let mut members = Map::new();
@@ -422,9 +502,8 @@ fn addresses(association: &Association) -> Map<String, Value> {
 }
 
 /// The merge patch that makes a binding follow its session (`PcfBindingPatch`, TS 29.521 §5.6.2.3).
-fn change_of(association: &Association, wanted: &Map<String, Value>) -> Value {
-    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
-    let held = held.and_then(Value::as_object).into_iter().flatten();
+fn change_of(held: &Map<String, Value>, wanted: &Map<String, Value>) -> Value {
+    let held = held.iter();
     let gone = held.filter(|(name, _)| !wanted.contains_key(*name));
     let mut patch: Map<String, Value> = gone.map(|(name, _)| (name.clone(), Value::Null)).collect();
     patch.extend(wanted.iter().map(|(name, value)| (name.clone(), value.clone())));

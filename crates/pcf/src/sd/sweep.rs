@@ -65,7 +65,7 @@ async fn round(worker: &Rc<Worker>, oldest: i64) -> i64 {
 }
 
 /// Sends the request of a session again, with all of the decision.
-async fn again(worker: &Worker, association: &Association) {
+async fn again(worker: &Rc<Worker>, association: &Association) {
     let serial = TdfSession::get(association).map(|session| session.serial);
     let step = async |association: &mut Association| {
         let Some(mut session) = TdfSession::get(association).filter(|own| Some(own.serial) == serial) else {

@@ -42,6 +42,7 @@ mod re_auth;
 mod removed;
 mod renewals;
 mod reports;
+mod request_queue;
 mod restoration;
 mod sd;
 mod slapd;

@@ -11,7 +11,10 @@ use sbi::problem::Problem;
 use serde_json::{Value, json};
 use testpeer::sbi::{Seen, Server, no_content};
 
-use crate::support::{Pcf, SM_POLICIES, client, context, judged, local, path_of, request, start, until};
+use crate::process::Process;
+use crate::support::{
+    Pcf, SM_POLICIES, client, config, context, judged, local, path_of, request, start, until,
+};
 
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
 
@@ -212,5 +215,154 @@ fn a_bsf_that_answers_too_late_has_one_binding_of_a_session() {
         until(|| bsf.created.get() == 2 && bsf.held().len() == 1).await;
         pcf.post(&format!("{path}/delete"), &json!({})).await;
         until(|| bsf.held().is_empty()).await;
+    });
+}
+
+/// A BSF answers two requests for one session with one binding: the late answer removes nothing.
+#[test]
+fn a_bsf_that_has_one_binding_of_a_session_keeps_it_when_it_answers_late() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let (root, own) = (server.root(), bsf.clone());
+        server.answers(move |seen| {
+            if seen.method == Method::POST {
+                own.created.set(0);
+            }
+            own.answer(seen)
+        });
+        let pcf = start(|config| {
+            config.bsf.api_roots = vec![root];
+            config.bsf.timeout = settings::Period::from_millis(50);
+            config.bsf.late_timeout = settings::Period::from_secs(60);
+            config.bsf.retry_pause = settings::Period::from_millis(5);
+            config.bsf.attempts = 2;
+        });
+        server.holds();
+        let path = pcf.session(&json!({})).await;
+        until(|| server.count() == 2).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.releases();
+        until(|| !bsf.held().is_empty()).await;
+        // A request after the late answers: what they cause at the BSF precedes it.
+        let moved = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "ipv4Address": "10.0.0.9"});
+        pcf.post(&format!("{path}/update"), &moved).await;
+        until(|| bsf.held().iter().any(|held| held[0] == "10.0.0.9")).await;
+        assert_eq!(bsf.held().len(), 1);
+        assert!(server.seen().iter().all(|seen| seen.method != Method::DELETE));
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| bsf.held().is_empty()).await;
+    });
+}
+
+/// Where the binding is that an earlier release has kept in the association.
+#[test]
+fn the_binding_of_an_earlier_release_is_changed_and_removed() {
+    const IDS: [&str; 2] = [
+        "0b0c5f5e-7a0f-4e86-9f0a-1c2d3e4f5a6b",
+        "0b0c5f5e-7a0f-4e86-9f0a-1c2d3e4f5a6c",
+    ];
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let directory = tempfile::tempdir().unwrap();
+        let store = crate::support::config(directory.path()).store;
+        let lines: Vec<String> = IDS
+            .iter()
+            .zip(1..)
+            .map(|(id, number)| {
+                let addresses = json!({"ipv4Addr": "10.0.0.1", "ipv6Prefix": "2001:db8:1:2::/64"});
+                let path = format!("{BINDINGS}/{number}");
+                bsf.bindings.borrow_mut().insert(path.clone(), addresses.clone());
+                let room = json!({"binding": format!("{}{path}", server.root()), "addresses": addresses});
+                json!({"associationId": id, "kind": "sm", "rooms": {"bsf": room},
+                    "context": context(&json!({"pduSessionId": number}))})
+                .to_string()
+            })
+            .collect();
+        assert_eq!(
+            pcf::import::import(&store, lines.join("\n").as_bytes())
+                .await
+                .unwrap(),
+            2
+        );
+        let root = server.root();
+        let pcf = start(|config| {
+            config.store = store.clone();
+            config.bsf.api_roots = vec![root];
+        });
+        let path = |id: &str| format!("{SM_POLICIES}/{id}");
+        // Nothing has changed for the BSF.
+        pcf.post(&format!("{}/update", path(IDS[0])), &json!({"ratType": "EUTRA"}))
+            .await;
+        let released = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "relIpv4Address": "10.0.0.1"});
+        pcf.post(&format!("{}/update", path(IDS[0])), &released).await;
+        until(|| server.count() == 1).await;
+        let seen = &server.seen()[0];
+        let change = json!({"ipv4Addr": null, "ipv6Prefix": "2001:db8:1:2::/64"});
+        assert_eq!((&seen.method, seen.json()), (&Method::PATCH, change));
+        for id in IDS {
+            pcf.post(&format!("{}/delete", path(id)), &json!({})).await;
+        }
+        until(|| bsf.held().is_empty()).await;
+        assert_eq!(bsf.created.get(), 0);
+    });
+}
+
+/// Kills of the process while bindings are registered: each session that was acknowledged stands, and the binding that the store
+/// names is changed with it and removed with it by the next process.
+#[test]
+fn a_kill_during_registrations_leaves_what_the_next_process_changes_and_removes() {
+    local(async {
+        let (server, bsf) = Bsf::start();
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = config(folder.path());
+        settings.bsf.api_roots = vec![server.root()];
+        settings.bsf.retry_pause = settings::Period::from_millis(5);
+        for round in 0_u32..4 {
+            let (first, before) = (Process::start(&settings), server.count());
+            let own = client();
+            let mut paths = Vec::new();
+            for number in 0..12 {
+                let body = context(&json!({"supi": format!("imsi-00101{round:04}{number:06}"),
+                    "ipv4Address": format!("10.8.{round}.{number}"), "ipv6AddressPrefix": null}));
+                let create = request(Method::POST, SM_POLICIES, "application/json", body.to_string());
+                let made = judged(&own, &first.origin, create).await;
+                paths.push(path_of(&made));
+                if number == 3 * round {
+                    // What follows is registered when the process is killed.
+                    server.holds();
+                }
+            }
+            until(|| server.count() >= before + 12).await;
+            drop(first);
+            server.releases();
+            let second = Process::start(&settings);
+            let own = client();
+            for (number, path) in paths.iter().enumerate() {
+                let ask = async |what: &str, body: Value| {
+                    let asked = request(
+                        Method::POST,
+                        &format!("{path}/{what}"),
+                        "application/json",
+                        body.to_string(),
+                    );
+                    judged(&own, &second.origin, asked).await
+                };
+                let address = json!(format!("10.9.{round}.{number}"));
+                let moved = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "ipv4Address": address});
+                assert_eq!(ask("update", moved).await.status, StatusCode::OK);
+                let has = || bsf.held().iter().filter(|held| held[0] == address).count();
+                until(|| has() == 1).await;
+                assert_eq!(ask("delete", json!({})).await.status, StatusCode::NO_CONTENT);
+                until(|| has() == 0).await;
+            }
+            // What is left was registered at the moment of the kill, and its URI never reached the store.
+            let held = bsf.held();
+            assert!(
+                held.iter()
+                    .all(|held| held[0].as_str().unwrap().starts_with("10.8.")),
+                "{held:?}"
+            );
+            bsf.bindings.borrow_mut().clear();
+        }
     });
 }
