@@ -70,6 +70,7 @@ impl NetworkFunction for Bsf {
             admin: config.admin,
             instance: &config.nf_instance_id,
             listen,
+            directory: Some(&config.store.embedded.directory),
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),
@@ -188,6 +189,7 @@ impl NetworkFunction for Bsf {
             root: config.api_root.clone(),
             operational,
             alarms: opening.alarms.clone(),
+            health: opening.health.clone(),
         });
         let store = repository.store().clone();
         let control = async move {

@@ -73,6 +73,7 @@ impl NetworkFunction for Dsr {
             admin: config.admin,
             instance: "",
             listen: listens.collect(),
+            directory: Some(&config.trace.directory),
             workers: config.workers,
             cores: &config.cores,
             tls: None,

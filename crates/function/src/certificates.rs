@@ -75,6 +75,14 @@ pub(crate) async fn watch(alarms: Alarms, watched: Weak<Watched>) {
     }
 }
 
+/// What the journal says of files that are in use from now on.
+pub(crate) fn in_words(watched: Option<&Arc<Watched>>) -> String {
+    let found = watched.map(|watched| expiries(&Arc::downgrade(watched)));
+    let each = found.into_iter().flatten();
+    let each = each.map(|(key, not_after)| format!("; {key} expires at {not_after}"));
+    format!("files have changed and are in use{}", each.collect::<String>())
+}
+
 /// The first expiry of each setting.
 fn expiries(watched: &Weak<Watched>) -> BTreeMap<String, OffsetDateTime> {
     let certificates = watched.upgrade().map(|watched| watched.certificates());

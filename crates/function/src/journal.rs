@@ -19,7 +19,7 @@ use crate::generations::Generations;
 /// Pause after an error, before new files are begun.
 const RETRY: Duration = Duration::from_secs(60);
 /// The ending of the files: lines of JSON.
-const ENDING: &[&str] = &["jsonl"];
+pub(crate) const ENDING: &[&str] = &["jsonl"];
 
 /// The files and the queue of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct JournalFiles {
     pub name: &'static str,
     /// Number of files, at least 2; the oldest gives way to a new one.
     pub files: usize,
+    /// Whether the newest file is continued after a start; otherwise a start begins a new one.
+    pub continues: bool,
     /// Size after which a new file is begun.
     pub file_bytes: u64,
     /// Lines that wait to be written, at most.
@@ -114,7 +116,13 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         self.sender = None;
-        if let Some(thread) = self.thread.take() {
+        // An alarm of its own thread may hold the journal last.
+        let current = std::thread::current().id();
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|thread| thread.thread().id() != current)
+        {
             // A panic of the thread was logged by the thread.
             let _ = thread.join();
         }
@@ -170,7 +178,7 @@ impl Writer {
             Output::File { .. } => is_full,
             Output::Stopped(again) => Instant::now() >= *again,
         };
-        if begins {
+        if begins && !self.resume(bytes) {
             self.begin();
         }
         let Output::File { file, left, lines } = &mut self.output else {
@@ -182,6 +190,35 @@ impl Writer {
         if let Err(error) = writeln!(file, "{line}") {
             self.stop(&error);
         }
+    }
+
+    /// Continues the newest file, once after the start, where it has room for this line.
+    fn resume(&mut self, bytes: u64) -> bool {
+        if !std::mem::take(&mut self.files.continues) {
+            return false;
+        }
+        let JournalFiles {
+            directory,
+            name,
+            file_bytes,
+            ..
+        } = &self.files;
+        let path = directory.join(format!("{name}.{}", ENDING[0]));
+        let open = || {
+            let file = File::options().append(true).open(path)?;
+            let room = file_bytes.saturating_sub(file.metadata()?.len());
+            io::Result::Ok((file, room))
+        };
+        let Ok((file, left)) = open() else { return false };
+        if left < bytes {
+            return false;
+        }
+        self.output = Output::File {
+            file: BufWriter::new(file),
+            left,
+            lines: 0,
+        };
+        true
     }
 
     fn begin(&mut self) {
@@ -261,6 +298,7 @@ mod tests {
                 directory: directory.join("log"),
                 name: "lines",
                 files: 3,
+                continues: false,
                 file_bytes: 8,
                 queue: 10,
                 queue_bytes: 1_000,

@@ -26,13 +26,16 @@
 //! read TLS files itself, or keep a list of what may be reloaded.
 
 pub mod brake;
+pub mod browser;
 pub mod certificates;
 #[cfg(feature = "diameter")]
 pub mod diameter_names;
 pub mod files;
 pub mod generations;
 pub mod journal;
+pub mod journal_file;
 pub mod live;
+pub mod pages;
 
 mod contract;
 mod counts;

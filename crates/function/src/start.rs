@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use telemetry::health::Pulse;
+use telemetry::journal::Kind;
 use telemetry::{Alarms, Health, Registry};
 use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
@@ -229,10 +230,15 @@ async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::
         if interval.is_none() {
             continue;
         }
+        let watched = listeners.watched().cloned();
         let (live, listeners) = (live.clone(), listeners.clone());
         // The files may be on a slow disk, so a blocking thread reads them; the panic handler has logged a panic there.
         let read = move || live.hold(|now| listeners.reload_files(&F::common(&now.config)));
         let read = tokio::task::spawn_blocking(read).await;
+        if let Ok(Ok(true)) = read {
+            let detail = certificates::in_words(watched.as_ref());
+            alarms.journal().record(Kind::Certificate, "tls", &detail);
+        }
         let fault = read.ok().and_then(Result::err);
         alarms.set(&certificates::REFUSED, "tls", fault.clone());
         if let Some(fault) = fault.as_ref().filter(|fault| known.as_ref() != Some(*fault)) {

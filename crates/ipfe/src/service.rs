@@ -174,6 +174,7 @@ impl NetworkFunction for Ipfe {
             admin: config.admin,
             instance: "",
             listen: target.chain(egress).flatten().collect(),
+            directory: None,
             workers: config.workers,
             cores: &[],
             tls: None,

@@ -31,6 +31,8 @@ pub struct Nrfs {
     silent: Cell<bool>,
     /// Which NRF failed last, and why.
     reason: RefCell<String>,
+    /// Which NRF answered last.
+    answered: RefCell<String>,
     services: Option<Services>,
 }
 
@@ -98,6 +100,7 @@ impl Nrfs {
             tokens: None,
             silent: Cell::new(false),
             reason: RefCell::default(),
+            answered: RefCell::default(),
             services: None,
         }
     }
@@ -134,6 +137,23 @@ impl Nrfs {
         self.turns.is_empty()
     }
 
+    /// The NRF that answered last; empty before the first answer.
+    #[must_use]
+    pub fn answered_by(&self) -> String {
+        self.answered.borrow().clone()
+    }
+
+    /// Which NRF failed last, and why; empty while none has.
+    #[must_use]
+    pub fn last_failure(&self) -> String {
+        self.reason.borrow().clone()
+    }
+
+    /// The NRF that answered last has refused what was sent.
+    pub(crate) fn refused(&self, how: &str) {
+        self.reason.replace(format!("{}: {how}", self.answered.borrow()));
+    }
+
     /// Sends a request to the NRFs in turn; `None` when none answers, or all answer with server errors (5xx).
     pub async fn send(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Option<Answer> {
         let answer = self.ask(&method, path, body).await;
@@ -160,6 +180,10 @@ impl Nrfs {
             for place in &self.places(nrf).await {
                 match self.ask_one(place, method, path, body.as_ref()).await? {
                     Ok(response) if !response.status().is_server_error() => {
+                        let answered = place.to_string();
+                        if *self.answered.borrow() != answered {
+                            self.answered.replace(answered);
+                        }
                         if let Some(services) = &self.services {
                             services.last.replace(Some(place.origin.clone()));
                         }

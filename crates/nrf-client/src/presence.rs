@@ -20,8 +20,9 @@ pub trait Presence {
     fn heart_beat(&self) -> Duration;
     /// Pause before the next attempt after a failed registration.
     fn retry(&self) -> Duration;
-    /// Reports whether the function is registered; called after each attempt and each heart-beat.
-    fn report(&self, _registered: bool) {}
+    /// Reports whether the function is registered: at which NRF, or why at none. Called after each attempt and each
+    /// heart-beat.
+    fn report(&self, _outcome: Result<&str, &str>) {}
 }
 
 /// Registers the function and sends heart-beats (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never returns.
@@ -36,7 +37,10 @@ pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
         if interval.is_none() {
             interval = register(nrfs, me).await;
         }
-        me.report(interval.is_some());
+        match interval {
+            Some(_) => me.report(Ok(&nrfs.answered_by())),
+            None => me.report(Err(&nrfs.last_failure())),
+        }
         tokio::time::sleep(interval.unwrap_or_else(|| me.retry())).await;
     }
 }
@@ -54,6 +58,7 @@ async fn register(nrfs: &Nrfs, me: &impl Presence) -> Option<Duration> {
     if !status.is_success() {
         let problem = String::from_utf8_lossy(&body[..body.len().min(300)]);
         tracing::warn!(%status, %problem, "the NRF refused the registration");
+        nrfs.refused(&format!("refused the registration with {status}: {problem}"));
         return None;
     }
     tracing::info!(%status, "registered at the NRF");

@@ -62,6 +62,7 @@ impl NetworkFunction for Nrf {
             admin: config.admin,
             instance: &config.nf_instance_id,
             listen: listening("listen", &config.listen),
+            directory: Some(&config.store.embedded.directory),
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),

@@ -107,6 +107,7 @@ fn registration(
         root: config.api_root.clone(),
         operational,
         alarms: opening.alarms.clone(),
+        health: opening.health.clone(),
     })
 }
 
@@ -156,6 +157,7 @@ impl NetworkFunction for Pcf {
             admin: config.admin,
             instance: &config.nf_instance_id,
             listen,
+            directory: Some(&config.store.embedded.directory),
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),

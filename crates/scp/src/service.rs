@@ -88,6 +88,7 @@ impl NetworkFunction for Scp {
             admin: config.admin,
             instance: &config.nf_instance_id,
             listen: listening("listen", &config.listen),
+            directory: Some(&config.directory),
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),

@@ -9,7 +9,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
 use crate::{
-    check, import, inspect, laboratory, manual, number_files, pack, policies, print, run, store_files,
+    check, import, inspect, laboratory, manual, number_files, overview, pack, policies, print, run,
+    store_files, timeline,
 };
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
@@ -35,6 +36,7 @@ Examples:
   signalbox up --secure                            the same, with mutual TLS and access tokens everywhere
   signalbox check signalbox.yaml                   every mistake, with line and column
   signalbox run nrf --config signalbox.yaml        for production; SIGHUP reloads the file
+  signalbox status                                 how all functions are doing, and the remedy for what is wrong
   signalbox nrf instances                          look inside a running NRF
   signalbox policy test examples/policy/low        a policy project's own test cases, with a diff
   signalbox lab run nrf/5k --duration 60s          measure with an operator's call model
@@ -50,6 +52,15 @@ enum Command {
     /// Prints a line for each listen address, then `ready`; logs go to stderr. SIGHUP reloads the configuration.
     /// SIGTERM and SIGINT stop the process after requests in flight have finished; a second one stops it immediately.
     Run(RunArgs),
+    /// Show how all functions are doing: what is wrong, and the remedy
+    ///
+    /// Asks each function at its admin endpoint. Exit code 0 only if all of them serve and lack nothing.
+    Status(overview::StatusArgs),
+    /// Show what has changed in all functions, in order of time
+    ///
+    /// Starts, reloads (applied or refused, and by whom), certificates, alarms, peers, operators' changes. The journal of a
+    /// function that does not run is read from its directory.
+    Journal(timeline::JournalArgs),
     /// Check configurations and call models: every mistake at once, with line and column
     Check(check::CheckArgs),
     /// Print the reference of all keys, or the configuration in effect
@@ -151,6 +162,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     match command {
         Command::Up(args) => run::up(args.config, !args.no_traffic, args.secure, args.fresh)?,
         Command::Run(args) => run::functions(&args.functions, args.config)?,
+        Command::Status(args) => return overview::run(&args),
+        Command::Journal(args) => return timeline::run(&args),
         Command::Check(args) => return check::run(&args),
         Command::Config(ConfigCommand::Reference) => {
             print(&settings::reference::<Config>("Configuration"))?;

@@ -3,7 +3,8 @@
 mod client;
 mod table;
 
-pub(crate) use client::identify;
+pub(crate) use client::{Unreached, fetch, identify};
+pub(crate) use function::pages::cell;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,60 +17,7 @@ use crate::config::Config;
 use crate::failure::{FAILED, Failure};
 use crate::functions::{Function, Page};
 use crate::{complain, print};
-
-/// What every function shows.
-const COMMON: &[Page] = &[
-    Page {
-        name: "status",
-        about: "Health and active alarms; exit code 1 when it is not alive or not ready",
-        path: "/readyz",
-        argument: None,
-        columns: &[],
-    },
-    Page {
-        name: "alarms",
-        about: "Active alarms with advice; with --json those cleared last as well",
-        path: "/alarms",
-        argument: None,
-        columns: &[
-            ("severity", "/severity"),
-            ("number", "/number"),
-            ("name", "/name"),
-            ("about", "/instance"),
-            ("since", "/raised"),
-            ("detail", "/detail"),
-            ("advice", "/advice"),
-        ],
-    },
-    Page {
-        name: "metrics",
-        about: "Metrics; with TEXT those whose names contain it",
-        path: "/metrics",
-        argument: Some("TEXT"),
-        columns: &[],
-    },
-    Page {
-        name: "config",
-        about: "The configuration in effect",
-        path: "/config",
-        argument: None,
-        columns: &[],
-    },
-    Page {
-        name: "reload",
-        about: "Reload the configuration file, as SIGHUP does",
-        path: "/config/reload",
-        argument: None,
-        columns: &[],
-    },
-    Page {
-        name: "log-level",
-        about: "Show the log filter, or change it: info, or info,nrf=debug",
-        path: "/log-level",
-        argument: Some("FILTER"),
-        columns: &[],
-    },
-];
+use function::pages::{COMMON, query, segment};
 
 /// The subcommand of a function.
 pub(crate) fn command(function: &'static Function) -> Command {
@@ -183,6 +131,11 @@ pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+/// Rows as a table.
+pub(crate) fn table(columns: &[(&str, &str)], rows: &[Value]) -> String {
+    table::render(columns, rows, "")
+}
+
 /// How a page is printed.
 struct View<'a> {
     json: bool,
@@ -193,22 +146,15 @@ struct View<'a> {
 fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>) -> Result<(), Failure> {
     let body = match (page.name, argument) {
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
-        ("enable" | "drain" | "disable" | "reconnect" | "list-equipment" | "set-range", Some(peer)) => {
-            client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
-        }
-        ("trace add" | "trace remove", Some(subscriber)) => {
-            let method = if page.name == "trace add" { "PUT" } else { "DELETE" };
-            client::change(
-                admin,
-                method,
-                &page.path.replace("{}", &client::segment(subscriber)),
-            )?
+        (_, Some(subject)) if page.method() != "GET" => {
+            let path = page.path.replace("{}", &segment(subject));
+            client::change(admin, page.method(), &path)?
         }
         (_, Some(argument)) if page.path.contains("{}") => {
             let argument = if page.path.contains('?') {
-                client::query(argument)
+                query(argument)
             } else {
-                client::segment(argument)
+                segment(argument)
             };
             client::get(admin, &page.path.replace("{}", &argument))?
         }
@@ -318,6 +264,13 @@ fn status(admin: SocketAddr, json: bool) -> Result<ExitCode, Failure> {
         );
         said.push_str(reasons(&alive));
         said.push_str(reasons(&ready));
+        // What is wrong although it serves; alarms follow as a table.
+        let remarks = ready
+            .body
+            .lines()
+            .skip(1)
+            .filter(|line| well && !line.starts_with("alarm "));
+        remarks.for_each(|line| said.push_str(&format!("{line}\n")));
         if !active.is_empty() {
             let columns = COMMON
                 .iter()

@@ -33,6 +33,7 @@ mod metrics;
 #[cfg(any(test, target_feature = "crt-static"))]
 mod names;
 mod number_files;
+mod overview;
 mod pack;
 mod policies;
 mod ports;
@@ -44,6 +45,7 @@ mod started;
 mod store_export;
 mod store_files;
 mod supervisor;
+mod timeline;
 mod welcome;
 mod wiring;
 

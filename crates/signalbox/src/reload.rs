@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use settings::Report;
 use settings::reload::is_within;
+use telemetry::journal::Kind;
 use telemetry::{Alarms, Registry, logging};
 
 use crate::config::Config;
@@ -45,6 +46,8 @@ struct Last {
     taken: Option<String>,
     /// Whether something of it is not in effect.
     differs: bool,
+    /// What is not, and why.
+    detail: String,
 }
 
 /// Why a file is not in effect.
@@ -91,6 +94,31 @@ struct Outcome {
     files: Vec<String>,
 }
 
+impl Outcome {
+    /// What it has done to a function, and whether a part was refused; none: nothing.
+    fn in_words(&self, function: &str) -> Option<(Kind, String)> {
+        let is_mine = |path: &&String| {
+            let section = path.split(['.', ' ']).next().unwrap_or_default();
+            section == function || ["log", "admin", "traces"].contains(&section)
+        };
+        let mine = |all: &[String]| {
+            let mine: Vec<String> = all.iter().filter(is_mine).map(|one| on_one_line(one)).collect();
+            mine.join(", ")
+        };
+        let (applied, refused) = (mine(&self.applied), mine(&self.refused));
+        let kind = match self.invalid.iter().any(|(name, ..)| *name == function) {
+            true => Kind::ReloadRefused,
+            false => Kind::ReloadApplied,
+        };
+        match (applied.is_empty(), refused.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some((kind, format!("applied: {applied}"))),
+            (true, false) => Some((kind, format!("left out: {refused}"))),
+            (false, false) => Some((kind, format!("applied: {applied}; left out: {refused}"))),
+        }
+    }
+}
+
 impl Reloader {
     /// `text`: what the file had when `current` was made of it.
     pub(crate) fn new(
@@ -112,6 +140,7 @@ impl Reloader {
                 taken: text.clone(),
                 text,
                 differs: false,
+                detail: String::new(),
             }),
         })
     }
@@ -134,6 +163,22 @@ impl Reloader {
         last.differs || text != last.text
     }
 
+    /// Whether the file is in effect, in words, for `/status`.
+    pub(crate) fn standing(&self) -> Value {
+        let Some(file) = &self.file else {
+            return json!({ "file": null, "inEffect": true, "detail": "started without a file" });
+        };
+        let text = std::fs::read_to_string(file).ok();
+        let last = self.last.lock();
+        let detail = match () {
+            () if text.is_none() => format!("{} cannot be read", file.display()),
+            () if text != last.text => format!("{} has changed and was not reloaded", file.display()),
+            () if last.differs => format!("the last reload left out: {}", last.detail),
+            () => String::new(),
+        };
+        json!({ "file": file, "inEffect": detail.is_empty(), "detail": detail })
+    }
+
     /// The configuration in effect, as one function sees it.
     pub(crate) fn current(&self, function: &str) -> Value {
         self.current.lock().of(function)
@@ -144,8 +189,9 @@ impl Reloader {
         self.current.lock().pcf.diameter.realm.clone()
     }
 
-    /// Reads the file again. Returns what has changed, what would need a restart, and what cannot be used (`invalid`).
-    pub(crate) fn reload(&self) -> Result<Value, Refusal> {
+    /// Reads the file again, as `by` wants it. Returns what has changed, what would need a restart, and what cannot be used
+    /// (`invalid`).
+    pub(crate) fn reload(&self, by: &str) -> Result<Value, Refusal> {
         let file = self
             .file
             .as_deref()
@@ -154,11 +200,18 @@ impl Reloader {
         let mut current = self.current.lock();
         let _reloading = self.supervisor.reloading();
         let outcome = self.take(file, &mut current);
-        self.last.lock().differs = match &outcome {
-            Ok(outcome) => !outcome.refused.is_empty(),
-            Err(_) => true,
-        };
+        {
+            let mut last = self.last.lock();
+            (last.differs, last.detail) = match &outcome {
+                Ok(outcome) => (
+                    !outcome.refused.is_empty(),
+                    on_one_line(&outcome.refused.join("; ")),
+                ),
+                Err(refusal) => (true, refusal.brief.clone()),
+            };
+        }
         drop(current);
+        self.record(&outcome, by);
         for (name, alarms) in &self.alarms {
             let detail = match &outcome {
                 Err(refusal) => Some(refusal.brief.clone()),
@@ -196,6 +249,30 @@ impl Reloader {
             tracing::error!(?applied, ?refused, file = %file.display(), "reload refused in part");
         }
         Ok(answer)
+    }
+
+    /// Records a reload in the journals of the functions that it changes, or in all where it changes none.
+    fn record(&self, outcome: &Result<Outcome, Refusal>, by: &str) {
+        let file = self.file.as_deref().unwrap_or(Path::new(""));
+        let file = file.display().to_string();
+        let mut words: Vec<(&Alarms, Kind, String)> = Vec::new();
+        for (name, alarms) in &self.alarms {
+            let said = match outcome {
+                Ok(outcome) => outcome.in_words(name),
+                Err(refusal) => Some((Kind::ReloadRefused, refusal.brief.clone())),
+            };
+            words.extend(said.map(|(kind, text)| (alarms, kind, text)));
+        }
+        if words.is_empty() {
+            let nothing = || "nothing has changed".to_owned();
+            let each = self.alarms.iter();
+            words = each
+                .map(|(_, alarms)| (alarms, Kind::ReloadApplied, nothing()))
+                .collect();
+        }
+        for (alarms, kind, text) in words {
+            alarms.journal().record_by(kind, &file, &text, by);
+        }
     }
 
     /// Reads the file and puts into effect what can be.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use function::Frame;
 use telemetry::admin::{Entrance, Limits, Serving, serve_within};
-use telemetry::{Admin, Registry, logging};
+use telemetry::{Admin, Registry, journal, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,7 +23,7 @@ use crate::functions::{self, Function, Mounted};
 use crate::laboratory::{self, traffic};
 use crate::reload::Reloader;
 use crate::secure::Secure;
-use crate::started::{self, Started};
+use crate::started::{self, RELEASE, Started};
 use crate::supervisor::Supervisor;
 use crate::welcome::State;
 use crate::wiring::Core;
@@ -243,7 +243,7 @@ impl Running {
                     _ = hang_up.recv() => {
                         let reloader = reloader.clone();
                         // What has changed, or why nothing has, is in the log.
-                        let _ = tokio::task::spawn_blocking(move || reloader.reload().map(drop)).await;
+                        let _ = tokio::task::spawn_blocking(move || reloader.reload("SIGHUP").map(drop)).await;
                     }
                     () = beat => supervisor.beat(health.iter()),
                     (right, wrong) = report => {
@@ -271,19 +271,23 @@ impl Running {
         } = self;
         for one in &functions {
             one.mounted.health.stop();
+            let journal = one.mounted.alarms.journal();
+            journal.record(journal::Kind::Stopped, one.name, "requests in flight finish");
         }
         tracing::info!("stopping: requests in flight finish");
         let mut stops = Vec::new();
         let outcome = runtime.block_on(async {
             for one in functions {
                 one.admin.stop().await;
-                stops.push((one.name, one.mounted.stop));
+                stops.push((one.name, one.mounted.stop, one.journal));
             }
             drop(reloader);
             // Functions block until their workers have ended.
             let stopped = tokio::task::spawn_blocking(move || {
-                for (name, stop) in stops {
+                for (name, stop, journal) in stops {
                     stop().with_context(|| format!("stopping {name}"))?;
+                    // Its last entries are written by then.
+                    drop(journal);
                 }
                 anyhow::Ok(())
             });
@@ -304,6 +308,8 @@ struct Door {
     frame: Frame,
     entrance: Entrance,
     serving: Serving,
+    /// Where its journal is kept; the last entries are written when it is dropped.
+    journal: Option<Arc<function::journal::Journal>>,
 }
 
 impl Door {
@@ -318,12 +324,19 @@ impl Door {
             );
         }
         let frame = (function.frame)();
+        let journal = (function.journal)(config)
+            .map(|directory| function::journal_file::keep(&frame.alarms, &directory, function.journal_name))
+            .transpose()?;
+        started::record(function.name, frame.alarms.journal());
         // Not ready until it has started.
         let _ = frame.health.component("start");
         let pages = Admin::new(function.name, frame.registry.clone())
+            .release(RELEASE)
             .health(frame.health.clone())
             .alarms(frame.alarms.clone())
             .hosts(&config.admin.hosts);
+        let (name, own) = (function.name, function.pages);
+        let pages = pages.wrap(move |router| function::browser::pages(router, name, own));
         let entrance = Entrance::new(pages);
         let limits = Limits::from(&config.admin);
         let serving = runtime.block_on(serve_within(address, entrance.router(), limits))?;
@@ -332,6 +345,7 @@ impl Door {
             frame,
             entrance,
             serving,
+            journal,
         })
     }
 }
@@ -412,14 +426,21 @@ fn open(
             name: door.function.name,
             mounted,
             admin: door.serving,
+            journal: door.journal,
         });
     }
     (running, reloader)
 }
 
 fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Reloader>) -> Admin {
-    let (name, shown, again) = (function.name, reloader.clone(), reloader.clone());
-    let pages = Admin::new(name, mounted.registry.clone());
+    let (name, shown, again, known) = (
+        function.name,
+        reloader.clone(),
+        reloader.clone(),
+        reloader.clone(),
+    );
+    let own = function.pages;
+    let pages = Admin::new(name, mounted.registry.clone()).release(RELEASE);
     let pages = function
         .pages
         .iter()
@@ -428,6 +449,10 @@ fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Re
         .health(mounted.health.clone())
         .alarms(mounted.alarms.clone())
         .config(move || shown.current(name))
-        .reload(Arc::new(move || again.reload().map_err(|refusal| refusal.text)))
+        .configuration(move || known.standing())
+        .reload(Arc::new(move |by| {
+            again.reload(by).map_err(|refusal| refusal.text)
+        }))
         .routes(mounted.routes.clone())
+        .wrap(move |router| function::browser::pages(router, name, own))
 }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::journal::{Journal, Kind};
 use crate::metrics::{Counter, Family, Gauge, Registry};
 use crate::severity::Severity;
 
@@ -78,6 +79,7 @@ struct Inner {
     state: Mutex<State>,
     active: Vec<Gauge>,
     raised: Family<Counter>,
+    journal: Journal,
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +110,7 @@ impl Alarms {
                     .map(|severity| gauges.get(&[severity.as_str()]))
                     .collect(),
                 raised: registry.counters(&RAISED),
+                journal: Journal::new(),
             }),
         };
         let seen = Arc::downgrade(&this.inner);
@@ -116,6 +119,12 @@ impl Alarms {
             None => Vec::new(),
         });
         this
+    }
+
+    /// What has changed in the function; alarms that are raised and cleared are entries of it.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.inner.journal
     }
 
     /// The values of [`BY_NUMBER`].
@@ -181,6 +190,10 @@ impl Alarms {
             .map(|alarm| alarm.detail.as_str())
             .unwrap_or_default();
         let (number, name) = (kind.number, kind.name);
+        let words = format!("{severity}: {detail}");
+        self.inner
+            .journal
+            .record(Kind::AlarmRaised, &subject(kind, instance), &words);
         match severity {
             Severity::Info => tracing::info!(number, name, instance, %severity, detail, "alarm raised"),
             Severity::Minor => tracing::warn!(number, name, instance, %severity, detail, "alarm raised"),
@@ -198,6 +211,9 @@ impl Alarms {
         };
         let (number, name) = (kind.number, kind.name);
         tracing::info!(number, name, instance, severity = %alarm.severity, "alarm cleared");
+        self.inner
+            .journal
+            .record(Kind::AlarmCleared, &subject(kind, instance), &alarm.detail);
         alarm.cleared = Some(now());
         if state.cleared.len() >= REMEMBERED {
             state.cleared.pop_front();
@@ -254,6 +270,11 @@ impl Alarms {
             gauge.set(count as f64);
         }
     }
+}
+
+/// What an entry of the journal is about: `10530 NRF Unreachable, set 0`.
+fn subject(kind: &AlarmKind, instance: &str) -> String {
+    format!("{} {}, {instance}", kind.number, kind.name)
 }
 
 fn now() -> String {
@@ -333,6 +354,17 @@ mod tests {
         alarms.set(&LOST, "peer-b", None);
         assert!(alarms.active().is_empty());
         assert_eq!(alarms.cleared().len(), 2);
+        let journal = alarms.journal().after(0);
+        let words = |one: &crate::journal::Entry| format!("{}: {}", one.kind.in_words(), one.about);
+        assert_eq!(
+            journal.iter().map(words).collect::<Vec<_>>(),
+            [
+                "alarm raised: 22051 PeerUnavailable, peer-a",
+                "alarm raised: 22051 PeerUnavailable, peer-b",
+                "alarm cleared: 22051 PeerUnavailable, peer-a",
+                "alarm cleared: 22051 PeerUnavailable, peer-b",
+            ]
+        );
         assert!(alarms.cleared()[0].cleared.is_some());
     }
 

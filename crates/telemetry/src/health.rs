@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::dependency::{Dependency, DependencyRow, Standing};
+
 /// What a function needs, and whether it has it; cheap to clone. Without components it is ready.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -21,6 +23,7 @@ struct Inner {
     components: Mutex<BTreeMap<String, Option<String>>>,
     /// What is wrong with components that are ready.
     remarks: Mutex<BTreeMap<String, String>>,
+    dependencies: Mutex<BTreeMap<String, Dependency>>,
     pulses: Mutex<Vec<Watched>>,
 }
 
@@ -48,6 +51,7 @@ impl Health {
                 stopping: AtomicBool::new(false),
                 components: Mutex::default(),
                 remarks: Mutex::default(),
+                dependencies: Mutex::default(),
                 pulses: Mutex::default(),
             }),
         }
@@ -109,10 +113,36 @@ impl Health {
         reasons
     }
 
-    /// What is wrong although the function can serve.
+    /// What is wrong although the function can serve: remarks of components, and dependencies that fail.
     #[must_use]
     pub fn remarks(&self) -> BTreeMap<String, String> {
-        self.inner.remarks.lock().clone()
+        let mut remarks = self.inner.remarks.lock().clone();
+        for one in self.dependencies() {
+            if one.state == Standing::Failing {
+                remarks.entry(one.name.clone()).or_insert_with(|| one.in_words());
+            }
+        }
+        remarks
+    }
+
+    /// What the function needs of others: the one of this name, which is listed from now on. Names are few and fixed.
+    #[must_use]
+    pub fn dependency(&self, name: &str) -> Dependency {
+        let mut all = self.inner.dependencies.lock();
+        let known = all.entry(name.to_owned());
+        known.or_insert_with(|| Dependency::new(name)).clone()
+    }
+
+    /// A dependency is not needed any more.
+    pub fn without(&self, name: &str) {
+        self.inner.dependencies.lock().remove(name);
+    }
+
+    /// All dependencies, by name.
+    #[must_use]
+    pub fn dependencies(&self) -> Vec<DependencyRow> {
+        let known = self.inner.dependencies.lock();
+        known.values().map(Dependency::row).collect()
     }
 
     /// Why the function is not alive; empty when it is.

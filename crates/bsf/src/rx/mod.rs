@@ -50,6 +50,8 @@ use diameter::{
 use function::StartError;
 use function::diameter_names::lookup;
 use overload::{Rate, RateLimiter};
+use telemetry::Journal;
+use telemetry::journal::Kind;
 
 use self::answer::Transit;
 use self::places::{Places, Published, home_of};
@@ -292,18 +294,40 @@ async fn take_post(node: Node<Agent>, mut mailbox: Mailbox) {
     }
 }
 
+/// Why a peer is down, for the journal.
+fn in_words(reason: &DownReason) -> String {
+    match reason {
+        DownReason::Silent => "watchdogs went unanswered".to_owned(),
+        DownReason::PeerSaid(cause) => format!("the peer disconnected: Disconnect-Cause {cause}"),
+        DownReason::Replaced => "the peer has reconnected".to_owned(),
+        DownReason::Lost => "the connection broke".to_owned(),
+        DownReason::WeSaid => "the BSF disconnected".to_owned(),
+    }
+}
+
+impl Agent {
+    fn journal(&self) -> &Journal {
+        self.front.seat().alarms.journal()
+    }
+}
+
 impl Application for Agent {
     type Context = Transit;
     type State = PeerState;
 
     fn peer_up(&self, _: &Node<Self>, _: &Link, peer: &PeerUp) -> PeerState {
         tracing::info!(host = %peer.remote.origin.host, worker = self.worker, "Diameter peer up");
+        let about = format!("Diameter peer {}", peer.remote.origin.host);
+        self.journal()
+            .record(Kind::PeerUp, &about, "its connection is open");
         PeerState::new()
     }
 
     fn peer_down(&self, node: &Node<Self>, connection: &Link, reason: DownReason) {
         let Some(up) = connection.peer() else { return };
         tracing::info!(host = %up.remote.origin.host, ?reason, "Diameter peer down");
+        let about = format!("Diameter peer {}", up.remote.origin.host);
+        self.journal().record(Kind::PeerDown, &about, &in_words(&reason));
         // It may have connected again already.
         if node
             .open_connection(up.id)

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use settings::Listen;
@@ -13,6 +14,8 @@ pub struct Common<'a> {
     pub listen: Vec<(String, SocketAddr)>,
     /// Its NF instance id, which its certificates may not contradict; empty for a function that is none.
     pub instance: &'a str,
+    /// The directory of its data, which its journal is kept in; none: the journal ends with the process.
+    pub directory: Option<&'a Path>,
     /// Worker threads; 0: one per core.
     pub workers: usize,
     /// The cores they run on; none: any.

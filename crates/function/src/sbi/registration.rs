@@ -9,7 +9,8 @@ use ::sbi::client::Client;
 use ::sbi::dns::Dns;
 use nrf_client::{Nrfs, Presence, Turns, deregister, stay_registered};
 use serde_json::{Value, json};
-use telemetry::{AlarmKind, Alarms};
+use telemetry::admin::REGISTRATION;
+use telemetry::{AlarmKind, Alarms, Health};
 
 use super::config::Nrf;
 use super::operational::Operational;
@@ -62,6 +63,8 @@ pub struct Registration {
     pub operational: Arc<Operational>,
     /// Where its alarm is raised.
     pub alarms: Alarms,
+    /// Where it says whether, where and since when it is registered.
+    pub health: Health,
 }
 
 impl Registration {
@@ -96,9 +99,21 @@ impl Presence for Registration {
         RETRY
     }
 
-    fn report(&self, registered: bool) {
-        let wrong = (!registered).then(|| "no NRF has accepted the registration".to_owned());
-        self.alarms.set(&self.profile.not_registered, "nrf", wrong);
+    fn report(&self, outcome: Result<&str, &str>) {
+        let registration = self.health.dependency(REGISTRATION);
+        let not_registered = &self.profile.not_registered;
+        match outcome {
+            Ok(nrf) => {
+                registration.succeeded(&format!("registered at {nrf}"));
+                self.alarms.clear(not_registered, "nrf");
+            }
+            Err(reason) => {
+                let roots = self.settings.api_roots.join(", ");
+                let reason = format!("no NRF has accepted the registration ({roots}): {reason}");
+                registration.failed(&reason);
+                self.alarms.raise(not_registered, "nrf", reason);
+            }
+        }
     }
 
     fn profile(&self) -> Value {

@@ -100,6 +100,7 @@ impl JournalFiles {
     /// A journal of this name.
     pub(crate) fn of(&self, name: &'static str) -> function::journal::JournalFiles {
         function::journal::JournalFiles {
+            continues: false,
             directory: self.directory.clone(),
             name,
             files: self.files,

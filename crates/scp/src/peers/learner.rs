@@ -25,8 +25,9 @@ use nrf_client::{Nrfs, Presence, Turns, stay_registered};
 use routing::network::{Network, Producer};
 use sbi::client::Client;
 use serde_json::Value;
+use telemetry::admin::REGISTRATION;
 use telemetry::health::Component;
-use telemetry::{Alarms, Health};
+use telemetry::{Alarms, Dependency, Health};
 use tokio::sync::{mpsc, watch};
 
 use super::book::{Book, Change, Heard, Renewed};
@@ -235,6 +236,7 @@ impl Learner {
                     reachable.set(false);
                     break;
                 }
+                reachable.answered();
                 if wakes == Wakes::Doubt {
                     // An NRF answers this, so it failed for a moment, or for some queries only.
                     tokio::time::sleep(retry).await;
@@ -251,8 +253,8 @@ impl Learner {
         }
     }
 
-    fn reachable(&self, config: &Config, nrf: &NrfSet) -> Reachable {
-        let set = format!("set {}", nrf.number);
+    fn reachable(&self, config: &Config, nrf: &Rc<NrfSet>) -> Reachable {
+        let set = set_name(nrf.number);
         let component = self.health.component(&format!("NRF {set}"));
         component.ready();
         Reachable {
@@ -264,6 +266,9 @@ impl Learner {
             relays_anything: config.forward_to_unknown,
             discovery: config.discovery.clone(),
             answers: Cell::new(true),
+            nrf: nrf.clone(),
+            standing: self.health.dependency(&format!("NRF {}", set_name(nrf.number))),
+            health: self.health.clone(),
         }
     }
 
@@ -276,6 +281,7 @@ impl Learner {
             config,
             load: self.load.clone(),
             doubts: self.doubts.clone(),
+            registered: Registered::new(&self.health, nrf.number),
         };
         stay_registered(&nrf.nrfs, &registration).await;
     }
@@ -343,6 +349,11 @@ async fn round(
     Some(complete)
 }
 
+/// Name of a set of NRFs.
+fn set_name(number: usize) -> String {
+    format!("set {number}")
+}
+
 /// State of a set of NRFs as operators see it; ends when the SCP no longer follows the set.
 struct Reachable {
     alarms: Alarms,
@@ -355,6 +366,10 @@ struct Reachable {
     /// What becomes of delegated discovery meanwhile.
     discovery: Discovery,
     answers: Cell<bool>,
+    nrf: Rc<NrfSet>,
+    /// When an NRF of it answered last, and the last error.
+    standing: Dependency,
+    health: Health,
 }
 
 impl Reachable {
@@ -362,10 +377,21 @@ impl Reachable {
         self.answers.get()
     }
 
+    /// An NRF of the set has answered.
+    fn answered(&self) {
+        self.standing.succeeded(&self.nrf.nrfs.answered_by());
+    }
+
     /// Sets alarm and readiness: without NRFs the SCP serves with what it knows, if it knows anything.
     fn set(&self, answers: bool) {
         self.answers.set(answers);
-        let wrong = (!answers).then(|| self.roots.clone());
+        let reason = self.nrf.nrfs.last_failure();
+        if answers {
+            self.answered();
+        } else {
+            self.standing.failed(&reason);
+        }
+        let wrong = (!answers).then(|| format!("{}; last error: {reason}", self.roots));
         self.alarms.set(&NRF_UNREACHABLE, &self.set, wrong);
         let known = self.network.load().len();
         if answers || known > 0 || self.relays_anything {
@@ -389,6 +415,30 @@ impl Drop for Reachable {
         self.alarms.clear(&NRF_UNREACHABLE, &self.set);
         self.component.ready();
         self.component.remark(None);
+        self.health.without(&format!("NRF {}", self.set));
+    }
+}
+
+/// Whether this SCP is registered at a set of NRFs, as `/status` shows it; ends when the SCP leaves the set.
+struct Registered {
+    health: Health,
+    name: String,
+}
+
+impl Registered {
+    fn new(health: &Health, set: usize) -> Self {
+        let name = match set {
+            0 => REGISTRATION.to_owned(),
+            further => format!("{REGISTRATION} set {further}"),
+        };
+        let health = health.clone();
+        Self { health, name }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.health.without(&self.name);
     }
 }
 
@@ -397,6 +447,7 @@ struct Registration {
     config: Arc<Config>,
     load: Arc<AtomicU8>,
     doubts: Arc<Doubts>,
+    registered: Registered,
 }
 
 impl Presence for Registration {
@@ -424,9 +475,14 @@ impl Presence for Registration {
         self.config.nrf.retry_interval.duration()
     }
 
-    fn report(&self, registered: bool) {
-        if !registered {
-            self.doubts.raise();
+    fn report(&self, outcome: Result<&str, &str>) {
+        let standing = self.registered.health.dependency(&self.registered.name);
+        match outcome {
+            Ok(nrf) => standing.succeeded(&format!("registered at {nrf}")),
+            Err(reason) => {
+                standing.failed(&format!("no NRF has accepted the registration: {reason}"));
+                self.doubts.raise();
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The table of network functions. To add one: a line in [`table`].
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -26,6 +27,9 @@ pub(crate) struct Function {
     pub(crate) admin: fn(&Config) -> SocketAddr,
     /// Every address it listens at, with the key that says so.
     pub(crate) addresses: fn(&Config) -> Vec<(String, SocketAddr)>,
+    /// Where its journal is kept, and the name of the files there.
+    pub(crate) journal: fn(&Config) -> Option<PathBuf>,
+    pub(crate) journal_name: &'static str,
     /// What it shows of itself before it is started.
     pub(crate) frame: fn() -> Frame,
     /// Starts it within its frame. Blocks until it is ready.
@@ -161,6 +165,8 @@ macro_rules! table {
             about: concat!($($about),+),
             admin: |config| <$function>::common(&config.$name).admin,
             addresses: |config| addresses::<$function>(&config.$name),
+            journal: |config| <$function>::common(&config.$name).directory.map(Path::to_owned),
+            journal_name: concat!(stringify!($name), "-journal"),
             frame: Frame::new::<$function>,
             start: |config, frame| {
                 let admins = admins_beside(stringify!($name), config);
@@ -233,6 +239,7 @@ fn common() -> Vec<Section> {
             &[
                 &[crate::metrics::REFUSED, function::OVERLOAD],
                 function::certificates::ALARMS,
+                function::journal_file::ALARMS,
             ],
         ),
         section(

@@ -25,6 +25,46 @@ pub(crate) fn identify(admin: SocketAddr) -> Option<String> {
     (answer.status == 200).then(|| first.to_owned())
 }
 
+/// Why a page was not answered.
+pub(crate) enum Unreached {
+    /// Nothing listens there.
+    Refused(String),
+    /// It does not answer in time, or breaks off.
+    Silent(String),
+    /// Another status than 200, with what it said.
+    Status(u16, String),
+}
+
+impl std::fmt::Display for Unreached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(why) => write!(f, "not running: {why}"),
+            Self::Silent(why) => write!(f, "no answer: {why}"),
+            Self::Status(status, text) => write!(f, "answered {status}: {}", text.trim()),
+        }
+    }
+}
+
+/// A page within this time, each step of it.
+pub(crate) fn fetch(admin: SocketAddr, path: &str, timeout: Duration) -> Result<String, Unreached> {
+    let answer = ask_within(timeout, admin, "GET", path, "").map_err(|error| {
+        let cause = error.root_cause();
+        let io = cause.downcast_ref::<std::io::Error>();
+        let is_refused = io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused);
+        match (is_refused, io.map(std::io::Error::kind)) {
+            (true, _) => Unreached::Refused("connection refused".to_owned()),
+            (_, Some(std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)) => {
+                Unreached::Silent(format!("no answer within {} s", timeout.as_secs()))
+            }
+            _ => Unreached::Silent(cause.to_string()),
+        }
+    })?;
+    match answer.status {
+        200 => Ok(answer.body),
+        status => Err(Unreached::Status(status, answer.body)),
+    }
+}
+
 /// The body of a page.
 pub(super) fn get(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
     successful(admin, path, ask(admin, "GET", path, "")?)
@@ -68,7 +108,17 @@ fn ask_within(
     })?;
     stream.set_read_timeout(Some(timeout))?;
     let length = body.len();
-    let head = format!("{method} {path} HTTP/1.0\r\nHost: {admin}\r\nContent-Length: {length}\r\n\r\n");
+    // The journal names who has changed something; it is what the caller says of itself, no proof.
+    let user: String = std::env::var("USER").unwrap_or_default();
+    let user: String = user.chars().filter(|c| c.is_ascii_graphic()).take(32).collect();
+    let agent = if user.is_empty() {
+        "signalbox".to_owned()
+    } else {
+        format!("signalbox, user {user}")
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nUser-Agent: {agent}\r\nContent-Length: {length}\r\n\r\n"
+    );
     stream.write_all(format!("{head}{body}").as_bytes())?;
     let mut answer = String::new();
     stream
@@ -87,27 +137,6 @@ fn parse(answer: &str) -> Option<Answer> {
     })
 }
 
-/// A text as one segment of a path.
-pub(super) fn segment(text: &str) -> String {
-    encoded(text, b"")
-}
-
-/// A text as a query: its names, values and escapes stay.
-pub(super) fn query(text: &str) -> String {
-    encoded(text, b"=&%/:,;@?!*'()")
-}
-
-/// Escapes all bytes but unreserved ones (RFC 3986 §2.3) and `kept`.
-fn encoded(text: &str, kept: &[u8]) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.contains(&byte);
-    text.bytes()
-        .map(|byte| match plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +148,5 @@ mod tests {
         for odd in ["", "HTTP/1.0\r\n\r\n", "HTTP/1.0 x\r\n\r\n", "\r\n\r\n"] {
             assert!(parse(odd).is_none(), "{odd:?}");
         }
-        assert_eq!(segment("a b/é"), "a%20b%2F%C3%A9");
-        assert_eq!(query("path=/a b&x=1+%2F"), "path=/a%20b&x=1%2B%2F");
     }
 }

@@ -1,6 +1,7 @@
 //! Lists as tables for people.
 
-use serde_json::{Number, Value};
+use function::pages::{cell, figure};
+use serde_json::Value;
 
 /// A table with a column per title and JSON pointer, as wide as its content; only rows that contain `filter`.
 pub(super) fn render(columns: &[(&str, &str)], rows: &[Value], filter: &str) -> String {
@@ -38,32 +39,6 @@ pub(super) fn render(columns: &[(&str, &str)], rows: &[Value], filter: &str) -> 
         (shown, all) => format!("{shown} of {all} entries\n"),
     });
     text
-}
-
-fn cell(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => "-".to_owned(),
-        // What peers have written may hold anything; a terminal obeys control characters.
-        Some(Value::String(text)) => text.chars().filter(|c| !c.is_control()).collect(),
-        Some(Value::Array(items)) => {
-            let each: Vec<String> = items.iter().map(|item| cell(Some(item))).collect();
-            each.join(" ")
-        }
-        Some(Value::Number(number)) => figure(number),
-        Some(other) => other.to_string(),
-    }
-}
-
-/// A number for people: fractions with two digits.
-fn figure(number: &Number) -> String {
-    match number.as_f64().filter(|_| !number.is_i64() && !number.is_u64()) {
-        Some(value) => {
-            let text = format!("{value:.2}");
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            if text == "-0" { "0" } else { text }.to_owned()
-        }
-        None => number.to_string(),
-    }
 }
 
 /// A page whose fractions are rounded to two digits, for people.

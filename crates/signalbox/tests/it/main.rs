@@ -10,6 +10,7 @@ mod kamailio;
 mod life;
 mod number_files;
 mod observability;
+mod overview;
 mod policies;
 mod process;
 mod references;

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `GET /livez` | 200 while every worker beats, 503 with the reasons otherwise |
 //! | `GET /readyz` | 200 when all that the function needs is there, 503 with the reasons otherwise |
-//! | `GET /` | the pages; as HTML with links for a browser |
+//! | `GET /status` | how it is doing: what is wrong and the remedy, what it needs of others, version, configuration |
+//! | `GET /journal` | what has changed: starts, reloads, alarms, certificates, peers, operators' changes |
+//! | `GET /` | the pages |
 //! | `GET /metrics` | metrics of the function, those of the process at its first one; text, or OpenMetrics by `Accept` |
 //! | `GET /alarms` | active and recently cleared alarms |
 //! | `GET /config` | the configuration in effect, passwords in addresses blotted out |
@@ -16,13 +18,14 @@
 mod config;
 mod guard;
 mod serve;
+mod standing;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
@@ -30,15 +33,22 @@ use serde_json::{Value, json};
 
 use crate::alarms::Alarms;
 use crate::health::Health;
+use crate::journal::Journal;
 use crate::logging;
 use crate::metrics::{Format, Registry, render_as};
 
 pub use config::Config;
 pub use serve::{Limits, METRICS, Serving, register, serve, serve_within};
 
-/// The reload hook: returns what has changed, or why nothing has. Where a part was refused, the answer lists it as
-/// `invalid`: the status is then 422 as well.
-pub type Reload = Arc<dyn Fn() -> Result<Value, String> + Send + Sync>;
+/// The reload hook: gets who wants the reload, returns what has changed, or why nothing has. Where a part was refused, the
+/// answer lists it as `invalid`: the status is then 422 as well.
+pub type Reload = Arc<dyn Fn(&str) -> Result<Value, String> + Send + Sync>;
+
+/// The name of the dependency that says whether and where a function is registered.
+pub const REGISTRATION: &str = "registration";
+
+/// What clients get in place of the pages as they are: the same for a browser.
+type Wrap = Arc<dyn Fn(Router) -> Router + Send + Sync>;
 
 /// The admin pages of a function.
 #[derive(Clone)]
@@ -52,6 +62,9 @@ pub struct Admin {
     routes: Router,
     pages: Vec<(&'static str, &'static str)>,
     names: guard::Names,
+    release: &'static str,
+    configuration: Option<Arc<dyn Fn() -> Value + Send + Sync>>,
+    wrap: Option<Wrap>,
 }
 
 impl std::fmt::Debug for Admin {
@@ -74,6 +87,9 @@ impl Admin {
             routes: Router::new(),
             pages: Vec::new(),
             names: guard::Names::default(),
+            release: env!("CARGO_PKG_VERSION"),
+            configuration: None,
+            wrap: None,
         }
     }
 
@@ -112,6 +128,31 @@ impl Admin {
         self
     }
 
+    /// Names the release, with the commit.
+    #[must_use]
+    pub fn release(mut self, release: &'static str) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// Shows on `/status` whether the configuration on the disk is in effect: members `inEffect` and `detail`.
+    #[must_use]
+    pub fn configuration(mut self, configuration: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        self.configuration = Some(Arc::new(configuration));
+        self
+    }
+
+    /// Serves what this makes of the pages.
+    #[must_use]
+    pub fn wrap(mut self, wrap: impl Fn(Router) -> Router + Send + Sync + 'static) -> Self {
+        self.wrap = Some(Arc::new(wrap));
+        self
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.alarms.as_ref().map(Alarms::journal)
+    }
+
     /// Adds pages of the function's own.
     #[must_use]
     pub fn routes(mut self, routes: Router) -> Self {
@@ -137,8 +178,12 @@ impl Admin {
     pub fn router(self) -> Router {
         let routes = self.routes.clone();
         let names = self.names.clone();
-        Router::new()
+        let wrap = self.wrap.clone();
+        let journal = self.journal().cloned().unwrap_or_default();
+        let router = Router::new()
             .route("/", get(index))
+            .route("/status", get(standing::status))
+            .route("/journal", get(standing::journal))
             .route("/livez", get(livez))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics))
@@ -149,8 +194,13 @@ impl Admin {
             .with_state(Arc::new(self))
             .merge(routes)
             .fallback(nothing_here)
+            .layer(axum::middleware::from_fn_with_state(journal, standing::record))
             .layer(axum::middleware::from_fn_with_state(names, guard::refuse_foreign))
-            .layer(axum::extract::DefaultBodyLimit::max(64 << 10))
+            .layer(axum::extract::DefaultBodyLimit::max(64 << 10));
+        match wrap {
+            Some(wrap) => wrap(router),
+            None => router,
+        }
     }
 }
 
@@ -190,7 +240,9 @@ impl Entrance {
 type Shared = State<Arc<Admin>>;
 
 /// The pages of every function: method, path, content.
-const PAGES: [(&str, &str, &str); 8] = [
+const PAGES: [(&str, &str, &str); 10] = [
+    ("GET", "/status", "How it is doing, what is wrong and the remedy"),
+    ("GET", "/journal", "What has changed, the oldest first"),
     ("GET", "/livez", "Whether its threads work"),
     (
         "GET",
@@ -209,7 +261,7 @@ const PAGES: [(&str, &str, &str); 8] = [
     ),
 ];
 
-async fn index(State(admin): Shared, headers: HeaderMap) -> Response {
+async fn index(State(admin): Shared) -> Response {
     let title = format!(
         "{} {}, process {}",
         admin.function,
@@ -217,39 +269,12 @@ async fn index(State(admin): Shared, headers: HeaderMap) -> Response {
         std::process::id()
     );
     let own = admin.pages.iter().map(|(path, about)| ("GET", *path, *about));
-    let pages: Vec<_> = own.chain(PAGES).collect();
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains("text/html")) {
-        return Html(index_html(&title, &pages)).into_response();
-    }
     let mut text = format!("{title}\n\n");
-    for (method, path, about) in pages {
+    for (method, path, about) in own.chain(PAGES) {
         let path = path.replace("{}", "{ID}");
         text.push_str(&format!("{method:<5}{path:<24}{about}\n"));
     }
     text.into_response()
-}
-
-/// The index for a browser. All texts are constants of this program.
-fn index_html(title: &str, pages: &[(&str, &str, &str)]) -> String {
-    let rows: String = pages
-        .iter()
-        .map(|(method, path, about)| {
-            let shown = path.replace("{}", "{ID}");
-            let link = if *method == "GET" && !path.contains("{}") {
-                format!("<a href=\"{path}\">{path}</a>")
-            } else {
-                shown
-            };
-            format!("<tr><td>{method}</td><td>{link}</td><td>{about}</td></tr>\n")
-        })
-        .collect();
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\"><style>body{{font-family:sans-serif;margin:2em}}\
-         td{{padding:.2em 1em .2em 0}}</style></head>\n\
-         <body><h1>{title}</h1><table>\n{rows}</table></body></html>\n"
-    )
 }
 
 async fn nothing_here(uri: Uri) -> Response {
@@ -277,6 +302,7 @@ async fn readyz(State(admin): Shared) -> Response {
     // Who asks for the status alone is not disturbed by what is behind the first line.
     let mut good = vec!["ready".to_owned()];
     good.extend(lines(&admin.health.remarks()));
+    good.extend(standing::alarm_lines(&admin));
     verdict(&good.join("\n"), &admin.health.not_ready())
 }
 
@@ -302,13 +328,14 @@ async fn config(State(admin): Shared) -> Response {
     }
 }
 
-async fn reload(State(admin): Shared) -> Response {
+async fn reload(State(admin): Shared, request: axum::extract::Request) -> Response {
     let Some(reload) = admin.reload.clone() else {
         let said = "this function cannot reload its configuration; restart it\n";
         return (StatusCode::NOT_IMPLEMENTED, said).into_response();
     };
+    let by = standing::sender(&request);
     // It reads files; other pages are served meanwhile.
-    match tokio::task::spawn_blocking(move || reload()).await {
+    match tokio::task::spawn_blocking(move || reload(&by)).await {
         Ok(Ok(changed)) => {
             let invalid = changed.get("invalid").and_then(Value::as_array);
             let status = match invalid.is_some_and(|invalid| !invalid.is_empty()) {

@@ -167,9 +167,9 @@ impl Places {
 async fn accept(listener: TcpListener, router: Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
     let mut places = Places::default();
     loop {
-        let stream = tokio::select! {
+        let (stream, client) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of descriptors, most likely: accepting again at once would only spin.
                     tracing::warn!(%error, "admin endpoint cannot accept");
@@ -192,7 +192,13 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, mut stopp
             break;
         }
         let used = Use::new();
-        let connection = connection(stream, router.clone(), limits, used.clone(), stopped.clone());
+        let connection = connection(
+            (stream, client),
+            router.clone(),
+            limits,
+            used.clone(),
+            stopped.clone(),
+        );
         places.take(connection, used);
     }
     drop(listener);
@@ -202,14 +208,15 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, mut stopp
 }
 
 async fn connection(
-    stream: TcpStream,
+    (stream, client): (TcpStream, SocketAddr),
     router: Router,
     limits: Limits,
     used: Arc<Use>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(router);
-    let service = hyper::service::service_fn(move |request| {
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(super::standing::Client(client));
         let (answer, used) = (router.call(request), used.clone());
         async move {
             used.begin();

@@ -22,7 +22,7 @@ async fn status(at: &Serving, lines: &[&str]) -> u16 {
 
 async fn serving(config: &Config) -> Serving {
     let admin = Admin::new("test", Registry::new())
-        .reload(Arc::new(|| Ok(Value::Null)))
+        .reload(Arc::new(|_| Ok(Value::Null)))
         .hosts(&config.hosts);
     serve_within(LOCAL, admin.router(), Limits::from(config))
         .await

@@ -63,7 +63,7 @@ async fn every_page_answers() {
         .health(health)
         .alarms(alarms)
         .config(|| json!({ "url": "mysql://u:geheim@h/d" }))
-        .reload(Arc::new(move || match counted.fetch_add(1, Ordering::Relaxed) {
+        .reload(Arc::new(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
             0 => Ok(json!({ "changed": ["log.filter"] })),
             _ => Err("x.yaml: 1 mistake".to_owned()),
         }))
@@ -77,7 +77,18 @@ async fn every_page_answers() {
         (503, "store: starting\n".to_owned())
     );
     store.ready();
-    assert_eq!(ask(&at, "GET /readyz", "").await, (200, "ready\n".to_owned()));
+    let (status, ready) = ask(&at, "GET /readyz", "").await;
+    let lines: Vec<&str> = ready.lines().collect();
+    assert_eq!((status, lines[0], lines.len()), (200, "ready", 2));
+    assert!(
+        lines[1].contains("StoreLost (major, db): connection refused"),
+        "{ready}"
+    );
+    let (_, page) = ask(&at, "GET /status", "").await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(page["state"], "serves, needs attention");
+    assert_eq!(page["wrong"][0]["detail"], "connection refused");
+    assert_eq!(page["wrong"][0]["remedy"], page["alarms"][0]["advice"]);
     let (status, page) = ask(&at, "GET /metrics", "").await;
     assert!(
         status == 200 && page.contains("signalbox_process_cpu_seconds_total"),
@@ -118,19 +129,26 @@ async fn every_page_answers() {
     ] {
         assert!(index.contains(line), "{index}");
     }
-    let (_, index) = ask(&at, "GET /\nAccept: text/html", "").await;
-    assert!(
-        index.contains("<a href=\"/test/things\">/test/things</a>"),
-        "{index}"
+    assert_eq!(
+        ask(&at, "POST /log-level\nUser-Agent: curl", "nrf=loud").await.0,
+        400
     );
-    assert_eq!(ask(&at, "POST /log-level", "nrf=loud").await.0, 400);
+    let (_, page) = ask(&at, "GET /journal", "").await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(page[0]["kind"], "alarmRaised");
+    assert_eq!(
+        (&page[1]["about"], &page[1]["detail"]),
+        (&json!("POST /log-level"), &json!("answered 400 Bad Request"))
+    );
+    assert!(page[1]["by"].as_str().unwrap().ends_with(" (curl)"), "{page}");
+    assert_eq!(ask(&at, "GET /journal?after=2", "").await.1, "[]");
     assert_eq!(ask(&at, "POST /log-level", &"x".repeat(100_000)).await.0, 413);
     at.stop().await;
 }
 
 #[tokio::test]
 async fn changes_are_not_taken_from_pages_of_other_sites() {
-    let admin = Admin::new("test", Registry::new()).reload(Arc::new(|| Ok(Value::Null)));
+    let admin = Admin::new("test", Registry::new()).reload(Arc::new(|_| Ok(Value::Null)));
     let at = serve(LOCAL, admin.router()).await.unwrap();
     assert_eq!(
         ask(&at, "POST /config/reload\nOrigin: http://evil.example", "")
