@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use function::sbi::{Operational, Registration, nrfs};
+use function::sbi::{Operational, Registration, Routed as _, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
     settle_instance,
@@ -226,7 +226,7 @@ impl NetworkFunction for Bsf {
         };
         drop(beginning);
         let limits = Arc::new(front.worker().config().server.clone());
-        let ended = listeners.sbi.serve(front, limits).await;
+        let ended = listeners.sbi.serve_routed(front, limits).await;
         if let Some(agent) = agent {
             rx::stop(agent).await;
         }

@@ -67,4 +67,6 @@ pub use start::{Frame, start, start_within};
 #[doc(hidden)]
 pub use telemetry;
 pub use tolerated::Tolerated;
+#[doc(hidden)]
+pub use tracing;
 pub use worker::{Shutdown, Waiting, WorkerContext};

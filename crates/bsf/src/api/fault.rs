@@ -9,7 +9,7 @@ use crate::repository::ChangeFault;
 
 /// Why a request is not carried out.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The resource of the body, or a patch, cannot be used.
     Document(DocumentFault),
     /// The store failed.
