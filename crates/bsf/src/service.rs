@@ -24,6 +24,7 @@ use crate::latency::Latencies;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
+use crate::operator::OperatorSettings;
 use crate::pages;
 use crate::peers::sets::Sets;
 use crate::profile::PROFILE;
@@ -101,7 +102,7 @@ impl NetworkFunction for Bsf {
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
-        let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let operator = OperatorSettings::read(repository.store(), &config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let switches = Switches::new(
             opening.workers,

@@ -41,6 +41,8 @@ mod error;
 mod instance;
 #[cfg(all(feature = "sbi", feature = "store"))]
 pub mod operator;
+#[cfg(all(feature = "sbi", feature = "store"))]
+pub mod records;
 mod running;
 #[cfg(feature = "sbi")]
 pub mod sbi;

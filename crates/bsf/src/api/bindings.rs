@@ -69,7 +69,7 @@ pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fa
         .change(T::table(repository), id, |binding: &T| {
             let mut value = binding.document().value().clone();
             shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size)?;
-            Ok(T::of(repository.document(id, value)))
+            Ok::<_, Fault>(T::of(repository.document(id, value)))
         })
         .await?
         .ok_or_else(|| not_found(id_text))?;

@@ -37,7 +37,7 @@ pub(crate) async fn replace(call: Call<Worker>) -> Result<Response, Fault> {
     let repository = worker.repository();
     repository
         .change(&repository.subscriptions, subscription.0.id, |_| {
-            Ok(subscription.clone())
+            Ok::<_, Fault>(subscription.clone())
         })
         .await?
         .ok_or_else(|| not_found(id))?;
