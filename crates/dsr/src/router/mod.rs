@@ -19,7 +19,8 @@
 //! | `again` | a request that goes elsewhere, after a failure or by its answer |
 //! | `answer` | an answer: rerouted or delivered; requests that get none |
 //! | `guard` | what is let in: rates, overload, trace points |
-//! | `settings` | what servers report of their load |
+//! | `reports` | what servers report of their load |
+//! | `administer` | what an operator asks of a worker |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
 
