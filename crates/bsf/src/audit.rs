@@ -26,11 +26,10 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashSet;
 use bounded::{Cache, Limits};
-use function::brake::{Brake, Permit};
+use function::brake::Brake;
+use function::records::{Ages, Removals};
 use nrf_client::{Nrfs, Subscription};
-use store::{
-    Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record as _, Scan, Stored, is_plausible,
-};
+use store::{Audit as Walk, AuditConfig, Batch, Condition, Decision, Record as _, Scan, Stored};
 use telemetry::{AlarmKind, Alarms, Severity};
 use tokio::sync::mpsc;
 
@@ -105,10 +104,9 @@ pub(crate) struct Auditor {
     asks: bool,
     notices: Notices,
     counters: Arc<Counters>,
-    clock: Clock,
+    ages: Ages,
     census: RefCell<Census>,
-    brake: Arc<Brake>,
-    alarms: Alarms,
+    removals: Removals,
     /// About how many records a table has, by name.
     sizes: RefCell<HashMap<&'static str, u64>>,
 }
@@ -122,8 +120,7 @@ impl Auditor {
         (brake, alarms): (Arc<Brake>, Alarms),
     ) -> Self {
         Self {
-            brake,
-            alarms,
+            removals: Removals::new(brake, alarms, &BRAKED),
             sizes: RefCell::default(),
             live,
             repository: notices.repository.clone(),
@@ -131,7 +128,7 @@ impl Auditor {
             pcfs: Pcfs::new(nrfs),
             notices,
             counters,
-            clock: Clock::default(),
+            ages: Ages::default(),
             census: RefCell::default(),
         }
     }
@@ -161,8 +158,7 @@ impl Auditor {
     /// What was held back is found by the next walk.
     async fn follow_releases(&self) {
         loop {
-            self.brake.released.notified().await;
-            self.alarms.clear(&BRAKED, "audit");
+            self.removals.released().await;
         }
     }
 
@@ -230,10 +226,7 @@ impl Auditor {
                     }
                 }
                 // What was held back is found again.
-                () = self.brake.released.notified() => {
-                    self.alarms.clear(&BRAKED, "audit");
-                    self.walk(&Scope::Restarted).await;
-                }
+                () = self.removals.released() => self.walk(&Scope::Restarted).await,
             }
         }
     }
@@ -282,7 +275,7 @@ impl Auditor {
         let sessions = Walk::new(
             self.repository.sessions.clone(),
             config.clone(),
-            self.clock.clone(),
+            self.ages.clock.clone(),
         );
         let mut decide = async |stored: &Stored<PcfBinding>| self.decide(stored, scope, &settings).await;
         let of_sessions = async {
@@ -367,14 +360,14 @@ impl Auditor {
     ) -> Result<(), store::Error> {
         const PAGE: usize = 100;
         let age = u64::try_from(config.older_than.duration().as_micros()).unwrap_or(u64::MAX);
-        let before = self.clock.micros().saturating_sub(age);
+        let before = self.ages.clock.micros().saturating_sub(age);
         let table = T::table(&self.repository);
         let mut next = Some(Scan::all(PAGE));
         while let Some(scan) = next {
             let begun = tokio::time::Instant::now();
             let page = table.scan(&scan).await?;
             let count = u32::try_from(page.records.len()).unwrap_or(u32::MAX).max(1);
-            let is_due = |modified: u64| modified < before || !is_plausible(modified, &self.clock);
+            let is_due = |modified: u64| modified < before || !self.ages.is_plausible(modified);
             for stored in page.records.iter().filter(|stored| is_due(stored.modified())) {
                 if let Decision::Refresh(record) = self.decide(stored, scope, settings).await {
                     let mut batch = Batch::default();
@@ -416,7 +409,8 @@ impl Auditor {
             return Decision::Keep;
         }
         let Some(id) = document.text_of("pcfId").map(str::to_ascii_lowercase) else {
-            if matches!(scope, Scope::Stale) && self.has_outlived(stored.modified(), settings) {
+            let lifetime = settings.lifetime.duration();
+            if matches!(scope, Scope::Stale) && self.ages.is_over(stored.modified(), lifetime) {
                 self.remove(stored, Event::AuditExpired, settings).await;
             }
             return Decision::Keep;
@@ -472,7 +466,7 @@ impl Auditor {
         }
         Decision::Refresh(T::of(document.after_audit(Audited {
             attempts,
-            at: self.clock.micros(),
+            at: self.ages.clock.micros(),
             written,
         })))
     }
@@ -480,54 +474,28 @@ impl Auditor {
     /// When a PCF wrote a binding last; 0 for a time that cannot be right: nothing is known of it.
     fn written<T>(&self, stored: &Stored<T>, before_audits: Option<u64>) -> u64 {
         let written = before_audits.unwrap_or(stored.modified());
-        match is_plausible(written, &self.clock) {
-            true => written,
-            false => 0,
+        if self.ages.is_plausible(written) {
+            written
+        } else {
+            0
         }
     }
 
-    /// Whether the site that has written a binding audits it, as far as can be seen: it has not missed a walk.
     fn is_of_another_site<T>(&self, stored: &Stored<T>, settings: &Audit) -> bool {
-        let twice = settings.walk.older_than.duration().saturating_mul(2);
-        *stored.site != *self.live.load().config.store.site && !self.is_older(stored.modified(), twice)
-    }
-
-    /// Whether nothing has written a binding for as long as one may live that no NRF knows anything of.
-    fn has_outlived(&self, modified: u64, settings: &Audit) -> bool {
-        let lifetime = settings.lifetime.duration();
-        !lifetime.is_zero() && is_plausible(modified, &self.clock) && self.is_older(modified, lifetime)
-    }
-
-    fn is_older(&self, modified: u64, age: Duration) -> bool {
-        let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-        modified.saturating_add(age) < self.clock.micros()
+        let live = self.live.load();
+        let due = settings.walk.older_than.duration();
+        self.ages.is_of_another_site(stored, &live.config.store.site, due)
     }
 
     /// Waits until a binding may go; `false`: it stays.
     async fn may_go<T: Resource>(&self, settings: &Audit) -> bool {
         let table = T::TABLE.name;
         let total = self.sizes.borrow().get(table).copied().unwrap_or_default();
-        loop {
-            match self
-                .brake
-                .permit(Instant::now(), table, &settings.bounds(), total)
-            {
-                Permit::Now => return true,
-                Permit::After(wait) => tokio::time::sleep(wait).await,
-                Permit::Never(first) => {
-                    self.counters.count(Event::AuditBraked);
-                    if first {
-                        let detail = format!(
-                            "audit.mostRemoved ({}) of about {total} records of {table} are removed; the others stay",
-                            settings.most_removed
-                        );
-                        tracing::error!(table, total, "the audit is braked: it removes no more bindings");
-                        self.alarms.raise(&BRAKED, "audit", detail);
-                    }
-                    return false;
-                }
-            }
+        let may_go = self.removals.permit(table, total, &settings.bounds()).await;
+        if !may_go {
+            self.counters.count(Event::AuditBraked);
         }
+        may_go
     }
 
     /// Removes a binding, unless it was written meanwhile or the brake holds, and notifies its subscribers.
@@ -550,7 +518,7 @@ impl Auditor {
                 stored.record.notify(&self.notices, Change::Deregistered).await;
             }
             Err(error) => {
-                self.brake.unused(T::TABLE.name);
+                self.removals.unused(T::TABLE.name);
                 if !matches!(error, store::Error::Conflict { .. }) {
                     tracing::warn!(%error, "the audit could not remove a binding");
                 }

@@ -1,132 +1,90 @@
-//! The steps of a request: may it be worked on now, may its sender ask this, whose resource is it, who answers it.
+//! The table of the BSF: its resources, who may use them, who answers.
 
-use std::rc::Rc;
+use std::time::Duration;
 
-use function::sbi::{Answer, OperationMetrics};
-use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response, path};
+use function::sbi::{Access, Completion, OperationMetrics, RefusalLog, Resource, Routed, later, now};
+use http::Method;
+use sbi::problem::Problem;
+use sbi::{Request, Response};
 
-use crate::api::{self, bindings};
+use crate::api::fault::Fault;
+use crate::api::{bindings, nf_status, subscriptions};
 use crate::binding::{MbsBinding, PcfBinding, UeBinding};
 use crate::events::Event;
 use crate::peers::pcfs;
-use crate::worker::Worker;
+use crate::worker::{SCOPE, Worker};
 
-/// Resources of Nbsf_Management, four methods each.
-const RESOURCES: [&str; 4] = [
-    "pcfBindings",
-    "pcf-ue-bindings",
-    "pcf-mbs-bindings",
-    "subscriptions",
-];
+impl Routed for Worker {
+    const NF_TYPE: &'static str = "BSF";
+    const METRICS: OperationMetrics = function::operation_metrics!("bsf");
+    const REFUSALS: RefusalLog = function::refusal_log!("bsf");
 
-impl Answer for Worker {
-    const OPERATIONS: &'static [&'static str] = &[
-        "pcfBindings POST",
-        "pcfBindings GET",
-        "pcfBindings PATCH",
-        "pcfBindings DELETE",
-        "pcf-ue-bindings POST",
-        "pcf-ue-bindings GET",
-        "pcf-ue-bindings PATCH",
-        "pcf-ue-bindings DELETE",
-        "pcf-mbs-bindings POST",
-        "pcf-mbs-bindings GET",
-        "pcf-mbs-bindings PATCH",
-        "pcf-mbs-bindings DELETE",
-        "subscriptions POST",
-        "subscriptions GET",
-        "subscriptions PUT",
-        "subscriptions DELETE",
-        "other",
-    ];
+    type Class = ();
+    type Sender = ();
+    type Fault = Fault;
 
-    const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("bsf"));
+    #[rustfmt::skip]
+    fn resources() -> Vec<Resource<Self>> {
+        let served = |path| Resource::new(path, Some(SCOPE));
+        vec![
+            served("/nbsf-management/v1/pcfBindings")
+                .on(Method::GET, "pcfBindings GET", (), |call| later(bindings::discover::<PcfBinding>(call)))
+                .on(Method::POST, "pcfBindings POST", (), |call| later(bindings::register::<PcfBinding>(call))),
+            served("/nbsf-management/v1/pcfBindings/{bindingId}")
+                .on(Method::DELETE, "pcfBindings DELETE", (), |call| later(bindings::deregister::<PcfBinding>(call)))
+                .on(Method::PATCH, "pcfBindings PATCH", (), |call| later(bindings::update::<PcfBinding>(call))),
+            served("/nbsf-management/v1/pcf-ue-bindings")
+                .on(Method::GET, "pcf-ue-bindings GET", (), |call| later(bindings::discover::<UeBinding>(call)))
+                .on(Method::POST, "pcf-ue-bindings POST", (), |call| later(bindings::register::<UeBinding>(call))),
+            served("/nbsf-management/v1/pcf-ue-bindings/{bindingId}")
+                .on(Method::DELETE, "pcf-ue-bindings DELETE", (), |call| later(bindings::deregister::<UeBinding>(call)))
+                .on(Method::PATCH, "pcf-ue-bindings PATCH", (), |call| later(bindings::update::<UeBinding>(call))),
+            served("/nbsf-management/v1/pcf-mbs-bindings")
+                .on(Method::GET, "pcf-mbs-bindings GET", (), |call| later(bindings::discover::<MbsBinding>(call)))
+                .on(Method::POST, "pcf-mbs-bindings POST", (), |call| later(bindings::register::<MbsBinding>(call))),
+            served("/nbsf-management/v1/pcf-mbs-bindings/{bindingId}")
+                .on(Method::DELETE, "pcf-mbs-bindings DELETE", (), |call| later(bindings::deregister::<MbsBinding>(call)))
+                .on(Method::PATCH, "pcf-mbs-bindings PATCH", (), |call| later(bindings::update::<MbsBinding>(call))),
+            served("/nbsf-management/v1/subscriptions")
+                .on(Method::POST, "subscriptions POST", (), |call| later(subscriptions::create(call))),
+            served("/nbsf-management/v1/subscriptions/{subId}")
+                .on(Method::DELETE, "subscriptions DELETE", (), |call| later(subscriptions::end(call)))
+                .on(Method::PUT, "subscriptions PUT", (), |call| later(subscriptions::replace(call))),
+            // The NRF sends no token: its notification is a hint, and the audit asks the NRF before it acts on it.
+            Resource::new(pcfs::CALLBACK_PATH, None)
+                .on(Method::POST, "nf-status-notify POST", (), |call| now(nf_status::notify(call))),
+        ]
+    }
 
-    fn operation(request: &Request) -> usize {
-        let path = path::usual(request.path());
-        let resource = path
-            .strip_prefix("/nbsf-management/v1/")
-            .and_then(|path| path.split('/').next());
-        let resource = RESOURCES.iter().position(|name| Some(*name) == resource);
-        let method = match request.method().as_str() {
-            "POST" => Some(0),
-            "GET" => Some(1),
-            "PATCH" | "PUT" => Some(2),
-            "DELETE" => Some(3),
-            _ => None,
+    fn completion(&self) -> &Completion {
+        &self.effective().completion
+    }
+
+    fn turned_away(&self, request: &Request, _: Option<()>) -> Option<Problem> {
+        let creates = *request.method() == Method::POST;
+        let (why, problem) = self.door().turned_away(request, self.state(), creates)?;
+        self.count(Event::of(why));
+        Some(problem)
+    }
+
+    fn sender(&self, request: &Request, access: Access<'_, ()>) -> Result<(), Response> {
+        let Some(scope) = access.scope else { return Ok(()) };
+        let Some((why, response)) = self.door().denied(request, scope, self.root()) else {
+            return Ok(());
         };
-        let known = resource.zip(method);
-        known.map_or(Self::OPERATIONS.len() - 1, |(resource, method)| {
-            4 * resource + method
-        })
+        self.count(Event::of(why));
+        Err(response)
     }
 
-    async fn answer(self: Rc<Self>, request: Request) -> Response {
-        let received = request.received;
-        let mut response = answer(self.clone(), request).await;
-        self.completion().complete(&mut response);
-        self.answered(response.status().is_server_error(), received.elapsed());
-        response
-    }
-
-    fn complete(&self, response: &mut Response) {
-        self.completion().complete(response);
-    }
-}
-
-async fn answer(worker: Rc<Worker>, request: Request) -> Response {
-    // The path outlives the request, which the handlers take apart.
-    let path = path::usual(request.path()).into_owned();
-    if let Some(problem) = worker.turned_away(&request) {
-        return problem.into_response();
-    }
-    // The NRF sends no token: its notification is a hint, and the audit asks the NRF before it acts on it.
-    if path == pcfs::CALLBACK_PATH {
-        return api::nf_status::notify(&worker, request);
-    }
-    if let Some(denied) = worker.denied(&request) {
-        return denied;
-    }
-    let mut segments = path.trim_start_matches('/').splitn(4, '/');
-    let at = (segments.next(), segments.next(), segments.next(), segments.next());
-    let handler = worker.clone();
-    let answer = match at {
-        (Some("nbsf-management"), Some("v1"), Some(resource), id) => {
-            let id = id.map(str::to_owned);
-            match (resource, id) {
-                ("pcfBindings", None) => bindings::collection::<PcfBinding>(handler, request).await,
-                ("pcfBindings", Some(id)) => bindings::individual::<PcfBinding>(handler, request, id).await,
-                ("pcf-ue-bindings", None) => bindings::collection::<UeBinding>(handler, request).await,
-                ("pcf-ue-bindings", Some(id)) => {
-                    bindings::individual::<UeBinding>(handler, request, id).await
-                }
-                ("pcf-mbs-bindings", None) => bindings::collection::<MbsBinding>(handler, request).await,
-                ("pcf-mbs-bindings", Some(id)) => {
-                    bindings::individual::<MbsBinding>(handler, request, id).await
-                }
-                ("subscriptions", None) => api::subscriptions::collection(handler, request).await,
-                ("subscriptions", Some(id)) => api::subscriptions::individual(handler, request, id).await,
-                _ => Err(unknown(&path).into()),
-            }
-        }
-        (Some("nbsf-management"), Some(version), _, _) if version != "v1" => {
-            let detail = format!("version {version} is not served here; v1 is");
-            Err(Problem::new(Cause::InvalidApi).detail(detail).into())
-        }
-        _ => Err(unknown(&path).into()),
-    };
-    answer.unwrap_or_else(|fault| {
-        let problem = Problem::from(fault);
-        worker.count(match problem.status().is_server_error() {
-            true => Event::Failed,
-            false => Event::BadRequest,
+    fn failed(&self, problem: &Problem) {
+        self.count(if problem.status().is_server_error() {
+            Event::Failed
+        } else {
+            Event::BadRequest
         });
-        problem.into_response()
-    })
-}
+    }
 
-fn unknown(path: &str) -> Problem {
-    let shown: String = path.chars().take(128).collect();
-    Problem::new(Cause::ResourceUriStructureNotFound).detail(format!("{shown} is not a resource of this BSF"))
+    fn answered(&self, response: &Response, after: Duration) {
+        self.note_answer(response.status().is_server_error(), after);
+    }
 }

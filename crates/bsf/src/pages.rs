@@ -107,7 +107,7 @@ pub(crate) const PAGES: &[Page] = &[
 
 /// Every metric of the BSF.
 pub(crate) fn metrics() -> Vec<Declaration> {
-    let mut all = function::sbi::metrics_of::<Worker, Event>(GAUGES, &ADMISSION);
+    let mut all = function::sbi::metrics_of_routed::<Worker, Event>(GAUGES, &ADMISSION);
     all.extend_from_slice(LATENCIES);
     all
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use function::records::{Attempt, ChangeFault, Turns};
 use store::{
     Batch, Condition, Conflict, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version,
 };
@@ -60,34 +61,16 @@ pub struct Repository {
     /// How many of those there are.
     pub paths_held: Held,
     guards: Table<SamePcfGuard>,
-    operator: Table<OperatorSettings>,
     forms_table: Table<FormRecord>,
     forms: Arc<Forms>,
     /// Whether there is a subscription.
     watched: Arc<AtomicBool>,
-    /// Changes that others have overtaken wait here for one another, those of a stripe in turn.
-    turns: Arc<[Mutex<()>; TURNS]>,
+    /// Changes that others have overtaken wait here for one another.
+    pub(crate) turns: Turns,
     /// The end of the last count of paths, and how long it took.
     counted: Arc<Mutex<Option<(Instant, Duration)>>>,
     packed: bool,
     most: usize,
-}
-
-/// Why a resource is not changed.
-#[derive(Debug)]
-pub enum ChangeFault<F> {
-    /// The change itself says why.
-    Refused(F),
-    /// The store failed.
-    Store(Error),
-    /// Others keep changing the resource.
-    Overtaken,
-}
-
-impl<F> From<Error> for ChangeFault<F> {
-    fn from(error: Error) -> Self {
-        Self::Store(error)
-    }
 }
 
 /// A record that may be found by addresses.
@@ -128,12 +111,6 @@ fn written(stored: &Stored<PcfBinding>) -> u64 {
     audited.map_or(stored.modified(), |audited| audited.written)
 }
 
-/// Attempts of a change that others keep overtaking.
-const TRIES: u32 = 25;
-/// Longest pause before another attempt, in milliseconds.
-const LONGEST_PAUSE: u64 = 64;
-/// Stripes of records whose overtaken changes wait for one another.
-const TURNS: usize = 64;
 /// Share of the time that counts of paths may take, as a divisor.
 const COUNTING: u32 = 20;
 /// Records of a page of a count.
@@ -164,11 +141,10 @@ impl Repository {
             paths: store.table()?,
             paths_held: Held::default(),
             guards: store.table()?,
-            operator: store.table()?,
             forms_table: store.table()?,
             forms: Arc::default(),
             watched: Arc::default(),
-            turns: Arc::new(std::array::from_fn(|_| Mutex::default())),
+            turns: Turns::default(),
             counted: Arc::default(),
             // Databases have JSON, which other tools read.
             packed: config.engine == store::EngineKind::Embedded,
@@ -228,25 +204,6 @@ impl Repository {
         let any = self.subscriptions.scan(&Scan::all(1)).await?;
         self.watched.store(!any.records.is_empty(), Relaxed);
         Ok(())
-    }
-
-    /// What an operator has set on this instance.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub(crate) async fn operator_settings(&self, nf_instance_id: &str) -> Result<OperatorSettings, Error> {
-        let stored = self.operator.get(nf_instance_id.as_bytes()).await?;
-        Ok(stored.map_or_else(|| OperatorSettings::new(nf_instance_id), |stored| stored.record))
-    }
-
-    /// Writes what an operator has set, durably.
-    ///
-    /// # Errors
-    /// When it was not written.
-    pub(crate) async fn keep_operator_settings(&self, settings: &OperatorSettings) -> Result<(), Error> {
-        let mut batch = Batch::default();
-        batch.put(&self.operator, settings, Condition::Always);
-        self.store.commit(batch).await.map(|_| ())
     }
 
     /// The store.
@@ -368,29 +325,20 @@ impl Repository {
         id: BindingId,
         change: impl Fn(&T) -> Result<T, F>,
     ) -> Result<Option<(T, T)>, ChangeFault<F>> {
-        let mut turn = None;
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                // Within this instance one writer is left; those of other instances meet again after different pauses.
-                if turn.is_none() {
-                    let stripe = id.0.iter().map(|byte| usize::from(*byte)).sum::<usize>() % TURNS;
-                    turn = Some(self.turns[stripe].lock().await);
-                }
-                pause(attempt).await;
-            }
+        let attempt = async || {
             let Some(stored) = table.get(&id.0).await? else {
-                return Ok(None);
+                return Ok(Attempt::Done(None));
             };
             let changed = change(&stored.record).map_err(ChangeFault::Refused)?;
             let mut batch = Batch::default();
             batch.update(table, &changed, stored.version);
             match self.commit(batch, &changed).await {
-                Ok(_) => return Ok(Some((stored.record, changed))),
-                Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Ok(_) => Ok(Attempt::Done(Some((stored.record, changed)))),
+                Err(Error::Conflict { .. }) => Ok(Attempt::Overtaken),
+                Err(error) => Err(error.into()),
             }
-        }
-        Err(ChangeFault::Overtaken)
+        };
+        self.turns.change(&id.0, attempt).await
     }
 
     /// Deletes a record; false when there was none.
@@ -552,11 +500,4 @@ impl Repository {
             .filter(|one| one.0.text_of("supi") == Some(supi))
             .collect())
     }
-}
-
-/// Waits for a random time, the longer the more attempts have failed.
-async fn pause(attempt: u32) {
-    let most = (1_u64 << attempt.min(16)).min(LONGEST_PAUSE);
-    let millis = worker::Random::default().next() % (most + 1);
-    tokio::time::sleep(Duration::from_millis(millis)).await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use function::sbi::{Operational, Registration, nrfs};
+use function::sbi::{Operational, Registration, Routed as _, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
     settle_instance,
@@ -24,6 +24,7 @@ use crate::latency::Latencies;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
+use crate::operator::OperatorSettings;
 use crate::pages;
 use crate::peers::sets::Sets;
 use crate::profile::PROFILE;
@@ -102,7 +103,7 @@ impl NetworkFunction for Bsf {
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
-        let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let operator = OperatorSettings::read(repository.store(), &config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let switches = Switches::new(
             opening.workers,
@@ -228,7 +229,7 @@ impl NetworkFunction for Bsf {
         };
         drop(beginning);
         let limits = Arc::new(front.worker().config().server.clone());
-        let ended = listeners.sbi.serve(front, limits).await;
+        let ended = listeners.sbi.serve_routed(front, limits).await;
         if let Some(agent) = agent {
             rx::stop(agent).await;
         }

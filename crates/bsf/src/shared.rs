@@ -87,7 +87,7 @@ impl Bsf {
         let mut settings = self.operator.lock().await;
         let mut changed = settings.clone();
         change(&mut changed);
-        self.repository().keep_operator_settings(&changed).await?;
+        changed.write(self.repository().store()).await?;
         *settings = changed;
         apply(&self.switches);
         Ok(())

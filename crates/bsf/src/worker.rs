@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use function::sbi::{Completion, Door, State};
+use function::sbi::{Door, State};
 use function::{Seat, Shedder};
+use sbi::Request;
 use sbi::problem::Problem;
-use sbi::{Request, Response};
 
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
@@ -18,7 +18,7 @@ use crate::shared::Bsf;
 use crate::state::Switches;
 
 /// The scope of the service (TS 29.521 §5.1).
-const SCOPE: &str = "nbsf-management";
+pub(crate) const SCOPE: &str = "nbsf-management";
 
 /// A worker as its listeners and its Diameter agent see it.
 pub(crate) type Front = function::Front<Bsf>;
@@ -66,9 +66,14 @@ impl Worker {
         &self.now.config
     }
 
-    /// What completes answers.
-    pub(crate) fn completion(&self) -> &Completion {
-        &self.now.completion
+    /// The settings in effect, and what is derived from them.
+    pub(crate) fn effective(&self) -> &Effective {
+        &self.now
+    }
+
+    /// What admits requests.
+    pub(crate) fn door(&self) -> &Door {
+        &self.door
     }
 
     /// Root of the URIs that the BSF hands out.
@@ -108,7 +113,7 @@ impl Worker {
     }
 
     /// A request was answered after that time.
-    pub(crate) fn answered(&self, failed: bool, after: Duration) {
+    pub(crate) fn note_answer(&self, failed: bool, after: Duration) {
         self.switches().answered(self.index, failed, after);
     }
 
@@ -124,21 +129,6 @@ impl Worker {
     /// The operational state.
     pub(crate) fn state(&self) -> State {
         self.switches().operational().state()
-    }
-
-    /// Why this request is not admitted now.
-    pub(crate) fn turned_away(&self, request: &Request) -> Option<Problem> {
-        let creates = *request.method() == http::Method::POST;
-        let (why, problem) = self.door.turned_away(request, self.state(), creates)?;
-        self.count(Event::of(why));
-        Some(problem)
-    }
-
-    /// The answer to a request whose sender may not use the service.
-    pub(crate) fn denied(&self, request: &Request) -> Option<Response> {
-        let (why, response) = self.door.denied(request, SCOPE, self.root())?;
-        self.count(Event::of(why));
-        Some(response)
     }
 
     /// Whether the sender of a request may act for an NF instance.

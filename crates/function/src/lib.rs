@@ -12,8 +12,12 @@
 //! 3. `open` runs on the control thread: it opens the store, spawns tasks (audits, notifications), and returns the function
 //!    and what the control thread does. Listeners do not accept before it has returned.
 //! 4. `worker` makes one worker's share, at the start and after each reload, then from the worker before.
-//! 5. `serve` serves until shutdown; `front.seat().listeners.serve(front)` for a service-based interface, whose worker
-//!    implements `sbi::Answer`.
+//! 5. `serve` serves until shutdown; `front.seat().listeners.serve_routed(front)` for a service-based interface. Its worker
+//!    implements `sbi::Routed`: one table of paths, scopes, methods, operations and handlers, by which the skeleton routes,
+//!    counts, traces, refuses, logs and completes answers. A worker that relays any request implements `sbi::Answer`.
+//!
+//! A function that keeps records has `records` for changes that collide, for what a failed store means to a consumer, and for
+//! what an audit may remove.
 //!
 //! Settings that may change while it runs carry the mark `#[schemars(extend("x-reload" = true))]` where they are declared
 //! (see [`settings::reload`]). A reload merges them into the configuration in effect, derives from it, and puts both into
@@ -44,6 +48,8 @@ mod error;
 mod instance;
 #[cfg(all(feature = "sbi", feature = "store"))]
 pub mod operator;
+#[cfg(all(feature = "sbi", feature = "store"))]
+pub mod records;
 mod running;
 #[cfg(feature = "sbi")]
 pub mod sbi;
@@ -70,4 +76,6 @@ pub use start::{Frame, start, start_within};
 #[doc(hidden)]
 pub use telemetry;
 pub use tolerated::Tolerated;
+#[doc(hidden)]
+pub use tracing;
 pub use worker::{Shutdown, Waiting, WorkerContext};

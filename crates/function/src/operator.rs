@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{DecodeError, IndexKeys, Key, Record, TableSchema};
+use store::{Batch, Condition, DecodeError, IndexKeys, Key, Record, Store, TableSchema};
 
 use crate::sbi::State;
 
@@ -79,6 +79,27 @@ impl<F> OperatorSettings<F> {
     /// Switches congestion control, while the configuration says `configured`.
     pub fn switch_congestion_control(&mut self, on: bool, configured: bool) {
         self.congestion_control = Some(Congestion { on, configured });
+    }
+}
+
+impl<F: Operated> OperatorSettings<F> {
+    /// What an operator has set on an instance.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read(store: &Store, nf_instance_id: &str) -> Result<Self, store::Error> {
+        let stored = store.table::<Self>()?.get(nf_instance_id.as_bytes()).await?;
+        Ok(stored.map_or_else(|| Self::new(nf_instance_id), |stored| stored.record))
+    }
+
+    /// Writes it, durably.
+    ///
+    /// # Errors
+    /// When it was not written.
+    pub async fn write(&self, store: &Store) -> Result<(), store::Error> {
+        let mut batch = Batch::default();
+        batch.put(&store.table::<Self>()?, self, Condition::Always);
+        store.commit(batch).await.map(drop)
     }
 }
 

@@ -80,6 +80,36 @@ impl Rooms {
         circles(&graph)
     }
 
+    /// Of each room that others import, how many do.
+    #[must_use]
+    pub fn importers(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for (_, to) in self.arrows.keys() {
+            *counts.entry(to.as_str()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The number of rooms in the longest chain of imports, in a crate without circles.
+    #[must_use]
+    pub fn floors(&self) -> usize {
+        let mut floors: BTreeMap<&str, usize> = BTreeMap::new();
+        // Each round settles one more floor; a circle ends with the rounds.
+        for _ in 0..=self.arrows.len() {
+            let mut changed = false;
+            for (from, to) in self.arrows.keys() {
+                let above = floors.get(to.as_str()).copied().unwrap_or(1) + 1;
+                let own = floors.entry(from).or_insert(1);
+                changed |= above > *own;
+                *own = above.max(*own);
+            }
+            if !changed {
+                break;
+            }
+        }
+        floors.values().copied().max().unwrap_or(1)
+    }
+
     /// The arrows between rooms of a circle, each with the places that make it.
     #[must_use]
     pub fn explain(&self, circle: &BTreeSet<String>) -> String {
@@ -153,6 +183,20 @@ mod tests {
             found.explain(&circles[0]),
             "  a -> b: a/mod.rs: Thing\n  b -> a: b.rs: a::g\n"
         );
+    }
+
+    #[test]
+    fn floors_and_importers_are_counted() {
+        let found = rooms(&[
+            ("lib.rs", "mod a; mod b; mod c; mod d;"),
+            ("a.rs", "use crate::{b, d};"),
+            ("b.rs", "use crate::c;"),
+            ("c.rs", "use crate::d;"),
+            ("d.rs", "use std::fmt;"),
+        ]);
+        assert_eq!(found.floors(), 4);
+        assert_eq!(found.importers(), BTreeMap::from([("b", 1), ("c", 1), ("d", 2)]));
+        assert_eq!(rooms(&[("lib.rs", "mod a;"), ("a.rs", "")]).floors(), 1);
     }
 
     #[test]

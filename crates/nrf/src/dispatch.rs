@@ -1,204 +1,123 @@
-//! Steps of a request: overload control, admission of its sender, the handler.
-
-use std::net::IpAddr;
-use std::rc::Rc;
+//! The table of the NRF: its resources, who may use them, what overload control discards, who answers.
 
 use function::Admission;
-use function::sbi::{Answer, OperationMetrics, Refused};
-use http::{Method, StatusCode};
-use sbi::headers::names;
-use sbi::name::{RETRY_AFTER, USER_AGENT};
-use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response, path};
+use function::sbi::{
+    Access, Completion, OperationMetrics, RefusalLog, Refused, Resource, Routed, later, now,
+};
+use http::Method;
+use sbi::identity::Actor;
+use sbi::problem::Problem;
+use sbi::{Request, Response};
 
-use crate::api;
+use crate::api::{access_token, bootstrapping, discovery, management, searches, subscriptions};
 use crate::events::Event;
+use crate::gate::Proof;
+use crate::growth;
 use crate::worker::Worker;
 
-impl Answer for Worker {
-    const OPERATIONS: &'static [&'static str] = &[
-        "Nnrf_NFDiscovery GET",
-        "Nnrf_AccessToken POST",
-        "Nnrf_NFManagement GET",
-        "Nnrf_NFManagement PUT",
-        "Nnrf_NFManagement PATCH",
-        "Nnrf_NFManagement POST",
-        "Nnrf_NFManagement DELETE",
-        "other",
-    ];
+/// What the table says of an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    /// The class as overload levels have it. Without one it is never discarded: a subscription that ends relieves the NRF, one
+    /// that is extended stays.
+    load: Option<usize>,
+    proof: Proof,
+}
 
-    const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("nrf"));
+/// Discoveries.
+const DISCOVERY: Class = Class::new(Some(0), Proof::Service);
+/// Tokens: their handler judges the sender by the instance that the body names.
+const TOKEN: Class = Class::new(Some(1), Proof::Handler);
+/// The keys of tokens.
+const KEYS: Class = Class::new(Some(1), Proof::Service);
+/// New subscriptions.
+const NEW_SUBSCRIPTION: Class = Class::new(Some(2), Proof::Handler);
+/// Subscriptions that stand.
+const SUBSCRIPTION: Class = Class::new(None, Proof::Handler);
+/// Changes of the NF instance that the path names.
+const CHANGE: Class = Class::new(None, Proof::Instance);
+/// All else.
+const ANY: Class = Class::new(None, Proof::Service);
 
-    fn operation(request: &Request) -> usize {
-        let path = request.path();
-        let service = |prefix| path.starts_with(prefix);
-        match request.method().as_str() {
-            "GET" if service("/nnrf-disc/") => 0,
-            "POST" if service("/oauth2/") => 1,
-            "GET" if service("/nnrf-nfm/") => 2,
-            "PUT" if service("/nnrf-nfm/") => 3,
-            "PATCH" if service("/nnrf-nfm/") => 4,
-            "POST" if service("/nnrf-nfm/") => 5,
-            "DELETE" if service("/nnrf-nfm/") => 6,
-            _ => 7,
-        }
-    }
-
-    async fn answer(self: Rc<Self>, request: Request) -> Response {
-        let about = Refusable::of(&request);
-        let mut response = self.clone().respond(request).await;
-        // A 503 carries `Retry-After` (TS 29.500 §6.4).
-        if response.status() == StatusCode::SERVICE_UNAVAILABLE
-            && response.headers().get(RETRY_AFTER).is_none()
-        {
-            response.headers_mut().set_number(RETRY_AFTER, 1);
-        }
-        if response.status().is_client_error() || response.status().is_server_error() {
-            self.name_itself(&mut response);
-            if let Some(about) = about {
-                about.log(&response);
-            }
-        }
-        self.add_load(&mut response);
-        response
+impl Class {
+    const fn new(load: Option<usize>, proof: Proof) -> Self {
+        Self { load, proof }
     }
 }
 
-impl Worker {
-    async fn respond(self: Rc<Self>, request: Request) -> Response {
-        // The path outlives the request, which the handlers take apart.
-        let path = path::usual(request.path()).into_owned();
-        let mut segments = path.trim_start_matches('/').splitn(4, '/');
-        let at = (segments.next(), segments.next(), segments.next(), segments.next());
-        let admission = function::sbi::admit(self.shedder(), &request, class(request.method(), at.0, at.2));
-        if let Some(problem) = function::sbi::refusal(admission) {
-            self.counters().count(match admission {
-                Admission::Late => Event::TooLate,
-                _ => Event::Discarded,
-            });
-            return problem.into_response();
-        }
-        let sender = match self.gate().admit(at, &request) {
-            Ok(sender) => sender,
-            Err(refused) => {
-                if let Refused::Identity(_) = &refused {
-                    self.counters().count(Event::IdentityRefused);
-                }
-                return refused.into_response(self.root());
-            }
-        };
-        match at {
-            (Some("nnrf-disc"), Some("v1"), Some("nf-instances"), None) => {
-                api::discovery::discover(self, request).await
-            }
-            (Some("nnrf-disc"), Some("v1"), Some("searches"), Some(search)) => {
-                api::searches::search(&self, &request, search)
-            }
-            (Some("nnrf-nfm"), Some("v1"), Some("nf-instances"), None) => {
-                api::management::collection(&self, &request)
-            }
-            (Some("nnrf-nfm"), Some("v1"), Some("nf-instances"), Some(id)) => {
-                let id = id.to_owned();
-                api::management::instance(self, request, id).await
-            }
-            (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), None) => {
-                api::subscriptions::collection(self, request, sender).await
-            }
-            (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), Some(id)) => {
-                let id = id.to_owned();
-                api::subscriptions::subscription(self, request, sender, id).await
-            }
-            (Some("oauth2"), Some("token"), None, None) => {
-                api::access_token::token(&self, &request, &sender).await
-            }
-            (Some("oauth2"), Some("jwks"), None, None) => api::access_token::jwks(&self, &request),
-            (Some(crate::growth::API), Some(crate::growth::VERSION), Some("profiles"), None) => {
-                crate::growth::answer(&self.snapshot(), &request)
-            }
-            (Some("bootstrapping"), None, None, None) => api::bootstrapping::bootstrapping(&self, &request),
-            (Some("nnrf-nfm" | "nnrf-disc"), Some(version), _, _) if version != "v1" => {
-                Problem::new(Cause::InvalidApi)
-                    .detail(format!("version {version} is not served here; v1 is"))
-                    .into_response()
-            }
-            _ => unknown(&path),
-        }
+impl Routed for Worker {
+    const NF_TYPE: &'static str = "NRF";
+    const METRICS: OperationMetrics = function::operation_metrics!("nrf");
+    const REFUSALS: RefusalLog = function::refusal_log!("nrf");
+
+    type Class = Class;
+    type Sender = Actor;
+    type Fault = Problem;
+
+    #[rustfmt::skip]
+    fn resources() -> Vec<Resource<Self>> {
+        let (discovers, manages) = (Some("nnrf-disc"), Some("nnrf-nfm"));
+        vec![
+            Resource::new("/nnrf-disc/v1/nf-instances", discovers)
+                .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, |call| later(discovery::discover(call))),
+            Resource::new("/nnrf-disc/v1/searches/{searchId}", discovers)
+                .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, |call| now(searches::stored(&call))),
+            Resource::new("/nnrf-disc/v1/searches/{searchId}/complete", discovers)
+                .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, |call| now(searches::complete(&call))),
+            Resource::new("/nnrf-nfm/v1/nf-instances/{nfInstanceID}", manages)
+                .on(Method::GET, "Nnrf_NFManagement GET", ANY, |call| later(management::retrieve(call)))
+                .on(Method::PUT, "Nnrf_NFManagement PUT", CHANGE, |call| later(management::change(call)))
+                .on(Method::PATCH, "Nnrf_NFManagement PATCH", CHANGE, |call| later(management::change(call)))
+                .on(Method::DELETE, "Nnrf_NFManagement DELETE", CHANGE, |call| later(management::change(call))),
+            Resource::new("/nnrf-nfm/v1/nf-instances", manages)
+                .on(Method::GET, "Nnrf_NFManagement GET", ANY, |call| now(management::list(&call)))
+                .on(Method::OPTIONS, "Nnrf_NFManagement OPTIONS", ANY, |_| now(Ok(management::options()))),
+            Resource::new("/nnrf-nfm/v1/subscriptions", manages)
+                .on(Method::POST, "Nnrf_NFManagement POST", NEW_SUBSCRIPTION, |call| later(subscriptions::subscribe(call))),
+            Resource::new("/nnrf-nfm/v1/subscriptions/{subscriptionID}", manages)
+                .on(Method::PATCH, "Nnrf_NFManagement PATCH", SUBSCRIPTION, |call| later(subscriptions::change(call)))
+                .on(Method::DELETE, "Nnrf_NFManagement DELETE", SUBSCRIPTION, |call| later(subscriptions::change(call))),
+            Resource::new("/oauth2/token", None)
+                .on(Method::POST, "Nnrf_AccessToken POST", TOKEN, |call| later(access_token::token(call))),
+            Resource::new("/oauth2/jwks", None)
+                .on(Method::GET, "jwks GET", KEYS, |call| now(Ok(access_token::jwks(&call)))),
+            Resource::new("/bootstrapping", None)
+                .on(Method::GET, "Nnrf_Bootstrapping GET", ANY, |call| now(Ok(bootstrapping::bootstrapping(&call)))),
+            // Another set reads what management lists.
+            Resource::new(growth::PROFILES, manages)
+                .on(Method::GET, "growth GET", ANY, |call| now(growth::answer(&call.worker.snapshot(), &call.request))),
+        ]
     }
-}
 
-/// The target of log lines about requests that are refused or fail: `nrf::refusals=debug` in the filter shows them.
-const REFUSALS: &str = "nrf::refusals";
+    fn completion(&self) -> &Completion {
+        &self.effective().completion
+    }
 
-/// Log fields of a request that may be refused or fail.
-struct Refusable {
-    method: Method,
-    target: String,
-    /// `User-Agent`: which NF it is.
-    sender: String,
-    /// `3gpp-Sbi-Correlation-Info`: which subscriber it is about.
-    correlation: String,
-    peer: IpAddr,
-}
+    fn turned_away(&self, request: &Request, class: Option<Class>) -> Option<Problem> {
+        let load = class.and_then(|class| class.load);
+        let admission = function::sbi::admit(self.shedder(), request, load);
+        let problem = function::sbi::refusal(admission)?;
+        self.counters().count(if admission == Admission::Late {
+            Event::TooLate
+        } else {
+            Event::Discarded
+        });
+        Some(problem)
+    }
 
-impl Refusable {
-    /// `None` unless such lines are logged, so that requests bear no cost otherwise.
-    fn of(request: &Request) -> Option<Self> {
-        if !tracing::enabled!(target: REFUSALS, tracing::Level::DEBUG) {
-            return None;
-        }
-        let header = |name| {
-            let value = request.headers().get(name);
-            let text = value.and_then(|value| value.to_str().ok().map(str::to_owned));
-            text.unwrap_or_default()
-        };
-        Some(Self {
-            method: request.method().clone(),
-            target: request.target().to_owned(),
-            sender: header(USER_AGENT),
-            correlation: header(names::CORRELATION_INFO),
-            peer: request.peer.addr.ip(),
+    fn sender(&self, request: &Request, access: Access<'_, Class>) -> Result<Actor, Response> {
+        let proof = access.class.map_or(Proof::Service, |class| class.proof);
+        let admitted = self.gate().admit(request, access.scope, proof, access.id);
+        admitted.map_err(|refused| {
+            if let Refused::Identity(_) = &refused {
+                self.counters().count(Event::IdentityRefused);
+            }
+            refused.into_response(self.root())
         })
     }
 
-    fn log(&self, response: &Response) {
-        let body = response.body.to_bytes();
-        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let member = |name: &str| {
-            problem
-                .get(name)
-                .and_then(serde_json::Value::as_str)
-                .unwrap_or_default()
-        };
-        tracing::debug!(
-            target: REFUSALS,
-            method = %self.method,
-            target = self.target,
-            status = response.status().as_u16(),
-            cause = member("cause"),
-            detail = member("detail"),
-            sender = self.sender,
-            correlation = self.correlation,
-            peer = %self.peer,
-            "request refused or failed"
-        );
-    }
-}
-
-fn unknown(path: &str) -> Response {
-    Problem::new(Cause::ResourceUriStructureNotFound)
-        .detail(format!("{path} is not a resource of this NRF"))
-        .into_response()
-}
-
-/// The class of a request as overload levels have it: discovery, tokens, new subscriptions. Others are never discarded: a
-/// subscription that ends relieves the NRF, one that is extended stays.
-fn class(method: &Method, service: Option<&str>, resource: Option<&str>) -> Option<usize> {
-    match (service?, resource) {
-        ("nnrf-disc", _) => Some(0),
-        ("oauth2", _) => Some(1),
-        ("nnrf-nfm", Some("subscriptions")) if *method == Method::POST => Some(2),
-        _ => None,
-    }
+    /// Those who find a fault count it: not each refusal of a change is one of its request.
+    fn failed(&self, _: &Problem) {}
 }
 
 #[cfg(test)]
@@ -207,9 +126,7 @@ mod tests {
 
     #[test]
     fn overload_discards_new_subscriptions_only() {
-        let of = |method| class(&method, Some("nnrf-nfm"), Some("subscriptions"));
-        assert_eq!(of(Method::POST), Some(2));
-        assert_eq!((of(Method::PATCH), of(Method::DELETE)), (None, None));
-        assert_eq!(class(&Method::PUT, Some("nnrf-nfm"), Some("nf-instances")), None);
+        assert_eq!(NEW_SUBSCRIPTION.load, Some(2));
+        assert_eq!((SUBSCRIPTION.load, CHANGE.load), (None, None));
     }
 }

@@ -13,8 +13,16 @@ use crate::live::Effective;
 /// Verified tokens that a worker caches.
 const CACHED_TOKENS: usize = 10_000;
 
-/// The first segments of a path.
-pub(crate) type At<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>, Option<&'a str>);
+/// What the sender of a request has to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// That it may use the service.
+    Service,
+    /// That it may act for the NF instance of the path.
+    Instance,
+    /// What its handler makes of it: the body names the instance.
+    Handler,
+}
 
 /// A worker's gate.
 pub(crate) struct Gate(function::sbi::Gate);
@@ -44,24 +52,21 @@ impl Gate {
         self.0.asks_for_tokens()
     }
 
-    /// Admits a request whose sender may send it. Returns the sender for operations whose body names the NF instance that
-    /// they concern.
-    pub(crate) fn admit(&self, at: At<'_>, request: &Request) -> Result<Actor, Refused> {
-        // Another set reads what management lists.
-        let scope = match at.0 {
-            Some(crate::growth::API) => Some("nnrf-nfm"),
-            other => other.filter(|service| matches!(*service, "nnrf-disc" | "nnrf-nfm")),
-        };
-        let grants = (at.0, at.1) == (Some("oauth2"), Some("token"));
-        if scope.is_none() && !grants {
+    /// Admits a request whose sender may send it; `id` is the NF instance of the path. Returns the sender for handlers that
+    /// judge it.
+    pub(crate) fn admit(
+        &self,
+        request: &Request,
+        scope: Option<&str>,
+        proof: Proof,
+        id: &str,
+    ) -> Result<Actor, Refused> {
+        if scope.is_none() && proof != Proof::Handler {
             return Ok(Actor::default());
         }
         let proofs = self.0.proofs(request, scope.as_slice())?;
         let sender = self.0.sender(&proofs, request)?;
-        let concerned = match at {
-            (Some("nnrf-nfm"), _, Some("nf-instances"), id) if *request.method() != Method::GET => id,
-            _ => None,
-        };
+        let concerned = (proof == Proof::Instance).then_some(id);
         if let Some(Err(denied)) = &proofs.token {
             // An NF that is authenticated registers without a token: it gets its tokens as the NF that is registered
             // (TS 29.510 §6.1.8: authorisation of this API by tokens depends on local configuration).
@@ -75,10 +80,10 @@ impl Gate {
         if let Some(id) = concerned {
             sender.may_act_for(id).map_err(Refused::Identity)?;
         }
-        let later = grants || (at.0, at.2) == (Some("nnrf-nfm"), Some("subscriptions"));
-        Ok(match later {
-            true => sender.to_actor(),
-            false => Actor::default(),
+        Ok(if proof == Proof::Handler {
+            sender.to_actor()
+        } else {
+            Actor::default()
         })
     }
 }

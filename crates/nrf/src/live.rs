@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use function::sbi::{Destinations, OwnLoad};
-use sbi::headers::Scope;
+use function::sbi::{Completion, Destinations};
 use sbi::oauth::AssertionAuthorities;
 
 use crate::config::Config;
@@ -19,8 +18,8 @@ pub struct Derived {
     pub(crate) authorities: Arc<AssertionAuthorities>,
     /// Where the NRF sends because others say so.
     pub(crate) destinations: Arc<Destinations>,
-    /// What answers report of the load.
-    pub(crate) own_load: Arc<OwnLoad>,
+    /// What answers have in common.
+    pub(crate) completion: Completion,
 }
 
 /// The settings in effect, and what is derived from them.
@@ -37,18 +36,15 @@ impl Derived {
         let same = before.filter(|before| *before.issuer == issuer);
         let authorities = AssertionAuthorities::read(&config.identity.assertions)
             .map_err(|fault| format!("identity.{fault}"))?;
-        let conveying = &config.overload.convey;
-        let own_load = before
-            .filter(|before| before.config.overload.convey == *conveying)
-            .map_or_else(
-                || {
-                    let scope = Scope::NfInstance(config.nf_instance_id.clone(), None);
-                    Arc::new(OwnLoad::new(conveying, scope, worker::count(config.workers)))
-                },
-                |before| before.own_load.clone(),
-            );
+        let completion = Completion::new(
+            "NRF",
+            &config.nf_instance_id,
+            &config.overload.convey,
+            worker::count(config.workers),
+            before.map(|before| &before.completion),
+        );
         Ok(Self {
-            own_load,
+            completion,
             destinations: Arc::new(config.destinations().naming(config)),
             screening: Arc::new(Screening::new(&config.screening)?),
             issuer: same.map_or_else(|| Arc::new(issuer), |before| before.issuer.clone()),

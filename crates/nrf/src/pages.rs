@@ -133,7 +133,7 @@ pub(crate) const PAGES: &[Page] = &[
 /// Every metric of the NRF.
 pub(crate) fn metrics() -> Vec<Declaration> {
     let own = [REGISTRY, WAITS, &[DROPPED]].concat();
-    function::sbi::metrics_of::<Worker, Event>(&own, &ADMISSION)
+    function::sbi::metrics_of_routed::<Worker, Event>(&own, &ADMISSION)
 }
 
 pub(crate) fn hints(uri: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use function::sbi::Sbi;
+use function::sbi::{Routed as _, Sbi};
 use function::{
     Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, Tolerated,
     listening, settle_instance,
@@ -209,16 +209,15 @@ impl NetworkFunction for Nrf {
 
     async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let index = front.seat().context.index;
-        tokio::task::spawn_local(
-            front
-                .clone()
-                .watch_load(|worker| worker.shedder(), move |worker| worker.report_load(index)),
-        );
+        tokio::task::spawn_local(front.clone().watch_load(
+            |worker| worker.shedder(),
+            move |worker| worker.completion().measured(index, worker.shedder()),
+        ));
         tokio::task::spawn_local(watch_scps(front.clone()));
         let limits = Arc::new(front.seat().live.load().config.server.clone());
         let listeners = front.seat().listeners.clone();
         drop(beginning);
-        listeners.serve(front, limits).await
+        listeners.serve_routed(front, limits).await
     }
 
     fn routes(self: &Arc<Self>) -> Router {

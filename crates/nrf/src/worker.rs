@@ -4,16 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use function::{Meters, Seat, Shedder};
 use nrf_client::OwnTokens;
 use registry::{Reader, Snapshot};
+use sbi::Fields;
 use sbi::client::Client;
 use sbi::headers::TargetApiRoot;
-use sbi::name::SERVER;
 use sbi::problem::{Cause, Problem};
-use sbi::{Fields, Response};
 use tokio::sync::oneshot;
 
 use crate::alternates::Alternates;
@@ -204,29 +202,9 @@ impl Worker {
         &self.forwarder
     }
 
-    /// Says which NRF refuses a request or fails (TS 29.500 §5.2.2.2, `Server`).
-    pub(crate) fn name_itself(&self, response: &mut Response) {
-        if response.headers().get(SERVER).is_none() {
-            response
-                .headers_mut()
-                .set_printed(SERVER, format_args!("NRF-{}", self.instance()));
-        }
-    }
-
-    /// Brings the load that answers report up to date.
-    pub(crate) fn report_load(&self, index: usize) {
-        let shedder = &self.shedder;
-        let percent = |value: f64| value.clamp(0.0, 100.0).round() as u8;
-        let (load, reduction) = (percent(shedder.load()), percent(shedder.reduction() * 100.0));
-        self.now.own_load.update(index, load, reduction, Instant::now());
-    }
-
-    /// Adds the load of this NRF to an answer, where the settings want it.
-    pub(crate) fn add_load(&self, response: &mut Response) {
-        let convey = &self.config().overload.convey;
-        if convey.lci || convey.oci {
-            self.now.own_load.add_to(response.headers_mut());
-        }
+    /// The settings in effect, and what is derived from them.
+    pub(crate) fn effective(&self) -> &Effective {
+        &self.now
     }
 
     /// Shows which SCPs on the route to location functions did not answer.

@@ -13,10 +13,10 @@
 mod consumers;
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use function::brake::Permit;
-use store::{Audit as Walk, Clock, Decision, Record as _, Stored, is_plausible};
+use function::records::{Ages, Removals};
+use store::{Audit as Walk, Decision, Record as _, Stored};
 use telemetry::{AlarmKind, Severity};
 
 use self::consumers::{Answer, Consumers};
@@ -45,18 +45,19 @@ pub(crate) async fn run(front: Rc<Front>) {
     if front.seat().context.index != 0 {
         return;
     }
+    let (brake, alarms) = (front.function().brake.clone(), front.function().alarms.clone());
     let auditor = Auditor {
+        removals: Removals::new(brake, alarms, &BRAKED),
         front,
         consumers: Consumers::default(),
-        clock: Clock::default(),
+        ages: Ages::default(),
     };
     loop {
         let pause = auditor.worker().config().audit.walk.pause.duration();
-        let brake = auditor.front.function().brake.clone();
         tokio::select! {
             () = tokio::time::sleep(pause.max(LEAST_PAUSE)) => {}
             // What was held back is found again.
-            () = brake.released.notified() => auditor.front.function().alarms.clear(&BRAKED, "audit"),
+            () = auditor.removals.released() => {}
         }
         if let Err(error) = auditor.walk().await {
             tracing::warn!(%error, "the audit has stopped in the middle; it begins again later");
@@ -67,7 +68,8 @@ pub(crate) async fn run(front: Rc<Front>) {
 struct Auditor {
     front: Rc<Front>,
     consumers: Consumers,
-    clock: Clock,
+    ages: Ages,
+    removals: Removals,
 }
 
 impl Auditor {
@@ -83,7 +85,7 @@ impl Auditor {
         }
         let table = self.front.function().repository.associations().clone();
         let total = table.count().await?;
-        let walk = Walk::new(table, settings.walk, self.clock.clone());
+        let walk = Walk::new(table, settings.walk, self.ages.clock.clone());
         let mut decide = async |stored: &Stored<Association>| self.decide(stored, total).await;
         let walked = walk.round(&mut decide).await;
         for one in walk.take_unreadable() {
@@ -96,7 +98,8 @@ impl Auditor {
         let worker = self.worker();
         let settings = worker.config().audit.clone();
         let is_audited = stored.record.kind != Kind::Tdf;
-        if !is_audited || self.is_of_another_site(&worker, stored, &settings) {
+        let (site, due) = (&worker.config().store.site, settings.walk.older_than.duration());
+        if !is_audited || self.ages.is_of_another_site(stored, site, due) {
             return Decision::Keep;
         }
         worker.count(Event::Audited);
@@ -138,7 +141,7 @@ impl Auditor {
                         Event::AuditLost,
                         "its consumer does not answer and is not registered",
                     )
-                } else if self.is_over(now.since, settings.lifetime.duration()) {
+                } else if self.ages.is_over(now.since, settings.lifetime.duration()) {
                     (
                         Event::AuditExpired,
                         "its consumer has not answered for audit.lifetime",
@@ -152,7 +155,7 @@ impl Auditor {
         if self.may_go(worker, settings, total).await {
             let removed = remove(worker, stored, event, why).await;
             if !removed {
-                self.front.function().brake.unused(Association::TABLE.name);
+                self.removals.unused(Association::TABLE.name);
             }
         }
         Decision::Keep
@@ -161,52 +164,21 @@ impl Auditor {
     /// When an association was last written, by what is not the audit; now for a time that cannot be right.
     fn written(&self, stored: &Stored<Association>) -> u64 {
         let written = stored.modified();
-        match is_plausible(written, &self.clock) {
-            true => written,
-            false => self.clock.micros(),
+        if self.ages.is_plausible(written) {
+            written
+        } else {
+            self.ages.clock.micros()
         }
-    }
-
-    fn is_over(&self, since: u64, lifetime: Duration) -> bool {
-        let age = u64::try_from(lifetime.as_micros()).unwrap_or(u64::MAX);
-        !lifetime.is_zero() && since.saturating_add(age) < self.clock.micros()
-    }
-
-    /// Whether the site that has written an association audits it, as far as can be seen: it has not missed a walk.
-    fn is_of_another_site(&self, worker: &Worker, stored: &Stored<Association>, settings: &Audit) -> bool {
-        let twice = settings.walk.older_than.duration().saturating_mul(2);
-        let age = u64::try_from(twice.as_micros()).unwrap_or(u64::MAX);
-        let is_old = stored.modified().saturating_add(age) < self.clock.micros();
-        *stored.site != *worker.config().store.site && !is_old
     }
 
     /// Waits until an association may go; `false`: it stays.
     async fn may_go(&self, worker: &Worker, settings: &Audit, total: u64) -> bool {
-        let (function, table) = (self.front.function(), Association::TABLE.name);
-        loop {
-            match function
-                .brake
-                .permit(Instant::now(), table, &settings.bounds(), total)
-            {
-                Permit::Now => return true,
-                Permit::After(wait) => tokio::time::sleep(wait).await,
-                Permit::Never(first) => {
-                    worker.count(Event::AuditBraked);
-                    if first {
-                        let detail = format!(
-                            "audit.mostRemoved ({}) of about {total} policy associations are removed; the others stay",
-                            settings.most_removed
-                        );
-                        tracing::error!(
-                            total,
-                            "the audit is braked: it removes no more policy associations"
-                        );
-                        function.alarms.raise(&BRAKED, "audit", detail);
-                    }
-                    return false;
-                }
-            }
+        let table = Association::TABLE.name;
+        let may_go = self.removals.permit(table, total, &settings.bounds()).await;
+        if !may_go {
+            worker.count(Event::AuditBraked);
         }
+        may_go
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
+pub(crate) use function::records::ChangeFault;
 use serde_json::{Value, json};
 use store::{Stored, Version};
 
@@ -25,23 +26,6 @@ use crate::worker::Worker;
 pub(crate) const TRIES: u32 = 25;
 /// Longest pause before another attempt, in milliseconds.
 const LONGEST_PAUSE: u64 = 64;
-
-/// Why an association is not changed.
-#[derive(Debug)]
-pub(crate) enum ChangeFault<F> {
-    /// The change itself says why.
-    Refused(F),
-    /// The store failed.
-    Store(store::Error),
-    /// Others keep changing the association.
-    Overtaken,
-}
-
-impl<F> From<store::Error> for ChangeFault<F> {
-    fn from(error: store::Error) -> Self {
-        Self::Store(error)
-    }
-}
 
 /// Changes an association for a purpose of the PCF itself, durably: what `change` answers, the association before and after. `None`: there is none.
 ///

@@ -1,14 +1,13 @@
 //! What `/pcfBindings`, `/pcf-ue-bindings` and `/pcf-mbs-bindings` have in common: registration, change and deregistration.
 
-use std::rc::Rc;
-
-use http::{Method, StatusCode};
+use function::sbi::Call;
+use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
 use sbi::{Request, Response};
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, method_not_allowed, no_content, not_found};
+use super::{body_of, created, id_of, no_content, not_found};
 use crate::binding::{BindingId, negotiate, shape};
 use crate::events::Event;
 use crate::notify::Change;
@@ -39,30 +38,15 @@ pub(crate) trait Served: Resource {
     fn is_news(&self, before: &Self) -> bool;
 }
 
-/// The collection: POST and GET.
-pub(crate) async fn collection<T: Served>(worker: Rc<Worker>, request: Request) -> Result<Response, Fault> {
-    match *request.method() {
-        Method::POST => register::<T>(&worker, request).await,
-        Method::GET => T::discover(&worker, &request).await,
-        ref other => Ok(method_not_allowed(other, "GET, POST")),
-    }
+/// Answers a question about bindings.
+pub(crate) async fn discover<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
+    T::discover(&call.worker, &call.request).await
 }
 
-/// One binding: PATCH and DELETE.
-pub(crate) async fn individual<T: Served>(
-    worker: Rc<Worker>,
-    request: Request,
-    id: String,
-) -> Result<Response, Fault> {
-    match *request.method() {
-        Method::PATCH => update::<T>(&worker, request, &id).await,
-        Method::DELETE => deregister::<T>(&worker, &id).await,
-        ref other => Ok(method_not_allowed(other, "DELETE, PATCH")),
-    }
-}
-
-async fn register<T: Served>(worker: &Worker, request: Request) -> Result<Response, Fault> {
-    let value = body_of(worker, request, "application/json")?;
+/// Registers a binding.
+pub(crate) async fn register<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
+    let worker = &*call.worker;
+    let value = body_of(worker, call.request, "application/json")?;
     shape::check(T::SHAPE, &value)?;
     let mut document = worker.repository().document(BindingId::random(), value);
     let features = negotiate(&mut document).unwrap_or_default();
@@ -74,16 +58,18 @@ async fn register<T: Served>(worker: &Worker, request: Request) -> Result<Respon
     Ok(created(worker, T::NAME, binding.document()))
 }
 
-async fn update<T: Served>(worker: &Worker, request: Request, id_text: &str) -> Result<Response, Fault> {
+/// Changes a binding.
+pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
+    let (worker, [id_text, _]) = (&*call.worker, &call.parameters);
     let size = worker.max_body();
-    let patch = body_of(worker, request, sbi::json::MERGE_PATCH)?;
+    let patch = body_of(worker, call.request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id_text)?;
     let repository = worker.repository();
     let (before, after) = repository
         .change(T::table(repository), id, |binding: &T| {
             let mut value = binding.document().value().clone();
             shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size)?;
-            Ok(T::of(repository.document(id, value)))
+            Ok::<_, Fault>(T::of(repository.document(id, value)))
         })
         .await?
         .ok_or_else(|| not_found(id_text))?;
@@ -98,7 +84,9 @@ async fn update<T: Served>(worker: &Worker, request: Request, id_text: &str) -> 
     ))
 }
 
-async fn deregister<T: Served>(worker: &Worker, id_text: &str) -> Result<Response, Fault> {
+/// Deregisters a binding.
+pub(crate) async fn deregister<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
+    let (worker, [id_text, _]) = (&*call.worker, &call.parameters);
     let id = id_of(id_text)?;
     let repository = worker.repository();
     let table = T::table(repository);

@@ -1,15 +1,15 @@
 //! Faults of a request, and the one place where they become problem details (TS 29.500 §5.2.7.2, TS 29.521 §5.7).
 
+use function::records::{self, ChangeFault};
 use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use serde_json::Value;
 
 use crate::binding::DocumentFault;
-use crate::repository::ChangeFault;
 
 /// Why a request is not carried out.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The resource of the body, or a patch, cannot be used.
     Document(DocumentFault),
     /// The store failed.
@@ -66,10 +66,10 @@ impl From<store::Error> for Fault {
     }
 }
 
-impl From<ChangeFault<DocumentFault>> for Fault {
-    fn from(fault: ChangeFault<DocumentFault>) -> Self {
+impl<F: Into<Fault>> From<ChangeFault<F>> for Fault {
+    fn from(fault: ChangeFault<F>) -> Self {
         match fault {
-            ChangeFault::Refused(fault) => Self::Document(fault),
+            ChangeFault::Refused(fault) => fault.into(),
             ChangeFault::Store(error) => Self::Store(error),
             ChangeFault::Overtaken => Self::Overtaken,
         }
@@ -80,10 +80,8 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Document(fault) => of_document(fault),
-            Fault::Store(error) => of_store(error),
-            Fault::Overtaken => {
-                Self::new(Cause::Conflict).detail("others keep changing this resource; try again")
-            }
+            Fault::Store(error) => records::store_problem(error),
+            Fault::Overtaken => records::overtaken("resource"),
             Fault::NotFound(id) => {
                 let shown: String = id.chars().take(64).collect();
                 Self::new(Cause::ResourceNotFound).detail(format!("{shown} does not exist here"))
@@ -145,70 +143,5 @@ fn of_document(fault: DocumentFault) -> Problem {
             problem(Cause::MandatoryIeIncorrect).invalid_param(at(&name), "expected a value, not null")
         }
         DocumentFault::TooLarge(_) => problem(Cause::PayloadTooLarge),
-    }
-}
-
-fn of_store(error: store::Error) -> Problem {
-    use store::Error;
-    match error {
-        Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many writes wait; try later"),
-        Error::Unavailable { maybe_applied, .. } => {
-            // The store logs once that it is unavailable, not for each request.
-            tracing::debug!(%error, "request failed");
-            let detail = if maybe_applied {
-                "the database failed in the middle; the request may have been carried out"
-            } else {
-                "the database is not available; nothing was done, try later"
-            };
-            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail)
-        }
-        Error::Invalid(reason) => Problem::new(Cause::PayloadTooLarge).detail(reason),
-        Error::Engine(_) | Error::Closed => {
-            tracing::debug!(%error, "request failed");
-            Problem::new(Cause::SystemFailure)
-        }
-        error => {
-            tracing::error!(%error, "request failed");
-            Problem::new(Cause::SystemFailure)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use store::Error;
-
-    #[test]
-    fn faults_of_the_store_are_not_those_of_the_request() {
-        let unavailable = |maybe_applied| Error::Unavailable {
-            reason: "the table is full".to_owned(),
-            maybe_applied,
-        };
-        for (error, status) in [
-            (unavailable(false), StatusCode::SERVICE_UNAVAILABLE),
-            (unavailable(true), StatusCode::SERVICE_UNAVAILABLE),
-            (
-                Error::Engine("INSERT command denied".to_owned()),
-                StatusCode::INTERNAL_SERVER_ERROR,
-            ),
-            (Error::Closed, StatusCode::INTERNAL_SERVER_ERROR),
-            (
-                Error::Overflow { waiting: 1, bytes: 1 },
-                StatusCode::SERVICE_UNAVAILABLE,
-            ),
-            (
-                Error::Invalid("a key of 600 bytes".to_owned()),
-                StatusCode::PAYLOAD_TOO_LARGE,
-            ),
-        ] {
-            let problem = Problem::from(Fault::from(error));
-            assert_eq!(problem.status(), status);
-            let detail = problem.details().detail.clone().unwrap_or_default();
-            assert!(
-                !detail.contains("denied") && !detail.contains("table is full"),
-                "{detail}"
-            );
-        }
     }
 }

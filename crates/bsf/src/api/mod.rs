@@ -20,7 +20,7 @@ use crate::worker::Worker;
 
 use self::fault::Fault;
 pub(crate) use self::sessions::query_of;
-use sbi::response::{method_not_allowed, no_content};
+use sbi::response::no_content;
 
 fn not_found(id: &str) -> Fault {
     Fault::NotFound(id.to_owned())

@@ -1,11 +1,13 @@
 //! Notifications of the NRF about PCFs (`NFStatusNotify`, TS 29.510 §5.2.2.6): a hint for the audit, which asks the NRF
 //! before it does anything.
 
+use function::sbi::Call;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
 
-use super::{method_not_allowed, no_content};
+use super::fault::Fault;
+use super::no_content;
 use crate::events::Event;
 use crate::peers::pcfs::Changed;
 use crate::worker::Worker;
@@ -13,26 +15,16 @@ use crate::worker::Worker;
 /// Longest notification that is read: a profile and more.
 const LARGEST: usize = 256 * 1024;
 
-/// `POST` of a `NotificationData`.
-pub(crate) fn notify(worker: &Worker, request: Request) -> Response {
-    if *request.method() != http::Method::POST {
-        return method_not_allowed(request.method(), "POST");
+/// Takes a `NotificationData`.
+pub(crate) fn notify(call: Call<Worker>) -> Result<Response, Fault> {
+    let change = read(call.request)?;
+    call.worker.count(Event::PcfTold);
+    if !call.worker.pcf_changed(change) {
+        let problem = Problem::new(Cause::NfCongestion).detail("too many notifications wait; try later");
+        // It is the notification that is one too many, not the function that fails.
+        return Ok(problem.into_response());
     }
-    match read(request) {
-        Ok(change) => {
-            worker.count(Event::PcfTold);
-            match worker.pcf_changed(change) {
-                true => no_content(),
-                false => Problem::new(Cause::NfCongestion)
-                    .detail("too many notifications wait; try later")
-                    .into_response(),
-            }
-        }
-        Err(problem) => {
-            worker.count(Event::BadRequest);
-            problem.into_response()
-        }
-    }
+    Ok(no_content())
 }
 
 fn read(request: Request) -> Result<Changed, Problem> {

@@ -1,5 +1,6 @@
 //! `/pcfBindings`: bindings of PDU sessions (TS 29.521 §5.3.2, §5.3.3).
 
+use function::records::{Attempt, ChangeFault};
 use http::StatusCode;
 use model::shape::Shape;
 use model::{Ipv6Prefix, SupportedFeatures};
@@ -29,16 +30,25 @@ impl Served for PcfBinding {
         }
         let combination = Combination::of(self)?;
         // Of PCFs that ask at the same moment, at whatever instance, all but one find the guard changed, and look again.
-        for _ in 0..SAME_PCF_TRIES {
+        let attempt = async || {
             let guard = repository.guard_of(combination.supi).await?;
-            if let Some(holder) = combination.holder(worker, self).await? {
-                return Err(existing(worker, &holder));
+            if let Some(holder) = combination
+                .holder(worker, self)
+                .await
+                .map_err(ChangeFault::Refused)?
+            {
+                return Err(ChangeFault::Refused(existing(worker, &holder)));
             }
-            if repository.add_guarded(self, guard).await? {
-                return Ok(());
-            }
-        }
-        Err(Fault::Overtaken)
+            Ok(if repository.add_guarded(self, guard).await? {
+                Attempt::Done(())
+            } else {
+                Attempt::Overtaken
+            })
+        };
+        Ok(repository
+            .turns
+            .change(combination.supi.as_bytes(), attempt)
+            .await?)
     }
 
     async fn discover(worker: &Worker, request: &Request) -> Result<Response, Fault> {
@@ -66,9 +76,6 @@ impl Served for PcfBinding {
         ["pcfId", "pcfFqdn", "pcfIpEndPoints"].iter().any(differs)
     }
 }
-
-/// Attempts of a registration with `paraCom` that others keep overtaking.
-const SAME_PCF_TRIES: usize = 20;
 
 /// Whether the PCF wants to know of another that has the same subscriber, DNN and slice.
 fn wants_same_pcf(binding: &PcfBinding, features: &SupportedFeatures) -> bool {

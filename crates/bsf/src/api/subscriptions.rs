@@ -1,62 +1,59 @@
 //! `/subscriptions`: subscriptions to a subscriber's bindings (TS 29.521 §5.3.4, §5.3.5).
 
-use std::rc::Rc;
-
-use http::{Method, StatusCode};
+use function::sbi::Call;
+use http::StatusCode;
 use sbi::headers::{Binding, SbiHeader};
 use sbi::problem::Cause;
 use sbi::{Request, Response};
 use serde_json::Value;
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, method_not_allowed, no_content, not_found};
+use super::{body_of, created, id_of, no_content, not_found};
 use crate::binding::{
     BindingId, Document, PcfBinding, SessionChange, Subscription, UeBinding, negotiate, shape,
 };
 use crate::events::Event;
 use crate::worker::Worker;
 
-/// `/subscriptions`.
-pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Result<Response, Fault> {
-    if *request.method() != Method::POST {
-        return Ok(method_not_allowed(request.method(), "POST"));
-    }
-    let subscription = read(&worker, request, BindingId::random())?;
+/// Creates a subscription.
+pub(crate) async fn create(call: Call<Worker>) -> Result<Response, Fault> {
+    let worker = &*call.worker;
+    let subscription = read(worker, call.request, BindingId::random())?;
     let repository = worker.repository();
     repository.watch();
     repository.add(&repository.subscriptions, &subscription).await?;
     worker.count(Event::Subscribed);
     Ok(created(
-        &worker,
+        worker,
         "subscriptions",
-        &met(&worker, &subscription).await?,
+        &met(worker, &subscription).await?,
     ))
 }
 
-/// `/subscriptions/{subId}`.
-pub(crate) async fn individual(worker: Rc<Worker>, request: Request, id: String) -> Result<Response, Fault> {
+/// Replaces a subscription.
+pub(crate) async fn replace(call: Call<Worker>) -> Result<Response, Fault> {
+    let (worker, [id, _]) = (&*call.worker, &call.parameters);
+    let subscription = read(worker, call.request, id_of(id)?)?;
     let repository = worker.repository();
-    match *request.method() {
-        Method::PUT => {
-            let subscription = read(&worker, request, id_of(&id)?)?;
-            repository
-                .change(&repository.subscriptions, subscription.0.id, |_| {
-                    Ok(subscription.clone())
-                })
-                .await?
-                .ok_or_else(|| not_found(&id))?;
-            let shown = met(&worker, &subscription).await?;
-            Ok(sbi::json::response_of(StatusCode::OK, shown.text().clone()))
-        }
-        Method::DELETE => {
-            if !repository.remove(&repository.subscriptions, id_of(&id)?).await? {
-                return Err(not_found(&id));
-            }
-            worker.count(Event::Unsubscribed);
-            Ok(no_content())
-        }
-        ref other => Ok(method_not_allowed(other, "DELETE, PUT")),
+    repository
+        .change(&repository.subscriptions, subscription.0.id, |_| {
+            Ok::<_, Fault>(subscription.clone())
+        })
+        .await?
+        .ok_or_else(|| not_found(id))?;
+    let shown = met(worker, &subscription).await?;
+    Ok(sbi::json::response_of(StatusCode::OK, shown.text().clone()))
+}
+
+/// Ends a subscription.
+pub(crate) async fn end(call: Call<Worker>) -> Result<Response, Fault> {
+    let (worker, [id, _]) = (&*call.worker, &call.parameters);
+    let repository = worker.repository();
+    if !repository.remove(&repository.subscriptions, id_of(id)?).await? {
+        return Err(not_found(id));
     }
+    worker.count(Event::Unsubscribed);
+    Ok(no_content())
 }
 
 fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Fault> {

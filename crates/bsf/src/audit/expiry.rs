@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use store::{Audit as Walk, AuditConfig, Clock, Decision, Stored, is_plausible};
+use store::{Audit as Walk, AuditConfig, Decision, Stored};
 
 use super::Auditor;
 use crate::binding::PcfBinding;
@@ -51,11 +51,15 @@ async fn walk(auditor: &Auditor) -> Result<(), store::Error> {
     let walk = Walk::new(
         auditor.repository.sessions.clone(),
         settings,
-        auditor.clock.clone(),
+        auditor.ages.clock.clone(),
     );
     let mut decide = async |stored: &Stored<PcfBinding>| {
-        let is_own = *stored.site == *config.store.site;
-        if is_over(stored.modified(), is_own, lifetime.duration(), &auditor.clock) {
+        let lifetime = lifetime.duration();
+        // Of another site's binding it is that site which removes it, unless it has not done so for as long again.
+        let is_anothers = auditor
+            .ages
+            .is_of_another_site(stored, &config.store.site, lifetime);
+        if !is_anothers && auditor.ages.is_over(stored.modified(), lifetime) {
             auditor.remove(stored, Event::BindingExpired, &config.audit).await;
         }
         Decision::Keep
@@ -63,45 +67,9 @@ async fn walk(auditor: &Auditor) -> Result<(), store::Error> {
     walk.round(&mut decide).await
 }
 
-/// Whether the lifetime of a binding that was last written at `modified`, in microseconds since 1970, is over. Of another
-/// site's binding it is that site which removes it, unless it has not done so for as long again.
-fn is_over(modified: u64, is_own: bool, lifetime: Duration, clock: &Clock) -> bool {
-    let age = match is_own {
-        true => lifetime,
-        false => lifetime.saturating_mul(2),
-    };
-    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-    is_plausible(modified, clock) && modified.saturating_add(age) < clock.micros()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
     use super::*;
-
-    #[test]
-    fn a_lifetime_counts_from_the_last_write() {
-        const DAY: Duration = Duration::from_secs(86_400);
-        let hours = |count: u64| count * 3_600_000_000;
-        let now = Arc::new(AtomicU64::new(hours(1_000)));
-        let read = now.clone();
-        let clock = Clock::new(move || read.load(Relaxed));
-        let mut written = hours(1_000);
-        for (hour, own, others) in [(1_000, false, false), (1_024, false, false), (1_025, true, false)] {
-            now.store(hours(hour), Relaxed);
-            let over = [true, false].map(|is_own| is_over(written, is_own, DAY, &clock));
-            assert_eq!(over, [own, others], "{hour}");
-        }
-        // Its PCF, or the audit, writes it.
-        written = hours(1_025);
-        assert!(!is_over(written, true, DAY, &clock));
-        now.store(hours(1_074), Relaxed);
-        assert!(is_over(written, true, DAY, &clock) && is_over(written, false, DAY, &clock));
-        // A clock was wrong: nothing is known of its age.
-        assert!(!is_over(hours(9_000), true, DAY, &clock));
-    }
 
     #[test]
     fn walks_are_as_frequent_as_the_lifetime_needs() {

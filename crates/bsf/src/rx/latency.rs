@@ -12,12 +12,12 @@ impl Agent {
         let took = now.saturating_duration_since(transit.begun);
         let function = self.front.function();
         function.rx_latency.observe(transit.request.command(), took);
-        self.front.worker().answered(failed, took);
+        self.front.worker().note_answer(failed, took);
     }
 
     /// A request goes nowhere.
     pub(super) fn refused(&self, request: &Request, now: Instant, failed: bool) {
         let took = now.saturating_duration_since(request.begun);
-        self.front.worker().answered(failed, took);
+        self.front.worker().note_answer(failed, took);
     }
 }

@@ -227,3 +227,83 @@ fn mutations_of_valid_requests_are_answered() {
         }
     });
 }
+
+/// TS 29.500 table 5.2.7.2-1, RFC 9110 §10.2.1.
+#[test]
+fn what_the_table_of_resources_lacks_is_refused_by_name() {
+    local(async {
+        let bsf = start(|_| {});
+        let id = "00000000000000000000000000000001";
+        for (method, path, status, cause, allow) in [
+            (Method::PUT, "v1/pcfBindings", 405, "", "GET, POST"),
+            (Method::GET, "v1/pcf-ue-bindings/{id}", 405, "", "DELETE, PATCH"),
+            (Method::PATCH, "v1/subscriptions/{id}", 405, "", "DELETE, PUT"),
+            (
+                Method::GET,
+                "v1/pcfBindings/",
+                404,
+                "RESOURCE_URI_STRUCTURE_NOT_FOUND",
+                "",
+            ),
+            (
+                Method::DELETE,
+                "v1/pcfBindings/{id}/more",
+                404,
+                "RESOURCE_URI_STRUCTURE_NOT_FOUND",
+                "",
+            ),
+            (
+                Method::GET,
+                "v1/pcfBinding",
+                404,
+                "RESOURCE_URI_STRUCTURE_NOT_FOUND",
+                "",
+            ),
+            (Method::GET, "v2/pcfBindings", 400, "INVALID_API", ""),
+            (
+                Method::DELETE,
+                "v1/pcfBindings/{id}",
+                404,
+                "RESOURCE_NOT_FOUND",
+                "",
+            ),
+            // Encoded letters are letters (RFC 3986 §6.2.2.2).
+            (Method::PUT, "%761/pcf%42indings", 405, "", "GET, POST"),
+        ] {
+            let path = format!("/nbsf-management/{}", path.replace("{id}", id));
+            let got = bsf.ask(method.clone(), &path, "application/json", "{}").await;
+            assert_eq!(
+                (got.status.as_u16(), got.cause()),
+                (status, cause),
+                "{method} {path}"
+            );
+            let allowed = got
+                .headers
+                .get("allow")
+                .map_or("", |value| value.to_str().unwrap());
+            assert_eq!(allowed, allow, "{method} {path}");
+            assert!(got.header("server").starts_with("BSF-"), "{method} {path}");
+        }
+    });
+}
+
+/// Who has no token does not learn which resources there are.
+#[test]
+fn a_path_of_a_protected_service_needs_a_token_whatever_it_names() {
+    local(async {
+        let bsf = start(|config| {
+            config.tokens.required = true;
+            config.tokens.issuers = vec!["4947a69a-f61b-4bc1-b9da-47c9c5d14b64".to_owned()];
+        });
+        for path in [
+            "v1/pcfBindings?supi=imsi-1",
+            "v1/nothing",
+            "v2/pcfBindings",
+            "v1/pcfBindings/7",
+        ] {
+            let got = bsf.get(&format!("/nbsf-management/{path}")).await;
+            assert_eq!(got.status, StatusCode::UNAUTHORIZED, "{path}");
+        }
+        assert_eq!(bsf.get("/elsewhere/v1/x").await.status, StatusCode::NOT_FOUND);
+    });
+}

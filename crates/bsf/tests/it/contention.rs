@@ -102,3 +102,33 @@ fn a_subscriber_of_many_sessions_costs_a_bounded_look_up() {
         assert_eq!(bsf.find("gpsi=msisdn-15551234567").await.status, StatusCode::OK);
     });
 }
+
+/// Registrations with `paraCom` of one subscriber compete for its guard (TS 29.521 §4.2.2.2).
+#[test]
+fn all_simultaneous_registrations_of_one_subscriber_by_its_pcf_are_carried_out() {
+    local(async {
+        let bsf = start(|config| {
+            config.workers = 2;
+            config.overload.enabled = false;
+        });
+        let registrations = (0..60).map(|number| {
+            let origin = bsf.origin.clone();
+            tokio::task::spawn_local(async move {
+                let supi = "imsi-001010000000077";
+                let body = binding(&json!({"supi": supi, "paraCom": {"supi": supi}, "suppFeat": "7",
+                    "ipv4Addr": format!("10.77.0.{number}")}));
+                let wanted = request(
+                    Method::POST,
+                    "/nbsf-management/v1/pcfBindings",
+                    "application/json",
+                    body.to_string(),
+                );
+                send(&client(), &origin, wanted).await.unwrap().status
+            })
+        });
+        let registrations: Vec<_> = registrations.collect();
+        for registration in registrations {
+            assert_eq!(registration.await.unwrap(), StatusCode::CREATED);
+        }
+    });
+}

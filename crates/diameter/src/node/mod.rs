@@ -9,6 +9,9 @@
 //! | `link` | connections: made, accepted, transferred, secured, ended |
 //! | `tick` | deadlines, watchdogs, stalls |
 //! | `pace` | several messages for each system call |
+//! | `io` | the task of one connection |
+//! | `handshakes` | connections that have not sent a CER |
+//! | `application`, `contain` | the interface of the node's owner, and what its panics end |
 
 mod admission;
 mod application;

@@ -22,7 +22,8 @@
 //! | `followed` | answers and losses, for applications that follow their request |
 //! | `parked` | transactions that applications have parked |
 //! | `guard` | what is let in: rates, overload, trace points |
-//! | `settings` | what servers report of their load |
+//! | `reports` | what servers report of their load |
+//! | `administer` | what an operator asks of a worker |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
 

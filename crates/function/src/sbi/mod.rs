@@ -9,6 +9,7 @@ mod destinations;
 mod door;
 mod gate;
 mod key_sets;
+mod measured;
 mod metrics;
 mod operational;
 mod operations;
@@ -16,7 +17,10 @@ mod own_load;
 mod published;
 mod queue;
 mod rates;
+mod refusals;
 mod registration;
+mod resources;
+mod routed;
 mod verification;
 
 use std::future::Future;
@@ -26,12 +30,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::sbi::headers::{MessagePriority, SbiHeader};
-use ::sbi::name::TRACEPARENT;
 use ::sbi::server::{Interface, ServerConfig, StatsSnapshot};
 use ::sbi::tls::{ClientTls, Tls};
 use ::sbi::{Request, Response, Service};
 use settings::Listen;
-use telemetry::{Declaration, Registry, events, trace};
+use telemetry::{Declaration, Registry, events};
 use tls::Watched;
 use worker::Waiting;
 
@@ -42,6 +45,7 @@ pub use destinations::{Destinations, Use, guard};
 pub use door::{Door, TurnedAway, Weight};
 pub use gate::{Gate, Proofs, Refused};
 pub use key_sets::follow_key_sets;
+use measured::Measured;
 pub use metrics::{declarations, observe};
 pub use operational::{Operational, State};
 pub use operations::OperationMetrics;
@@ -50,7 +54,10 @@ pub use own_load::{Conveying, OwnLoad};
 pub use published::is_unspecified;
 pub use queue::{Nature, NotBegun, QueueBounds, QueueMetrics, RequestQueue, elsewhere};
 pub use rates::{Exceeded, Rates};
+pub use refusals::{RefusalLog, RefusedRequest};
 pub use registration::{Profile, Registration, nrfs};
+pub use resources::{Access, Answering, Call, Resource, later, now};
+pub use routed::Routed;
 pub use verification::Verification;
 
 use crate::contract::{Common, Front, Listeners, NetworkFunction};
@@ -83,7 +90,24 @@ pub fn metrics_of<W: Answer, E: events::Happening>(
     own: &[Declaration],
     admission: &AdmissionMetrics,
 ) -> Vec<Declaration> {
-    let operations = W::METRICS.into_iter().flat_map(|metrics| metrics.declarations());
+    all_metrics::<E>(own, admission, W::METRICS)
+}
+
+/// As [`metrics_of`], for a worker with a table of resources.
+#[must_use]
+pub fn metrics_of_routed<W: Routed, E: events::Happening>(
+    own: &[Declaration],
+    admission: &AdmissionMetrics,
+) -> Vec<Declaration> {
+    all_metrics::<E>(own, admission, Some(W::METRICS))
+}
+
+fn all_metrics<E: events::Happening>(
+    own: &[Declaration],
+    admission: &AdmissionMetrics,
+    operations: Option<OperationMetrics>,
+) -> Vec<Declaration> {
+    let operations = operations.into_iter().flat_map(|metrics| metrics.declarations());
     let own = own.iter().copied().chain(admission.declarations());
     own.chain(operations).chain(events::declarations::<E>()).collect()
 }
@@ -98,10 +122,10 @@ pub fn priority(request: &Request) -> u8 {
     priority.map_or(USUAL_PRIORITY, MessagePriority::get)
 }
 
-/// A worker as its server sees it: each request has a span, a latency and a status.
+/// A worker as its server sees it.
 struct Server<F: NetworkFunction> {
     front: Rc<Front<F>>,
-    operations: Operations,
+    measured: Measured,
 }
 
 impl<F: NetworkFunction> Service for Server<F>
@@ -111,18 +135,9 @@ where
     async fn call(self: Rc<Self>, mut request: Request) -> Response {
         let worker = self.front.worker();
         let (operation, received) = (F::Worker::operation(&request), request.received);
-        let parent = || request.headers().get(TRACEPARENT)?.to_str().ok();
-        let span = trace::begin(F::NAME, self.operations.name(operation), parent);
-        // A function that relays the request passes it on.
-        if let Some(context) = span.as_ref().and_then(trace::Span::context) {
-            request.headers_mut().set_printed(TRACEPARENT, context);
-        }
+        let span = self.measured.begin(F::NAME, operation, &mut request);
         let response = worker.answer(request).await;
-        let status = response.status().as_u16();
-        self.operations.answered(operation, status, received);
-        if let Some(mut span) = span {
-            span.status(status);
-        }
+        self.measured.end(span, operation, &response, received);
         response
     }
 
@@ -131,9 +146,14 @@ where
     }
 
     fn about(&self) -> String {
-        let name = F::NAME.to_uppercase();
-        format!("It belongs to the {name}. Its admin pages are at the address that its log names.")
+        about(F::NAME)
     }
+}
+
+/// What a function says to who looks at its service-based interface with a browser.
+fn about(function: &str) -> String {
+    let name = function.to_uppercase();
+    format!("It belongs to the {name}. Its admin pages are at the address that its log names.")
 }
 
 /// The listeners of a service-based interface, with the TLS of the function.
@@ -201,13 +221,33 @@ impl Sbi {
         F::Worker: Answer,
     {
         let context = front.seat().context.clone();
-        let operations = Operations::new(
-            F::Worker::OPERATIONS,
-            F::Worker::METRICS.as_ref(),
-            &front.seat().registry,
-        );
-        let server = Rc::new(Server { front, operations });
+        let metrics = F::Worker::METRICS;
+        let operations = Operations::new(F::Worker::OPERATIONS, metrics.as_ref(), &front.seat().registry);
+        let measured = Measured(operations);
+        let server = Rc::new(Server { front, measured });
         self.interface.serve(&context, server, limits).await
+    }
+
+    /// As [`Self::serve`], for a worker with a table of resources.
+    ///
+    /// # Errors
+    /// When a listener itself fails.
+    pub async fn serve_routed<F>(&self, front: Rc<Front<F>>, limits: Arc<ServerConfig>) -> io::Result<()>
+    where
+        F: NetworkFunction,
+        F::Worker: Routed,
+    {
+        let context = front.seat().context.clone();
+        let table = resources::Table::new(F::Worker::resources());
+        let metrics = F::Worker::METRICS;
+        let operations = Operations::new(table.names(), Some(&metrics), &front.seat().registry);
+        let measured = Measured(operations);
+        let server = routed::Server {
+            front,
+            table,
+            measured,
+        };
+        self.interface.serve(&context, Rc::new(server), limits).await
     }
 }
 

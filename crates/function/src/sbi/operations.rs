@@ -57,7 +57,7 @@ macro_rules! operation_metrics {
 
 /// The metrics of one worker, resolved before requests need them.
 pub(super) struct Operations {
-    names: &'static [&'static str],
+    names: Box<[&'static str]>,
     /// None where the function has metrics of its own for its operations.
     each: Box<[Operation]>,
     responses: Option<Family<Counter>>,
@@ -72,7 +72,7 @@ struct Operation {
 
 impl Operations {
     pub(super) fn new(
-        names: &'static [&'static str],
+        names: &[&'static str],
         metrics: Option<&OperationMetrics>,
         registry: &Registry,
     ) -> Self {
@@ -86,7 +86,7 @@ impl Operations {
             names.iter().map(operation).collect()
         });
         Self {
-            names,
+            names: names.into(),
             each: each.unwrap_or_default(),
             responses: metrics.map(|metrics| registry.counters(&metrics.responses)),
         }

@@ -1,6 +1,10 @@
 //! What the sources of all crates keep to (ARCHITECTURE.md).
 
+mod budgets;
+mod dependencies;
 mod pages;
+mod picture;
+mod tables;
 mod workspace;
 
 use std::collections::BTreeSet;
@@ -25,6 +29,7 @@ const PURE: &[&str] = &[
     "routing",
     "http2",
     "sbi-proto",
+    "settings",
     "ss7-proto",
 ];
 

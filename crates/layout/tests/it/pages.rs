@@ -7,7 +7,7 @@ fn docs() -> PathBuf {
 }
 
 /// Every Rust file of a folder and those in it.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

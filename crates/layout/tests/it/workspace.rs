@@ -20,6 +20,8 @@ pub(crate) struct Member {
     pub(crate) folder: PathBuf,
     /// Names of what its library or program needs; not of what its tests need.
     pub(crate) dependencies: Vec<String>,
+    /// Names of all that it declares, for tests too.
+    pub(crate) declared: Vec<String>,
 }
 
 impl Workspace {
@@ -69,8 +71,10 @@ impl Member {
     fn of(package: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let manifest = PathBuf::from(text(&package["manifest_path"]));
-        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        let all = package["dependencies"].as_array().unwrap();
+        let dependencies = all.iter();
         Self {
+            declared: all.iter().map(|dependency| text(&dependency["name"])).collect(),
             name: text(&package["name"]),
             folder: manifest.parent().unwrap().to_owned(),
             dependencies: dependencies
@@ -81,7 +85,7 @@ impl Member {
     }
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 

@@ -1,10 +1,10 @@
 //! Nnrf_AccessToken (TS 29.510 §6.3) and the keys that verify its tokens.
 
-use http::{Method, StatusCode};
+use function::sbi::Call;
+use http::StatusCode;
 use model::ServiceName;
-use sbi::identity::Actor;
 use sbi::name::{CACHE_CONTROL, PRAGMA};
-use sbi::response::method_not_allowed;
+use sbi::problem::Problem;
 use sbi::{Request, Response, Value};
 use serde_json::json;
 
@@ -15,10 +15,8 @@ use crate::tokens::{self, TokenFault};
 use crate::worker::Worker;
 
 /// `/oauth2/token`.
-pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) -> Response {
-    if *request.method() != Method::POST {
-        return method_not_allowed(request.method(), "POST");
-    }
+pub(crate) async fn token(call: Call<Worker>) -> Result<Response, Problem> {
+    let (worker, request, sender) = (&*call.worker, &call.request, &call.sender);
     let wanted = match sbi::json::is_type(request.headers(), "application/x-www-form-urlencoded") {
         true => tokens::parse(&request.body.to_bytes()),
         false => Err(TokenFault::request("expected application/x-www-form-urlencoded")),
@@ -29,7 +27,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
     {
         worker.counters().count(Event::IdentityRefused);
         worker.counters().count(Event::TokenRefused);
-        return problem.into_response();
+        return Err(problem);
     }
     let wanted = wanted.and_then(|wanted| {
         worker
@@ -42,7 +40,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
         .ok()
         .and_then(|wanted| forwards_to(worker, wanted, request));
     if let Some(destination) = destination.as_ref().filter(|one| !one.only_when_empty) {
-        return worker.forwarder().ask(destination, request).await;
+        return Ok(worker.forwarder().ask(destination, request).await);
     }
     let outcome = wanted.and_then(|wanted| {
         let (token, seconds) = worker.issuer().issue(&wanted, &worker.snapshot(), tokens::unix_now())?;
@@ -54,7 +52,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
     if let (Some(destination), Err(fault)) = (&destination, &outcome)
         && matches!(fault.error, "invalid_scope" | "invalid_client")
     {
-        return worker.forwarder().ask(destination, request).await;
+        return Ok(worker.forwarder().ask(destination, request).await);
     }
     let response = match outcome {
         Ok(body) => {
@@ -68,9 +66,9 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
         }
     };
     // Tokens must not be cached by intermediaries (RFC 6749 §5.1).
-    response
+    Ok(response
         .with(CACHE_CONTROL, Value::from_static("no-store"))
-        .with(PRAGMA, Value::from_static("no-cache"))
+        .with(PRAGMA, Value::from_static("no-cache")))
 }
 
 fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> Option<Destination> {
@@ -90,10 +88,7 @@ fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> 
 }
 
 /// `/oauth2/jwks`: the public keys (RFC 7517).
-pub(crate) fn jwks(worker: &Worker, request: &Request) -> Response {
-    if *request.method() != Method::GET {
-        return method_not_allowed(request.method(), "GET");
-    }
+pub(crate) fn jwks(call: &Call<Worker>) -> Response {
     let fresh = Value::from_static("max-age=300");
-    sbi::json::response(StatusCode::OK, worker.issuer().jwks()).with(CACHE_CONTROL, fresh)
+    sbi::json::response(StatusCode::OK, call.worker.issuer().jwks()).with(CACHE_CONTROL, fresh)
 }

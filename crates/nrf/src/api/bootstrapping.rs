@@ -1,19 +1,17 @@
 //! Nnrf_Bootstrapping (TS 29.510 §6.4): where the services of this NRF are.
 
-use http::{Method, StatusCode};
+use function::sbi::Call;
+use http::StatusCode;
 use sbi::name::CONTENT_TYPE;
-use sbi::response::method_not_allowed;
-use sbi::{Request, Response, Value};
+use sbi::{Response, Value};
 use serde_json::json;
 
 use crate::discovery::supported_features;
 use crate::worker::Worker;
 
 /// `/bootstrapping`.
-pub(crate) fn bootstrapping(worker: &Worker, request: &Request) -> Response {
-    if *request.method() != Method::GET {
-        return method_not_allowed(request.method(), "GET");
-    }
+pub(crate) fn bootstrapping(call: &Call<Worker>) -> Response {
+    let worker = &call.worker;
     let root = worker.root();
     let link = |path: &str| json!({"href": format!("{root}{path}")});
     let protected = worker.protects_itself();

@@ -13,11 +13,11 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use http::{Method, StatusCode};
+use function::sbi::Call;
+use http::StatusCode;
 use registry::TypeTable;
 use sbi::name::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, VARY};
 use sbi::problem::{Cause, Problem};
-use sbi::response::method_not_allowed;
 use sbi::{Request, Response, Value};
 
 use crate::config::{ForwardedOperation, WhenUnavailable};
@@ -30,17 +30,12 @@ use crate::slf::Resolution;
 use crate::worker::Worker;
 
 /// `/nf-instances` of the discovery service.
-pub(crate) async fn discover(worker: Rc<Worker>, request: Request) -> Response {
-    if *request.method() != Method::GET {
-        return method_not_allowed(request.method(), "GET");
-    }
-    match run(&worker, &request).await {
-        Ok(response) => response,
-        Err(fault) => {
-            worker.counters().count(Event::BadRequest);
-            Problem::from(fault).into_response()
-        }
-    }
+pub(crate) async fn discover(call: Call<Worker>) -> Result<Response, Problem> {
+    let worker = &call.worker;
+    run(worker, &call.request).await.map_err(|fault| {
+        worker.counters().count(Event::BadRequest);
+        fault.into()
+    })
 }
 
 async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault> {

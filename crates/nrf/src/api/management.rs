@@ -1,14 +1,14 @@
 //! Nnrf_NFManagement, NF instances (TS 29.510 §6.1.3.2, §6.1.3.3).
 
 use std::fmt::Write as _;
-use std::rc::Rc;
 
+use function::sbi::Call;
 use http::{Method, StatusCode};
 use model::{NfInstanceId, NfType};
 use registry::Entry;
 use sbi::name::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use sbi::problem::{Cause, Problem};
-use sbi::response::{method_not_allowed, no_content};
+use sbi::response::no_content;
 use sbi::{Request, Response, Value as FieldValue};
 use serde_json::{Value, json};
 
@@ -18,61 +18,58 @@ use crate::worker::Worker;
 /// Features of the service this NRF supports (TS 29.510 §6.1.9); none of the optional ones is negotiated.
 const SUPPORTED_FEATURES: &str = "0";
 
-/// `/nf-instances`.
-pub(crate) fn collection(worker: &Worker, request: &Request) -> Response {
-    match *request.method() {
-        Method::GET => list(worker, request).unwrap_or_else(Problem::into_response),
-        Method::OPTIONS => {
-            let body = json!({"supportedFeatures": SUPPORTED_FEATURES});
-            sbi::json::response(StatusCode::OK, &body)
-                .with(ALLOW, FieldValue::from_static("GET, OPTIONS"))
-                .with(ACCEPT_ENCODING, FieldValue::from_static("gzip"))
-        }
-        ref other => method_not_allowed(other, "GET, OPTIONS"),
+/// What `/nf-instances` can do.
+pub(crate) fn options() -> Response {
+    let body = json!({"supportedFeatures": SUPPORTED_FEATURES});
+    sbi::json::response(StatusCode::OK, &body)
+        .with(ALLOW, FieldValue::from_static("GET, OPTIONS"))
+        .with(ACCEPT_ENCODING, FieldValue::from_static("gzip"))
+}
+
+/// The instance that the path names.
+fn id_of(call: &Call<Worker>) -> Result<NfInstanceId, Problem> {
+    let [id, _] = &call.parameters;
+    NfInstanceId::parse(id).map_err(|expected| {
+        Problem::new(Cause::MandatoryIeIncorrect)
+            .detail(format!("the NF instance id of the URI: {expected}"))
+            .invalid_param("{nfInstanceID}", expected)
+    })
+}
+
+/// Retrieves a profile.
+pub(crate) async fn retrieve(call: Call<Worker>) -> Result<Response, Problem> {
+    let id = id_of(&call)?;
+    let (worker, request) = (&call.worker, &call.request);
+    let snapshot = worker.snapshot();
+    if let Some(entry) = snapshot.get(&id) {
+        return Ok(found(request, entry));
+    }
+    if !worker.is_in_cluster() {
+        return Err(not_found(id));
+    }
+    // Another NRF may have registered it a moment ago.
+    match worker.write(What::Find { id }).await? {
+        Done::Found(entry) => Ok(found(request, &entry)),
+        _ => Err(not_found(id)),
     }
 }
 
-/// `/nf-instances/{nfInstanceID}`.
-pub(crate) async fn instance(worker: Rc<Worker>, request: Request, id: String) -> Response {
-    let id = match NfInstanceId::parse(&id) {
-        Ok(id) => id,
-        Err(expected) => {
-            return Problem::new(Cause::MandatoryIeIncorrect)
-                .detail(format!("the NF instance id of the URI: {expected}"))
-                .invalid_param("{nfInstanceID}", expected)
-                .into_response();
-        }
-    };
-    if *request.method() == Method::GET {
-        if worker.is_in_cluster() && worker.snapshot().get(&id).is_none() {
-            // Another NRF may have registered it a moment ago.
-            return match worker.write(What::Find { id }).await {
-                Ok(Done::Found(entry)) => found(&request, &entry),
-                Ok(_) => not_found(id).into_response(),
-                Err(problem) => problem.into_response(),
-            };
-        }
-        return retrieve(&worker, &request, id).unwrap_or_else(Problem::into_response);
-    }
-    let gzip = sbi::coding::accepts_gzip(request.headers());
-    let method = request.method().clone();
-    match write_of(&worker, request, id) {
-        Err(problem) => problem.into_response(),
-        Ok(None) => method_not_allowed(&method, "GET, PUT, PATCH, DELETE"),
-        Ok(Some(what)) => match worker.write(what).await {
-            Ok(done) => answer(&worker, done, gzip),
-            Err(problem) => problem.into_response(),
-        },
-    }
+/// Registers, updates or deregisters an instance.
+pub(crate) async fn change(call: Call<Worker>) -> Result<Response, Problem> {
+    let id = id_of(&call)?;
+    let gzip = sbi::coding::accepts_gzip(call.request.headers());
+    let what = write_of(&call.worker, call.request, id)?;
+    let done = call.worker.write(what).await?;
+    Ok(answer(&call.worker, done, gzip))
 }
 
-fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Option<What>, Problem> {
+fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<What, Problem> {
     let headers = &request.head.fields;
     let wanted = Preconditions {
         matches: every(headers.get_all(IF_MATCH)),
         none_match: every(headers.get_all(IF_NONE_MATCH)),
     };
-    let what = match *request.head.method() {
+    Ok(match *request.head.method() {
         Method::PUT => {
             sbi::json::expect_type(headers, "application/json")?;
             let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
@@ -83,10 +80,9 @@ fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Optio
             let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
             What::Patch { id, body, wanted }
         }
-        Method::DELETE => What::Delete { id, wanted },
-        _ => return Ok(None),
-    };
-    Ok(Some(what))
+        // The table has no other method.
+        _ => What::Delete { id, wanted },
+    })
 }
 
 /// All fields of a name as one list (RFC 9110 §5.3).
@@ -125,12 +121,6 @@ fn insert_etag(response: &mut Response, entry: &Entry) {
     response.headers_mut().set_printed(ETAG, entry.etag());
 }
 
-fn retrieve(worker: &Worker, request: &Request, id: NfInstanceId) -> Result<Response, Problem> {
-    let snapshot = worker.snapshot();
-    let entry = snapshot.get(&id).ok_or_else(|| not_found(id))?;
-    Ok(found(request, entry))
-}
-
 fn found(request: &Request, entry: &Entry) -> Response {
     if sbi::etag::none_match_hits(request.headers(), &entry.etag()) {
         let mut response = Response::new(StatusCode::NOT_MODIFIED);
@@ -145,7 +135,8 @@ fn found(request: &Request, entry: &Entry) -> Response {
 }
 
 /// HAL links to the instances (TS 29.510 §6.1.3.2.3.1), a page of them.
-fn list(worker: &Worker, request: &Request) -> Result<Response, Problem> {
+pub(crate) fn list(call: &Call<Worker>) -> Result<Response, Problem> {
+    let (worker, request) = (&call.worker, &call.request);
     let mut nf_type: Option<NfType> = None;
     let (mut limit, mut page, mut size) = (None, None, None);
     let pairs =

@@ -6,10 +6,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::Method;
+use function::sbi::Call;
+use sbi::Response;
 use sbi::problem::{Cause, Problem};
-use sbi::response::method_not_allowed;
-use sbi::{Request, Response};
 
 use crate::discovery::Extent;
 use crate::worker::Worker;
@@ -27,20 +26,19 @@ pub(super) fn id_of(query: &str, group: Option<Option<&str>>) -> Option<String> 
     (query.len() + group.len() <= QUERY_MAX).then(|| URL_SAFE_NO_PAD.encode(format!("{group}\n{query}")))
 }
 
-/// `/searches/{searchId}` and `/searches/{searchId}/complete`.
-pub(crate) fn search(worker: &Worker, request: &Request, path: &str) -> Response {
-    if *request.method() != Method::GET {
-        return method_not_allowed(request.method(), "GET");
-    }
-    let (id, extent) = match path.strip_suffix("/complete") {
-        Some(id) => (id, Extent::Complete),
-        None => (path, Extent::Stored),
-    };
-    let not_found = || {
-        Problem::new(Cause::ResourceNotFound)
-            .detail("unknown search id")
-            .into_response()
-    };
+/// `/searches/{searchId}`.
+pub(crate) fn stored(call: &Call<Worker>) -> Result<Response, Problem> {
+    search(call, &Extent::Stored)
+}
+
+/// `/searches/{searchId}/complete`.
+pub(crate) fn complete(call: &Call<Worker>) -> Result<Response, Problem> {
+    search(call, &Extent::Complete)
+}
+
+fn search(call: &Call<Worker>, extent: &Extent) -> Result<Response, Problem> {
+    let [id, _] = &call.parameters;
+    let not_found = || Err(Problem::new(Cause::ResourceNotFound).detail("unknown search id"));
     let decoded = URL_SAFE_NO_PAD
         .decode(id)
         .ok()
@@ -55,8 +53,8 @@ pub(crate) fn search(worker: &Worker, request: &Request, path: &str) -> Response
         Some(group) => Some(Some(group)),
         None => (group == "-").then_some(None),
     };
-    match super::discovery::stored(worker, query, group, &extent) {
-        Ok(answer) => super::discovery::respond(worker, request, &answer),
+    match super::discovery::stored(&call.worker, query, group, extent) {
+        Ok(answer) => Ok(super::discovery::respond(&call.worker, &call.request, &answer)),
         Err(_) => not_found(),
     }
 }

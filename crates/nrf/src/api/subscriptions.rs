@@ -1,14 +1,14 @@
 //! Nnrf_NFManagement, subscriptions (TS 29.510 §6.1.3.4, §6.1.3.5).
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
+use function::sbi::Call;
 use http::{Method, StatusCode};
 use model::{NfType, PlmnId, ServiceName};
 use sbi::identity::Actor;
 use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
-use sbi::response::{method_not_allowed, no_content};
+use sbi::response::no_content;
 use sbi::{Request, Response};
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -20,39 +20,27 @@ use crate::forwarding::{Abroad, Destination, Question};
 use crate::registrar::{Done, What};
 use crate::worker::Worker;
 
-/// `/subscriptions`.
-pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) -> Response {
-    if *request.method() != Method::POST {
-        return method_not_allowed(request.method(), "POST");
-    }
+/// Subscribes.
+pub(crate) async fn subscribe(call: Call<Worker>) -> Result<Response, Problem> {
+    let (worker, request, by) = (&call.worker, &call.request, call.sender);
     let headers = request.headers();
-    let body = sbi::json::expect_type(headers, "application/json")
-        .and_then(|()| super::body_of(&worker, headers, request.body.clone(), worker.max_subscription()));
-    let body = match body {
-        Ok(body) => body,
-        Err(problem) => return problem.into_response(),
-    };
-    match forwards_to(&worker, &body, &request) {
-        Ok(Some(destination)) => {
-            // A sender that may not subscribe here may not subscribe elsewhere in the name of this NRF.
-            if let Err(problem) = may_subscribe(&by, &body) {
-                worker.counters().count(Event::IdentityRefused);
-                return problem.into_response();
-            }
-            let response = worker.forwarder().ask(&destination, &request).await;
-            return match destination.is_home {
-                true => made_abroad(&worker, &destination, &body, response),
-                false => response,
-            };
-        }
-        Ok(None) => {}
-        Err(problem) => return problem.into_response(),
+    sbi::json::expect_type(headers, "application/json")?;
+    let body = super::body_of(worker, headers, request.body.clone(), worker.max_subscription())?;
+    if let Some(destination) = forwards_to(worker, &body, request)? {
+        // A sender that may not subscribe here may not subscribe elsewhere in the name of this NRF.
+        may_subscribe(&by, &body).inspect_err(|_| worker.counters().count(Event::IdentityRefused))?;
+        let response = worker.forwarder().ask(&destination, request).await;
+        return Ok(if destination.is_home {
+            made_abroad(worker, &destination, &body, response)
+        } else {
+            response
+        });
     }
     // A hyphen would set off a PLMN (TS 29.510 §6.1.6.2.16, subscriptionId).
     let id = uuid::Uuid::new_v4().simple().to_string();
     let source = request.peer.addr.ip();
-    let outcome = worker.write(What::Subscribe { id, body, source, by }).await;
-    answer(&worker, outcome)
+    let done = worker.write(What::Subscribe { id, body, source, by }).await?;
+    Ok(answer(worker, done))
 }
 
 /// Whether a sender may subscribe as the instance that the subscription names.
@@ -156,59 +144,50 @@ fn made_abroad(worker: &Worker, destination: &Destination, asked: &[u8], respons
 }
 
 /// Changes or ends a subscription at the NRF of another network.
-async fn abroad(worker: &Worker, request: &Request, shown: &str, abroad: Abroad) -> Response {
-    if ![Method::PATCH, Method::DELETE].contains(request.method()) {
-        return method_not_allowed(request.method(), "PATCH, DELETE");
-    }
+async fn change_abroad(
+    worker: &Worker,
+    request: &Request,
+    shown: &str,
+    abroad: Abroad,
+) -> Result<Response, Problem> {
     let root = abroad.root.to_string();
-    if worker.check_home_nrf(Some(&root)).is_err() {
-        return crate::registrar::no_subscription(shown).into_response();
-    }
+    let unknown = || crate::registrar::no_subscription(shown);
+    worker.check_home_nrf(Some(&root)).map_err(|_| unknown())?;
     let routes = worker.forwarder().routes();
-    let Some(destination) = routes.home(abroad.root, request.headers()) else {
-        return crate::registrar::no_subscription(shown).into_response();
-    };
+    let destination = routes.home(abroad.root, request.headers()).ok_or_else(unknown)?;
     let path = format!("/nnrf-nfm/v1/subscriptions/{}", abroad.id);
     let response = worker.forwarder().ask_for(&destination, request, &path).await;
     if response.status() != StatusCode::OK {
-        return response;
+        return Ok(response);
     }
     let (head, body) = response.into_parts();
     let mut document: serde_json::Value = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
     if let Some(document) = document.as_object_mut() {
         document.insert("subscriptionId".to_owned(), shown.into());
     }
-    sbi::json::response(head.status, &document)
+    Ok(sbi::json::response(head.status, &document))
 }
 
-/// `/subscriptions/{subscriptionID}`.
-pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor, id: String) -> Response {
+/// Changes or ends a subscription.
+pub(crate) async fn change(call: Call<Worker>) -> Result<Response, Problem> {
+    let (worker, request, by) = (&call.worker, call.request, call.sender);
+    let [id, _] = call.parameters;
     if let Some(elsewhere) = Abroad::parse(&id) {
-        return abroad(&worker, &request, &id, elsewhere).await;
+        return change_abroad(worker, &request, &id, elsewhere).await;
+    }
+    if *request.method() == Method::DELETE {
+        return Ok(answer(worker, worker.write(What::Unsubscribe { id, by }).await?));
     }
     let headers = &request.head.fields;
-    let mut asked = None;
-    let what = match *request.head.method() {
-        Method::DELETE => Ok(What::Unsubscribe { id, by }),
-        Method::PATCH => super::expect_patch(&worker, headers)
-            .and_then(|()| super::body_of(&worker, headers, request.body, worker.max_subscription()))
-            .map(|body| {
-                asked = validity_asked(&body);
-                What::PatchSubscription { id, body, by }
-            }),
-        ref other => return method_not_allowed(other, "PATCH, DELETE"),
-    };
-    let outcome = match what {
-        Ok(what) => worker.write(what).await,
-        Err(problem) => Err(problem),
-    };
-    match outcome {
+    super::expect_patch(worker, headers)?;
+    let body = super::body_of(worker, headers, request.body, worker.max_subscription())?;
+    let asked = validity_asked(&body);
+    let done = worker.write(What::PatchSubscription { id, body, by }).await?;
+    Ok(match done {
         // A validity granted as requested is answered with 204 (TS 29.510 §5.2.2.5.6).
-        Ok(Done::SubscriptionChanged(subscription)) if asked == Some(subscription.valid_until) => {
-            no_content()
-        }
-        outcome => answer(&worker, outcome),
-    }
+        Done::SubscriptionChanged(subscription) if asked == Some(subscription.valid_until) => no_content(),
+        done => answer(worker, done),
+    })
 }
 
 /// The validity that a patch of nothing else asks for.
@@ -229,18 +208,17 @@ fn validity_asked(patch: &[u8]) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(value.as_str()?, &Rfc3339).ok()
 }
 
-fn answer(worker: &Worker, outcome: Result<Done, Problem>) -> Response {
-    match outcome {
-        Ok(Done::Subscribed(subscription)) => {
+fn answer(worker: &Worker, done: Done) -> Response {
+    match done {
+        Done::Subscribed(subscription) => {
             let mut response = sbi::json::response(StatusCode::CREATED, &subscription.document);
             let uri = format!("{}/nnrf-nfm/v1/subscriptions/{}", worker.root(), subscription.id);
             response.headers_mut().set_printed(LOCATION, uri);
             response
         }
-        Ok(Done::SubscriptionChanged(subscription)) => {
+        Done::SubscriptionChanged(subscription) => {
             sbi::json::response(StatusCode::OK, &subscription.document)
         }
-        Ok(_) => no_content(),
-        Err(problem) => problem.into_response(),
+        _ => no_content(),
     }
 }

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use telemetry::{AlarmKind, Alarms, Severity};
 use tokio::sync::mpsc;
 
+use super::PROFILES;
 use super::standing::Standing;
-use super::{API, VERSION};
 use crate::config::Growth;
 use crate::events::{Counters, Event};
 
@@ -199,7 +199,7 @@ async fn ask(
     known: Option<&HeaderValue>,
     token: Option<HeaderValue>,
 ) -> Result<Response, String> {
-    let mut path = format!("{}/{API}/{VERSION}/profiles", nrf.prefix);
+    let mut path = format!("{}{PROFILES}", nrf.prefix);
     if let Some(after) = after {
         path.push_str(&format!("?after={after}"));
     }

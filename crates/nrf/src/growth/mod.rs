@@ -15,7 +15,7 @@ mod standing;
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use sbi::name::{ETAG, IF_NONE_MATCH};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
@@ -26,39 +26,28 @@ use registry::{Entry, Snapshot};
 pub(crate) use client::{Retrieved, SET_NOT_RETRIEVED, follow};
 pub(crate) use standing::Standing;
 
-/// Name of the interface in paths.
-pub(crate) const API: &str = "signalbox-growth";
-/// Version of the interface in paths.
-pub(crate) const VERSION: &str = "v2";
+/// The path of the interface.
+pub(crate) const PROFILES: &str = "/signalbox-growth/v2/profiles";
 
 /// Bytes of profiles after which a page ends.
 const PAGE: usize = 256 * 1024;
 
 /// Answers another set: the profiles that are registered with this one.
-pub(crate) fn answer(snapshot: &Snapshot, request: &Request) -> Response {
-    if *request.method() != Method::GET {
-        return sbi::response::method_not_allowed(request.method(), "GET");
-    }
+pub(crate) fn answer(snapshot: &Snapshot, request: &Request) -> Result<Response, Problem> {
     let pairs = sbi::query::pairs(request.query()).unwrap_or_default();
     let after = pairs
         .into_iter()
         .find(|(name, _)| name == "after")
         .map(|(_, value)| NfInstanceId::parse(&value));
-    let after = match after.transpose() {
-        Ok(after) => after,
-        Err(expected) => {
-            return Problem::new(Cause::InvalidQueryParam)
-                .invalid_param("query after", expected)
-                .into_response();
-        }
-    };
+    let bad = |expected| Problem::new(Cause::InvalidQueryParam).invalid_param("query after", expected);
+    let after = after.transpose().map_err(bad)?;
     let tag = format!("\"{:x}\"", state_of(snapshot));
     let mut response = match request.headers().get(IF_NONE_MATCH) {
         Some(known) if known.as_bytes() == tag.as_bytes() => Response::new(StatusCode::NOT_MODIFIED),
         _ => sbi::json::response_of(StatusCode::OK, page(snapshot, after)),
     };
     response.headers_mut().set_printed(ETAG, tag);
-    response
+    Ok(response)
 }
 
 /// Fingerprint of the profiles of this set, independent of those of other sets.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use function::records::store_problem;
 use model::NfInstanceId;
 use sbi::problem::{Cause, Problem};
 
@@ -82,20 +82,13 @@ pub(crate) fn no_subscription(id: &str) -> Problem {
 }
 
 pub(super) fn store_failed(error: store::Error) -> Problem {
-    // The store logs the begin and the end of an outage; a line for each change would flood the log.
-    tracing::debug!(%error, "a change could not be made durable");
+    use store::Error;
     match error {
-        store::Error::Overflow { .. } => {
-            Problem::new(Cause::NfCongestion).detail("too many changes are pending")
+        Error::Overflow { .. } | Error::Unavailable { .. } => store_problem(error),
+        _ => {
+            // The store logs the begin and the end of an outage; a line for each change would flood the log.
+            tracing::debug!(%error, "a change could not be made durable");
+            Problem::new(Cause::InsufficientResources).detail("the change could not be made durable")
         }
-        // With `Retry-After`, as every 503 of the NRF.
-        store::Error::Unavailable { maybe_applied, .. } => {
-            let detail = match maybe_applied {
-                true => "the database failed in the middle; the change may have been made",
-                false => "the database is not available; nothing was changed, try later",
-            };
-            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail)
-        }
-        _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
     }
 }

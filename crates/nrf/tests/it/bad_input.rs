@@ -159,14 +159,70 @@ fn a_refusal_for_want_of_room_says_when_to_try_again() {
     });
 }
 
+/// TS 29.500 table 5.2.7.2-1, RFC 9110 §10.2.1.
 #[test]
-fn a_method_that_a_resource_has_not_is_named() {
+fn what_the_table_of_resources_lacks_is_refused_by_name() {
     local(async {
         let nrf = start(|_| {});
-        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
-        let got = nrf.ask(Method::POST, &path, "application/json", "{}").await;
-        assert_eq!(got.status, StatusCode::METHOD_NOT_ALLOWED);
-        let detail = got.json["detail"].as_str().unwrap_or_default();
-        assert!(detail.starts_with("POST"), "{detail}");
+        let unknown = "RESOURCE_URI_STRUCTURE_NOT_FOUND";
+        let no_method = "";
+        for (method, path, status, cause, allow) in [
+            (
+                Method::POST,
+                "/nnrf-nfm/v1/nf-instances/{id}",
+                405,
+                no_method,
+                "GET, PUT, PATCH, DELETE",
+            ),
+            (
+                Method::DELETE,
+                "/nnrf-nfm/v1/nf-instances",
+                405,
+                no_method,
+                "GET, OPTIONS",
+            ),
+            (Method::GET, "/nnrf-nfm/v1/subscriptions", 405, no_method, "POST"),
+            (
+                Method::PUT,
+                "/nnrf-nfm/v1/subscriptions/7",
+                405,
+                no_method,
+                "PATCH, DELETE",
+            ),
+            (Method::POST, "/nnrf-disc/v1/nf-instances", 405, no_method, "GET"),
+            (
+                Method::POST,
+                "/nnrf-disc/v1/searches/7/complete",
+                405,
+                no_method,
+                "GET",
+            ),
+            (Method::GET, "/oauth2/token", 405, no_method, "POST"),
+            (Method::POST, "/bootstrapping", 405, no_method, "GET"),
+            (
+                Method::GET,
+                "/nnrf-nfm/v1/nf-instances/{id}/nf-services",
+                404,
+                unknown,
+                "",
+            ),
+            (Method::GET, "/nnrf-disc/v1/searches/7/other", 404, unknown, ""),
+            (Method::GET, "/nnrf-disc/v1/nf-instance", 404, unknown, ""),
+            (Method::GET, "/oauth2/keys", 404, unknown, ""),
+            (Method::GET, "/nnrf-disc/v2/nf-instances", 400, "INVALID_API", ""),
+        ] {
+            let path = path.replace("{id}", &id(1));
+            let got = nrf.ask(method.clone(), &path, "application/json", "{}").await;
+            let refusal = (got.status.as_u16(), got.cause());
+            assert_eq!(refusal, (status, cause), "{method} {path}");
+            let allowed = got
+                .headers
+                .get("allow")
+                .map_or("", |value| value.to_str().unwrap());
+            assert_eq!(allowed, allow, "{method} {path}");
+            assert!(got.header("server").starts_with("NRF-"), "{method} {path}");
+            let detail = got.json["detail"].as_str().unwrap_or_default();
+            assert!(status != 405 || detail.starts_with(method.as_str()), "{detail}");
+        }
     });
 }

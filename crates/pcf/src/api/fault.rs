@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use function::records;
 use http::StatusCode;
 use model::shape;
 use sbi::problem::{Cause, Problem};
@@ -91,9 +92,8 @@ impl From<Fault> for Problem {
                     .invalid_param(format!("/{member}"), reason)
             }
             Fault::Policy(refusal) => of_refusal(refusal),
-            Fault::Store(error) => of_store(error),
-            Fault::Overtaken => Self::of_status(StatusCode::SERVICE_UNAVAILABLE)
-                .detail("others keep changing this policy association; nothing was done, try again"),
+            Fault::Store(error) => records::store_problem(error),
+            Fault::Overtaken => records::overtaken("policy association"),
             Fault::Request(problem) => problem,
         }
     }
@@ -147,32 +147,6 @@ fn of_refusal(refusal: Refusal) -> Problem {
         // The log has the block; a consumer learns nothing of the project.
         Refusal::Fault(_) | Refusal::Foreign => {
             Problem::new(Cause::UnspecifiedNfFailure).detail("the policy cannot be evaluated")
-        }
-    }
-}
-
-fn of_store(error: store::Error) -> Problem {
-    use store::Error;
-    match error {
-        Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many writes wait; try later"),
-        Error::Unavailable { maybe_applied, .. } => {
-            // The store logs once that it is unavailable, not for each request.
-            tracing::debug!(%error, "request failed");
-            let detail = if maybe_applied {
-                "the database failed in the middle; the request may have been carried out"
-            } else {
-                "the database is not available; nothing was done, try later"
-            };
-            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail)
-        }
-        Error::Invalid(reason) => Problem::new(Cause::PayloadTooLarge).detail(reason),
-        Error::Engine(_) | Error::Closed => {
-            tracing::debug!(%error, "request failed");
-            Problem::new(Cause::SystemFailure)
-        }
-        error => {
-            tracing::error!(%error, "request failed");
-            Problem::new(Cause::SystemFailure)
         }
     }
 }
