@@ -11,6 +11,8 @@ const PORT: u64 = 8000;
 
 /// Why the rest is not carried over, by the end of its path.
 const REASONS: Reasons = &[
+    ("sbi.tls", "the server has no TLS (scheme)"),
+    ("sbi.cert", "the server has no TLS (scheme)"),
     ("info", "a version of its files"),
     (
         "logger",
@@ -126,15 +128,15 @@ fn server(sections: &mut Sections, name: &'static str, configuration: &Part<'_>)
     if let Some(host) = registered.filter(|host| bound != Some(host)) {
         sections.set(name, &["apiRoot"], format!("{scheme}://{}", address(host, port)));
     }
-    let mut tls = json!({});
-    for place in ["tls", "cert"] {
-        for (ours, theirs) in [("certificate", "pem"), ("key", "key")] {
-            if let Some(file) = sbi.at(&[place, theirs]).text() {
-                tls[ours] = file.into();
+    if scheme == "https" {
+        let mut tls = json!({});
+        for place in ["tls", "cert"] {
+            for (ours, theirs) in [("certificate", "pem"), ("key", "key")] {
+                if let Some(file) = sbi.at(&[place, theirs]).text() {
+                    tls[ours] = file.into();
+                }
             }
         }
-    }
-    if scheme == "https" {
         sections.set(name, &["tls"], tls);
     }
     let rules = sbi.get("oauth");

@@ -66,6 +66,15 @@ impl Peers {
                 ));
             }
         }
+        if diameter.wants_tls != Some(true) {
+            let of_tls = |statement: &&Statement| statement.name.to_lowercase().starts_with("tls_");
+            remarks.extend(self.statements.iter().filter(of_tls).map(|statement| {
+                format!(
+                    "{}:{}: {}: not carried over: no peer connects with TLS",
+                    self.name, statement.line, statement.name
+                )
+            }));
+        }
         self.remarks = remarks;
         diameter.write(sections);
     }

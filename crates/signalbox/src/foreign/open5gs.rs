@@ -43,6 +43,13 @@ const REASONS: Reasons = &[
     ("delegated", "functions reach the NRF and producers directly"),
     ("sslkeylogfile", "session keys are not written to files"),
     ("client_sslkeylogfile", "session keys are not written to files"),
+    ("tls.server", "the server has no TLS (scheme)"),
+    ("tls.client", "no NRF is reached by TLS (scheme)"),
+    ("tls", "TLS is not in use (scheme)"),
+    (
+        "verify_client_cacert",
+        "clients need no certificate (verify_client)",
+    ),
     ("insecure_skip_verify", "certificates are always verified"),
     (
         "metrics",
@@ -246,8 +253,7 @@ fn server_tls(server: &Part<'_>, default: &Part<'_>) -> Value {
         }
     }
     let is_asked = server.get("verify_client").is_yes() || default.get("verify_client").is_yes();
-    let authorities = text("verify_client_cacert");
-    if let Some(file) = authorities.filter(|_| is_asked) {
+    if is_asked && let Some(file) = text("verify_client_cacert") {
         tls["authorities"] = file.into();
         tls["requireClientCertificate"] = true.into();
     }
@@ -264,10 +270,10 @@ fn client_tls(client: &Part<'_>, roots: &[&str]) -> Option<Value> {
         ("certificate", "client_cert"),
         ("key", "client_private_key"),
     ];
-    let files = names.map(|(ours, theirs)| (ours, client.get(theirs).text()));
     if !is_https && !roots.iter().any(|root| root.starts_with("https:")) {
         return None;
     }
+    let files = names.map(|(ours, theirs)| (ours, client.get(theirs).text()));
     let there = files
         .iter()
         .filter_map(|(ours, file)| Some(((*ours).to_owned(), (*file)?.into())));

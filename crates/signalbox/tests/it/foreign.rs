@@ -170,7 +170,8 @@ fn what_has_no_place_here_is_listed_by_line() {
         "pcf.yaml:1: db_uri: not carried over",
         "pcf.yaml:8: pcf.sbi.client.scp: not carried over: the function reaches the NRF directly",
         "pcf.yaml:47: pcf.policy[0].slice[1].session[0].pcc_rule[1]: not carried over: a rule without flows",
-        "pcrf.conf:6: LoadExtension: not carried over",
+        "pcrf.conf:5: TLS_CA: not carried over: no peer connects with TLS",
+        "pcrf.conf:7: LoadExtension: not carried over",
         "smf.yaml:1: smf: not carried over: this function stays with Open5GS",
     ] {
         assert!(said.contains(part), "{part} is missing:\n{said}");
@@ -272,6 +273,7 @@ fn free5gc_configurations_become_ours() {
     );
     for part in [
         "pcfcfg.yaml:12: configuration.mongodb: not carried over: the subscribers",
+        "pcfcfg.yaml:8: configuration.sbi.tls: not carried over: the server has no TLS",
         "scpcfg.yaml:4: configuration.amfUri: not carried over",
     ] {
         assert!(said.contains(part), "{part} is missing:\n{said}");
