@@ -1,4 +1,4 @@
-.PHONY: stage deb image test-packages
+.PHONY: stage deb image sbom test-chart test-packages
 
 # cargo install cargo-deb --locked
 CARGO_DEB ?= cargo-deb
@@ -15,5 +15,12 @@ deb: stage ## the Debian package: target/debian/*.deb (cargo install cargo-deb)
 image: stage ## an OCI image without a container engine: target/image, target/image.tar (apt-get install umoci skopeo)
 	scripts/image.sh
 
+sbom: ## what the program consists of: target/package/signalbox.cdx.json (CycloneDX) and licences.txt, by jq
+	scripts/sbom.sh
+
+test-chart: ## lints and renders the Helm chart, and checks what it renders (go install helm.sh/helm/v3/cmd/helm@v3.22.0)
+	scripts/test-chart.sh
+
 test-packages: ## installs, upgrades, purges the package in a fresh Debian root and runs the image, both made before (as root)
+	@if command -v $${HELM:-helm} > /dev/null; then scripts/test-chart.sh; else echo "skipped: the chart, helm is missing"; fi
 	scripts/test-packages.sh

@@ -27,7 +27,7 @@ fi
 rm -rf "$ROOT" "$LAYOUT" "$LAYOUT.tar"
 install -d "$ROOT/etc/ssl/certs" "$ROOT/etc/signalbox" "$ROOT/usr/bin" "$ROOT/usr/share/doc/signalbox" "$ROOT/var/lib/signalbox" "$ROOT/tmp"
 install -m 755 "$STAGE/signalbox" "$ROOT/usr/bin/signalbox"
-install -m 644 LICENSE "$ROOT/usr/share/doc/signalbox/LICENSE"
+install -m 644 LICENSE "$STAGE/signalbox.cdx.json" "$STAGE/licences.txt" "$ROOT/usr/share/doc/signalbox/"
 install -m 644 /etc/ssl/certs/ca-certificates.crt "$ROOT/etc/ssl/certs/ca-certificates.crt"
 install -m 644 deploy/package/image/passwd deploy/package/image/group "$ROOT/etc/"
 chmod 1777 "$ROOT/tmp"

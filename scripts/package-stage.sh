@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds what packages contain, into target/package: the statically linked program without debug information, that
-# information beside it (signalbox.debug), man pages, completions, a changelog in Debian's form.
+# information beside it (signalbox.debug), man pages, completions, a changelog in Debian's form, a bill of materials with licence
+# texts, checksums.
 #   PROFILE=release   builds in less time, a larger and slower program
 #   PROGRAM=FILE      takes a program that is built already
 set -euo pipefail
@@ -41,4 +42,6 @@ signalbox ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
+scripts/sbom.sh "$STAGE" "$@"
+(cd "$STAGE" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS)
 ls -l "$STAGE"

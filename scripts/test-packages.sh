@@ -68,6 +68,11 @@ lint() {
   if [ -e target/package/signalbox.debug ]; then
     if nm target/package/signalbox.debug | grep -E ' T (gaih_inet|__nss_lookup_function)'; then die "glibc's resolver is in it"; fi
     ok "glibc's resolver is not in it"
+    scripts/sbom.sh --check target/package/signalbox.debug "$PACKAGES_WORK/plain/usr/share/doc/signalbox/signalbox.cdx.json" || die "bill of materials"
+    ok "the bill of materials lists every crate that is in it"
+    [ -s "$PACKAGES_WORK/plain/usr/share/doc/signalbox/licences.txt" ] || die "licence texts"
+    (cd target/package && sha256sum --quiet --check SHA256SUMS) || die "checksums"
+    ok "licence texts are in it, checksums fit"
   fi
 }
 

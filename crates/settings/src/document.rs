@@ -47,6 +47,12 @@ impl Document {
         self.root.to_json()
     }
 
+    /// The document with each scalar as its text: what `mcc: 001` means is for the program to say whose file it is.
+    #[must_use]
+    pub fn to_texts(&self) -> Value {
+        self.root.to_texts()
+    }
+
     /// A report of faults, each at the line of its path.
     #[must_use]
     pub fn report(&self, faults: Vec<Fault>) -> Report {
@@ -81,6 +87,11 @@ mod tests {
             expected: "`set`".to_owned(),
         }]);
         assert_eq!(report.findings()[0].place.line, 4);
+        let numbers = Document::parse("mnc: 01\nsd: '000001'\nno:\n", "p.yaml", Limits::default()).unwrap();
+        assert_eq!(
+            numbers.to_texts(),
+            serde_json::json!({"mnc": "01", "sd": "000001", "no": ""})
+        );
         let twice = Document::parse("a: 1\na: 2\n", "p.yaml", Limits::default()).unwrap_err();
         assert_eq!(twice.findings()[0].place.line, 2);
     }

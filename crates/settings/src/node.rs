@@ -114,6 +114,22 @@ impl Node {
             ),
         }
     }
+
+    /// The value with each scalar as its text, so that `mnc: 01` keeps its zero; nothing is an empty text.
+    pub(crate) fn to_texts(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.kind {
+            Kind::Plain(text) if is_null(text) => Value::String(String::new()),
+            Kind::Plain(text) | Kind::Quoted(text) => Value::String(text.clone()),
+            Kind::List(items) => Value::Array(items.iter().map(Node::to_texts).collect()),
+            Kind::Map(entries) => {
+                let members = entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.to_texts()));
+                Value::Object(members.collect())
+            }
+        }
+    }
 }
 
 /// Removes the innermost key of a mapping that `path` leads to or through; returns its path. `None` where there is none.

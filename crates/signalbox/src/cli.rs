@@ -66,11 +66,9 @@ enum Command {
     /// Print the reference of all keys, or the configuration in effect
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Write records from standard input into the store of a stopped function
-    ///
-    /// For bsf: bindings of PDU sessions, one PcfBinding (TS 29.521) as JSON on each line, with a member bindingId
-    /// for a binding that has an identity already.
-    Import(import::ImportArgs),
+    /// Take over records, or the configuration of another core
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Find and repair damage in the store of a stopped function
     #[command(subcommand)]
     Store(store_files::StoreCommand),
@@ -171,7 +169,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Show { config, json }) => {
             print(&Config::load(config.as_deref())?.show(json)?)?;
         }
-        Command::Import(args) => import::run(&args)?,
+        Command::Import(command) => import::run(&command)?,
         Command::Store(command) => return store_files::run(&command),
         Command::Numbers(command) => return number_files::run(&command),
         Command::Policy(command) => return policies::run(&command),

@@ -23,6 +23,7 @@ mod check;
 mod cli;
 mod config;
 mod failure;
+mod foreign;
 mod functions;
 mod import;
 mod inspect;

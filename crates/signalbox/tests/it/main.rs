@@ -5,6 +5,7 @@ mod answers;
 mod commands;
 mod crash;
 mod documents;
+mod foreign;
 mod h2spec;
 mod kamailio;
 mod life;
