@@ -221,7 +221,7 @@ fn examples(facts: &Facts<'_>, passed: &Passed) -> Vec<String> {
         .filter(|failure| !unserved(passed.incident).contains(&failure.kind));
     lost.take(EXAMPLES)
         .map(|failure| {
-            let at = failure.sent.duration_since(passed.begun);
+            let at = failure.ended.duration_since(passed.begun);
             let about = name(passed.incident);
             format!(
                 "{about}, {} after its begin: {} {}",

@@ -21,6 +21,7 @@ const RATE_OF_ONE: f64 = 12.0;
 pub(super) struct Failure {
     pub(super) kind: Kind,
     pub(super) sent: Instant,
+    pub(super) ended: Instant,
     pub(super) why: String,
 }
 
@@ -104,7 +105,13 @@ impl Load {
                 Err(why) => {
                     let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
                     if failures.len() < MOST {
-                        failures.push(Failure { kind, sent, why });
+                        let ended = Instant::now();
+                        failures.push(Failure {
+                            kind,
+                            sent,
+                            ended,
+                            why,
+                        });
                     }
                 }
             }
@@ -122,10 +129,10 @@ impl Load {
         answered.all(|at| at.load(Ordering::Relaxed) > since)
     }
 
-    /// The failures of requests that were sent from `from` to `to`.
+    /// The requests that failed from `from` to `to`: what an incident breaks may have been sent before.
     pub(super) fn failures(&self, from: Instant, to: Instant) -> Vec<Failure> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let within = failures.iter().filter(|one| one.sent >= from && one.sent < to);
+        let within = failures.iter().filter(|one| one.ended >= from && one.ended < to);
         within.cloned().collect()
     }
 

@@ -139,6 +139,7 @@ impl Network {
         };
         let nrf = json!({
             "heartBeat": {"max": "24h"}, "tokens": {"requireRegistration": false},
+            "overload": {"waiting": waiting()},
             "store": {"embedded": {"directory": store}},
             // The SCP is notified over TLS.
             "clientTls": self.tls_settings(),
@@ -153,7 +154,10 @@ impl Network {
             .map_or_else(|| json!({}), |one| one.settings(0));
         // The file with its NF instance id lies there, also with a database.
         store["embedded"] = json!({"directory": empty_folder(&place, "bsf-store")?});
-        let bsf = json!({"nrf": {"apiRoots": [root]}, "store": store, "rx": {"enabled": false}});
+        let bsf = json!({
+            "nrf": {"apiRoots": [root]}, "store": store, "rx": {"enabled": false},
+            "overload": {"waiting": waiting()},
+        });
         configure(&mut self.bsf, bsf, None)?;
         self.bsf.start(&place)?;
         let scp = self.scp_settings();
@@ -182,6 +186,7 @@ impl Network {
                 "roots": [format!("http://{}", self.nrf.address)], "nfTypes": ["UDM"], "retryInterval": "200ms"
             },
             "policies": [{"responseTimeoutMs": 1000}],
+            "protection": {"waiting": waiting()},
         })
     }
 
@@ -375,6 +380,11 @@ impl Network {
 /// The DiameterIdentity of an HSS.
 fn host_of(number: usize) -> String {
     DiameterSettings::default().host(number)
+}
+
+/// Requests are not refused because this machine is busy with something else: the day judges incidents.
+fn waiting() -> Value {
+    json!({"target": "0s"})
 }
 
 /// A folder of a run begins empty, also where it was used before.
