@@ -5,10 +5,11 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 //!
-//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`policy`] or [`whole`];
+//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`policy`], [`whole`] or [`bad_day`];
 //! * [`find`], [`names`]: the models of this binary, and models from files;
 //! * [`Guide`]: the figures of a benchmark guide; [`subscribers`]: the subscribers of the simulated network.
 
+pub mod bad_day;
 pub mod bsf;
 pub mod dsr;
 pub mod equipment;
@@ -67,6 +68,9 @@ pub struct CallModel {
     /// Calls through every function.
     #[serde(default)]
     pub core: Option<whole::CoreModel>,
+    /// Traffic through every function while one incident follows the other.
+    #[serde(default)]
+    pub bad_day: Option<bad_day::BadDayModel>,
 }
 
 /// Where the facts of a model are from.
@@ -175,6 +179,8 @@ pub enum Function<'a> {
     Policy(&'a policy::PolicyModel),
     /// Every function.
     Core(&'a whole::CoreModel),
+    /// Every function, while one incident follows the other.
+    BadDay(&'a bad_day::BadDayModel),
 }
 
 impl CallModel {
@@ -187,6 +193,7 @@ impl CallModel {
             .or_else(|| self.scp.as_ref().map(Function::Scp))
             .or_else(|| self.policy.as_ref().map(Function::Policy))
             .or_else(|| self.core.as_ref().map(Function::Core))
+            .or_else(|| self.bad_day.as_ref().map(Function::BadDay))
     }
 
     /// Messages that the function's guide counts for each transaction, where it counts messages.
@@ -195,7 +202,11 @@ impl CallModel {
         match self.function()? {
             Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
-            Function::Nrf(_) | Function::Bsf(_) | Function::Policy(_) | Function::Core(_) => None,
+            Function::Nrf(_)
+            | Function::Bsf(_)
+            | Function::Policy(_)
+            | Function::Core(_)
+            | Function::BadDay(_) => None,
         }
     }
 
@@ -244,6 +255,7 @@ impl CallModel {
             Some(Function::Scp(scp)) => scp.requests(),
             Some(Function::Policy(policy)) => policy.transactions(),
             Some(Function::Core(core)) => core.calls,
+            Some(Function::BadDay(day)) => day.requests,
             None => 0.0,
         }
     }
@@ -263,12 +275,13 @@ impl Validate for CallModel {
             self.scp.is_some(),
             self.policy.is_some(),
             self.core.is_some(),
+            self.bad_day.is_some(),
         ];
         match sections.iter().filter(|given| **given).count() {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr`, `bsf`, `scp`, `policy` or `core`",
+                "the section of one function: `nrf`, `dsr`, `bsf`, `scp`, `policy`, `core` or `badDay`",
             ),
             _ => faults
                 .at("")
@@ -291,6 +304,9 @@ impl Validate for CallModel {
         }
         if let Some(core) = &self.core {
             faults.within("core", core);
+        }
+        if let Some(day) = &self.bad_day {
+            faults.within("badDay", day);
         }
         if let Some(guide) = &self.guide {
             faults.within("guide", guide);

@@ -67,6 +67,10 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/bsf/scenario-14.yaml"),
     ),
     (
+        "core/bad-day",
+        include_str!("../../../callmodels/core/bad-day.yaml"),
+    ),
+    (
         "core/voice-call",
         include_str!("../../../callmodels/core/voice-call.yaml"),
     ),

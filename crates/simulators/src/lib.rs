@@ -40,7 +40,7 @@ pub use reporting::ReportingSettings;
 pub use roles::Role;
 pub use server::{Handle, Server};
 pub use settings::{
-    AlternatesOf, FarSettings, GroupRange, NameServerSettings, PolicyCounters, PolicySubscribers,
+    AlternatesOf, FarSettings, GroupRange, MovedName, NameServerSettings, PolicyCounters, PolicySubscribers,
     ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings,
 };
 pub use stats::{Counters, Stats};

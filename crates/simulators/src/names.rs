@@ -43,6 +43,8 @@ pub struct NameServer {
     port: u16,
     /// The alternates of a producer, by its number.
     alternates: AHashMap<u32, Vec<u32>>,
+    /// The producer at whose address another one is.
+    moved: AHashMap<u32, u32>,
     shared: Arc<Shared>,
 }
 
@@ -73,6 +75,7 @@ impl NameServer {
             latency: settings.latency.duration(),
             port: settings.names.port,
             alternates: alternates.map(|one| (one.of, one.are.clone())).collect(),
+            moved: settings.names.moved.iter().map(|one| (one.of, one.to)).collect(),
             shared: Arc::default(),
         })
     }
@@ -133,7 +136,10 @@ impl NameServer {
         };
         let number = number_named(host);
         let records: Vec<(u16, Vec<u8>)> = match (number, service, question.kind) {
-            (Some(number), false, A) => vec![(A, address_of(number).octets().to_vec())],
+            (Some(number), false, A) => {
+                let at = self.moved.get(&number).copied().unwrap_or(number);
+                vec![(A, address_of(at).octets().to_vec())]
+            }
             (Some(number), true, SRV) => {
                 let alternates = self.alternates.get(&number).into_iter().flatten();
                 let records = (1..)
@@ -216,7 +222,7 @@ impl<'a> Question<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{AlternatesOf, NameServerSettings};
+    use crate::settings::{AlternatesOf, MovedName, NameServerSettings};
 
     fn question(name: &str, kind: u16) -> Vec<u8> {
         let mut bytes = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
@@ -239,6 +245,7 @@ mod tests {
                     of: 7,
                     are: vec![5, 6],
                 }],
+                moved: vec![MovedName { of: 8, to: 9 }],
             },
             ..Settings::default()
         })
@@ -248,6 +255,8 @@ mod tests {
         let address = of(&name_of(7), A);
         assert_eq!(code_and_count(&address), (0, 1));
         assert_eq!(address[address.len() - 4..], address_of(7).octets());
+        let moved = of(&name_of(8), A);
+        assert_eq!(moved[moved.len() - 4..], address_of(9).octets());
         let service = format!("_http._tcp.{}", name_of(7));
         let records = of(&service.to_ascii_uppercase(), SRV);
         assert_eq!(code_and_count(&records), (0, 2));

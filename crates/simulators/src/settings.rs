@@ -178,6 +178,19 @@ pub struct NameServerSettings {
     pub port: u16,
     /// Producers with SRV records.
     pub alternates: Vec<AlternatesOf>,
+    /// Producers whose names lead to the address of another one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedName>,
+}
+
+/// A producer whose name leads elsewhere, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct MovedName {
+    /// Its name …
+    pub of: u32,
+    /// … has the address of this one.
+    pub to: u32,
 }
 
 /// Alternates of a producer, by their numbers.

@@ -93,6 +93,8 @@ pub enum Input<'a> {
     Disconnected(Side),
     /// A timer may be due.
     Timer,
+    /// A request to the peer went unanswered.
+    Unanswered,
     /// No connection is wanted any more; the cause goes into the DPR.
     Stop(i32),
 }

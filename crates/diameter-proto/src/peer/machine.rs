@@ -233,6 +233,11 @@ impl Machine {
                 self.event(now, Event::RPeerDisc, None);
             }
             Input::Timer => self.timer(now),
+            Input::Unanswered => {
+                if let Some(command) = self.watchdog.unanswered(now) {
+                    self.watchdog_says(now, command);
+                }
+            }
             Input::Stop(cause) => {
                 self.stop_cause = cause;
                 self.wanted = false;

@@ -72,6 +72,8 @@ pub struct Watchdog {
     /// When the last message arrived. While OKAY the timer is not moved for each message; when it expires, this value
     /// shows whether it should have been.
     heard: Option<Instant>,
+    /// When the timer was set last.
+    moved: Option<Instant>,
     /// The connection was closed for silence.
     silent: bool,
     /// The connection broke without a DPR.
@@ -79,6 +81,9 @@ pub struct Watchdog {
     random: u64,
 }
 
+/// Silence of a connection after which a request without an answer is a reason to send a DWR. RFC 3539 §3.4.1 wants the
+/// intervals of idle connections long; this one is not idle, and no more than one DWR in this time follows.
+const DOUBT: Duration = Duration::from_secs(1);
 /// RFC 3539 §3.4.1: the interval is never the same twice.
 const JITTER: Duration = Duration::from_secs(2);
 
@@ -94,6 +99,7 @@ impl Watchdog {
             answered: 0,
             due: None,
             heard: None,
+            moved: None,
             silent: false,
             lost: false,
             random: seed | 1,
@@ -127,6 +133,7 @@ impl Watchdog {
         let spread = (jitter.as_micros() as u64).saturating_mul(2) + 1;
         let offset = Duration::from_micros(self.random % spread);
         self.due = Some(now + self.interval - jitter + offset);
+        self.moved = Some(now);
     }
 
     /// The connection is up. `Failback` when it may be used at once.
@@ -211,6 +218,14 @@ impl Watchdog {
         Some(Command::SendWatchdog)
     }
 
+    /// A request went unanswered: a DWR goes out at once if nothing has arrived for [`DOUBT`], so that a peer that hangs is
+    /// noticed an interval later, and not after two.
+    pub fn unanswered(&mut self, now: Instant) -> Option<Command> {
+        let last = self.heard.max(self.moved);
+        let is_silent = last.is_none_or(|last| now.saturating_duration_since(last) >= DOUBT);
+        if is_silent { self.probe(now) } else { None }
+    }
+
     /// Handles the timer, if it has expired at `now`.
     pub fn timer(&mut self, now: Instant) -> Option<Command> {
         if self.due.is_none_or(|due| now < due) {
@@ -280,6 +295,24 @@ mod tests {
         assert_eq!(dog.health(), Health::Suspect);
         assert_eq!(dog.timer(now + 3 * LATE), Some(Command::CloseConnection));
         assert_eq!((dog.health(), dog.deadline()), (Health::Down, None));
+    }
+
+    #[test]
+    fn an_unanswered_request_doubts_a_silent_peer_at_once() {
+        let mut dog = Watchdog::new(TW, Reopen::Never, 1);
+        let now = Instant::now();
+        dog.connection_up(now);
+        let later = now + Duration::from_secs(4);
+        // Others have answered a moment ago.
+        dog.traffic(later - Duration::from_millis(10));
+        assert_eq!(dog.unanswered(later), None);
+        let later = later + DOUBT;
+        assert_eq!(dog.unanswered(later), Some(Command::SendWatchdog));
+        assert_eq!(dog.unanswered(later + DOUBT), None, "one is pending");
+        assert_eq!(dog.timer(later + LATE), Some(Command::Failover));
+        // An answer ends the doubt for as long.
+        dog.answer(later + LATE);
+        assert_eq!(dog.unanswered(later + LATE), None);
     }
 
     #[test]

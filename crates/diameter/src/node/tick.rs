@@ -55,6 +55,9 @@ impl<A: Application> Node<A> {
             // A connection gives up its requests before it is removed, so it is present.
             let Some(connection) = connection else { continue };
             count(&connection.figures().timeouts, 1);
+            if let Some((key, _)) = connection.binding.get() {
+                self.drive(key, Input::Unanswered, None);
+            }
             self.give_up(&connection, waiting, UnansweredReason::Timeout);
         }
         let mut kept = self.0.kept.borrow_mut();

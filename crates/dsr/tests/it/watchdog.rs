@@ -48,6 +48,26 @@ fn requests_of_a_peer_in_doubt_go_elsewhere() {
     });
 }
 
+/// A peer that hangs is noticed by the requests that it does not answer, long before the interval is over.
+#[test]
+fn an_unanswered_request_brings_a_watchdog_at_once() {
+    run(async {
+        let (mut config, servers) = servers(&HSS, settings::Period::from_secs(300)).await;
+        let transaction = "  transaction: {answer: 1500ms, lifetime: 90s}\n";
+        routing(&mut config, &format!("{}{transaction}", one_list(&HSS)));
+        let dsr = dsr::start(config).unwrap();
+        let mut hss1 = servers[0].connected(&dsr).await;
+        let mut hss2 = servers[1].connected(&dsr).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("1").as_bytes()).await;
+        hss1.expect(command::UPDATE_LOCATION).await;
+        answered(&mut mme, &mut hss2).await;
+        let watchdog = hss1.expect(command::DEVICE_WATCHDOG).await;
+        hss1.answer(&watchdog, ResultCode::SUCCESS).await;
+        assert_eq!(state(&dsr), HopState::Available);
+    });
+}
+
 #[test]
 fn the_only_peer_may_answer_although_it_is_in_doubt() {
     run(async {

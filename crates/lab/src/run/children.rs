@@ -247,6 +247,12 @@ impl Simulator {
         self.guarded.process()
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.guarded.id()
+    }
+
     /// Its counters now.
     ///
     /// # Errors

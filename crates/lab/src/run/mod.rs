@@ -1,8 +1,10 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
+mod admin;
 pub(crate) mod bsf;
 mod checks;
 mod children;
+mod day;
 mod drill;
 pub(crate) mod dsr;
 pub(crate) mod ending;
@@ -95,6 +97,9 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     if let Some(core) = &model.core {
         return whole::run(&found, core, options, &place, tps, progress);
     }
+    if let Some(day) = &model.bad_day {
+        return day::run(&found, day, options, &place, tps, progress);
+    }
     progress.status("starting the function and its simulated peers …");
     let mut rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
@@ -102,7 +107,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
         Function::Policy(policy) => policy::start(policy, &model.load, options, &place, progress)?,
-        Function::Core(_) => return Err(RunError::Empty),
+        Function::Core(_) | Function::BadDay(_) => return Err(RunError::Empty),
     };
     if options.contend {
         contend(&place, &mut rig)?;

@@ -439,14 +439,24 @@ impl Exchange<'_> {
         if self.retries(failure) {
             return Ok(None);
         }
-        // A peer that leaves (GOAWAY) has not begun the request (RFC 9113 §6.8): a new connection may serve it.
-        if again && error.kind == SendErrorKind::GoAway && self.may_repeat() && !self.repeated {
+        if again && self.deserves_another_connection(error) && self.may_repeat() && !self.repeated {
             self.repeated = true;
             self.attempts.repeat(target);
             self.metrics.rerouted.inc();
             return Ok(None);
         }
         self.fallback_or(|this| this.unanswered(error, target)).map(Some)
+    }
+
+    /// Whether a new connection to the same producer may serve the request: a peer that leaves (GOAWAY) has not begun it
+    /// (RFC 9113 §6.8), and a connection may have ended because the producer was restarted or its name leads elsewhere by
+    /// now; an idempotent request is then sent again (RFC 9110 §9.2.2).
+    fn deserves_another_connection(&self, error: &SendError) -> bool {
+        match &error.kind {
+            SendErrorKind::GoAway => true,
+            SendErrorKind::Broken(_) => self.outgoing.method.is_idempotent(),
+            _ => false,
+        }
     }
 
     fn verdict(&self, failure: Failure) -> Verdict {

@@ -130,6 +130,39 @@ fn a_request_that_a_leaving_producer_has_not_begun_goes_over_a_new_connection() 
     });
 }
 
+/// A producer that is restarted, or whose name leads elsewhere by now, loses no request that may be sent again
+/// (RFC 9110 §9.2.2).
+#[test]
+fn an_idempotent_request_of_a_broken_connection_goes_over_a_new_one() {
+    local(async {
+        let is_request = |frame: &Frame| frame.kind == frame::kind::HEADERS;
+        let listener = Listener::bind().await.unwrap();
+        let port = listener.addr().unwrap().port();
+        let alone = Producer::start(1);
+        let mut profile = alone.profile(&json!({}));
+        profile["nfServices"][0]["ipEndPoints"][0]["port"] = json!(port);
+        let scp = start(|config| config.producers = vec![profile]);
+        let serving = async {
+            let mut first = listener.accept(&[]).await.unwrap();
+            first.wait_for("the request", is_request).await.unwrap();
+            drop(first);
+            let mut next = listener.accept(&[]).await.unwrap();
+            let stream = next.wait_for("it again", is_request).await.unwrap().stream;
+            next.send(&frame::status(stream, 200, true)).await.unwrap();
+            next
+        };
+        let (status, next) = tokio::join!(ask(&scp, Method::GET, port), serving);
+        assert_eq!(status, StatusCode::OK);
+        // It may have been carried out: not twice.
+        let breaking = async {
+            let mut next = next;
+            next.wait_for("a create", is_request).await.unwrap();
+        };
+        let (status, ()) = tokio::join!(ask(&scp, Method::POST, port), breaking);
+        assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+    });
+}
+
 /// The next SCP takes the place of one that is lost while a request is there, as another producer of a set does.
 #[test]
 fn the_second_next_hop_takes_what_is_idempotent() {

@@ -1,6 +1,7 @@
 //! The laboratory with the program of this build: whole runs against the real functions, and simulators as processes.
 #![cfg(feature = "lab")]
 
+mod bad_day;
 mod bench;
 mod bsf;
 mod ending;

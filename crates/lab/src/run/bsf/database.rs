@@ -134,11 +134,46 @@ impl Servers {
         )))
     }
 
+    /// Stops the single server in order.
+    ///
+    /// # Errors
+    /// When the script does not run.
+    pub(crate) fn stop(&self) -> Result<(), RigError> {
+        self.act(&["stop", "1"])
+    }
+
+    /// Starts the single server again; it answers when this returns.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) fn restart(&self) -> Result<(), RigError> {
+        self.act(&["restart", "1"])
+    }
+
+    fn act(&self, what: &[&str]) -> Result<(), RigError> {
+        let words = what.join(" ");
+        let output = self
+            .command_of(what)
+            .output()
+            .map_err(RigError::io(format!("database: {words}")))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(RigError::Settings(format!(
+                "database: {words}: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ))),
+        }
+    }
+
     fn run(&self, what: &str) -> std::io::Result<Output> {
         self.command(what).output()
     }
 
     fn command(&self, what: &str) -> Command {
+        self.command_of(&[what])
+    }
+
+    fn command_of(&self, what: &[&str]) -> Command {
         let counted = match self.database {
             Database::Sites => "--sites",
             _ => "--nodes",
@@ -146,7 +181,8 @@ impl Servers {
         let mut command = Command::new("bash");
         command
             .arg(self.folder.join("servers.sh"))
-            .args([what, "--dir"])
+            .args(what)
+            .arg("--dir")
             .arg(self.folder.join("data"))
             .args(["--port", &self.port.to_string(), counted, &self.count.to_string()])
             .stdin(Stdio::null());

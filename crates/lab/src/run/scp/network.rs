@@ -132,6 +132,7 @@ fn start_names(
                     are: member.alternates.clone(),
                 })
                 .collect(),
+            ..NameServerSettings::default()
         },
         ..Settings::default()
     };

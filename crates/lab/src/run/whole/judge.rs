@@ -1,7 +1,6 @@
 //! The report of a run of calls: legs, what functions counted, what is left.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use super::calls::Made;
 use super::functions::Core;
 use crate::call::LEGS;
 use crate::run::rig::Place;
-use crate::run::{Options, figure};
+use crate::run::{Options, admin, figure};
 use ::report::{
     Check, Conditions, FunctionFigures, GuideFigures, Latency, OperationFigures, Report, Series, Spread,
     Verdict,
@@ -22,10 +21,8 @@ use callmodel::whole::CoreModel;
 use loadgen::{FailureKind, OperationRecord};
 use report::measure::Machine;
 
-/// How long an admin endpoint may take to answer.
+/// How long BSF and PCF may take until nothing is left.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bound of its answer in bytes.
-const MOST: u64 = 16 << 20;
 /// The least share of the schedule that must be made in time.
 const ON_TIME: f64 = 0.9;
 
@@ -344,17 +341,11 @@ fn leftovers(core: &Core) -> Vec<Check> {
 
 /// The length of the list at a page of an admin endpoint.
 fn count(admin: SocketAddr, path: &str) -> Option<usize> {
-    let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n").ok()?;
-    let mut bytes = Vec::new();
-    stream.take(MOST).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    if !head.split(' ').nth(1)?.starts_with("200") {
+    let (status, body) = admin::ask(admin, "GET", path)?;
+    if status != 200 {
         return None;
     }
-    let listed: Value = serde_json::from_str(body).ok()?;
+    let listed: Value = serde_json::from_str(&body).ok()?;
     listed.as_array().map(Vec::len)
 }
 
