@@ -106,6 +106,7 @@ impl NetworkFunction for Stp {
             tls: None,
             client_tls: None,
             other_tls: None,
+            directory: None,
         }
     }
 

@@ -7,7 +7,7 @@ use layout::Rooms;
 use crate::workspace::{Workspace, root};
 
 /// Network functions: a chain of rooms longer than a person can follow is a pile.
-const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe"];
+const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp"];
 
 /// Floors of a function, at most.
 const FLOORS: usize = 12;

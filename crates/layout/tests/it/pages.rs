@@ -57,6 +57,8 @@ fn every_alarm_has_its_section() {
     for (number, name) in declared {
         let section = format!("<a id=\"alarm-{number}\"></a>\n### {number} {name}\n");
         assert!(page.contains(&section), "docs/operations.md lacks:\n{section}");
+        let anchor = format!("<a id=\"alarm-{number}\"></a>");
+        assert_eq!(page.matches(&anchor).count(), 1, "several alarms are {number}");
     }
 }
 

@@ -9,7 +9,12 @@ use crate::workspace::{Workspace, root};
 /// The floors of the picture, from above, and their crates.
 const FLOORS: &[(&str, &str, &str)] = &[
     ("binary", "the binary", "signalbox"),
-    ("functions", "network functions", "nrf scp bsf pcf dsr ipfe"),
+    ("functions", "network functions", "nrf scp bsf pcf dsr ipfe stp"),
+    (
+        "applications",
+        "applications inside the router",
+        "dsr-app dsr-rbar dsr-eir",
+    ),
     (
         "laboratory",
         "laboratory",

@@ -8,7 +8,7 @@ use crate::state::State;
 
 /// A link carries no traffic.
 pub(crate) const LINK_DOWN: AlarmKind = AlarmKind {
-    number: 10530,
+    number: 10570,
     name: "STP Link Unavailable",
     severity: Severity::Major,
     text: "The peer of a link is not active: the other links of its application server or link set carry the traffic.",
@@ -16,7 +16,7 @@ pub(crate) const LINK_DOWN: AlarmKind = AlarmKind {
 };
 /// An application server or link set takes no messages.
 pub(crate) const HOP_DOWN: AlarmKind = AlarmKind {
-    number: 10531,
+    number: 10571,
     name: "STP Hop Unavailable",
     severity: Severity::Major,
     text: "No link of an application server or link set is active.",
@@ -24,7 +24,7 @@ pub(crate) const HOP_DOWN: AlarmKind = AlarmKind {
 };
 /// Messages to a destination are not delivered.
 pub(crate) const DESTINATION_UNREACHABLE: AlarmKind = AlarmKind {
-    number: 10532,
+    number: 10572,
     name: "STP Destination Unreachable",
     severity: Severity::Critical,
     text: "No route to a destination is available: messages to it are dropped, and ASPs are notified (DUNA).",

@@ -92,7 +92,7 @@ fn a_destination_without_an_asp_is_reported_and_audited() {
     until("the alarms", || {
         let mut numbers: Vec<u32> = alarms.active().iter().map(|alarm| alarm.number).collect();
         numbers.sort_unstable();
-        numbers == [10530, 10531, 10532]
+        numbers == [10570, 10571, 10572]
     });
 }
 
