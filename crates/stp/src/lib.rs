@@ -7,16 +7,19 @@
 //! | `tables` | what settings are compiled to: routes, screening lists, translations |
 //! | `state` | which links, hops and destinations are available: an immutable snapshot |
 //! | `control` | states of ASPs, application servers and destinations, on the control side; makes the next snapshot |
+//! | `cause` | why a message is not delivered |
 //! | `path` | what becomes of one MSU: discrimination, screening, translation, route; also for `why` |
 //! | `link` | one association: octets in and out, bounded |
 //! | `service` | the STP as a network function |
-//! | `metrics`, `pages` | how to look inside |
+//! | `metrics`, `gauges`, `pages` | how to look inside |
 //!
 //! A worker reads the snapshot and puts a frame into the mailbox of the link that carries it on; it waits for nothing.
 //! Management messages (ASPUP, ASPAC, DAUD and their kind) take the one lock of the control side.
 
+mod cause;
 pub mod config;
 mod control;
+mod gauges;
 mod link;
 mod metrics;
 mod pages;

@@ -172,7 +172,7 @@ fn why(state: &State, hex: &str) -> Value {
             (Some(_), None) => "dropped",
             (None, None) => "ends here",
         },
-        "cause": decision.cause.map(crate::path::Cause::label),
+        "cause": decision.cause.map(crate::cause::Cause::label),
         "notice": notice,
         "by": sent.and_then(|send| hops.get(send.hop)).map(|hop| hop.name.as_str()),
         "destination": sent.map(|send| state.tables.show(send.dpc)),

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::control::{Control, DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
 use crate::link::{Desk, SctpBound, accept, accept_sctp, connect};
 use crate::tables::Tables;
-use crate::{metrics, pages};
+use crate::{gauges, metrics, pages};
 
 /// Interval at which timers of the control side are checked.
 const TICK: Duration = Duration::from_millis(100);
@@ -166,7 +166,7 @@ impl NetworkFunction for Stp {
             &opening.alarms,
         );
         let control = Arc::new(control);
-        metrics::observe(&opening.registry, &control);
+        gauges::observe(&opening.registry, &control);
         tokio::task::spawn_local(keep_time(control.clone()));
         tokio::task::spawn_local(follow_settings(control.clone(), opening.live.clone()));
         let drained = opening.drained;

@@ -26,6 +26,8 @@ const MORE_IMPORTERS: &[(&str, &str, usize)] = &[
     ("pcf", "config", 19),
     ("pcf", "events", 29),
     ("pcf", "worker", 26),
+    // What each command ends with.
+    ("signalbox", "failure", 17),
 ];
 
 /// Rows of the reference of settings, without groups, for each section. A row more needs a row less, or a reason in the
@@ -37,9 +39,10 @@ const SETTINGS: &[(&str, usize)] = &[
     ("nrf", 283),
     ("scp", 487),
     ("bsf", 262),
-    ("pcf", 444),
+    ("pcf", 447),
     ("dsr", 406),
     ("ipfe", 34),
+    ("stp", 80),
 ];
 
 #[test]

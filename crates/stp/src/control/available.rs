@@ -8,7 +8,8 @@ use ss7_proto::asp::{AsId, AsState, AspState};
 use ss7_proto::sccp::{Management, ManagementType};
 
 use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
-use crate::path::{Cause, sccp::management_unitdata};
+use crate::cause::Cause;
+use crate::path::sccp::management_unitdata;
 use crate::state::{Few, Forward, HopState, State, Target};
 use crate::tables::Destination;
 

@@ -21,9 +21,9 @@ use ss7_proto::m3ua::{Message, TrafficMode};
 use ss7_proto::sccp::{Management, ManagementType};
 use telemetry::{Alarms, Registry};
 
+use crate::cause::Cause;
 use crate::config::Config;
 use crate::metrics::Meters;
-use crate::path::Cause;
 use crate::state::State;
 use crate::tables::{Cluster, Tables};
 

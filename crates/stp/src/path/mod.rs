@@ -1,6 +1,5 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
-mod cause;
 pub(crate) mod sccp;
 mod trace;
 
@@ -8,11 +7,11 @@ use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::Management;
 
+use crate::cause::Cause;
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
-pub(crate) use cause::Cause;
 pub(crate) use trace::Trace;
 
 /// What is to be done with a message.

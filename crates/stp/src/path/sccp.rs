@@ -7,7 +7,8 @@ use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
-use super::{Cause, Decision, Ingress, Send, Trace, Work, transfer};
+use super::{Decision, Ingress, Send, Trace, Work, transfer};
+use crate::cause::Cause;
 
 /// The subsystem of SCCP management.
 const MANAGEMENT: u8 = 1;

@@ -4,6 +4,7 @@ mod points;
 mod routes;
 mod screening;
 mod translations;
+mod validation;
 
 use std::collections::HashMap;
 
