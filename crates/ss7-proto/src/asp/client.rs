@@ -68,6 +68,9 @@ enum Goal {
 pub struct Asp {
     settings: AspSettings,
     state: AspState,
+    /// What management wants.
+    wanted: Goal,
+    /// What it can be on this association: a gateway that refuses, or has another ASP instead, lowers it.
     goal: Goal,
     associated: bool,
     /// When the pending request is sent again, or one after a pause.
@@ -85,6 +88,7 @@ impl Asp {
         Self {
             settings,
             state: AspState::Down,
+            wanted: Goal::Active,
             goal: Goal::Active,
             associated: false,
             retry: None,
@@ -120,6 +124,7 @@ impl Asp {
     /// The association is lost.
     pub fn disassociated(&mut self, events: &mut Vec<AspEvent>) {
         (self.associated, self.heartbeat) = (false, None);
+        self.goal = self.wanted;
         self.settle();
         self.change(AspState::Down, events);
     }
@@ -141,7 +146,7 @@ impl Asp {
 
     /// A request that is pending is answered first: until then the state that the gateway has is unknown.
     fn aim(&mut self, goal: Goal, now: Instant, out: &mut Vec<Vec<u8>>) {
-        self.goal = goal;
+        (self.wanted, self.goal) = (goal, goal);
         if self.pending.is_none() {
             self.advance(now, out);
         }
@@ -260,7 +265,8 @@ impl Asp {
             self.pending = None;
             return;
         }
-        // Sending the same again would get the same answer: the goal falls to what we have, management decides.
+        // Sending the same again would get the same answer: the goal falls to what we have, until management decides or
+        // another association begins.
         let lasting = matches!(
             ErrorCode::from_number(code),
             Some(

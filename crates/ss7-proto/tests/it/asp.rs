@@ -374,6 +374,14 @@ fn an_overridden_or_refused_asp_does_not_fight() {
         &mut Vec::new(),
     );
     assert_eq!(kinds(&out), []);
+    // A new association begins with what management wants.
+    asp.disassociated(&mut Vec::new());
+    asp.associated(Instant::now(), &mut out);
+    assert_eq!(kinds(&out), [MessageType::Aspup]);
+    assert_eq!(
+        received(&mut asp, MessageType::AspupAck, none, 0),
+        [MessageType::Aspac]
+    );
 }
 
 /// Messages are lost, associations fail, management changes its mind; when quiet comes, both agree.
