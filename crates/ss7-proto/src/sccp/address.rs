@@ -7,30 +7,50 @@ use crate::point_code::PointCode;
 /// Whose form an address has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
-    /// Q.713: point code of two octets before the subsystem number.
+    /// Q.713: point code of 14 bits in two octets before the subsystem number.
     Itu,
+    /// As Q.713, with a point code of 16 bits in two octets (Japan).
+    Japan,
+    /// As Q.713, with a point code of 24 bits in three octets (China).
+    China,
     /// T1.112: subsystem number before a point code of three octets.
     Ansi,
 }
 
 impl Format {
+    pub(super) const fn is_ansi(self) -> bool {
+        matches!(self, Self::Ansi)
+    }
+
     pub(super) const fn point_code_octets(self) -> usize {
         match self {
-            Self::Itu => 2,
-            Self::Ansi => 3,
+            Self::Itu | Self::Japan => 2,
+            Self::Ansi | Self::China => 3,
         }
     }
 
     pub(super) fn write_point_code(self, code: PointCode, out: &mut Vec<u8>) {
         let code = match self {
             Self::Itu => code.0 & 0x3fff,
-            Self::Ansi => code.0,
+            Self::Japan | Self::Ansi | Self::China => code.0,
         };
         out.extend_from_slice(
             code.to_le_bytes()
                 .get(..self.point_code_octets())
                 .unwrap_or_default(),
         );
+    }
+
+    /// Reads a point code, and returns what follows it.
+    pub(super) fn read_point_code(self, octets: &[u8]) -> Option<(PointCode, &[u8])> {
+        let (own, rest) = octets.split_at_checked(self.point_code_octets())?;
+        let code = match (self, own) {
+            // Bits 7 and 8 of the second octet are spare.
+            (Self::Itu, [low, high]) => u32::from(u16::from_le_bytes([*low, *high]) & 0x3fff),
+            (_, [low, high]) => u32::from(u16::from_le_bytes([*low, *high])),
+            _ => le24(own, 0)?,
+        };
+        Some((PointCode(code), rest))
     }
 }
 
@@ -82,34 +102,23 @@ impl<'a> Address<'a> {
             national: indicator & 0x80 != 0,
             title: None,
         };
-        match format {
-            Format::Itu => {
-                if indicator & 1 != 0 {
-                    let [low, high, more @ ..] = rest else {
-                        return Err(short);
-                    };
-                    // Bits 7 and 8 of the second octet are spare.
-                    let code = u16::from_le_bytes([*low, *high]) & 0x3fff;
-                    address.point_code = Some(PointCode(u32::from(code)));
-                    rest = more;
-                }
-                if indicator & 2 != 0 {
-                    let (ssn, more) = rest.split_first().ok_or(short)?;
-                    address.ssn = Some(*ssn);
-                    rest = more;
-                }
-            }
-            Format::Ansi => {
-                if indicator & 1 != 0 {
-                    let (ssn, more) = rest.split_first().ok_or(short)?;
-                    address.ssn = Some(*ssn);
-                    rest = more;
-                }
-                if indicator & 2 != 0 {
-                    address.point_code = Some(PointCode(le24(rest, 0).ok_or(short)?));
-                    rest = rest.get(3..).unwrap_or_default();
-                }
-            }
+        let (first, second) = (indicator & 1 != 0, indicator & 2 != 0);
+        let (has_code, has_ssn) = if format.is_ansi() {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        if has_code && !format.is_ansi() {
+            let (code, more) = format.read_point_code(rest).ok_or(short)?;
+            (address.point_code, rest) = (Some(code), more);
+        }
+        if has_ssn {
+            let (ssn, more) = rest.split_first().ok_or(short)?;
+            (address.ssn, rest) = (Some(*ssn), more);
+        }
+        if has_code && format.is_ansi() {
+            let (code, more) = format.read_point_code(rest).ok_or(short)?;
+            (address.point_code, rest) = (Some(code), more);
         }
         let title = indicator >> 2 & 0x0f;
         if title != 0 {
@@ -156,7 +165,7 @@ impl AddressBuf {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (has_code, has_ssn) = (self.point_code.is_some(), self.ssn.is_some());
         let (first, second) = match format {
-            Format::Itu => (has_code, has_ssn),
+            Format::Itu | Format::Japan | Format::China => (has_code, has_ssn),
             Format::Ansi => (has_ssn, has_code),
         };
         let title = self.title.map_or(0, |title| (title.indicator & 0x0f) << 2);
@@ -167,18 +176,43 @@ impl AddressBuf {
                 | bit(!self.route_on_title, 0x40)
                 | bit(self.national, 0x80),
         );
-        if let (Format::Ansi, Some(ssn)) = (format, self.ssn) {
+        if let (true, Some(ssn)) = (format.is_ansi(), self.ssn) {
             out.push(ssn);
         }
         if let Some(code) = self.point_code {
             format.write_point_code(code, out);
         }
-        if let (Format::Itu, Some(ssn)) = (format, self.ssn) {
+        if let (false, Some(ssn)) = (format.is_ansi(), self.ssn) {
             out.push(ssn);
         }
         match self.title {
             Some(title) => title.write(format, out),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn point_codes_have_the_width_of_their_plan() {
+        for (format, code, octets) in [
+            (Format::Itu, 0x2abc, &[0x43, 0xbc, 0x2a, 6][..]),
+            (Format::Japan, 0xc864, &[0x43, 0x64, 0xc8, 6]),
+            (Format::China, 0x64_03_04, &[0x43, 0x04, 0x03, 0x64, 6]),
+            (Format::Ansi, 0x64_03_04, &[0x43, 6, 0x04, 0x03, 0x64]),
+        ] {
+            let address = Address::parse(octets, format).unwrap();
+            assert_eq!(
+                (address.point_code, address.ssn),
+                (Some(PointCode(code)), Some(6))
+            );
+            let mut written = Vec::new();
+            address.to_buf().write(format, &mut written).unwrap();
+            assert_eq!(written, octets, "{format:?}");
+            assert!(Address::parse(&octets[..octets.len() - 1], format).is_err());
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::address::Format;
 use crate::numbered::numbered;
-use crate::octets::le24;
 use crate::point_code::PointCode;
 
 numbered! {
@@ -45,16 +44,10 @@ impl Management {
         let number = *octets.first()?;
         let management_type = ManagementType::from_number(number)?;
         let ssn = *octets.get(1)?;
-        let width = format.point_code_octets();
-        let point_code = match format {
-            Format::Itu => {
-                PointCode(u32::from(u16::from_le_bytes([*octets.get(2)?, *octets.get(3)?])) & 0x3fff)
-            }
-            Format::Ansi => PointCode(le24(octets, 2)?),
-        };
-        let multiplicity = *octets.get(2 + width)? & 3;
+        let (point_code, rest) = format.read_point_code(octets.get(2..)?)?;
+        let multiplicity = *rest.first()? & 3;
         let congestion_level = match management_type {
-            ManagementType::Ssc => *octets.get(3 + width)? & 0x0f,
+            ManagementType::Ssc => *rest.get(1)? & 0x0f,
             _ => 0,
         };
         Some(Self {

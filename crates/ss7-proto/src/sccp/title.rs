@@ -43,8 +43,8 @@ impl<'a> GlobalTitle<'a> {
             octets,
         };
         let short = AddressFault::ShortTitle(indicator);
-        match (format, indicator) {
-            (Format::Itu, 1) => {
+        match (format.is_ansi(), indicator) {
+            (false, 1) => {
                 let (nature, digits) = octets.split_first().ok_or(short)?;
                 (title.nature, title.odd) = (Some(nature & 0x7f), Some(nature & 0x80 != 0));
                 title.octets = digits;
@@ -54,7 +54,7 @@ impl<'a> GlobalTitle<'a> {
                 title.translation_type = Some(*translation_type);
                 title.octets = digits;
             }
-            (Format::Itu, 3) | (Format::Ansi, 1) => {
+            (false, 3) | (true, 1) => {
                 let [translation_type, plan, digits @ ..] = octets else {
                     return Err(short);
                 };
@@ -62,7 +62,7 @@ impl<'a> GlobalTitle<'a> {
                 title.plan(*plan);
                 title.octets = digits;
             }
-            (Format::Itu, 4) => {
+            (false, 4) => {
                 let [translation_type, plan, nature, digits @ ..] = octets else {
                     return Err(short);
                 };
@@ -129,11 +129,11 @@ impl GlobalTitleBuf {
         let scheme = if odd { BCD_ODD } else { BCD_EVEN };
         let plan = self.numbering_plan << 4 | scheme;
         let nature = self.nature & 0x7f;
-        match (format, self.indicator) {
-            (Format::Itu, 1) => out.push(if odd { nature | 0x80 } else { nature }),
+        match (format.is_ansi(), self.indicator) {
+            (false, 1) => out.push(if odd { nature | 0x80 } else { nature }),
             (_, 2) => out.push(self.translation_type),
-            (Format::Itu, 3) | (Format::Ansi, 1) => out.extend_from_slice(&[self.translation_type, plan]),
-            (Format::Itu, 4) => out.extend_from_slice(&[self.translation_type, plan, nature]),
+            (false, 3) | (true, 1) => out.extend_from_slice(&[self.translation_type, plan]),
+            (false, 4) => out.extend_from_slice(&[self.translation_type, plan, nature]),
             _ => return Err(AddressFault::Indicator(self.indicator)),
         }
         out.extend_from_slice(self.digits.packed());

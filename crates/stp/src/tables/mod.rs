@@ -117,7 +117,9 @@ impl NumberingPlan {
     const fn format(self) -> Format {
         match self {
             Self::Ansi => Format::Ansi,
-            Self::Itu | Self::China | Self::Japan => Format::Itu,
+            Self::Itu => Format::Itu,
+            Self::China => Format::China,
+            Self::Japan => Format::Japan,
         }
     }
 }
