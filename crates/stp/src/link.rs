@@ -83,11 +83,15 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     mailbox.give_back(association.receiver);
 }
 
-/// Takes the mailbox of a link; a former association of it ends.
+/// Takes the mailbox of a link; a former association of it ends, and so does this one when the peer connects again meanwhile.
 async fn take(mailbox: &Mailbox) -> Option<Receiver<Frame>> {
     let deadline = Instant::now() + HANDOVER;
+    let number = mailbox.ask();
     loop {
         let released = mailbox.released.notified();
+        if !mailbox.is_newest(number) {
+            return None;
+        }
         if let Some(receiver) = mailbox.take() {
             return Some(receiver);
         }

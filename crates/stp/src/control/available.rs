@@ -133,11 +133,17 @@ impl Inner {
                 congestion_level: 0,
             };
             let octets = management_unitdata(test, code, &tables);
-            if let Some(send) = crate::path::own(&state, code, &octets)
-                && let Target::Link(link) = send.target
-            {
-                self.sends.push((usize::from(link), send.octets));
-            }
+            let Some(send) = crate::path::own(&state, code, &octets) else {
+                continue;
+            };
+            let links = match send.target {
+                Target::Link(link) => Few::from_iter([link]),
+                Target::Each(links) => links,
+                // It is tested again.
+                Target::Pending => continue,
+            };
+            let each = links.iter().map(|link| (usize::from(*link), send.octets.clone()));
+            self.sends.extend(each);
         }
     }
 }

@@ -296,8 +296,9 @@ impl Control {
 
     fn send(&self, frames: Vec<(usize, Vec<u8>)>) {
         for (link, octets) in frames {
-            if let Some(mailbox) = self.mailboxes.get(link) {
-                mailbox.put(Frame { octets, sls: 0 });
+            let mailbox = self.mailboxes.get(link);
+            if mailbox.is_some_and(|mailbox| !mailbox.put_management(octets)) {
+                self.state.load().meters.dropped(Cause::Congested);
             }
         }
     }

@@ -78,6 +78,11 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         trace.add(|| format!("a point code exceeds {} bits", plan.bits()));
         return Decision::drop(Cause::PointCode);
     }
+    // Both have four and two bits in MTP (Q.704 §14.2); a gateway behind would make others of them.
+    if data.si.0 > 0x0f || data.ni > 0x03 {
+        trace.add(|| "the service or network indicator exceeds its bits".to_owned());
+        return Decision::drop(Cause::PointCode);
+    }
     // What this node has sent came back (Q.704 has no hop counter).
     if tables.points.are(data.opc) {
         trace.add(|| "loop: the origin is a point code of this STP".to_owned());

@@ -144,7 +144,7 @@ pub fn check_files(config: &Config, faults: &mut Faults) {
         if let Err(error) = built {
             let right = "a file of translations: docs/stp.md";
             faults
-                .at(format!("translation.sets[{index}].file"))
+                .at(format!("stp.translation.sets[{index}].file"))
                 .say(error, right);
         }
     }

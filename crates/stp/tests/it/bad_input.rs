@@ -1,13 +1,24 @@
 //! What peers send and should not.
 
-use ss7_proto::m3ua::{Builder, ErrorCode, Message, MessageType, RegistrationResult, Tag};
+use ss7_proto::m3ua::{Builder, ErrorCode, Message, MessageType, RegistrationResult, ServiceIndicator, Tag};
 
-use crate::support::{Asp, config, data, isup, metric, plain, start, until};
+use crate::support::{Asp, config, data, isup, metric, msu, plain, start, until};
 
 fn error(octets: &[u8]) -> Option<ErrorCode> {
     let message = Message::parse(octets).unwrap();
     assert_eq!(message.message_type(), MessageType::Err);
     message.word(Tag::ERROR_CODE).and_then(ErrorCode::from_number)
+}
+
+/// The octets of M3UA have room for more than MTP has; another node would make something else of it.
+#[test]
+fn indicators_beyond_their_bits_go_nowhere() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    one.send(&msu(11, 1, 2, 0, ServiceIndicator(0x15), b"wide"));
+    one.send(&isup(11, 1, 2, 0, b"right"));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"right");
 }
 
 #[test]
