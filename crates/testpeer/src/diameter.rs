@@ -124,15 +124,23 @@ impl Peer {
         }
     }
 
-    /// The next message, which has to be of this command.
+    /// The next message, which has to be of this command. A watchdog before it is answered: a node may send one when a peer
+    /// was silent, as it is on a busy machine.
     ///
     /// # Panics
     /// When it is not, or none comes.
     pub async fn expect(&mut self, command: u32) -> MessageMut {
-        let message = self
-            .next()
-            .await
-            .expect("the other side closed instead of sending");
+        let message = loop {
+            let message = self
+                .next()
+                .await
+                .expect("the other side closed instead of sending");
+            let is_watchdog = message.is_request() && message.command() == command::DEVICE_WATCHDOG;
+            if !is_watchdog || command == command::DEVICE_WATCHDOG {
+                break message;
+            }
+            self.answer(&message, ResultCode::SUCCESS).await;
+        };
         let shown = text::print(&message, Dictionary::standard()).to_string();
         assert_eq!(
             message.command(),

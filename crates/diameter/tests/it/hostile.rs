@@ -368,7 +368,8 @@ fn late_answers_to_abandoned_requests_do_not_count_as_a_flood() {
             late.answer(request, ResultCode::SUCCESS).await;
         }
         late.send(&dwr("hss.example")).await;
-        late.expect(command::DEVICE_WATCHDOG).await;
+        // The node may have asked as well, as it got no answers.
+        while late.expect(command::DEVICE_WATCHDOG).await.is_request() {}
         assert_eq!(connection.figures().answers_unmatched.get(), 20);
         // They are answers without a request once more.
         for request in &requests {
