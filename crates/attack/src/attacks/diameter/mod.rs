@@ -302,11 +302,14 @@ async fn requests(field: Rc<Field>) -> anyhow::Result<()> {
 async fn identities(field: Rc<Field>) -> anyhow::Result<()> {
     let target = target(&field)?;
     let elsewhere = Some("127.0.0.99".parse()?);
-    // A name is taken once its owner is there.
+    // A name is taken while its owner is there; it has come and gone in attacks before.
     let log = field.world.borrow().process.log.clone();
-    let open = format!("peer is open peer=\"{MME}\"");
+    let (open, down) = ["open", "down"]
+        .map(|state| format!("peer is {state} peer=\"{MME}\""))
+        .into();
+    let is_there = |log: String| log.rfind(&open) > log.rfind(&down);
     for _ in 0..500 {
-        if std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&open)) {
+        if std::fs::read_to_string(&log).is_ok_and(is_there) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
