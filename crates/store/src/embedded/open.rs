@@ -36,7 +36,8 @@ use crate::record::{IndexKeys, TableDef};
 use crate::trouble::Trouble;
 use crate::version::Stamper;
 
-/// Whether a file belongs to a store; the key with which an NRF signs tokens, and its NF instance id, lie beside its store.
+/// Whether a file belongs to a store; the key with which an NRF signs tokens, the NF instance id and the journal of a function
+/// lie beside its store.
 fn is_ours(name: &str) -> bool {
     let of_the_log = name
         .split(".cut-")
@@ -47,6 +48,10 @@ fn is_ours(name: &str) -> bool {
         || name == TEMPORARY
         || name.starts_with("token-key")
         || name.ends_with("-instance-id")
+        || name
+            .split('.')
+            .next()
+            .is_some_and(|first| first.ends_with("-journal"))
 }
 
 pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error> {
