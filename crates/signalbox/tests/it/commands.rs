@@ -349,7 +349,7 @@ fn check_reads_the_files_that_a_configuration_names() {
 fn check_reads_the_translations_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let (table, config) = (folder.path().join("t.csv"), folder.path().join("c.yaml"));
-    std::fs::write(&table, "digits,group\n43660,hlr\n43661,nobody\n").unwrap();
+    std::fs::write(&table, "digits,group\n43660,hlr\n43661,absent\n").unwrap();
     let text_of = format!(
         "stp:\n  pointCodes: {{own: [1-1-1]}}\n  translation:\n    groups: [{{name: hlr, members: [{{pointCode: 1-1-2}}]}}]\n    sets: [{{name: e164, file: {}}}]\n",
         table.display()
@@ -358,7 +358,7 @@ fn check_reads_the_translations_of_a_file() {
     let output = signalbox(&["check", config.to_str().unwrap()]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("t.csv:3") && said.contains("nobody"), "{said}");
+    assert!(said.contains("t.csv:3") && said.contains("absent"), "{said}");
 }
 
 #[test]
