@@ -5,8 +5,14 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+
+/// How long a file may be locked by another process before it is refused.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What files hold, by their paths: each is open once in a process, so that a reload loses no change that comes meanwhile.
 #[derive(Debug)]
@@ -64,12 +70,7 @@ impl Appended {
             .truncate(false)
             .open(path);
         let mut file = options.map_err(|error| error.to_string())?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                "another process has it open; give each router a file of its own".to_owned()
-            }
-            TryLockError::Error(error) => error.to_string(),
-        })?;
+        lock(&file)?;
         // A new file is there after a power failure as well.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))
@@ -123,6 +124,21 @@ pub fn has_room(changes: usize, most: usize, into: &str) -> Result<(), String> {
         false => Err(format!(
             "there are maxChanges ({most}) changes; put them into the {into}"
         )),
+    }
+}
+
+/// Locks a file. Its lock is also that of a child which another thread starts, from its fork to its exec: that passes.
+fn lock(file: &File) -> Result<(), String> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err("another process has it open; give each router a file of its own".to_owned());
+            }
+            Err(TryLockError::Error(error)) => return Err(error.to_string()),
+        }
     }
 }
 
