@@ -205,6 +205,9 @@ impl Writer {
         } = &self.files;
         let path = directory.join(format!("{name}.{}", ENDING[0]));
         let open = || {
+            if !std::fs::metadata(&path)?.is_file() {
+                return Err(io::Error::other("no regular file"));
+            }
             let file = File::options().append(true).open(path)?;
             let room = file_bytes.saturating_sub(file.metadata()?.len());
             io::Result::Ok((file, room))

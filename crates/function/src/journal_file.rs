@@ -78,15 +78,21 @@ fn generations<'a>(directory: &'a Path, name: &'a str) -> Generations<'a> {
 fn text(generations: &Generations<'_>) -> String {
     let each = (0..FILES).rev().map(|generation| {
         let path = generations.path(generation, ENDING[0]);
-        end_of(&path).unwrap_or_default()
+        // A line that was not written whole takes none of the next file with it.
+        end_of(&path).unwrap_or_default() + "\n"
     });
     each.collect()
 }
 
 /// What a file ends with, within its bound: another program may have made it larger.
 fn end_of(path: &Path) -> std::io::Result<String> {
+    // The opening of a pipe would wait for a writer.
+    let length = std::fs::metadata(path)?;
+    if !length.is_file() {
+        return Err(std::io::Error::other("no regular file"));
+    }
+    let length = length.len();
     let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(FILE_BYTES)))?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES).read_to_end(&mut bytes)?;
@@ -134,5 +140,18 @@ mod tests {
         drop(files);
         assert_eq!(alarms.active()[0].number, 10527);
         assert_eq!(alarms.journal().after(0).len(), 2, "the start, and the alarm");
+    }
+
+    #[test]
+    fn a_line_that_was_not_written_whole_costs_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let alarms = Alarms::new(&Registry::new());
+        let files = keep(&alarms, folder.path(), "nrf-journal").unwrap();
+        alarms.journal().record(Kind::Started, "nrf", "whole");
+        drop(files);
+        std::fs::write(folder.path().join("nrf-journal.1.jsonl"), "{\"sequence\":9,\"ti").unwrap();
+        let entries = read(folder.path(), "nrf-journal");
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0].detail, "whole");
     }
 }
