@@ -23,7 +23,7 @@ const SERVES: &str = "serves";
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// Functions that must run; without any those that have a section in the configuration, or else all
-    #[arg(value_parser = functions::parse, value_name = "FUNCTION")]
+    #[arg(value_parser = functions::parse, value_name = "FUNCTION", conflicts_with = "admin")]
     functions: Vec<&'static Function>,
     /// Configuration, for the admin addresses; without it the defaults
     #[arg(long, value_name = "FILE")]
@@ -65,9 +65,8 @@ pub(crate) fn endpoints(
         return Ok((each.collect(), config));
     }
     let has_section = |function: &&Function| {
-        let head = format!("{}:", function.name);
         let text = text.as_deref().unwrap_or_default();
-        text.lines().any(|line| line.starts_with(&head))
+        text.lines().any(|line| key_of(line) == Some(function.name))
     };
     let mut all: Vec<&'static Function> = ALL.iter().filter(has_section).collect();
     if all.is_empty() {
@@ -81,6 +80,12 @@ pub(crate) fn endpoints(
         address: (function.admin)(&config),
     });
     Ok((each.collect(), config))
+}
+
+/// The key of a line that begins a section, with or without quotes.
+fn key_of(line: &str) -> Option<&str> {
+    let (key, _) = line.split_once(':')?;
+    Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
 /// Asks all of them at the same time.

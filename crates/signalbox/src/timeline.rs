@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 pub(crate) struct JournalArgs {
     /// Functions; without any those that have a section in the configuration, or else all
-    #[arg(value_parser = functions::parse, value_name = "FUNCTION")]
+    #[arg(value_parser = functions::parse, value_name = "FUNCTION", conflicts_with = "admin")]
     functions: Vec<&'static Function>,
     /// Configuration, for addresses and directories; without it the defaults
     #[arg(long, value_name = "FILE")]

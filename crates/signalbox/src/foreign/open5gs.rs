@@ -185,8 +185,8 @@ fn function(sections: &mut Sections, name: &'static str, part: &Part<'_>) {
     for server in &servers {
         let (scheme, addresses) = server_addresses(server, &tls.get("server"));
         if listen.is_empty() {
-            if let Some(own) = server.get("advertise").text() {
-                sections.set(name, &["apiRoot"], format!("{scheme}://{own}"));
+            if let Some(own) = advertised(server) {
+                sections.set(name, &["apiRoot"], root(scheme, own, port(server, scheme)));
             }
             if scheme == "https" {
                 sections.set(name, &["tls"], server_tls(server, &tls.get("server")));
@@ -229,18 +229,65 @@ fn server_addresses(server: &Part<'_>, default: &Part<'_>) -> (&'static str, Vec
     } else {
         "http"
     };
-    let usual = if scheme == "https" { 443 } else { 80 };
-    let port = server.get("port").number().unwrap_or(usual);
+    let Some(port) = port(server, scheme) else {
+        server
+            .get("port")
+            .refuse("it is not a number: the function has no listener by it");
+        return (scheme, Vec::new());
+    };
     let hosts = server.get("address").items();
     let mut addresses: Vec<String> = hosts
         .iter()
-        .filter_map(Part::text)
+        .filter_map(host)
         .map(|host| address(host, port))
         .collect();
-    if addresses.is_empty() && !server.get("dev").is_there() {
+    if hosts.is_empty() && !server.get("dev").is_there() {
         addresses.push(address("0.0.0.0", port));
     }
     (scheme, addresses)
+}
+
+/// The port of a server; none where it is written and no number.
+fn port(server: &Part<'_>, scheme: &str) -> Option<u64> {
+    let written = server.get("port");
+    if !written.is_there() {
+        return Some(usual_port(scheme));
+    }
+    written.text()?.parse().ok()
+}
+
+fn usual_port(scheme: &str) -> u64 {
+    if scheme == "https" { 443 } else { 80 }
+}
+
+/// A name or an address of a host, perhaps with a port; another text is refused.
+fn host<'s>(part: &Part<'s>) -> Option<&'s str> {
+    let text = part.text()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+    if text.chars().all(is_plain) {
+        return Some(text);
+    }
+    part.refuse("it is no name or address of a host: write the value itself");
+    None
+}
+
+/// The name that a server publishes, the first of several.
+fn advertised<'s>(server: &Part<'s>) -> Option<&'s str> {
+    let names = server.get("advertise").items();
+    let (first, others) = names.split_first()?;
+    for other in others {
+        other.refuse("one name is published: apiRoot");
+    }
+    host(first)
+}
+
+/// The URI that others reach a server by. A name without a port has that of the server.
+fn root(scheme: &str, own: &str, port: Option<u64>) -> String {
+    let behind_host = own.rsplit(']').next().unwrap_or_default();
+    match port.filter(|port| !behind_host.contains(':') && *port != usual_port(scheme)) {
+        Some(port) => format!("{scheme}://{own}:{port}"),
+        None => format!("{scheme}://{own}"),
+    }
 }
 
 /// A server's own key and certificate come before those of all.

@@ -74,6 +74,39 @@ fn open5gs_configurations_become_ours() {
     assert_eq!(diameter["networks"], json!(["127.0.5.4/32"]));
 }
 
+/// What a server publishes is reachable, or listed.
+#[test]
+fn published_names_of_open5gs_have_the_port_of_their_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let import_of = |name: &str, server: &str| {
+        let file = folder.path().join(format!("{name}-theirs.yaml"));
+        std::fs::write(&file, format!("nrf:\n  sbi:\n    server:\n      - {server}\n")).unwrap();
+        let ours = folder.path().join(name);
+        let output = import("open5gs", &[file.to_str().unwrap()], &ours);
+        (ours, format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    };
+    for (name, advertise, root) in [
+        ("one", "nrf.example.org", "http://nrf.example.org:7777"),
+        ("other", "\"nrf.example.org:80\"", "http://nrf.example.org:80"),
+        (
+            "several",
+            "[nrf.example.org, more.example.org]",
+            "http://nrf.example.org:7777",
+        ),
+        ("six", "\"[2001:db8::1]\"", "http://[2001:db8::1]:7777"),
+    ] {
+        let server = format!("{{address: 127.0.0.10, port: 7777, advertise: {advertise}}}");
+        let (ours, _) = import_of(name, &server);
+        assert_eq!(config(&ours, "nrf")["apiRoot"], root);
+    }
+    let (_, said) = import_of("quotes", "{address: 127.0.0.10, advertise: \"nrf's x\"}");
+    assert!(said.contains("no name or address of a host"), "{said}");
+    let (ours, said) = import_of("variables", "{address: \"${NRF_IP}\", port: \"${NRF_PORT}\"}");
+    assert!(said.contains("it is not a number"), "{said}");
+    let written = std::fs::read_to_string(ours.join("nrf.yaml")).unwrap_or_default();
+    assert!(!written.contains("listen"), "{written}");
+}
+
 #[test]
 fn policies_of_open5gs_become_a_project() {
     let folder = tempfile::tempdir().unwrap();

@@ -71,6 +71,9 @@ fn status_says_what_is_wrong_since_when_and_the_remedy() {
         said.contains("0 of 3 functions serve") && said.contains("not running"),
         "{said}"
     );
+    // What is asked at an address is not the function that was named.
+    let (code, said) = core.says(&["status", "nrf", "--admin", "127.0.0.1:9"]);
+    assert_eq!(code, Some(2), "{said}");
     let nrf = core.start("nrf");
     let _bsf = core.start("bsf");
     until("the registration", || {
