@@ -267,7 +267,7 @@ fn host<'s>(part: &Part<'s>) -> Option<&'s str> {
     if text.chars().all(is_plain) {
         return Some(text);
     }
-    part.refuse("it is no name or address of a host: write the value itself");
+    part.refuse("it is not a name or an address of a host: write the value itself");
     None
 }
 

@@ -100,7 +100,7 @@ fn published_names_of_open5gs_have_the_port_of_their_server() {
         assert_eq!(config(&ours, "nrf")["apiRoot"], root);
     }
     let (_, said) = import_of("quotes", "{address: 127.0.0.10, advertise: \"nrf's x\"}");
-    assert!(said.contains("no name or address of a host"), "{said}");
+    assert!(said.contains("not a name or an address of a host"), "{said}");
     let (ours, said) = import_of("variables", "{address: \"${NRF_IP}\", port: \"${NRF_PORT}\"}");
     assert!(said.contains("it is not a number"), "{said}");
     let written = std::fs::read_to_string(ours.join("nrf.yaml")).unwrap_or_default();
