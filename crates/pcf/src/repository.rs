@@ -80,7 +80,6 @@ pub enum Added {
 pub struct Repository {
     store: Store,
     associations: Table<Association>,
-    operator: Table<OperatorSettings>,
     traced: Table<TracedSubscribers>,
     ledgers: Table<Ledger>,
     states: Table<SubscriberState>,
@@ -118,7 +117,6 @@ impl Repository {
         let store = Store::open(config, &tables).await?;
         Ok(Self {
             associations: store.table()?,
-            operator: store.table()?,
             traced: store.table()?,
             ledgers: store.table()?,
             states: store.table()?,

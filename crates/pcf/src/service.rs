@@ -31,6 +31,7 @@ use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
+use crate::operator::OperatorSettings;
 use crate::outbound;
 use crate::pages;
 use crate::profile::PROFILE;
@@ -195,7 +196,7 @@ impl NetworkFunction for Pcf {
         let repository = repository.with_largest(config.max_association_size.as_usize());
         repository.unreadable().watch(opening.alarms.clone());
         opening.watch_store(repository.store());
-        let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let operator = OperatorSettings::read(repository.store(), &config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let (queue, pending) = notifier::queue(config.notifications.queue);
         // One for each notification that may be in flight.

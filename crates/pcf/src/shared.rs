@@ -85,7 +85,7 @@ impl Pcf {
         let mut settings = self.operator.lock().await;
         let mut changed = settings.clone();
         changed.state = state;
-        self.repository.keep_operator_settings(&changed).await?;
+        changed.write(self.repository.store()).await?;
         *settings = changed;
         self.operational.set_state(state);
         Ok(())

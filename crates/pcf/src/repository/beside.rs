@@ -10,7 +10,7 @@ use crate::association::renewal::Renewal;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
-use crate::operator::{OperatorSettings, TracedSubscribers};
+use crate::operator::TracedSubscribers;
 
 impl Repository {
     /// The table of ledgers, for the sweep.
@@ -132,19 +132,6 @@ impl Repository {
             Condition::Version(version),
         );
         written(self.store.commit(batch).await)
-    }
-
-    /// What an operator has set on this instance.
-    pub(crate) async fn operator_settings(&self, nf_instance_id: &str) -> Result<OperatorSettings, Error> {
-        let stored = self.operator.get(nf_instance_id.as_bytes()).await?;
-        Ok(stored.map_or_else(|| OperatorSettings::new(nf_instance_id), |stored| stored.record))
-    }
-
-    /// Writes what an operator has set, durably.
-    pub(crate) async fn keep_operator_settings(&self, settings: &OperatorSettings) -> Result<(), Error> {
-        let mut batch = Batch::default();
-        batch.put(&self.operator, settings, Condition::Always);
-        self.store.commit(batch).await.map(drop)
     }
 
     /// Subscribers that an operator traces at an instance.
