@@ -24,6 +24,7 @@
 pub mod bench;
 mod call;
 pub mod cli;
+mod diameter_client;
 mod identity;
 pub mod run;
 pub mod suite;

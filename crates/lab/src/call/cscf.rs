@@ -1,19 +1,16 @@
 //! A P-CSCF at its Rx end (TS 29.214), connected to a Diameter router.
 
-use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
+use std::io;
 
 use diameter_proto::known::{self, application, command};
-use diameter_proto::{Dictionary, MessageBuilder, ResultCode, text};
+use diameter_proto::{Dictionary, MessageBuilder, text};
 
 use super::caller::Peers;
 use super::documents::Ue;
-use loadgen::Wire;
-use loadgen::diameter::{Inbox, Introduction, append, result_of};
+use crate::diameter_client::DiameterClient;
+use loadgen::diameter::Introduction;
 
 const REALM: &str = "ims.example";
-/// How long one read waits.
-const TURN: Duration = Duration::from_millis(50);
 /// DIAMETER_LOGOUT (RFC 6733 §8.15).
 const LOGOUT: i32 = 1;
 
@@ -24,44 +21,28 @@ pub(crate) fn host(number: usize) -> String {
 
 /// The P-CSCF and its connection.
 pub(super) struct Cscf {
-    introduction: Introduction,
-    stream: Wire,
-    inbox: Inbox,
+    client: DiameterClient,
     /// Identifiers of the last request.
     last: u32,
     /// Realm of the PCFs.
     realm: String,
-    patience: Duration,
 }
 
 impl Cscf {
     /// Connects, and exchanges capabilities.
     pub(super) fn connect(peers: &Peers, number: usize) -> io::Result<Self> {
-        let patience = peers.patience;
         let introduction = Introduction::new(host(number), REALM, application::RX);
         let tls = peers.secure.as_ref().map(|secure| &secure.pcscf);
-        let stream = Wire::connect(peers.router, patience, tls)?;
-        stream.wait_at_most(TURN)?;
-        let mut cer = Vec::new();
-        introduction.put_capabilities_request(Some(stream.local_address()?.ip()), &mut cer);
-        let mut cscf = Self {
-            introduction,
-            stream,
-            inbox: Inbox::default(),
+        Ok(Self {
+            client: DiameterClient::connect(peers.router, introduction, tls, peers.patience)?,
             last: 0,
             realm: peers.realm.clone(),
-            patience,
-        };
-        cscf.stream.write_all(&cer)?;
-        match cscf.answer_to(None)? {
-            code if code == ResultCode::SUCCESS.0 => Ok(cscf),
-            code => Err(io::Error::other(format!("the router answers a CER with {code}"))),
-        }
+        })
     }
 
     /// The Session-Id of a call.
     pub(super) fn session(&self, call: u64) -> String {
-        format!("{};{call};rx", self.introduction.origin.host)
+        format!("{};{call};rx", self.client.own().host)
     }
 
     /// Sends an AAR; the result of its answer.
@@ -82,7 +63,7 @@ impl Cscf {
 
     fn request(&mut self, code: u32, session: &str) -> MessageBuilder {
         self.last = self.last.wrapping_add(1);
-        let own = &self.introduction.origin;
+        let own = self.client.own();
         let mut request = MessageBuilder::request(code, application::RX);
         request.identifiers(self.last, self.last);
         request
@@ -95,61 +76,11 @@ impl Cscf {
     }
 
     fn ask(&mut self, request: MessageBuilder) -> io::Result<u32> {
-        let mut bytes = Vec::new();
-        append(request, &mut bytes);
-        self.stream.write_all(&bytes)?;
-        self.answer_to(Some(self.last))
-    }
-
-    /// Reads until the answer with these identifiers, or a CEA; requests of the other side are answered meanwhile.
-    fn answer_to(&mut self, wanted: Option<u32>) -> io::Result<u32> {
-        let end = Instant::now() + self.patience;
-        loop {
-            if let Some(result) = self.read(wanted)? {
-                return Ok(result);
-            }
-            if Instant::now() > end {
-                return Err(io::Error::new(ErrorKind::TimedOut, "no answer in time"));
-            }
-        }
+        self.client.ask(request, self.last)
     }
 
     /// Answers what has come of the other side's own accord, such as watchdogs.
     pub(super) fn attend(&mut self) -> io::Result<()> {
-        self.stream.wait_at_most(Duration::from_millis(1))?;
-        let read = self.read(None);
-        self.stream.wait_at_most(TURN)?;
-        read.map(drop)
-    }
-
-    /// Reads once.
-    fn read(&mut self, wanted: Option<u32>) -> io::Result<Option<u32>> {
-        let mut buffer = [0; 4096];
-        let length = match self.stream.read(&mut buffer) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(length) => length,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        let (mut answers, mut found) = (Vec::new(), None);
-        let introduction = &self.introduction;
-        let fed = self.inbox.feed(&buffer[..length], |message| {
-            if message.is_request() {
-                introduction.put_result(message, ResultCode::SUCCESS, &mut answers);
-                return;
-            }
-            let is_wanted = match wanted {
-                Some(id) => message.hop_by_hop() == id,
-                None => message.command() == command::CAPABILITIES_EXCHANGE,
-            };
-            if is_wanted {
-                found = Some(result_of(message));
-            }
-        });
-        fed.map_err(|_| io::Error::from(ErrorKind::InvalidData))?;
-        self.stream.write_all(&answers)?;
-        Ok(found)
+        self.client.attend()
     }
 }

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use diameter_proto::known::{self, VENDOR_3GPP, application, command};
-use diameter_proto::{MessageBuilder, ResultCode};
+use diameter_proto::ResultCode;
+use diameter_proto::known::{application, command};
+
+use crate::diameter_client::{TURN, update_location};
 
 use super::{Counts, PATIENCE, PAUSE, Secure, wait};
 use loadgen::Wire;
@@ -22,10 +24,6 @@ pub(super) const HOSTS: [&str; 2] = [
 ];
 /// Between two requests.
 const BETWEEN: Duration = Duration::from_millis(500);
-/// How long a read waits.
-const TURN: Duration = Duration::from_millis(50);
-/// Auth-Session-State NO_STATE_MAINTAINED (RFC 6733 §8.11).
-const NO_STATE_MAINTAINED: i32 = 1;
 
 /// The router, and what the nodes connect to it with.
 pub(super) struct Router {
@@ -101,22 +99,8 @@ impl Peer {
     }
 
     fn update_location(&mut self, number: u32, hss: &Introduction) -> io::Result<()> {
-        let own = &self.introduction.origin;
-        let mut request = MessageBuilder::request(command::UPDATE_LOCATION, application::S6A);
-        request.identifiers(number, number);
-        request
-            .put(known::SESSION_ID, &format!("{};0;{number}", own.host))
-            .group(known::VENDOR_SPECIFIC_APPLICATION_ID, |group| {
-                group
-                    .put(known::VENDOR_ID, VENDOR_3GPP)
-                    .put(known::AUTH_APPLICATION_ID, application::S6A);
-            })
-            .put(known::AUTH_SESSION_STATE, NO_STATE_MAINTAINED)
-            .put(known::ORIGIN_HOST, &own.host)
-            .put(known::ORIGIN_REALM, &own.realm)
-            .put(known::DESTINATION_HOST, &hss.origin.host)
-            .put(known::DESTINATION_REALM, &hss.origin.realm)
-            .put(known::USER_NAME, &format!("0010100000{:05}", number % 100_000));
+        let (own, hss) = (&self.introduction.origin, &hss.origin);
+        let request = update_location(own, &hss.realm, Some(&hss.host), number);
         let mut bytes = Vec::new();
         append(request, &mut bytes);
         self.stream.write_all(&bytes)
