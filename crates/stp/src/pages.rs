@@ -7,12 +7,13 @@ use axum::extract::Path;
 use axum::routing::get;
 use function::Page;
 use serde_json::{Value, json};
-use ss7_proto::m3ua::{Data, Message};
+use ss7_proto::m3ua::{Data, ErrorCode, Message};
 use ss7_proto::mtp3::Msu;
 
 use crate::control::Control;
 use crate::path::{Ingress, Notice, Trace, Work, decide};
 use crate::state::State;
+use crate::tables::Hop;
 
 pub(crate) const PAGES: &[Page] = &[
     Page {
@@ -136,27 +137,34 @@ fn why(state: &State, hex: &str) -> Value {
     let Some(octets) = octets(hex) else {
         return json!({"error": "an MSU in hexadecimal digits, two an octet: M3UA DATA, or MTP3 from the service information octet"});
     };
-    let parsed = Message::parse(&octets);
-    let data = match &parsed {
-        Ok(message) => message.data(),
-        Err(_) => None,
-    };
-    let Some(data) = data.or_else(|| from_msu(state, &octets)) else {
-        let fault = parsed.map_or_else(
-            |fault| fault.to_string(),
-            |message| message.message_type().name().to_owned(),
-        );
-        return json!({"error": format!("this is neither M3UA DATA nor an MSU of MTP3: {fault}")});
+    let data = match read(state, &octets) {
+        Ok(data) => data,
+        Err(error) => return json!({"error": error}),
     };
     let hops = &state.tables.hops;
-    let hop = data
-        .routing_context
-        .and_then(|context| hops.iter().position(|hop| hop.context == Some(context)));
+    let is_meant = |(_, hop): &(usize, &Hop)| hop.context == data.routing_context;
+    let named = data.routing_context.is_some();
+    let mut meant = hops.iter().enumerate().filter(is_meant).filter(|_| named);
+    let hop = meant.next().map(|(at, _)| at);
+    if let (Some(context), None) = (data.routing_context, hop) {
+        return json!({
+            "steps": [format!("ingress: routing context {context} is that of no application server or link set")],
+            "outcome": "refused",
+            "notice": ErrorCode::InvalidRoutingContext.name(),
+        });
+    }
+    let others: Vec<&str> = meant.map(|(_, hop)| hop.name.as_str()).collect();
     let mut trace = Trace::recording();
     trace.add(|| match hop.and_then(|at| hops.get(at)) {
         Some(hop) => format!("ingress: `{}`, by its routing context", hop.name),
         None => "ingress: unknown without a routing context; screening is left out".to_owned(),
     });
+    if !others.is_empty() {
+        let others = others.join(", ");
+        trace.add(|| {
+            format!("the link would decide: {others} has the same routing context, and its own screening")
+        });
+    }
     let decision = decide(&Ingress { state, hop }, &data, &mut Work::default(), &mut trace);
     let notice = decision.notice.map(|notice| match notice {
         Notice::Unreachable(_) => "DUNA",
@@ -195,6 +203,22 @@ fn octets(hex: &str) -> Option<Vec<u8>> {
             .map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | digit))
             .collect()
     })
+}
+
+/// Reads M3UA DATA, or an MSU of MTP3.
+///
+/// # Errors
+/// What it is instead.
+fn read<'a>(state: &State, octets: &'a [u8]) -> Result<Data<'a>, String> {
+    // The version and the spare octet of M3UA (RFC 4666 §3.1): no MSU of a user part begins so.
+    if let [1, 0, ..] = octets {
+        let message = Message::parse(octets).map_err(|fault| format!("this is not M3UA: {fault}"))?;
+        let name = message.message_type().name();
+        return message
+            .data()
+            .ok_or_else(|| format!("this is M3UA {name}, and not DATA that can be read"));
+    }
+    from_msu(state, octets).ok_or_else(|| "this is neither M3UA DATA nor an MSU of MTP3".to_owned())
 }
 
 fn from_msu<'a>(state: &State, octets: &'a [u8]) -> Option<Data<'a>> {

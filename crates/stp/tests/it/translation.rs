@@ -10,7 +10,7 @@ use stp::config::{
     Action, Entry, Group, GroupMember, GroupMode, NextRouting, Party, Rule, ScreeningList, TranslationSet,
 };
 
-use crate::support::{Asp, OWN, config, data, link, metric, msu, server, start, until};
+use crate::support::{Asp, OWN, config, data, link, metric, msu, plain, server, start, until};
 
 pub(crate) fn title(digits: &str, ssn: u8) -> Vec<u8> {
     written(AddressBuf {
@@ -458,4 +458,14 @@ fn why_explains_with_the_code_that_decides() {
         1.0
     );
     assert!(why(&stp, &[1, 2, 3])["error"].is_string());
+    // What a link refuses is not explained as if it were sent.
+    let foreign = to_stp(77, 1, &udt(&title("436601", 6), &title("43699", 8), b"x"));
+    assert_eq!(why(&stp, &foreign)["outcome"], "refused");
+    for (octets, part) in [
+        (plain(MessageType::Aspup), "ASPUP"),
+        (call[..call.len() - 4].to_vec(), "not M3UA"),
+    ] {
+        let error = why(&stp, &octets)["error"].to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }
