@@ -1,10 +1,12 @@
 //! Alarms of links, hops and destinations.
 
 use ss7_proto::asp::AspState;
+use ss7_proto::m3ua::TrafficMode;
 use telemetry::{AlarmKind, Alarms, Severity};
 
 use super::{Inner, id};
 use crate::state::State;
+use crate::tables::Hop;
 
 /// A link carries no traffic.
 pub(crate) const LINK_DOWN: AlarmKind = AlarmKind {
@@ -55,6 +57,9 @@ impl Inner {
         Some(match asp {
             Some(AspState::Down) => format!("associated with {peer}, which has not acknowledged ASPUP"),
             Some(_) => format!("associated with {peer}, which has not acknowledged ASPAC"),
+            None if self.stands_by(link) => {
+                format!("associated with {peer}, which stands by: another ASP is active")
+            }
             None if self.gateway.is_up(id(link)) => {
                 format!("associated with {peer}, which has sent ASPUP and no ASPAC that was accepted")
             }
@@ -62,10 +67,22 @@ impl Inner {
         })
     }
 
+    /// Whether the peer of a link is up and inactive because another ASP has the traffic, as override means it (RFC 4666
+    /// §4.3.4.3).
+    fn stands_by(&self, link: usize) -> bool {
+        let has_active = |(at, hop): (usize, &Hop)| {
+            hop.mode == TrafficMode::Override && hop.links.iter().any(|other| self.is_active(*other, at))
+        };
+        let hops = self.tables.hops.iter().enumerate();
+        let mut mine = hops.filter(|(_, hop)| hop.links.contains(&link));
+        self.gateway.is_up(id(link)) && mine.all(has_active)
+    }
+
     /// Raises and clears alarms by the state.
     pub(super) fn alarm(&self, alarms: &Alarms, state: &State) {
         for (at, link) in self.tables.links.iter().enumerate() {
-            alarms.set(&LINK_DOWN, &link.name, self.reason(at));
+            let reason = self.reason(at).filter(|_| !self.stands_by(at));
+            alarms.set(&LINK_DOWN, &link.name, reason);
         }
         for (hop, state) in self.tables.hops.iter().zip(&state.forward.hops) {
             let detail = if state.pending {

@@ -123,6 +123,9 @@ fn a_second_asp_takes_over_without_loss_in_override() {
     assert_eq!(status, Some(Status::AlternateAspActive));
     one.send(&isup(11, 1, 2, 0, b"second"));
     assert_eq!(data(&other.expect(MessageType::Data)).user_data, b"second");
+    // The first one stands by: that is not a fault.
+    let alarms = stp.handle().alarms();
+    until("no alarm", || alarms.active().is_empty());
     // The second one fails: what comes is queued until the first one is active again, and leaves behind the acknowledgement.
     drop(other);
     let notified = two.expect(MessageType::Ntfy);
