@@ -351,7 +351,7 @@ fn check_reads_the_translations_of_a_file() {
     let (table, config) = (folder.path().join("t.csv"), folder.path().join("c.yaml"));
     std::fs::write(&table, "digits,group\n43660,hlr\n43661,absent\n").unwrap();
     let text_of = format!(
-        "stp:\n  pointCodes: {{own: [1-1-1]}}\n  translation:\n    groups: [{{name: hlr, members: [{{pointCode: 1-1-2}}]}}]\n    sets: [{{name: e164, file: {}}}]\n",
+        "stp:\n  pointCodes: {{own: 1-1-1}}\n  translation:\n    groups: [{{name: hlr, members: [{{pointCode: 1-1-2}}]}}]\n    sets: [{{name: e164, file: {}}}]\n",
         table.display()
     );
     std::fs::write(&config, text_of).unwrap();
