@@ -59,7 +59,7 @@ impl Routed for Worker {
         let (discovers, manages) = (Some("nnrf-disc"), Some("nnrf-nfm"));
         vec![
             Resource::new("/nnrf-disc/v1/nf-instances", discovers)
-                .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, |call| later(discovery::discover(call))),
+                .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, discovery::discover),
             Resource::new("/nnrf-disc/v1/searches/{searchId}", discovers)
                 .on(Method::GET, "Nnrf_NFDiscovery GET", DISCOVERY, |call| now(searches::stored(&call))),
             Resource::new("/nnrf-disc/v1/searches/{searchId}/complete", discovers)

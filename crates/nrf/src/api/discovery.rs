@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use function::sbi::Call;
+use function::sbi::{Answering, Call, later, now};
 use http::StatusCode;
 use registry::TypeTable;
 use sbi::name::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, VARY};
@@ -29,32 +29,86 @@ use crate::forwarding::{Destination, Question};
 use crate::slf::Resolution;
 use crate::worker::Worker;
 
-/// `/nf-instances` of the discovery service.
-pub(crate) async fn discover(call: Call<Worker>) -> Result<Response, Problem> {
-    let worker = &call.worker;
-    run(worker, &call.request).await.map_err(|fault| {
-        worker.counters().count(Event::BadRequest);
-        fault.into()
-    })
+/// `/nf-instances` of the discovery service. What this NRF knows is answered at once, without a future in memory of its own.
+pub(crate) fn discover(call: Call<Worker>) -> Answering<Worker> {
+    let (worker, request) = (&call.worker, &call.request);
+    let found = match Asked::read(worker, request) {
+        Err(fault) => return now(Err(refused(worker, fault))),
+        Ok(asked) if asked.waits(worker) => None,
+        Ok(asked) => Some(found(worker, request, &asked, Group::NotAsked)),
+    };
+    match found {
+        None => later(ask_others(call)),
+        Some(Ok(response)) => now(Ok(response)),
+        Some(Err(elsewhere)) => {
+            later(async move { Ok(call.worker.forwarder().ask(&elsewhere, &call.request).await) })
+        }
+    }
 }
 
-async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault> {
-    let raw = request.query().unwrap_or_default();
-    let (text, supi, gpsi) = cut_subscriber(raw)?;
-    // Complex queries name subscribers inside; all others are the same for every subscriber.
-    let plan = worker.plans().of(&text)?;
-    worker
-        .check_home_nrf(plan.query.home_nrf.as_deref())
-        .map_err(|expected| ParamFault::new("hnrf-uri", expected))?;
-    let destination = forwards_to(worker, &plan, request);
-    if let Some(destination) = destination.as_ref().filter(|one| !one.only_when_empty) {
+fn refused(worker: &Worker, fault: ParamFault) -> Problem {
+    worker.counters().count(Event::BadRequest);
+    fault.into()
+}
+
+/// A discovery as its consumer asks for it.
+struct Asked<'r> {
+    plan: Rc<Plan>,
+    supi: Option<Cow<'r, str>>,
+    gpsi: Option<Cow<'r, str>>,
+    /// Another NRF that a rule names.
+    destination: Option<Destination>,
+}
+
+impl<'r> Asked<'r> {
+    fn read(worker: &Worker, request: &'r Request) -> Result<Self, ParamFault> {
+        let raw = request.query().unwrap_or_default();
+        let (text, supi, gpsi) = cut_subscriber(raw)?;
+        // Complex queries name subscribers inside; all others are the same for every subscriber.
+        let plan = worker.plans().of(&text)?;
+        worker
+            .check_home_nrf(plan.query.home_nrf.as_deref())
+            .map_err(|expected| ParamFault::new("hnrf-uri", expected))?;
+        let destination = forwards_to(worker, &plan, request);
+        Ok(Self {
+            plan,
+            supi,
+            gpsi,
+            destination,
+        })
+    }
+
+    /// Another NRF that answers in any case.
+    fn forwarded(&self) -> Option<&Destination> {
+        self.destination.as_ref().filter(|one| !one.only_when_empty)
+    }
+
+    /// The subscriber whose group a location function has to be asked for.
+    fn located(&self, worker: &Worker) -> Option<&str> {
+        let subscriber = self.supi.as_deref().or(self.gpsi.as_deref());
+        let plan = &self.plan;
+        subscriber.filter(|_| !plan.query.names_groups && worker.slf().concerns(&plan.target))
+    }
+
+    /// Whether others are asked before this NRF can answer.
+    fn waits(&self, worker: &Worker) -> bool {
+        self.forwarded().is_some() || self.located(worker).is_some()
+    }
+}
+
+/// Asks other functions first: another NRF by a rule, or the location function for the group of the subscriber.
+async fn ask_others(call: Call<Worker>) -> Result<Response, Problem> {
+    let (worker, request) = (&call.worker, &call.request);
+    let asked = Asked::read(worker, request).map_err(|fault| refused(worker, fault))?;
+    if let Some(destination) = asked.forwarded() {
         return Ok(worker.forwarder().ask(destination, request).await);
     }
-    let subscriber = supi.as_deref().or(gpsi.as_deref());
-    let group = match subscriber {
-        Some(subscriber) if !plan.query.names_groups && worker.slf().concerns(&plan.target) => {
+    let group = match asked.located(worker) {
+        None => Group::NotAsked,
+        Some(subscriber) => {
             let snapshot = worker.snapshot();
-            match worker.slf().group_of(&plan.target, subscriber, &snapshot).await {
+            let target = &asked.plan.target;
+            match worker.slf().group_of(target, subscriber, &snapshot).await {
                 Resolution::Group(group) => Group::Is(group),
                 Resolution::Unknown => Group::None,
                 Resolution::Unavailable => match worker.slf().when_unavailable() {
@@ -71,18 +125,31 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
                 },
             }
         }
-        _ => Group::NotAsked,
     };
-    let answer = answer_of(worker, &plan, supi.as_deref(), gpsi.as_deref(), group);
+    match found(worker, request, &asked, group) {
+        Ok(response) => Ok(response),
+        Err(elsewhere) => Ok(worker.forwarder().ask(&elsewhere, request).await),
+    }
+}
+
+/// The answer of this NRF.
+///
+/// # Errors
+/// Where the discovery goes when this NRF finds nothing.
+fn found(
+    worker: &Worker,
+    request: &Request,
+    asked: &Asked<'_>,
+    group: Group,
+) -> Result<Response, Destination> {
+    let (supi, gpsi) = (asked.supi.as_deref(), asked.gpsi.as_deref());
+    let answer = answer_of(worker, &asked.plan, supi, gpsi, group);
     worker.counters().count(Event::Discovered);
     if answer.profiles == 0 {
         worker.counters().count(Event::FoundNothing);
-        let elsewhere = || {
-            let (supi, gpsi) = (supi.as_deref(), gpsi.as_deref());
-            worker.served_elsewhere(&plan.query, supi, gpsi, request.headers())
-        };
-        if let Some(destination) = destination.or_else(elsewhere) {
-            return Ok(worker.forwarder().ask(&destination, request).await);
+        let elsewhere = || worker.served_elsewhere(&asked.plan.query, supi, gpsi, request.headers());
+        if let Some(destination) = asked.destination.clone().or_else(elsewhere) {
+            return Err(destination);
         }
     }
     Ok(respond(worker, request, &answer))
