@@ -322,13 +322,6 @@ impl Builder {
             Content::List(items) => items.push(node),
             Content::Map { entries, key, seen } => match key.take() {
                 Some((key, key_place)) => {
-                    if key == "<<" {
-                        return Err(Unreadable::new(
-                            key_place,
-                            "merge keys (`<<`) are not part of YAML 1.2",
-                            "the keys written out",
-                        ));
-                    }
                     if let Some(first) = seen.get(&key) {
                         self.faults.push(Unreadable::new(
                             key_place,
@@ -345,6 +338,14 @@ impl Builder {
                     }
                 }
                 None => match node.kind {
+                    // In quotes it is a key like any other.
+                    Kind::Plain(text) if text == "<<" => {
+                        return Err(Unreadable::new(
+                            node.place,
+                            "merge keys (`<<`) are not part of YAML 1.2",
+                            "the keys written out",
+                        ));
+                    }
                     Kind::Plain(text) | Kind::Quoted(text) => *key = Some((text, node.place)),
                     Kind::List(_) | Kind::Map(_) => {
                         return Err(Unreadable::new(
