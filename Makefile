@@ -23,7 +23,7 @@ dist: ## the binary that packages contain and benches measure, target/dist/signa
 test: deps ## install what the tests need and run every test
 	PROPTEST_RNG_SEED=2501 $(CARGO) test --locked --workspace --no-fail-fast
 
-properties: ## every property with new random input, 20 times the usual cases
+properties: ## every property with new random input, 20 times the usual cases (15 minutes)
 	PROPTEST_CASES=5000 $(CARGO) test --locked -p bounded -p http2 -p mediation -p notifier -p numbers -p overload \
 		-p pcc -p policy -p routing -p sbi-proto -p sbi -p settings -p store -p telemetry
 
