@@ -25,8 +25,8 @@ jq:jq
 go:golang-go
 escript:erlang-base
 node:nodejs
-linux.uml:user-mode-linux
-insmod:kmod
+qemu-system-x86_64:qemu-system-x86
+depmod:kmod
 promtool:prometheus
 prometheus:prometheus
 ip:iproute2
@@ -49,7 +49,15 @@ for package in $EXTRA_PACKAGES; do
 done
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
 
-[ -n "${missing# }" ] || exit 0
+# A kernel with SCTP, where this one has none.
+kernel() {
+    if ! grep -qw SCTP /proc/net/protocols 2>/dev/null && [ "$(uname -m)" = x86_64 ]; then
+        "$(dirname "$0")/test-kernel.sh" "${CARGO_TARGET_DIR:-target}/sctp-kernel" ||
+            echo "no kernel with SCTP could be fetched; its tests will skip"
+    fi
+}
+
+[ -n "${missing# }" ] || { kernel; exit 0; }
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing test peers: $missing"
     export DEBIAN_FRONTEND=noninteractive
@@ -66,6 +74,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
         echo "some test peers could not be installed; their tests will skip"
     [ "$made_policy" = no ] || rm -f "$policy"
+    kernel
 else
     echo "Some tests will skip until these Debian packages are installed:"
     echo "  sudo apt-get install $missing"
