@@ -10,7 +10,7 @@ use axum::Router;
 use function::sbi::{Operational, Registration, Routed as _, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
-    settle_instance,
+    settle_instance, store_copies,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -244,7 +244,8 @@ impl NetworkFunction for Bsf {
     }
 
     fn routes(self: &Arc<Self>) -> Router {
-        pages::routes(&Arc::downgrade(self))
+        let own = Arc::downgrade(self);
+        pages::routes(&own).merge(store_copies::routes(&own, |bsf| bsf.repository().store()))
     }
 
     fn beside(config: &mut Config, admins: &[SocketAddr]) {

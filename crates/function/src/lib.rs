@@ -57,6 +57,8 @@ mod shedder;
 mod start;
 #[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "store")]
+pub mod store_copies;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tolerated;

@@ -12,7 +12,7 @@ use axum::Router;
 use function::sbi::{Routed as _, Sbi};
 use function::{
     Beginning, Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, Tolerated,
-    listening, settle_instance,
+    listening, settle_instance, store_copies,
 };
 use registry::{ProfileRecord, Snapshot, SubscriptionRecord};
 use sbi::client::Client;
@@ -180,6 +180,7 @@ impl NetworkFunction for Nrf {
             live: opening.live.clone(),
             looks,
             growth,
+            store,
             scps_down: (0..opening.workers).map(|_| AtomicU64::new(0)).collect(),
         });
         let inputs = Inputs {
@@ -221,7 +222,8 @@ impl NetworkFunction for Nrf {
     }
 
     fn routes(self: &Arc<Self>) -> Router {
-        pages::routes(&Arc::downgrade(self))
+        let own = Arc::downgrade(self);
+        pages::routes(&own).merge(store_copies::routes(&own, |nrf| &nrf.store))
     }
 
     fn beside(config: &mut Config, admins: &[SocketAddr]) {

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use function::Counts;
 use registry::Snapshot;
 use sbi::dns::Dns;
+use store::Store;
 use tokio::sync::mpsc;
 
 use crate::cluster::Handoff;
@@ -32,6 +33,8 @@ pub struct Nrf {
     pub(crate) looks: mpsc::Sender<Look>,
     /// How the other sets stand.
     pub(crate) growth: Vec<Arc<Standing>>,
+    /// What the registrar writes to, for copies of it.
+    pub(crate) store: Store,
     /// By worker: which SCPs of `slf.scps` did not answer its last check, as bits.
     pub(crate) scps_down: Box<[AtomicU64]>,
 }

@@ -11,7 +11,7 @@ use diameter::proto::known::disconnect_cause;
 use function::sbi::{Operational, Registration};
 use function::{
     Beginning, Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, StartError,
-    Tolerated, listening,
+    Tolerated, listening, store_copies,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -319,7 +319,8 @@ impl NetworkFunction for Pcf {
     }
 
     fn routes(self: &Arc<Self>) -> Router {
-        pages::routes(&Arc::downgrade(self))
+        let own = Arc::downgrade(self);
+        pages::routes(&own).merge(store_copies::routes(&own, |pcf| pcf.repository().store()))
     }
 
     fn beside(config: &mut Config, admins: &[SocketAddr]) {

@@ -52,9 +52,15 @@ pub fn is_within(path: &str, key: &str) -> bool {
 }
 
 /// Mappings that had settings when `taken` was read and have nothing in `text`, not even `{}`: what a tool leaves that broke
-/// off. At a start they mean the defaults; while a function runs they would take away what it runs with.
+/// off. The mappings of `sections`, which are those of what runs, must be there as well: a file without them was cut off, or is
+/// that of another process. At a start both mean the defaults; while a function runs they would take away what it runs with.
 #[must_use]
-pub fn emptied(taken: &str, text: &str, name: &str) -> Option<Report> {
+pub fn emptied<'n>(
+    taken: &str,
+    text: &str,
+    name: &str,
+    sections: impl Iterator<Item = &'n str>,
+) -> Option<Report> {
     let read = |text: &str| {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         parse::parse(text, Limits::default()).ok()
@@ -62,6 +68,19 @@ pub fn emptied(taken: &str, text: &str, name: &str) -> Option<Report> {
     let ((before, _), (after, _)) = (read(taken)?, read(text)?);
     let mut findings = Vec::new();
     lost(&before, &after, "", &mut findings);
+    let has_settings = |section: &&str| match before.get(section).map(|value| &value.kind) {
+        Some(Kind::Map(settings)) => !settings.is_empty(),
+        _ => false,
+    };
+    let absent = sections
+        .filter(has_settings)
+        .filter(|section| after.get(section).is_none());
+    findings.extend(absent.map(|section| Finding {
+        place: after.place,
+        path: section.to_owned(),
+        what: "is absent, and what runs has settings there".to_owned(),
+        expected: format!("its settings; `{section}: {{}}` for the defaults"),
+    }));
     (!findings.is_empty()).then(|| Report::new(name, text, findings))
 }
 
@@ -163,6 +182,34 @@ mod tests {
     fn a_key_covers_what_is_below_it() {
         assert!(is_within("a.b.c", "a.b") && is_within("a.b", "a.b") && is_within("a.b[].c", "a.b"));
         assert!(!is_within("a.bc", "a.b"));
+    }
+
+    #[test]
+    fn what_runs_keeps_its_section() {
+        let taken = "a: {x: 1}\nb: {y: 2}\nc: {}\nlog: {filter: warn}\n";
+        let refused = |text: &str| {
+            let report = emptied(taken, text, "f.yaml", ["a", "c", "d"].into_iter());
+            report.map(|report| {
+                report
+                    .findings()
+                    .iter()
+                    .map(|one| one.path.clone())
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(refused(taken), None);
+        // Defaults in words, a section of what does not run here, one that had nothing.
+        assert_eq!(refused("a: {}\n"), None);
+        assert_eq!(refused("b: {y: 2}\n"), Some(vec!["a".to_owned()]));
+        assert_eq!(refused("log: {}\n"), Some(vec!["a".to_owned()]));
+        for nothing in ["", "# a\n", "---\n", "a:\n"] {
+            assert_eq!(refused(nothing), Some(vec!["a".to_owned()]), "{nothing:?}");
+        }
+        let report = emptied(taken, "b: {}\n", "f.yaml", ["a"].into_iter()).unwrap();
+        assert!(
+            report.to_string().contains("`a: {}` for the defaults"),
+            "{report}"
+        );
     }
 
     #[test]

@@ -283,7 +283,8 @@ impl Reloader {
         let name = file.display().to_string();
         let mut wanted: Config = Config::read(&text, &name)?;
         let taken = self.last.lock().taken.clone().unwrap_or_default();
-        if let Some(report) = settings::reload::emptied(&taken, &text, &name) {
+        let running = self.live.iter().map(|(name, _)| *name);
+        if let Some(report) = settings::reload::emptied(&taken, &text, &name, running) {
             return Err(report.into());
         }
         self.core.adapt(&mut wanted);

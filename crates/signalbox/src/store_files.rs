@@ -1,16 +1,16 @@
-//! `signalbox store`: the files of the embedded store of a function that does not run.
+//! `signalbox store`: the files of the embedded store of a function that does not run, and a copy of one that does.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::store::{BackedUp, Error, Salvaged, Verified};
+use ::store::{BackedUp, Error, Restored, Salvaged, Verified};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::failure::{FAILED, Failure};
 use crate::store_export::{self, Form};
-use crate::{complain, print};
+use crate::{complain, print, store_running};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -24,12 +24,32 @@ pub(crate) enum StoreCommand {
     /// is lost shows the write before it; one whose deletion is lost reappears. Restore from a copy where there is one.
     Salvage(StoreArgs),
     /// Copy a store into another directory, complete files as hard links where both are on one file system
+    ///
+    /// With the name of a function in place of a directory it copies the store of the running function, which serves meanwhile:
+    /// what was acknowledged before is in the copy. That process writes it, so it must be able to.
     Backup {
         #[command(flatten)]
         store: StoreArgs,
-        /// Directory of the copy; created, or empty
+        /// Directory of the copy; absent, or empty
         #[arg(value_name = "TO")]
         to: PathBuf,
+        #[command(flatten)]
+        endpoint: store_running::EndpointArgs,
+    },
+    /// Put a copy in the place of the store of a function that does not run; sets the store that is there aside
+    ///
+    /// Other files of the directory, such as the NF instance id and the NRF's keys, stay. Run it as the user of the function, or
+    /// as root.
+    Restore {
+        /// Directory of the copy
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// Directory of the store (`embedded.directory` of its settings)
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Write all records of a store as JSON, one a line; changes nothing
     ///
@@ -65,7 +85,7 @@ pub(crate) fn run(command: &StoreCommand) -> Result<ExitCode, Failure> {
     match command {
         StoreCommand::Verify(args) => {
             let verified = failed(::store::verify(&args.directory))?;
-            show(args, &verified, verified_text)?;
+            show(args.json, &verified, verified_text)?;
             Ok(if verified.damage.is_empty() {
                 ExitCode::SUCCESS
             } else {
@@ -74,12 +94,24 @@ pub(crate) fn run(command: &StoreCommand) -> Result<ExitCode, Failure> {
         }
         StoreCommand::Salvage(args) => {
             let salvaged = failed(::store::salvage(&args.directory))?;
-            show(args, &salvaged, salvaged_text)?;
+            show(args.json, &salvaged, salvaged_text)?;
             Ok(ExitCode::SUCCESS)
         }
-        StoreCommand::Backup { store, to } => {
-            let made = failed(::store::backup(&store.directory, to))?;
-            show(store, &made, backed_up_text)?;
+        StoreCommand::Backup { store, to, endpoint } => {
+            let made = match store_running::named(&store.directory) {
+                Some(function) => store_running::backup(function, to, endpoint)?,
+                None => failed(::store::backup(&store.directory, to))?,
+            };
+            show(store.json, &made, backed_up_text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        StoreCommand::Restore {
+            from,
+            directory,
+            json,
+        } => {
+            let restored = failed(::store::restore(from, directory))?;
+            show(*json, &restored, restored_text)?;
             Ok(ExitCode::SUCCESS)
         }
         StoreCommand::Export {
@@ -118,8 +150,8 @@ fn failed<T>(result: Result<T, Error>) -> Result<T, Failure> {
     result.map_err(|error| Failure::Other(error.into()))
 }
 
-fn show<T: Serialize>(args: &StoreArgs, value: &T, text: fn(&T) -> String) -> Result<(), Failure> {
-    if args.json {
+fn show<T: Serialize>(json: bool, value: &T, text: fn(&T) -> String) -> Result<(), Failure> {
+    if json {
         print(&(serde_json::to_string_pretty(value)? + "\n"))
     } else {
         print(&text(value))
@@ -131,6 +163,14 @@ fn backed_up_text(made: &BackedUp) -> String {
         "{} files of {} bytes, {} of them as hard links\n",
         made.files, made.bytes, made.linked
     )
+}
+
+fn restored_text(made: &Restored) -> String {
+    let aside = match &made.aside {
+        Some(folder) => format!("; the store that was there is in {}", folder.display()),
+        None => String::new(),
+    };
+    format!("{} files of {} bytes{aside}\n", made.files, made.bytes)
 }
 
 fn verified_text(verified: &Verified) -> String {

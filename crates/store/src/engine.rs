@@ -1,8 +1,10 @@
 //! What an engine does. There are three: [`crate::embedded`], [`crate::mariadb`] and [`crate::cql`]; functions never see which.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::copies::{BackedUp, BackupError};
 use crate::delays::Delays;
 use crate::record::TableDef;
 use crate::reply::{Receipt, Reply};
@@ -75,6 +77,11 @@ pub(crate) trait Engine: Send + Sync {
     /// How late the writes of other sites arrive, where sites are joined by the database.
     fn delays(&self) -> Option<&Delays> {
         None
+    }
+
+    /// Copies what is stored into a directory while it is used. Blocks.
+    fn backup(&self, _to: &Path) -> Result<BackedUp, BackupError> {
+        Err(BackupError::Database)
     }
 
     /// Ends background work; what was acknowledged is durable already. Blocks.

@@ -31,6 +31,7 @@ mod batch;
 mod bulk;
 mod compress;
 mod config;
+mod copies;
 #[cfg(feature = "cql")]
 mod cql;
 #[cfg_attr(
@@ -61,9 +62,10 @@ pub use config::{
     CassandraConfig, CassandraConsistency, CassandraSerial, Config, Durability, EmbeddedConfig, EngineKind,
     MariadbConfig,
 };
+pub use copies::{BackedUp, BackupError};
 pub use delays::LateSite;
 pub use embedded::{
-    BackedUp, Dropped, Exported, Salvaged, Verified, VerifiedFile, backup, export, salvage, verify,
+    Dropped, Exported, Restored, Salvaged, Verified, VerifiedFile, backup, export, restore, salvage, verify,
 };
 pub use error::{Conflict, Error};
 pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored, TableDef};

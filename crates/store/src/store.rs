@@ -9,6 +9,7 @@ pub use table::{Found, Table, Unreadable};
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Change, Condition};
@@ -17,6 +18,7 @@ use crate::config::WITHOUT_CQL;
 #[cfg(not(feature = "mariadb"))]
 use crate::config::WITHOUT_MARIADB;
 use crate::config::{Config, EngineKind};
+use crate::copies::{BackedUp, BackupError};
 #[cfg(feature = "cql")]
 use crate::cql;
 use crate::delays::LateSite;
@@ -226,6 +228,19 @@ impl Store {
         if let Some(delays) = self.0.engine.delays() {
             delays.watch(Arc::new(watcher));
         }
+    }
+
+    /// Copies what is stored into a directory while it is used: what was acknowledged before the call is in it. The directory is
+    /// absent or empty, and is there when all of the copy is on the disk; complete files are hard links where both are on one
+    /// file system. Only the embedded engine does it, one copy at a time.
+    ///
+    /// # Errors
+    /// Why there is no copy.
+    pub async fn backup(&self, to: &Path) -> Result<BackedUp, BackupError> {
+        let (engine, to) = (self.0.engine.clone(), to.to_owned());
+        let copying = tokio::task::spawn_blocking(move || engine.backup(&to));
+        let stopped = |error: tokio::task::JoinError| BackupError::Failed(error.to_string());
+        copying.await.map_err(stopped)?
     }
 
     /// Ends background work. What was acknowledged is durable already; later calls fail.

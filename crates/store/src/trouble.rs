@@ -120,7 +120,10 @@ impl Trouble {
     }
 
     /// Whether no write could be made durable for this long.
-    #[cfg_attr(not(feature = "mariadb"), allow(dead_code, reason = "one engine asks"))]
+    #[cfg_attr(
+        not(any(feature = "mariadb", feature = "cql")),
+        allow(dead_code, reason = "only databases are asked again")
+    )]
     pub(crate) fn has_lasted(&self, period: Duration) -> bool {
         self.0.lock().since.is_some_and(|since| since.elapsed() >= period)
     }

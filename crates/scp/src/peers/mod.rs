@@ -16,4 +16,4 @@ pub(crate) use callbacks::{Callbacks, Called};
 pub(crate) use doubts::Doubts;
 pub(crate) use learner::Learner;
 pub(crate) use learner::statics;
-pub(crate) use search::Searcher;
+pub(crate) use search::{Behalf, Searcher};

@@ -10,11 +10,11 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 use nrf_client::Turns;
 use routing::network::{Network, NfStatus, Producer, ServiceRef};
-use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
-use sbi::name::{ACCEPT, AUTHORIZATION};
+use sbi::name::{ACCEPT, AUTHORIZATION, TRACEPARENT};
 use sbi::problem::{Cause, Problem};
+use sbi::{Body, Fields};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -25,6 +25,29 @@ use crate::discovery::{DiscoveryQuery, Found, local};
 use crate::events::Metrics;
 use crate::nrf_sets::{NotNamed, REDIRECTIONS, Sets, elsewhere};
 use crate::security::{Fetcher, TokenError, Wanted};
+
+/// The request that a discovery is for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Behalf {
+    /// How long it can wait; `None`: as long as NRFs may take.
+    left: Option<Duration>,
+    /// Its trace, which the query at the NRF belongs to (W3C Trace Context, `traceparent`). Of requests that wait for one
+    /// answer it is that of the first.
+    trace: Option<HeaderValue>,
+}
+
+impl Behalf {
+    /// A request with these headers that can wait for so long.
+    pub(crate) fn of(headers: &Fields, left: Option<Duration>) -> Self {
+        let trace = headers.get(TRACEPARENT);
+        Self {
+            left,
+            trace: trace.and_then(|trace| HeaderValue::try_from(trace).ok()),
+        }
+    }
+}
+
+type Trace<'a> = Option<&'a HeaderValue>;
 
 /// Delegated discovery of one worker.
 pub(crate) struct Searcher {
@@ -234,12 +257,12 @@ impl Searcher {
         Some(found.clone())
     }
 
-    /// Finds the producers of a query that [`Searcher::recall`] has not; waits at most `left`.
+    /// Finds the producers of a query that [`Searcher::recall`] has not, for a request.
     pub(crate) async fn search(
         self: &Rc<Self>,
         query: &DiscoveryQuery,
         network: &Arc<Network>,
-        left: Option<Duration>,
+        behalf: &Behalf,
     ) -> Result<Arc<Found>, Failure> {
         let falls_back = self.settings.order != Order::Nrf && query.nrf().is_none();
         // NRFs that did not answer a moment ago do not delay what others can serve meanwhile.
@@ -247,7 +270,7 @@ impl Searcher {
         if was_silent && let Some(found) = self.learned(query, network).or_else(|| self.expired(query)) {
             return Ok(found);
         }
-        let answer = self.shared_or_asked(query, left).await;
+        let answer = self.shared_or_asked(query, behalf).await;
         let unanswered = matches!(
             answer,
             Err(Failure::NotReachable | Failure::Failed | Failure::Overflow)
@@ -272,7 +295,7 @@ impl Searcher {
         self: &Rc<Self>,
         query: &DiscoveryQuery,
         since: Option<Instant>,
-        left: Option<Duration>,
+        behalf: &Behalf,
     ) -> Option<Arc<Found>> {
         let now = Instant::now();
         if self.settings.enforce_req_specific_svc_discovery || self.is_silent(now) {
@@ -283,7 +306,7 @@ impl Searcher {
         let oldest = since.map_or(bound, |since| since.min(now).max(bound));
         self.answers.drop_older(query, oldest);
         self.metrics.discovery_renewed.inc();
-        self.shared_or_asked(query, left).await.ok()
+        self.shared_or_asked(query, behalf).await.ok()
     }
 
     /// Whether no NRF of the settings answered a moment ago.
@@ -339,14 +362,14 @@ impl Searcher {
     async fn shared_or_asked(
         self: &Rc<Self>,
         query: &DiscoveryQuery,
-        left: Option<Duration>,
+        behalf: &Behalf,
     ) -> Result<Arc<Found>, Failure> {
         if self.settings.enforce_req_specific_svc_discovery {
             let _place = self.place()?;
             self.metrics.discovery_asked.inc();
             // Boxed, so that the future of a cached answer stays small.
-            let asking = Box::pin(self.ask(query));
-            let answer = match left {
+            let asking = Box::pin(self.ask(query, behalf.trace.as_ref()));
+            let answer = match behalf.left {
                 None => asking.await,
                 Some(left) => match tokio::time::timeout(left, asking).await {
                     Ok(answer) => answer,
@@ -370,11 +393,13 @@ impl Searcher {
                 let place = self.place()?;
                 self.metrics.discovery_asked.inc();
                 let awaited = question.hear();
-                self.begin(question, place);
+                self.begin(question, place, behalf.trace.clone());
                 (awaited, None)
             }
         };
-        let patience = left.map_or(self.patience(), |left| left.min(self.patience()));
+        let patience = behalf
+            .left
+            .map_or(self.patience(), |left| left.min(self.patience()));
         let waiting = tokio::time::timeout(patience, awaited.wait_for(Option::is_some));
         let answer = match waiting.await {
             Ok(Ok(answer)) => answer.clone(),
@@ -400,11 +425,11 @@ impl Searcher {
 
     /// Sends the query in a task of its own: other requests wait for the answer, so it must outlive the request that
     /// began it. It counts in `maxWaiting` until its end, also when that request has timed out.
-    fn begin(self: &Rc<Self>, question: Question, place: Place) {
+    fn begin(self: &Rc<Self>, question: Question, place: Place, trace: Option<HeaderValue>) {
         let this = self.clone();
         tokio::task::spawn_local(async move {
             let _place = place;
-            let answer = this.ask(question.query()).await;
+            let answer = this.ask(question.query(), trace.as_ref()).await;
             question.answer(answer, Instant::now());
         });
     }
@@ -426,7 +451,7 @@ impl Searcher {
     }
 
     /// Queries the NRF that the request names, or the set for the query.
-    async fn ask(&self, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
+    async fn ask(&self, query: &DiscoveryQuery, trace: Trace<'_>) -> Result<(Arc<Found>, Duration), Failure> {
         if let Some(named) = query.nrf()
             && let Some(root) = &named.discovery
         {
@@ -442,9 +467,9 @@ impl Searcher {
                 }
             })?;
             counts.named_asked.inc();
-            return self.ask_set(&nrfs, query).await;
+            return self.ask_set(&nrfs, query, trace).await;
         }
-        let answer = self.ask_settings(query).await;
+        let answer = self.ask_settings(query, trace).await;
         match &answer {
             Err(Failure::NotReachable | Failure::Failed) => {
                 self.used.silent.set(Some(Instant::now()));
@@ -456,10 +481,14 @@ impl Searcher {
     }
 
     /// Queries the sets of the settings for the query.
-    async fn ask_settings(&self, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
+    async fn ask_settings(
+        &self,
+        query: &DiscoveryQuery,
+        trace: Trace<'_>,
+    ) -> Result<(Arc<Found>, Duration), Failure> {
         let (plmns, locality) = (query.get("target-plmn-list"), query.get("preferred-locality"));
         let choice = self.nrfs.of(plmns.as_deref(), locality.as_deref());
-        let answer = self.ask_set(&choice.first, query).await;
+        let answer = self.ask_set(&choice.first, query, trace).await;
         let Some(then) = choice.then else { return answer };
         let helps = match &answer {
             Ok((found, _)) => !found.candidates.is_empty(),
@@ -469,7 +498,7 @@ impl Searcher {
         match helps {
             true => answer,
             // If the other set does not answer, the empty answer of the preferred set counts.
-            false => self.ask_set(&then, query).await.or(answer),
+            false => self.ask_set(&then, query, trace).await.or(answer),
         }
     }
 
@@ -497,12 +526,17 @@ impl Searcher {
     }
 
     /// Queries the NRFs in turn; the first answer counts.
-    async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
+    async fn ask_set(
+        &self,
+        nrfs: &Turns,
+        query: &DiscoveryQuery,
+        trace: Trace<'_>,
+    ) -> Result<(Arc<Found>, Duration), Failure> {
         let mut token = self.authorization(query).await?;
         let mut failure = Failure::NotReachable;
         for nrf in nrfs.in_turn() {
             let mut answer = self
-                .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
+                .ask_one(nrf, query, (token.as_ref().map(|(_, value)| value), trace))
                 .await;
             let unauthorized = matches!(answer, Err(Failure::Refused(StatusCode::UNAUTHORIZED, _)));
             if unauthorized && token.is_none() && query.nrf().is_none() {
@@ -510,7 +544,7 @@ impl Searcher {
                 self.used.wants_token.set(true);
                 token = self.authorization(query).await?;
                 answer = self
-                    .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
+                    .ask_one(nrf, query, (token.as_ref().map(|(_, value)| value), trace))
                     .await;
             }
             match answer {
@@ -538,7 +572,7 @@ impl Searcher {
         &self,
         nrf: &TargetApiRoot,
         query: &DiscoveryQuery,
-        token: Option<&HeaderValue>,
+        (token, trace): (Option<&HeaderValue>, Trace<'_>),
     ) -> Result<(Arc<Found>, Duration), Failure> {
         let path = format!("{}/nnrf-disc/v1/nf-instances?{}", nrf.prefix, query.as_str());
         let asked = Instant::now();
@@ -550,6 +584,9 @@ impl Searcher {
                 http::Request::get(&path).header(ACCEPT, "application/json, application/problem+json");
             if let Some(token) = token {
                 request = request.header(AUTHORIZATION, token);
+            }
+            if let Some(trace) = trace {
+                request = request.header(TRACEPARENT, trace);
             }
             let request = request.body(Body::empty()).map_err(|_| Failure::Failed)?;
             let options = SendOptions {

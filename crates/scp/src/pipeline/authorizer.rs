@@ -10,7 +10,7 @@ use routing::network::ServiceRef;
 use routing::policy::Budget;
 use routing::target::{self, Has};
 use sbi::headers::{NrfUri, TargetApiRoot, names};
-use sbi::name::AUTHORIZATION;
+use sbi::name::{AUTHORIZATION, TRACEPARENT};
 use sbi::problem::{Cause, Problem};
 use sbi::{Fields, Name};
 
@@ -269,6 +269,7 @@ impl Authorizer {
             target_slices: said.target_slices.as_deref(),
             requester_plmns: said.requester_plmns.as_deref(),
             assertion,
+            trace: outgoing.headers.get(TRACEPARENT),
         })
     }
 }

@@ -26,7 +26,7 @@ use super::view::View;
 use crate::config::AcceptNrfs;
 use crate::discovery::{DiscoveryQuery, Found};
 use crate::live::Live;
-use crate::peers::Searcher;
+use crate::peers::{Behalf, Searcher};
 use crate::protection::Peers;
 use crate::security::Fetcher;
 use crate::selection::{Standing, choose};
@@ -176,6 +176,7 @@ impl Planner {
         let headers = request.headers();
         let (path, service) = (arrived.address.path(), arrived.address.service());
         let has = arrived.has;
+        let asker = (headers, deadline);
         if has.has(Has::REPEATED) {
             target::check_repeated(headers)?;
         }
@@ -242,11 +243,11 @@ impl Planner {
                 // The discovery parameters find other producers (TS 29.500 §6.10.5.1).
                 Err(problem) => match self.query(caller, headers, has)? {
                     Some(wanted) => {
-                        self.discover(&mut plan, &wanted, binding.as_ref(), service, deadline, notes)
+                        self.discover(&mut plan, &wanted, binding.as_ref(), service, asker, notes)
                             .await?;
                     }
                     None => {
-                        let looking = Box::pin(self.unlearned(named, service, caller, deadline));
+                        let looking = Box::pin(self.unlearned(named, service, caller, asker));
                         plan.named = Some(looking.await.ok_or(problem)?);
                     }
                 },
@@ -255,7 +256,7 @@ impl Planner {
                 self.ask_for_nrfs(&mut plan, Some(&wanted.query), notes);
             }
             Some(Wish::Discover(wanted)) => {
-                self.discover(&mut plan, &wanted, binding.as_ref(), service, deadline, notes)
+                self.discover(&mut plan, &wanted, binding.as_ref(), service, asker, notes)
                     .await?;
             }
             Some(Wish::Nrf) => self.ask_for_nrfs(&mut plan, None, notes),
@@ -289,7 +290,7 @@ impl Planner {
         root: TargetApiRoot,
         service: &str,
         caller: &Caller,
-        deadline: &Deadline,
+        (headers, deadline): (&Fields, &Deadline),
     ) -> Option<Rc<Target>> {
         let (consumer, target_type) = (caller.nf_type()?, target::nf_type_of_service(service)?);
         let query = DiscoveryQuery::new([
@@ -298,10 +299,10 @@ impl Planner {
             ("service-names", service),
         ]);
         let (network, began) = (self.view.network(), Instant::now());
-        let left = deadline.left(began);
+        let behalf = Behalf::of(headers, deadline.left(began));
         let found = match self.searcher.recall(&query, &network, began) {
             Some(found) => found,
-            None => self.searcher.search(&query, &network, left).await.ok()?,
+            None => self.searcher.search(&query, &network, &behalf).await.ok()?,
         };
         // A cached answer says nothing of producers that are known by now, or have left since.
         let holds = |one: &ServiceRef, asked: Instant| {
@@ -319,7 +320,7 @@ impl Planner {
         // Unknown roots do not make more queries than queries without a result do.
         let again = self.live.config.discovery.empty_validity.duration();
         if here.is_none() && began.saturating_duration_since(found.asked) >= again {
-            here = at(&*self.searcher.renew(&query, None, left).await?);
+            here = at(&*self.searcher.renew(&query, None, &behalf).await?);
         }
         let here = here?;
         Some(Rc::new(self.targets.at(root, Some(here), false)))
@@ -346,14 +347,15 @@ impl Planner {
     ) -> Option<Rc<Vec<ServiceRef>>> {
         let wanted = self.query(caller, &outgoing.headers, outgoing.has).ok()??;
         let (query, network) = (&wanted.query, self.view.network());
+        let behalf = Behalf::of(&outgoing.headers, Some(time));
         let found = match self.searcher.recall(query, &network, Instant::now()) {
             Some(found) => Ok(found),
-            None => self.searcher.search(query, &network, Some(time)).await,
+            None => self.searcher.search(query, &network, &behalf).await,
         };
         let service = outgoing.address.service();
         let mut candidates = self.candidates(&found.ok()?, service);
         if let Some(since) = candidates.outdated
-            && let Some(renewed) = self.searcher.renew(query, Some(since), Some(time)).await
+            && let Some(renewed) = self.searcher.renew(query, Some(since), &behalf).await
         {
             candidates = self.candidates(&renewed, service);
         }
@@ -370,7 +372,8 @@ impl Planner {
         outgoing: &Outgoing,
         time: Duration,
     ) -> Option<Rc<Vec<ServiceRef>>> {
-        let found = self.searcher.renew(&recalled.query, None, Some(time)).await?;
+        let behalf = Behalf::of(&outgoing.headers, Some(time));
+        let found = self.searcher.renew(&recalled.query, None, &behalf).await?;
         let candidates = self.candidates(&found, outgoing.address.service());
         Some(of_version(
             candidates.services,
@@ -406,7 +409,7 @@ impl Planner {
         wanted: &Rc<Delegated>,
         binding: Option<&RoutingBinding>,
         service: &str,
-        deadline: &Deadline,
+        (headers, deadline): (&Fields, &Deadline),
         notes: &impl Recorder,
     ) -> Result<(), Problem> {
         plan.discovered = true;
@@ -432,10 +435,11 @@ impl Planner {
         } = &**bound.as_ref().unwrap_or(wanted);
         plan.preference = preference.clone();
         let began = Instant::now();
+        let behalf = || Behalf::of(headers, deadline.left(began));
         let mut found = match self.searcher.recall(query, &network, began) {
             Some(found) => found,
             None => {
-                let found = self.searcher.search(query, &network, deadline.left(began)).await;
+                let found = self.searcher.search(query, &network, &behalf()).await;
                 let after = Instant::now();
                 plan.waited = after.saturating_duration_since(began);
                 found.map_err(|failure| match deadline.is_over(after) {
@@ -452,8 +456,7 @@ impl Planner {
         // An answer that holds no longer counts as none (its producers have left, changed, or are suspended).
         if let Some(since) = found_now.outdated
             && found.asked < began
-            && let Some(renewed) =
-                Box::pin(self.searcher.renew(query, Some(since), deadline.left(began))).await
+            && let Some(renewed) = Box::pin(self.searcher.renew(query, Some(since), &behalf())).await
         {
             found_now = self.candidates(&renewed, of_service);
             found = renewed;

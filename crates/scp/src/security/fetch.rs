@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{TargetApiRoot, names};
-use sbi::name::{ACCEPT, CONTENT_TYPE};
+use sbi::name::{ACCEPT, CONTENT_TYPE, TRACEPARENT};
 use serde::Deserialize;
 use telemetry::Registry;
 use telemetry::metrics::Counter;
@@ -76,6 +76,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) near: Option<&'a str>,
     /// The consumer's assertion, forwarded to the NRF (TS 33.501 §13.4.1.3.2).
     pub(crate) assertion: Option<sbi::Value<'a>>,
+    /// The trace of the request that needs it, which the query at the NRF belongs to.
+    pub(crate) trace: Option<sbi::Value<'a>>,
 }
 
 impl Wanted<'_> {
@@ -156,6 +158,9 @@ pub(crate) struct Fetcher {
     known: Rc<RefCell<AHashMap<Box<str>, Arc<Token>>>>,
     counts: Counts,
 }
+
+/// Headers of the request that needs a token, which the query for it has as well.
+type Passed<'a> = [(sbi::Name<'a>, Option<&'a HeaderValue>); 2];
 
 struct Counts {
     cached: Counter,
@@ -312,9 +317,8 @@ impl Fetcher {
     /// Fetches in a task of its own: other requests wait for it, so it must outlive the request that began it.
     fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
         let (this, form) = (self.clone(), wanted.form());
-        let assertion = wanted
-            .assertion
-            .and_then(|value| HeaderValue::try_from(value).ok());
+        let header = |value: Option<sbi::Value<'_>>| HeaderValue::try_from(value?).ok();
+        let (assertion, trace) = (header(wanted.assertion), header(wanted.trace));
         let named = wanted.nrf.map(|root| this.nrfs.named(root, Instant::now()));
         let choice = match named {
             Some(named) => named.map(|first| Choice { first, then: None }),
@@ -322,7 +326,13 @@ impl Fetcher {
         };
         tokio::task::spawn_local(async move {
             let outcome = match choice {
-                Ok(choice) => this.ask(&form, assertion.as_ref(), &choice).await,
+                Ok(choice) => {
+                    let headers = [
+                        (names::CLIENT_CREDENTIALS, assertion.as_ref()),
+                        (TRACEPARENT, trace.as_ref()),
+                    ];
+                    this.ask(&form, &headers, &choice).await
+                }
                 Err(NotNamed::Refused) => Err(TokenError::Refused(
                     StatusCode::FORBIDDEN,
                     "this SCP does not query the NRF that the request names".to_owned(),
@@ -337,10 +347,10 @@ impl Fetcher {
     }
 
     /// Queries the NRFs in turn; the first answer counts.
-    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>, choice: &Choice) -> Outcome {
+    async fn ask(&self, form: &str, headers: &Passed<'_>, choice: &Choice) -> Outcome {
         for nrfs in std::iter::once(&choice.first).chain(&choice.then) {
             for nrf in nrfs.in_turn() {
-                match self.ask_one(nrf, form, assertion).await {
+                match self.ask_one(nrf, form, headers).await {
                     Some(outcome) => return outcome,
                     None => nrfs.next(nrf),
                 }
@@ -350,12 +360,7 @@ impl Fetcher {
     }
 
     /// Queries one NRF; `None`: no usable answer, another NRF may have one.
-    async fn ask_one(
-        &self,
-        nrf: &TargetApiRoot,
-        form: &str,
-        assertion: Option<&HeaderValue>,
-    ) -> Option<Outcome> {
+    async fn ask_one(&self, nrf: &TargetApiRoot, form: &str, headers: &Passed<'_>) -> Option<Outcome> {
         let until = Instant::now() + self.settings.timeout.duration();
         let (mut origin, mut path) = (nrf.origin.clone(), format!("{}/oauth2/token", nrf.prefix));
         let mut redirections = 0;
@@ -363,8 +368,10 @@ impl Fetcher {
             let mut request = http::Request::post(&path)
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .header(ACCEPT, "application/json");
-            if let Some(assertion) = assertion {
-                request = request.header(names::CLIENT_CREDENTIALS, assertion);
+            for (name, value) in headers {
+                if let Some(value) = value {
+                    request = request.header(*name, *value);
+                }
             }
             let request = request.body(Body::from(form.to_owned())).ok()?;
             let options = SendOptions {

@@ -57,6 +57,7 @@ fn the_producer_is_found_told_and_remembered() {
             );
         }
         assert_eq!(nrf.count(), 1, "remembered for the validity period");
+        assert_eq!(nrf.seen()[0].header("traceparent"), "", "none of its own");
         let asked = &nrf.seen()[0].path;
         assert!(
             asked.contains("target-nf-type=UDM") && asked.contains("service-names=nudm-sdm"),
@@ -71,6 +72,24 @@ fn the_producer_is_found_told_and_remembered() {
         );
         // What the consumer learned is how it goes on (Model C from then on).
         assert_eq!(scp.get(&producer).await.by(), producer.id);
+    });
+}
+
+/// The query that the SCP makes for a request is of its trace (W3C Trace Context), also where a dead producer of the answer makes
+/// it query again.
+#[test]
+fn the_query_belongs_to_the_trace_of_the_request() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 0);
+        let scp = delegating(vec![nrf.root()], |_| {});
+        for number in [7, 8] {
+            let trace = format!("00-{number:032x}-{number:016x}-01");
+            let headers = [&WISH[..], &[("traceparent", trace.as_str())]].concat();
+            assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
+            assert_eq!(nrf.seen().last().unwrap().header("traceparent"), trace);
+            assert_eq!(producer.seen().last().unwrap().header("traceparent"), trace);
+        }
     });
 }
 

@@ -97,6 +97,26 @@ fn a_token_is_fetched_once_for_many_and_used_until_shortly_before_its_end() {
     });
 }
 
+/// The query for a token is of the trace of the request that needs it (W3C Trace Context), as the discovery is.
+#[test]
+fn the_query_for_a_token_belongs_to_the_trace_of_the_request() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |_| {});
+        let headers = [&WISH[..], &[("traceparent", TRACE)]].concat();
+        let got = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(got.status, StatusCode::OK);
+        let traces: Vec<_> = nrf
+            .seen()
+            .iter()
+            .map(|one| one.header("traceparent").to_owned())
+            .collect();
+        assert_eq!(traces, [TRACE, TRACE], "discovery and token");
+    });
+}
+
 /// What a token is for is remembered as long as the token, or its refusal: the NRF is not asked for what is endless.
 #[test]
 fn a_token_for_an_endless_list_is_refused_unasked() {

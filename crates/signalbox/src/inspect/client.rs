@@ -66,7 +66,7 @@ pub(crate) fn fetch(admin: SocketAddr, path: &str, timeout: Duration) -> Result<
 }
 
 /// The body of a page.
-pub(super) fn get(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
+pub(crate) fn get(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
     successful(admin, path, ask(admin, "GET", path, "")?)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn post(admin: SocketAddr, path: &str, body: &str) -> anyhow::Result<
 }
 
 /// What another change answers, by its method.
-pub(super) fn change(admin: SocketAddr, method: &str, path: &str) -> anyhow::Result<String> {
+pub(crate) fn change(admin: SocketAddr, method: &str, path: &str) -> anyhow::Result<String> {
     successful(admin, path, ask(admin, method, path, "")?)
 }
 

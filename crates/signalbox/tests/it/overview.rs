@@ -159,7 +159,11 @@ fn the_journal_tells_what_changed_also_of_a_function_that_is_down() {
     let refused = || ask(core.admins[0], "GET", "/journal").1.contains("reloadRefused");
     until("the refusal", refused);
     std::fs::write(&core.config, &good).unwrap();
-    assert_eq!(ask(core.admins[0], "POST", "/log-level").0, 200);
+    assert_eq!(
+        ask(core.admins[0], "POST", "/log-level").0,
+        400,
+        "without a filter"
+    );
     // One ends in order, the other is killed.
     bsf.signal("TERM");
     assert!(bsf.ended().success());
@@ -171,7 +175,7 @@ fn the_journal_tells_what_changed_also_of_a_function_that_is_down() {
         "applied: log.filter [127.0.0.1:",
         "nfr",
         "[SIGHUP]",
-        "operator        POST /log-level: answered 200",
+        "operator        POST /log-level: answered 400 Bad Request",
         "stopped         bsf: ",
         "its journal is read from ",
     ] {

@@ -221,6 +221,21 @@ fn a_reload_does_not_empty_what_had_settings() {
             assert_eq!(ask(admin, "GET", "/config").1, runs, "{function}");
         }
         assert!(alarm(admin).is_some());
+        // The whole section is gone: the file of another process, or a part of its own.
+        let mut removed = before.clone();
+        removed.as_object_mut().unwrap().remove(function);
+        std::fs::write(&config, settings::to_yaml(&removed)).unwrap();
+        let (status, said) = ask(admin, "POST", "/config/reload");
+        assert_eq!(status, 422, "{said}");
+        assert!(said.contains(&format!("`{function}: {{}}`")), "{said}");
+        assert_eq!(ask(admin, "GET", "/config").1, runs, "{function}");
+        // That of a function that does not run here may go.
+        let other = if function == "nrf" { "scp" } else { "nrf" };
+        let mut fewer = before.clone();
+        fewer.as_object_mut().unwrap().remove(other);
+        std::fs::write(&config, settings::to_yaml(&fewer)).unwrap();
+        let (status, said) = ask(admin, "POST", "/config/reload");
+        assert_eq!(status, 200, "{said}");
         std::fs::write(&config, settings::to_yaml(&before)).unwrap();
         assert_eq!(ask(admin, "POST", "/config/reload").0, 200);
         assert!(alarm(admin).is_none());

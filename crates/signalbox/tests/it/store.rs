@@ -279,3 +279,61 @@ fn a_full_disk_makes_not_ready_and_raises_an_alarm() {
     );
     assert!(registered(&process, 0));
 }
+
+/// The drill: a backup while the NRF serves, its loss, and the restore.
+#[test]
+fn a_store_is_backed_up_while_it_serves_and_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(folder.path());
+    assert_eq!(register(&process, 0, 40), 40);
+    let admin = process.address("nrf admin").to_string();
+    let copy = folder.path().join("copy");
+    let backup = |to: &Path| {
+        signalbox(&[
+            "store",
+            "backup",
+            "nrf",
+            to.to_str().unwrap(),
+            "--admin",
+            &admin,
+            "--json",
+        ])
+    };
+    let made = backup(&copy);
+    assert!(made.status.success(), "{made:?}");
+    let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert!(made["bytes"].as_u64() > Some(4_000), "{made}");
+    assert_eq!(register(&process, 40, 50), 10);
+    for (to, word) in [
+        (&*copy, "not empty"),
+        (&folder.path().join("a/b"), "No such file"),
+    ] {
+        let refused = backup(to);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(text(&refused.stderr).contains(word), "{refused:?}");
+    }
+    let journal = ask(process.address("nrf admin"), "GET", "/journal").1;
+    assert!(
+        journal.contains("POST /store/backup?to="),
+        "who, and where: {journal}"
+    );
+    let restore = || {
+        let (from, to) = (copy.to_str().unwrap(), directory(folder.path()));
+        signalbox(&["store", "restore", from, to.to_str().unwrap()])
+    };
+    let refused = restore();
+    assert!(text(&refused.stderr).contains("another process"), "{refused:?}");
+    drop(process);
+
+    let id = std::fs::read_to_string(directory(folder.path()).join("nf-instance-id")).unwrap();
+    let restored = restore();
+    assert!(restored.status.success(), "{restored:?}");
+    assert!(
+        text(&restored.stdout).contains("store.replaced-1"),
+        "{restored:?}"
+    );
+    let process = start(folder.path());
+    assert!(registered(&process, 39) && !registered(&process, 45));
+    let after = std::fs::read_to_string(directory(folder.path()).join("nf-instance-id")).unwrap();
+    assert_eq!(after, id);
+}

@@ -49,6 +49,10 @@ pub struct CassandraConfig {
     pub statement_timeout: Period,
     /// How long a read or a write is tried again before its caller gets the error.
     pub retry_for: Period,
+    /// How long reads and writes are tried while the cluster does not serve, as the heart-beat finds, before their callers get
+    /// the error: 503 with `Retry-After`. `retryFor` is for a node that leaves. A write whose outcome is unknown is settled for
+    /// the whole of `retryFor`.
+    pub unavailable_after: Period,
     /// Pause between two heart-beats, which write and read a row: they find out whether the cluster serves, and how late
     /// the writes of other sites arrive.
     pub heartbeat: Period,
@@ -111,6 +115,7 @@ impl Default for CassandraConfig {
             connect_timeout: Period::from_secs(2),
             statement_timeout: Period::from_secs(5),
             retry_for: Period::from_secs(15),
+            unavailable_after: Period::from_secs(2),
             heartbeat: Period::from_millis(500),
             transaction_lifetime: Period::from_secs(5),
             leftover_after: Period::from_secs(3_600),

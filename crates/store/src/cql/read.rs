@@ -49,7 +49,7 @@ impl Core {
             failure => failure.reason(),
         };
         self.counters.retries.fetch_add(1, Relaxed);
-        if Instant::now() >= deadline {
+        if self.gives_up(deadline) {
             return Err(Error::Unavailable {
                 reason,
                 maybe_applied: false,
@@ -57,6 +57,12 @@ impl Core {
         }
         tokio::time::sleep(PAUSE).await;
         Ok(())
+    }
+
+    /// Whether what has failed is not tried again: its time is up, or the cluster has not served for `unavailableAfter`.
+    pub(super) fn gives_up(&self, deadline: Instant) -> bool {
+        let trouble = &self.counters.trouble;
+        Instant::now() >= deadline || trouble.has_lasted(self.config.unavailable_after.duration())
     }
 
     pub(super) fn deadline(&self) -> Instant {

@@ -145,7 +145,9 @@ impl Core {
                     return Err(Error::Invalid(reason));
                 }
                 Err(Fault::Final(failure)) => return Err(Error::Engine(failure.reason())),
-                Err(Fault::Again(reason)) if Instant::now() + pause >= deadline => {
+                Err(Fault::Again(reason))
+                    if self.gives_up(deadline.checked_sub(pause).unwrap_or(deadline)) =>
+                {
                     return Err(unavailable(reason, false));
                 }
                 Err(Fault::Again(_)) => {}

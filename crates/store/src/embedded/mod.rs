@@ -35,6 +35,7 @@ mod private;
 mod probe;
 mod recover;
 mod reserve;
+mod running;
 mod salvage;
 mod scan;
 mod segment;
@@ -44,6 +45,7 @@ mod tail;
 mod walk;
 mod writer;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -55,11 +57,13 @@ use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::Mutex;
 
 use self::lock::Lock;
+use self::running::{InProgress, Source};
 use self::segments::Segments;
 use self::space::Space;
 use self::writer::{Job, Message};
 use crate::batch::Batch;
 use crate::config::LARGEST_SEGMENT;
+use crate::copies::{BackedUp, BackupError};
 use crate::engine::{Engine, PageRequest, Row, RowPage};
 use crate::error::Error;
 use crate::reply::{Receipt, Reply};
@@ -67,7 +71,7 @@ use crate::schema::{Index, TableId};
 use crate::stats::Stats;
 use crate::trouble::Trouble;
 
-pub use self::backup::{BackedUp, backup};
+pub use self::backup::{Restored, backup, restore};
 pub use self::export::{Exported, export};
 pub use self::inspect::{Verified, VerifiedFile, verify};
 pub(crate) use self::open::open;
@@ -134,6 +138,10 @@ pub(crate) struct Embedded {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Locked while the store is open, so that no other process opens it.
     lock: Lock,
+    directory: PathBuf,
+    /// Bytes a second that are read for a copy.
+    copy_rate: u64,
+    copying: InProgress,
 }
 
 impl Engine for Embedded {
@@ -233,6 +241,25 @@ impl Engine for Embedded {
             damaged: counters.damaged.load(Relaxed),
             ..Stats::default()
         }
+    }
+
+    fn backup(&self, to: &Path) -> Result<BackedUp, BackupError> {
+        let _turn = self.copying.begin(to)?;
+        let incomplete = running::check(&self.directory, to)?;
+        let closed = || BackupError::Failed("the store is closed".to_owned());
+        let queue = self.queue.load().as_deref().cloned().ok_or_else(closed)?;
+        let (done, cut) = crossbeam_channel::bounded(1);
+        queue.send(Message::Cut(done)).map_err(|_| closed())?;
+        // The writer ends when the last sender is gone.
+        drop(queue);
+        let cut = cut.recv().map_err(|_| closed())?;
+        let cut = cut.map_err(BackupError::Failed)?;
+        let source = Source {
+            directory: &self.directory,
+            rate: self.copy_rate,
+            stopping: &self.stopping,
+        };
+        source.copy(&cut, &incomplete, to)
     }
 
     fn close(&self) {

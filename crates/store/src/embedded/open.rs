@@ -23,6 +23,7 @@ use super::mark::{self, MARK, Mark, MarkFile};
 use super::name::Name;
 use super::recover::{Tail, replay, rewrite};
 use super::reserve::Reserve;
+use super::running::InProgress;
 use super::segment::Segment;
 use super::segments::{Need, Segments};
 use super::space::Space;
@@ -178,6 +179,9 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         wake,
         threads: Mutex::new(threads),
         lock,
+        directory: directory.clone(),
+        copy_rate: config.embedded.compaction_rate.bytes(),
+        copying: InProgress::default(),
     })
 }
 

@@ -70,6 +70,15 @@ pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     ))
 }
 
+/// Gives a file that root has made in the directory of another user to that user, whose process could not open it otherwise.
+pub(super) fn give_to_owner_of(directory: &Path, path: &Path) -> io::Result<()> {
+    let (wanted, has) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
+    if wanted.uid() == has.uid() || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    std::os::unix::fs::chown(path, Some(wanted.uid()), Some(wanted.gid()))
+}
+
 /// Takes rights of others from a directory and the files in it, as earlier releases left them; says so where that
 /// cannot be done. A directory that also holds what is not the store's stays as it is, for others may need it.
 pub(super) fn tighten(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {

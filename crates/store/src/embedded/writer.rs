@@ -24,8 +24,9 @@ use super::checkpoint::Point;
 use super::entry::{Entry, Kind, NONE_OLDER, NOTE, Note};
 use super::hash_index::{Change as IndexChange, HashIndex, Location};
 use super::judge::Progress;
-use super::mark::MarkFile;
+use super::mark::{Mark, MarkFile};
 use super::reserve::Reserve;
+use super::running::Cut;
 use super::segment::Segment;
 use super::segments::Need;
 use super::space::{Move, Old, Space};
@@ -45,6 +46,8 @@ pub(super) enum Message {
     Moves(Vec<Move>, Sender<()>),
     /// A checkpoint is to be written; answered with its moment.
     Checkpoint(Sender<Option<Point>>),
+    /// A copy of the log is to be made; answered with what belongs to it, or why there can be none.
+    Cut(Sender<Result<Cut, String>>),
 }
 
 /// A batch on its way to the writer.
@@ -155,6 +158,11 @@ impl Writer {
                         self.finish();
                         let _ = done.send(self.point());
                     }
+                    Message::Cut(done) => {
+                        // What was committed before is acknowledged and in it.
+                        self.finish();
+                        let _ = done.send(self.cut());
+                    }
                 }
                 let full = count >= self.config.group_batches || self.group.bytes.len() >= LARGE_GROUP;
                 next = if full { None } else { messages.try_recv().ok() };
@@ -162,6 +170,24 @@ impl Writer {
             self.finish();
         }
         self.close();
+    }
+
+    /// The log as it is now.
+    fn cut(&self) -> Result<Cut, String> {
+        if let Some(error) = &self.failed {
+            return Err(error.to_string());
+        }
+        let list = self.shared.segments.list();
+        // Without what compaction has not finished: its originals have all of it.
+        let files = list.originals().into_iter();
+        Ok(Cut {
+            files: files.map(|file| (file.clone(), file.length())).collect(),
+            open: !self.sealed,
+            mark: Mark {
+                segment: self.active.name.last,
+                offset: self.active.length(),
+            },
+        })
     }
 
     /// Stages a batch, or answers it.

@@ -268,6 +268,45 @@ async fn records_have_a_time_to_live(config: &Config) {
 /// Tasks that write at the same time.
 const WRITERS: u64 = 8;
 
+/// While no node serves, reads and writes fail soon, however long they are tried otherwise, and the first after its return
+/// succeed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_no_node_serves_callers_get_the_error() {
+    let Some(cluster) = Cluster::start(1, 1, false) else {
+        return;
+    };
+    let mut config = cluster.config("site-1", 1);
+    // Longer than any test waits.
+    config.cassandra.retry_for = Period::from_secs(3_600);
+    config.cassandra.leftover_after = Period::from_secs(20_000);
+    config.cassandra.unavailable_after = Period::from_millis(500);
+    let (store, sessions) = open(&config).await;
+    assert!(cluster.run("kill", Some(1)));
+    until("the heart-beat finds it", async || store.trouble().is_some()).await;
+    for number in 0..3 {
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new((1 << 40) + number, "x"));
+        let refused = store.commit(batch).await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+        let read = sessions.get(&id(1)).await;
+        assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    }
+    assert!(cluster.run("restart", Some(1)));
+    until("it writes again", async || {
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new(1 << 41, "y"));
+        match store.commit(batch).await {
+            Ok(_) | Err(Error::Conflict { .. }) => true,
+            Err(_) => false,
+        }
+    })
+    .await;
+    assert!(sessions.get(&id(1 << 41)).await.unwrap().is_some());
+    until("it is well", async || store.trouble().is_none()).await;
+    drop(sessions);
+    store.close().await;
+}
+
 /// One of three nodes is killed, and comes back, while tasks write: no write fails, none that was acknowledged is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_with_a_node() {

@@ -1,6 +1,7 @@
 //! Tests of the store through its public interface.
 
 mod audit;
+mod backup;
 mod cassandra;
 #[cfg(feature = "cql-tls")]
 mod cassandra_tls;

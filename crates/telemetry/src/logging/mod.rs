@@ -76,7 +76,7 @@ impl Validate for Config {
                 .at("maxValueLength")
                 .say("leaves nothing to read", "at least 64 B");
         }
-        if EnvFilter::try_new(&self.filter).is_err() {
+        if is_blank(&self.filter) || EnvFilter::try_new(&self.filter).is_err() {
             faults.at("filter").say(
                 "invalid log filter",
                 "a level, or levels by module: info,nrf=debug",
@@ -98,6 +98,12 @@ static BOUNDS: LazyLock<Arc<Bounds>> = LazyLock::new(|| Arc::new(Bounds::new(&Co
 
 /// The thread that reports what was suppressed.
 static REPORTER: OnceLock<Thread> = OnceLock::new();
+
+/// Whether a filter has no level at all. The library takes it for errors alone, which is hardly what a caller means whose
+/// argument was lost.
+fn is_blank(text: &str) -> bool {
+    text.split(',').all(|part| part.trim().is_empty())
+}
 
 /// The filter of that text, with [`QUIET`] before it; `off` is off for them too.
 fn parse(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
@@ -187,6 +193,9 @@ pub fn filter() -> Option<String> {
 /// When the filter is invalid, or logging has not been started; the message says which.
 pub fn set_filter(text: &str) -> Result<(), String> {
     let text = text.trim();
+    if is_blank(text) {
+        return Err("the log filter is missing; write for example info or info,nrf=debug".to_owned());
+    }
     let filter = parse(text).map_err(|error| {
         format!("\"{text}\" is not a valid log filter ({error}); write for example info or info,nrf=debug")
     })?;
@@ -211,6 +220,19 @@ mod tests {
         }
         .validate(&mut faults);
         assert_eq!(faults.into_vec()[0].path, "filter");
+        for nothing in ["", " ", ",", " , "] {
+            let mut faults = Faults::default();
+            Config {
+                filter: nothing.to_owned(),
+                ..Config::default()
+            }
+            .validate(&mut faults);
+            assert_eq!(faults.into_vec()[0].path, "filter", "{nothing:?}");
+            assert!(
+                set_filter(nothing).unwrap_err().contains("missing"),
+                "{nothing:?}"
+            );
+        }
         // Quiet: the other tests of this process log as well.
         let quiet = Config {
             filter: "off".to_owned(),

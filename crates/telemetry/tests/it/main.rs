@@ -133,6 +133,13 @@ async fn every_page_answers() {
         ask(&at, "POST /log-level\nUser-Agent: curl", "nrf=loud").await.0,
         400
     );
+    for nothing in ["", " ,\n"] {
+        let (status, said) = ask(&at, "POST /log-level", nothing).await;
+        assert!(
+            status == 400 && said.contains("info,nrf=debug"),
+            "{status} {said}"
+        );
+    }
     let (_, page) = ask(&at, "GET /journal", "").await;
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!(page[0]["kind"], "alarmRaised");
@@ -141,7 +148,7 @@ async fn every_page_answers() {
         (&json!("POST /log-level"), &json!("answered 400 Bad Request"))
     );
     assert!(page[1]["by"].as_str().unwrap().ends_with(" (curl)"), "{page}");
-    assert_eq!(ask(&at, "GET /journal?after=2", "").await.1, "[]");
+    assert_eq!(ask(&at, "GET /journal?after=4", "").await.1, "[]");
     assert_eq!(ask(&at, "POST /log-level", &"x".repeat(100_000)).await.0, 413);
     at.stop().await;
 }
