@@ -20,6 +20,7 @@
 //! * [`subscriber_state`]: state variables that all associations of a subscriber share.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
+//! * `triggers`: the data that come with triggers of consumers.
 //! * [`unanswered`]: consumers that did not answer the audit.
 //! * [`unconfirmed`]: RARs that PCEFs have not confirmed.
 //! * [`usage`]: accumulated usage.
@@ -44,6 +45,7 @@ pub mod repetition;
 pub mod sd;
 pub mod subscriber_state;
 pub mod sy;
+pub(crate) mod triggers;
 pub(crate) mod ue_policy;
 pub mod unanswered;
 pub mod unconfirmed;
