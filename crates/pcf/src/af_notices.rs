@@ -20,7 +20,7 @@ pub(crate) fn reported(worker: &Worker, before: &Association, after: &Associatio
             worker.count(Event::AfNotified);
             notify(worker, after, &session, notification);
         }
-        if lost.iter().any(|lost| lost.id == session.id) {
+        if !session.ending && lost.iter().any(|lost| lost.id == session.id) {
             let cause = event::termination_cause(&session.id, report);
             terminate(worker, after, &session, cause);
         }
@@ -51,7 +51,8 @@ pub(crate) fn ended(worker: &Worker, association: &Association) {
 pub(crate) fn ended_by(worker: &Worker, association: &Association, report: &Value) {
     const HANDED_OVER: &str = "PS_TO_CS_HO";
     let is_handed_over = report.get("pduSessRelCause").and_then(Value::as_str) == Some(HANDED_OVER);
-    for session in af::sessions(association) {
+    // One that was asked to end its session for a report of before is not asked again.
+    for session in af::sessions(association).filter(|session| !session.ending) {
         let is_own = event::termination_cause(&session.id, report) == HANDED_OVER;
         let cause = match is_handed_over || is_own {
             true => HANDED_OVER,

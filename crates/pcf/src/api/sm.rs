@@ -216,6 +216,7 @@ async fn reported(
             applications::note(association, &report);
         }
         af::note_events(association, &report);
+        af::note_lost(association, &report);
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
         let asked = context::request(association, update);

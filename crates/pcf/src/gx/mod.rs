@@ -157,6 +157,7 @@ async fn reported(
             applications::note(association, &whole);
         }
         af::note_events(association, &whole);
+        af::note_lost(association, &whole);
         af::drop_inactive(association, &whole);
         session::settle(association);
         pds::refresh(worker, association).await;
