@@ -286,6 +286,8 @@ telemetry::events! {
     NotificationRerouted = "notifications_rerouted";
     /// A notification carries the whole policy of an association, after others of it were dropped or failed.
     NotificationResynced = "notifications_resynced";
+    /// A consumer that had not confirmed changes of its policy, of this process or one that has ended, gets the whole policy.
+    NotificationResumed = "notifications_resumed";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of the PCF.

@@ -63,6 +63,7 @@ mod notices;
 mod operator;
 mod orders;
 mod outbound;
+mod owed;
 mod owner;
 mod pages;
 mod pds;

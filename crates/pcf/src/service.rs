@@ -33,6 +33,7 @@ use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::operator::OperatorSettings;
 use crate::outbound;
+use crate::owed;
 use crate::pages;
 use crate::profile::PROFILE;
 use crate::removals::Removals;
@@ -303,7 +304,7 @@ impl NetworkFunction for Pcf {
                 }
             });
         }
-        tokio::task::spawn_local(gx::run(front.clone()));
+        tokio::task::spawn_local(owed::run(front.clone()));
         tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();

@@ -169,7 +169,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
             difference.shift_remove("pccRules");
         }
     }
-    worker.notices().updated(&rewritten.after, difference);
+    change::notify(worker, &rewritten.after, difference, rewritten.record);
 }
 
 /// Ends a session that its SMF does not have, as its deletion would.
@@ -233,7 +233,8 @@ async fn reported(
         }
         Ok::<_, Fault>(earlier)
     };
-    let rewritten = change::rewrite_with_draft(worker, id, step).await?;
+    // The answer to an update has the change.
+    let rewritten = change::write(worker, id, consumer.is_none(), step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);

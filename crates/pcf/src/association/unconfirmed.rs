@@ -1,5 +1,5 @@
-//! RARs that PCEFs have not confirmed yet: written with the change that they are about, so that they are repeated when the
-//! process ends that was to send them. No IO.
+//! What consumers have not confirmed yet, RARs of PCEFs and notifications of SMFs and AMFs: written with the change that it is about,
+//! so that it is repeated when the process ends that was to send it, or the consumer is away for long. No IO.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema
 
 use super::AssociationId;
 
-/// A RAR that is not confirmed.
+/// A RAR or notification that is not confirmed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unconfirmed {
     /// When another process takes it up, in milliseconds since 1970: after all attempts of the first one.
@@ -16,8 +16,10 @@ pub struct Unconfirmed {
     pub id: AssociationId,
     /// What distinguishes it from others of the session.
     pub number: u64,
-    /// Entries (`pccRules`, `umDecs`) that it removes.
+    /// Entries (`pccRules`, `umDecs`) that it removes; of a notification all of its nulls.
     pub removed: Value,
+    /// How often it was taken up.
+    pub taken: u32,
 }
 
 /// The form of a record in bytes; the rest is its key.
@@ -26,6 +28,12 @@ struct Body {
     due: u64,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     removed: Value,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    taken: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Unconfirmed {
@@ -61,6 +69,7 @@ impl Record for Unconfirmed {
         let body = Body {
             due: self.due,
             removed: self.removed.clone(),
+            taken: self.taken,
         };
         // Values of serde_json: what cannot fail to be JSON.
         out.extend(serde_json::to_vec(&body).unwrap_or_default());
@@ -81,6 +90,7 @@ impl Record for Unconfirmed {
             id: AssociationId(*id),
             number: u64::from_be_bytes(number),
             removed: body.removed,
+            taken: body.taken,
         })
     }
 }
@@ -97,6 +107,7 @@ mod tests {
             id: AssociationId([7; 16]),
             number: 9,
             removed: json!({"pccRules": {"a": {}}}),
+            taken: 3,
         };
         let mut bytes = Vec::new();
         one.encode(&mut bytes);

@@ -3,7 +3,6 @@
 mod answer;
 mod re_auth;
 mod restart;
-mod sweep;
 
 use std::rc::Rc;
 
@@ -26,7 +25,6 @@ use crate::{af_notices, owner, pds, pre, reassessment, renewal, restoration};
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
 pub(crate) use restart::run as end_lost;
-pub(crate) use sweep::run;
 
 /// Whether a request begins a session.
 pub(crate) fn begins(message: &Message) -> bool {
