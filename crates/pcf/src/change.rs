@@ -1,5 +1,7 @@
 //! Changes of associations by one writer at a time, whichever worker or instance they come from.
 
+pub(crate) mod owed;
+
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use serde_json::{Map, Value, json};
 use store::{Stored, Version};
 
 use crate::activity::{Entry, trail};
+use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::unanswered::Unanswered;
 use crate::association::unconfirmed::Unconfirmed;
@@ -102,6 +105,7 @@ async fn write_grown<T, F>(
             if !is_same {
                 noted(worker, &before, &after, &draft);
             }
+            af_notices::send(worker, &draft);
             subscriber_state::count(worker, &draft);
             worker.notify(after.messages.take());
             tdf::begin(worker, Some(&before), &after);
@@ -181,6 +185,8 @@ fn unconfirmed(worker: &Worker, before: &Association, after: &Association) -> Op
         number: worker.random().next(),
         removed,
         taken: 0,
+        release: None,
+        af: None,
     })
 }
 
@@ -226,10 +232,12 @@ async fn remove_if(
         trail::concerns(&stored.record);
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
+        af_notices::plan_end(worker, &stored.record, report, &mut draft);
         let left = sd::successor(&stored.record, tdf::overdue(worker));
         let ending = worker.repository().ending(stored, bsf::is_used(worker)).await?;
         if worker.repository().remove(&ending, &draft, left.as_ref()).await? {
             bsf::unbind(worker, ending.uri());
+            af_notices::send(worker, &draft);
             let stored = ending.stored;
             let (before, name) = (&stored.record, stored.record.kind.name());
             worker.policy_events().written(Some(before), None);

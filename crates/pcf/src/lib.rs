@@ -63,7 +63,6 @@ mod notices;
 mod operator;
 mod orders;
 mod outbound;
-mod owed;
 mod owner;
 mod pages;
 mod pds;

@@ -111,8 +111,14 @@ impl Notices {
         }
     }
 
-    /// An AF gets what it is subscribed to, or that its session ends (TS 29.514 §4.2.5).
-    pub(crate) fn application(&self, session: &str, base: &str, what: &str, body: &Value) {
+    /// An AF gets at this URI what it is subscribed to, or that its session ends (TS 29.514 §4.2.5); of this association, with this record.
+    pub(crate) fn application(
+        &self,
+        (session, base): (&str, &str),
+        what: &str,
+        body: &Value,
+        (association, record): (AssociationId, Option<u64>),
+    ) {
         let callback = match what {
             "terminate" => "Npcf_PolicyAuthorization_terminationRequest",
             _ => "Npcf_PolicyAuthorization_eventNotification",
@@ -126,14 +132,14 @@ impl Notices {
             self.activity.expect(&id, mark);
         }
         self.applications.push(Notification {
-            subscription: id.clone(),
-            subject: id,
+            subscription: id,
+            subject: association.to_string().into(),
             whole: false,
             target,
             callback,
             body: body.to_string().into(),
             set: None,
-            mark: 0,
+            mark: record.unwrap_or_default(),
         });
     }
 
@@ -166,6 +172,13 @@ pub(crate) fn is_notified(association: &Association, change: &Map<String, Value>
         Kind::Ue => !shown(association, change.clone()).is_empty(),
         Kind::Sm | Kind::Am => !change.is_empty(),
     }
+}
+
+/// When a request to end an association that is made `now` is repeated, in milliseconds since 1970.
+pub(crate) fn release_due(settings: &Notifications, now: u64) -> u64 {
+    /// For the consumer to end it.
+    const WITHIN: u64 = 1_000;
+    chain_end(settings, now).saturating_add(WITHIN)
 }
 
 /// When no attempt of a notification of now is in flight any more, in milliseconds since 1970.
@@ -466,6 +479,12 @@ impl Publisher for Applications {
 
     fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
         self.0.answered(notification, answer, response);
+        let is_answered = matches!(answer, Answer::Delivered | Answer::Refused);
+        if let Some(id) = AssociationId::parse(&notification.subject).filter(|_| is_answered)
+            && notification.mark != 0
+        {
+            self.0.confirm(id, vec![notification.mark]);
+        }
     }
 
     async fn resync(&self, _: &str, _: &[Arc<str>]) -> Vec<Notification> {

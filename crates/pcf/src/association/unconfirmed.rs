@@ -1,4 +1,4 @@
-//! What consumers have not confirmed yet, RARs of PCEFs and notifications of SMFs and AMFs: written with the change that it is about,
+//! What is not confirmed yet, RARs of PCEFs, notifications of SMFs and AMFs and messages to AFs: written with the change that it is about,
 //! so that it is repeated when the process ends that was to send it, or the consumer is away for long. No IO.
 
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use serde_json::Value;
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::AssociationId;
+use super::af_message::AfMessage;
 
 /// A RAR or notification that is not confirmed.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub struct Unconfirmed {
     pub removed: Value,
     /// How often it was taken up.
     pub taken: u32,
+    /// The cause for which the consumer is to end the association; it is confirmed by that end.
+    pub release: Option<String>,
+    /// A message to an AF; `None`: it is to the consumer.
+    pub af: Option<AfMessage>,
 }
 
 /// The form of a record in bytes; the rest is its key.
@@ -30,6 +35,10 @@ struct Body {
     removed: Value,
     #[serde(default, skip_serializing_if = "is_zero")]
     taken: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    release: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    af: Option<AfMessage>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -39,6 +48,20 @@ fn is_zero(count: &u32) -> bool {
 impl Unconfirmed {
     /// By the time at which they are due.
     pub const DUE: Index = Index(0);
+
+    /// A request to end an association, for a cause of `SmPolicyAssociationReleaseCause` or its kin.
+    #[must_use]
+    pub fn release(id: AssociationId, number: u64, cause: &str) -> Self {
+        Self {
+            due: 0,
+            id,
+            number,
+            removed: Value::Null,
+            taken: 0,
+            release: Some(cause.to_owned()),
+            af: None,
+        }
+    }
 
     /// Its key.
     #[must_use]
@@ -70,6 +93,8 @@ impl Record for Unconfirmed {
             due: self.due,
             removed: self.removed.clone(),
             taken: self.taken,
+            release: self.release.clone(),
+            af: self.af.clone(),
         };
         // Values of serde_json: what cannot fail to be JSON.
         out.extend(serde_json::to_vec(&body).unwrap_or_default());
@@ -91,12 +116,15 @@ impl Record for Unconfirmed {
             number: u64::from_be_bytes(number),
             removed: body.removed,
             taken: body.taken,
+            release: body.release,
+            af: body.af,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::af_message::AfInterface;
     use super::*;
     use serde_json::json;
 
@@ -108,6 +136,12 @@ mod tests {
             number: 9,
             removed: json!({"pccRules": {"a": {}}}),
             taken: 3,
+            release: Some("UE_SUBSCRIPTION".to_owned()),
+            af: Some(AfMessage {
+                session: "7".to_owned(),
+                ends: true,
+                by: AfInterface::Rx("pcscf.example".to_owned(), "AQAA".to_owned()),
+            }),
         };
         let mut bytes = Vec::new();
         one.encode(&mut bytes);

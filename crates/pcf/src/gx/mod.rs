@@ -154,6 +154,7 @@ async fn reported(
         if is_new {
             applications::note(association, &whole);
         }
+        af_notices::plan(worker, association, &whole, draft);
         af::note_events(association, &whole);
         af::note_lost(association, &whole);
         af::drop_inactive(association, &whole);
@@ -172,7 +173,6 @@ async fn reported(
     Ok(rewritten.map(|rewritten| {
         reassessment::after(worker, id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);
-        af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
         if rewritten.answer && report.contains_key("accuUsageReports") {
             worker.count(Event::UsageRepeated);
         }
@@ -221,15 +221,14 @@ async fn terminate(
     let removed = change::remove(worker, id, Kind::Gx, &ccr.document).await;
     let (association, draft) = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
     reassessment::after(worker, id, &draft);
-    close(worker, &association, &ccr.document).await;
+    close(worker, &association).await;
     answer::success(request, &ccr, &association, &Value::Null, &Value::Null)
 }
 
-/// What follows from the end of a session, which its PCEF has reported in this way.
-async fn close(worker: &Rc<Worker>, association: &Association, report: &Value) {
+/// What follows from the end of a session.
+async fn close(worker: &Rc<Worker>, association: &Association) {
     pds::close(worker, association).await;
     worker.count(Event::GxDeleted);
-    af_notices::ended_by(worker, association, report);
 }
 
 async fn identity(worker: &Worker, request: &Request, session: &str) -> Result<AssociationId, Fault> {

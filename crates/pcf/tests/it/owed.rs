@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use diameter::proto::known::application;
 use http::{Method, StatusCode};
 use pcf::Config;
 use sbi::client::Origin;
@@ -12,8 +13,13 @@ use serde_json::{Map, Value, json};
 use testpeer::sbi::{Got, Server};
 
 use crate::authorization::{APP_SESSIONS, call};
+use crate::diameter::{AAR, STR, ask, peer_at, received};
+use crate::pages::admin;
+use crate::policies::{AM, association};
 use crate::process::Process;
-use crate::support::{SM_POLICIES, client, config, context, judged, local, path_of, request, start, until};
+use crate::support::{
+    SM_POLICIES, ask_sources, client, config, context, judged, local, path_of, request, start, until,
+};
 
 /// Settings by which a notification is taken up soon after its attempts.
 fn settings(folder: &std::path::Path) -> Config {
@@ -273,5 +279,181 @@ fn a_record_of_an_association_that_has_ended_goes() {
             .await,
         );
         until(|| alive.count() >= 1).await;
+    });
+}
+
+/// An AF over N5 that does not take what it is notified of gets the event and the end from the next process.
+#[test]
+fn an_af_gets_events_and_the_end_that_it_was_owed() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path());
+        let af = Consumer::start();
+        af.refuse(true);
+        let first = Process::start(&settings);
+        let path = path_of(&post(&first.origin, SM_POLICIES, &context(&json!({}))).await);
+        path_of(&post(&first.origin, APP_SESSIONS, &call(&af.root(), &json!({}))).await);
+        let rules = decision(&first.origin, &path).await["pccRules"].clone();
+        let names: Vec<&String> = rules
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|id| id.starts_with("af-"))
+            .collect();
+        let report = json!({"ruleReports": [{"pccRuleIds": &names[..1], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        let updated = post(&first.origin, &format!("{path}/update"), &report).await;
+        assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
+        let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
+        af.refused(2).await;
+        drop(first);
+        af.refuse(false);
+
+        let _second = Process::start(&settings);
+        let taken = af.taken(2).await;
+        let has = |end: &str, member: &str| {
+            let mut own = taken.iter().filter(|(path, _)| path.ends_with(end));
+            own.any(|(_, body)| body.get(member).is_some())
+        };
+        assert!(has("/events/notify", "failedResourcAllocReports"), "{taken:?}");
+        assert!(has("/af/terminate", "termCause"), "{taken:?}");
+    });
+}
+
+/// The same over Rx: RAR and ASR.
+#[test]
+fn an_af_over_rx_gets_the_requests_that_it_was_owed() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings(folder.path());
+        let address = free_ports::address().unwrap();
+        settings.diameter.listen = settings::Listen(vec![address]);
+        settings.diameter.timeout = settings::Period::from_secs(1);
+        let rx = [application::RX];
+        let first = Process::start(&settings);
+        let cscf = peer_at("cscf.example.org", address, &rx).await;
+        let more = json!({"dnn": "ims"});
+        let path = path_of(&post(&first.origin, SM_POLICIES, &context(&more)).await);
+        let action = "Specific-Action = INDICATION_OF_FAILED_RESOURCES_ALLOCATION";
+        let begun = ask(&cscf, "cscf.example.org", "cscf;1;1", &format!("{AAR}\n{action}")).await;
+        assert!(begun.contains("DIAMETER_SUCCESS"), "{begun}");
+        cscf.service().silent.set(true);
+        let rules = decision(&first.origin, &path).await["pccRules"].clone();
+        let names: Vec<&String> = rules
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|id| id.starts_with("af-"))
+            .collect();
+        let report = json!({"ruleReports": [{"pccRuleIds": &names[..1], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        post(&first.origin, &format!("{path}/update"), &report).await;
+        let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
+        until(|| cscf.service().seen.borrow().len() >= 2).await;
+        drop((first, cscf));
+
+        let _second = Process::start(&settings);
+        let cscf = peer_at("cscf.example.org", address, &rx).await;
+        until(|| cscf.service().seen.borrow().len() >= 2).await;
+        let both = [received(&cscf, 1).await, received(&cscf, 2).await];
+        for (command, line) in [
+            ("Re-Auth-Request", "INDICATION_OF_FAILED_RESOURCES_ALLOCATION"),
+            ("Abort-Session-Request", "Abort-Cause = BEARER_RELEASED"),
+        ] {
+            let is_one = |text: &&String| {
+                text.starts_with(command) && text.contains(line) && text.contains("cscf;1;1")
+            };
+            assert!(both.iter().any(|text| is_one(&text)), "{command}: {both:?}");
+        }
+        let ended = ask(&cscf, "cscf.example.org", "cscf;1;1", STR).await;
+        assert!(ended.contains("DIAMETER_SUCCESS"), "{ended}");
+    });
+}
+
+/// What ends an association is asked for until the association has ended, also by the next process.
+#[test]
+fn a_consumer_is_asked_again_to_end_an_association() {
+    local(async {
+        let smf = Consumer::start();
+        smf.refuse(true);
+        let mut pcf = start(|config| {
+            config.notifications = settings(std::path::Path::new(".")).notifications;
+        });
+        let more = json!({"notificationUri": smf.root()});
+        let path = path_of(&pcf.post(SM_POLICIES, &context(&more)).await);
+        let id = path.rsplit('/').next().unwrap();
+        assert_eq!(
+            admin(&pcf, "DELETE", &format!("/pcf/sessions/{id}"), "").await,
+            200
+        );
+        smf.refused(1).await;
+        pcf.stop();
+        smf.refuse(false);
+        let mut again = config(pcf.directory.path());
+        again.notifications = settings(std::path::Path::new(".")).notifications;
+        pcf.running = Some(pcf::start(again).unwrap());
+        pcf.origin = format!("http://{}", pcf.running().addresses()[0])
+            .parse()
+            .unwrap();
+        let taken = smf.taken(1).await;
+        assert_eq!(taken[0].0, "/terminate");
+        assert_eq!(taken[0].1["cause"], "UNSPECIFIED");
+        let ended = pcf.post(&format!("{path}/delete"), &json!({})).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
+    });
+}
+
+/// An AMF that does not take a change of the AM policy gets the policy of now from the next process.
+#[test]
+fn an_amf_gets_what_it_was_owed_when_the_process_was_killed() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("project");
+        std::fs::create_dir_all(&project).unwrap();
+        let text = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscriber.category, gold]}\n    \
+            then: [amPolicy: {rfsp: 9}]\n    else: [amPolicy: {rfsp: 7}]\n";
+        std::fs::write(project.join("project.yaml"), text).unwrap();
+        let (category, udr) = (Rc::new(Cell::new("silver")), Server::start(|_| no_content()));
+        let (root, shown) = (udr.root(), category.clone());
+        udr.answers(move |seen| match seen.method {
+            Method::POST => {
+                let mut made = sbi::json::response(StatusCode::CREATED, &seen.json());
+                let location = format!("{root}/nudr-dr/v2/policy-data/subs-to-notify/s1");
+                made.headers_mut().set_printed(sbi::name::LOCATION, location);
+                made
+            }
+            Method::GET => sbi::json::response(StatusCode::OK, &json!({"category": shown.get()})),
+            _ => no_content(),
+        });
+        let mut settings = settings(folder.path());
+        settings.policy.am = Some(project);
+        ask_sources(&mut settings, Some(&udr), None);
+        let amf = Consumer::start();
+        let first = Process::start(&settings);
+        let request = association(&json!({"notificationUri": amf.root()}));
+        let created = post(&first.origin, AM, &request).await;
+        assert_eq!(created.json["rfsp"], 7, "{}", created.json);
+        amf.refuse(true);
+        let subscription = udr
+            .seen()
+            .into_iter()
+            .find(|seen| seen.method == Method::POST)
+            .unwrap();
+        let callback = subscription.json()["notificationUri"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let callback = callback.parse::<http::Uri>().unwrap().path().to_owned();
+        category.set("gold");
+        let change = json!([{"ueId": "imsi-001010000000001", "amPolicyData": {"category": "gold"}}]);
+        let noted = post(&first.origin, &callback, &change).await;
+        assert_eq!(noted.status, StatusCode::NO_CONTENT, "{}", noted.json);
+        amf.refused(1).await;
+        drop(first);
+        amf.refuse(false);
+
+        let _second = Process::start(&settings);
+        let taken = amf.taken(1).await;
+        assert_eq!((taken[0].0.as_str(), &taken[0].1["rfsp"]), ("/update", &json!(9)));
     });
 }
