@@ -125,6 +125,7 @@ fn notification(
         callback: "Nbsf_Management_myNotification",
         body: body.to_string().into(),
         set: subscription.1.as_deref().map(Into::into),
+        mark: 0,
     })
 }
 

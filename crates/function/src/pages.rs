@@ -102,7 +102,7 @@ pub fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
         // What peers have written may hold anything; a terminal obeys control characters.
-        Some(Value::String(text)) => text.chars().filter(|c| !c.is_control()).collect(),
+        Some(Value::String(text)) => visible(text.chars().filter(|c| !c.is_control())),
         Some(Value::Array(items)) => {
             let each: Vec<String> = items.iter().map(|item| cell(Some(item))).collect();
             each.join(" ")
@@ -110,6 +110,29 @@ pub fn cell(value: Option<&Value>) -> String {
         Some(Value::Number(number)) => figure(number),
         Some(other) => other.to_string(),
     }
+}
+
+/// Characters as a text, those that are not seen by their numbers: two names that differ look different.
+fn visible(text: impl Iterator<Item = char>) -> String {
+    let mut out = String::with_capacity(text.size_hint().0);
+    for c in text {
+        match is_unseen(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether a character shows nothing, reorders the text around it or breaks the line: general categories Cf, Zl and Zp, and what else
+/// Unicode has programs ignore where they cannot show it (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt).
+pub(crate) fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A number for people: fractions with two digits.
@@ -151,6 +174,26 @@ fn encoded(text: &str, kept: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_are_not_seen_are_shown_by_their_numbers() {
+        for c in [
+            '\u{200b}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202e}',
+            '\u{feff}',
+            '\u{ad}',
+            '\u{2060}',
+            '\u{e0041}',
+        ] {
+            let shown = cell(Some(&Value::String(format!("a{c}b"))));
+            assert_eq!(shown, format!("a\\u{:04x}b", u32::from(c)));
+        }
+        let text = "Zürich – 東京, \u{1f600}";
+        assert_eq!(cell(Some(&Value::String(text.to_owned()))), text);
+        assert_eq!(cell(Some(&Value::String("a\u{1b}b".to_owned()))), "ab");
+    }
 
     #[test]
     fn arguments_are_escaped_as_their_part_of_the_path_needs() {

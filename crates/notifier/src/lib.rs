@@ -11,7 +11,8 @@
 //! * Pending notifications are bounded in number and in bytes, per subscription and in total. At the bound the outbox
 //!   drops the oldest notification, first those that a later one of the same subject replaces: the newest state wins.
 //! * Every notification that is dropped or has failed is counted. When the subscriber answers again, the function
-//!   provides the present state of the subjects that it missed ([`Publisher::resync`]).
+//!   provides the present state of the subjects that it missed ([`Publisher::resync`]). A further attempt may carry another body
+//!   than the first one ([`Publisher::renewed`]).
 //!
 //! [`Outbox`] decides all of that without a clock, a socket or randomness. [`run`] drives it on the control thread of a
 //! function, which implements [`Publisher`] to reach its subscribers.
@@ -50,6 +51,8 @@ pub struct Notification {
     pub body: Bytes,
     /// NF set of which any instance accepts the notification.
     pub set: Option<Arc<str>>,
+    /// What its publisher knows it by, as it likes.
+    pub mark: u64,
 }
 
 /// Outcome of a notification.

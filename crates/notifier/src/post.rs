@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use sbi::client::{Client, Origin, SendOptions};
 use sbi::headers::names;
@@ -28,12 +29,12 @@ pub enum Answer {
     Retry(Option<Duration>),
 }
 
-/// Sends a notification to a place: what the answer means, and the response where there is one. `permits` says whether a
+/// Sends a notification to a place, with another body where there is one: what the answer means, and the response where there is one. `permits` says whether a
 /// redirection to that origin may be followed.
 pub(crate) async fn post(
     client: &Client,
     notification: &Notification,
-    target: &Uri,
+    (target, body): (&Uri, Option<Bytes>),
     timeout: Duration,
     permits: impl Fn(&Origin) -> bool,
 ) -> (Answer, Option<Response>) {
@@ -47,7 +48,7 @@ pub(crate) async fn post(
     let request = Outbound::new(Method::POST, path)
         .with(CONTENT_TYPE, json::JSON)
         .with(names::CALLBACK, Value::from_static(notification.callback))
-        .with_body(notification.body.clone());
+        .with_body(body.unwrap_or_else(|| notification.body.clone()));
     let options = SendOptions {
         deadline: timeout,
         priority: PRIORITY,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use http::Uri;
@@ -30,6 +31,12 @@ pub trait Publisher: 'static {
     /// A notification was sent once, with this outcome. `response`: what its receiver answered, for what the body reports.
     fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
         let _ = (notification, answer, response);
+    }
+
+    /// The body of a further attempt, where the subject has changed since the first one; `None`: the same again.
+    fn renewed(&self, notification: &Notification) -> impl Future<Output = Option<Bytes>> {
+        let _ = notification;
+        std::future::ready(None)
     }
 
     /// A notification is not tried again, and no attempt was answered. One that is refused has its answer.
@@ -118,10 +125,14 @@ pub async fn run<P: Publisher>(mut receiver: Receiver, publisher: Rc<P>) {
 }
 
 async fn send<P: Publisher>(flight: Flight, publisher: Rc<P>) -> Done {
+    let renewed = match flight.attempts() {
+        0 => None,
+        _ => publisher.renewed(flight.notification()).await,
+    };
     let posted = post(
         publisher.client(),
         flight.notification(),
-        flight.target(),
+        (flight.target(), renewed),
         publisher.policy().timeout,
         |to| publisher.permits(flight.target(), to),
     );

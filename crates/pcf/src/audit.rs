@@ -27,7 +27,7 @@ use crate::association::{Association, Kind};
 use crate::config::Audit;
 use crate::events::Event;
 use crate::worker::{Front, Worker};
-use crate::{af_notices, change, delivery, pds, reassessment};
+use crate::{change, delivery, pds, reassessment};
 
 /// The audit has removed as much as it may. The number is ours.
 pub(crate) const BRAKED: AlarmKind = AlarmKind {
@@ -200,7 +200,6 @@ async fn remove(worker: &Rc<Worker>, stored: &Stored<Association>, event: Event,
     let consumer = pcef.as_deref().or(association.text_of("notificationUri"));
     tracing::info!(%id, kind = kind.name(), consumer, why, "the audit has removed a policy association");
     reassessment::after(worker, id, &draft);
-    af_notices::ended(worker, &association);
     pds::close(worker, &association).await;
     delivery::close(worker, &association);
     true

@@ -1,22 +1,27 @@
 //! Changes of associations by one writer at a time, whichever worker or instance they come from.
 
+pub(crate) mod owed;
+
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
 pub(crate) use function::records::ChangeFault;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use store::{Stored, Version};
 
 use crate::activity::{Entry, trail};
+use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::unanswered::Unanswered;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, claims, decision, gx, sd};
 use crate::events::Event;
+use crate::notices;
 use crate::peers::bsf;
 use crate::pushes;
 use crate::quotas;
+use crate::removals;
 use crate::repository::Growth;
 use crate::subscriber_state;
 use crate::tdf;
@@ -54,8 +59,8 @@ pub(crate) async fn rewrite_with_draft<T, F>(
     write(worker, id, false, change).await
 }
 
-/// As [`rewrite_with_draft`], for a change that is not answered to the consumer of the association: the RAR that a PCEF gets of
-/// it is written with it. The caller sends it ([`announce`]).
+/// As [`rewrite_with_draft`], for a change that is not answered to the consumer of the association: the RAR or notification that
+/// it gets of that is written with it. The caller sends it ([`announce`]).
 ///
 /// # Errors
 /// As [`rewrite`].
@@ -100,6 +105,7 @@ async fn write_grown<T, F>(
             if !is_same {
                 noted(worker, &before, &after, &draft);
             }
+            af_notices::send(worker, &draft);
             subscriber_state::count(worker, &draft);
             worker.notify(after.messages.take());
             tdf::begin(worker, Some(&before), &after);
@@ -150,18 +156,37 @@ pub(crate) struct Rewritten<T> {
     pub(crate) after: Association,
     /// What was written of the records of its subscriber.
     pub(crate) draft: Draft,
-    /// The number of the RAR that was written with it.
+    /// The number of the RAR or notification that was written with it.
     pub(crate) record: Option<u64>,
 }
 
-/// The RAR that a change causes at a PCEF.
+/// The RAR that a change causes at a PCEF, or the notification of an SMF or AMF.
 fn unconfirmed(worker: &Worker, before: &Association, after: &Association) -> Option<Unconfirmed> {
-    let is_changed = before.policy != after.policy || before.parts != after.parts;
-    (after.kind == Kind::Gx && is_changed).then(|| Unconfirmed {
-        due: pushes::chain_end(worker),
+    if before.policy == after.policy && before.parts == after.parts {
+        return None;
+    }
+    let (due, removed) = match after.kind {
+        Kind::Gx => (pushes::chain_end(worker), gx::removed(before, after)),
+        _ => {
+            let difference = decision::difference(before.decision(), after.decision());
+            if !notices::is_notified(after, &difference) {
+                return None;
+            }
+            let due = notices::chain_end(
+                &worker.config().notifications,
+                u64::try_from(tdf::now_ms()).unwrap_or_default(),
+            );
+            (due, Value::Object(removals::nulls(&difference)))
+        }
+    };
+    Some(Unconfirmed {
+        due,
         id: after.id,
         number: worker.random().next(),
-        removed: gx::removed(before, after),
+        removed,
+        taken: 0,
+        release: None,
+        af: None,
     })
 }
 
@@ -207,10 +232,12 @@ async fn remove_if(
         trail::concerns(&stored.record);
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
+        af_notices::plan_end(worker, &stored.record, report, &mut draft);
         let left = sd::successor(&stored.record, tdf::overdue(worker));
         let ending = worker.repository().ending(stored, bsf::is_used(worker)).await?;
         if worker.repository().remove(&ending, &draft, left.as_ref()).await? {
             bsf::unbind(worker, ending.uri());
+            af_notices::send(worker, &draft);
             let stored = ending.stored;
             let (before, name) = (&stored.record, stored.record.kind.name());
             worker.policy_events().written(Some(before), None);
@@ -256,7 +283,23 @@ pub(crate) fn announce<T>(worker: &Worker, rewritten: &Rewritten<T>) {
     worker.count(Event::Changed);
     match after.kind {
         Kind::Gx => pushes::gx_update(worker, before, after, rewritten.record),
-        _ => worker.notices().updated(after, difference),
+        _ => notify(worker, after, difference, rewritten.record),
+    }
+}
+
+/// Notifies the consumer of an association of a change that was written with this record.
+pub(crate) fn notify(
+    worker: &Worker,
+    association: &Association,
+    change: Map<String, Value>,
+    record: Option<u64>,
+) {
+    if !worker.notices().updated(association, change, record)
+        && let Some(number) = record
+    {
+        // It has nothing of what has changed.
+        let (repository, id) = (worker.repository().clone(), association.id);
+        tokio::task::spawn_local(async move { repository.confirm(id, number).await });
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use serde_json::Value;
+
 use crate::activity::{Entry, trail};
 use crate::af_notices;
 use crate::association::ledger::Draft;
@@ -95,11 +97,16 @@ async fn write(
             .iter()
             .filter_map(|old: &Ending| sd::successor(&old.stored.record, tdf::overdue(worker)));
         let left: Vec<Association> = left.collect();
+        draft.owed.clear();
+        for old in &replaced {
+            af_notices::plan_end(worker, &old.stored.record, &Value::Null, &mut draft);
+        }
         match repository.add(association, &replaced, &left, &draft).await? {
             Added::Written => {
                 for new in left.iter().chain([&*association]) {
                     tdf::begin(worker, None, new);
                 }
+                af_notices::send(worker, &draft);
                 subscriber_state::count(worker, &draft);
                 worker.notify(association.messages.take());
                 for old in &replaced {
@@ -159,11 +166,10 @@ fn noted(worker: &Worker, association: &Association, replaced: &[Association]) {
     });
 }
 
-/// What follows from the end of sessions that a new one has replaced: their AF sessions and subscriptions end.
+/// What follows from the end of sessions that a new one has replaced: their subscriptions end.
 pub(crate) async fn close(worker: &Rc<Worker>, replaced: &[Association]) {
     for old in replaced {
         tracing::info!(id = %old.id, kind = old.kind.name(), "a session was established again and replaced");
-        af_notices::ended(worker, old);
         pds::close(worker, old).await;
     }
 }

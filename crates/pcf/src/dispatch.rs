@@ -80,6 +80,10 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
         None => return Err(Unknown::Resource),
     }
     let rest = (next(), next(), next(), next());
+    // An identity has at least one character: `sm-policies/` is not one of the policies.
+    if [rest.0, rest.1, rest.2, rest.3].contains(&Some("")) {
+        return Err(Unknown::Resource);
+    }
     let resource = match (service, rest) {
         ("npcf-smpolicycontrol", (Some("sm-policies"), id, action, None)) => match (id, action) {
             (None, None) => Resource::SmPolicies,

@@ -286,6 +286,12 @@ telemetry::events! {
     NotificationRerouted = "notifications_rerouted";
     /// A notification carries the whole policy of an association, after others of it were dropped or failed.
     NotificationResynced = "notifications_resynced";
+    /// A consumer that had not confirmed changes of its policy gets the whole policy, or is asked again to end it; of this process or one that has ended.
+    NotificationResumed = "notifications_resumed";
+    /// A message to an AF that had not answered it, of this process or one that has ended, was sent again.
+    AfResumed = "af_messages_resumed";
+    /// An AF has answered none of the attempts of a message.
+    AfGivenUp = "af_messages_given_up";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of the PCF.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{StatusCode, Uri};
 use notifier::{Answer, Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::activity::{Activity, Entry, trail};
 use crate::association::ue_policy::{URSP_RULES, plmn_of};
+use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
@@ -58,30 +60,45 @@ pub(crate) fn path_of(kind: Kind) -> &'static str {
 }
 
 impl Notices {
-    /// The consumer of an association gets a change of its decision (`UpdateNotify`).
-    pub(crate) fn updated(&self, association: &Association, change: Map<String, Value>) {
-        if change.is_empty() || matches!(association.kind, Kind::Gx | Kind::Tdf) {
-            return;
+    /// The consumer of an association gets a change of its decision (`UpdateNotify`), which this record was written with; false: there
+    /// is nothing to send.
+    pub(crate) fn updated(
+        &self,
+        association: &Association,
+        change: Map<String, Value>,
+        record: Option<u64>,
+    ) -> bool {
+        if !is_notified(association, &change) {
+            return false;
         }
-        if association.kind == Kind::Ue && shown(association, change.clone()).is_empty() {
-            // URSP rules of a UE at an AMF: the UE gets them itself.
-            return;
-        }
-        self.removals.note(association.id, &change);
+        let mark = self.removals.note(association.id, &change, record);
         let body = body(&self.root, association, change);
-        self.push(association, "update", body, false);
+        self.push(association, "update", body, (false, mark))
+    }
+
+    /// The consumer of an association gets all of the present decision, after notifications with these records that it has not
+    /// confirmed; false: it cannot be reached.
+    pub(crate) fn resumed(&self, association: &Association, records: &[&Unconfirmed]) -> bool {
+        for record in records {
+            let removed = record.removed.as_object().cloned().unwrap_or_default();
+            self.removals.note(association.id, &removed, Some(record.number));
+        }
+        let mark = self.removals.latest(association.id);
+        let decision = self.removals.complete(association.id, association.decision());
+        let body = body(&self.root, association, decision);
+        self.push(association, "update", body, (true, mark))
     }
 
     /// The SMF of a session shall have the UE choose another P-CSCF (`pcscfRestIndication`, TS 29.512 §5.6.2.4).
     pub(crate) fn restored(&self, association: &Association) {
         let change = Map::from_iter([("pcscfRestIndication".to_owned(), Value::Bool(true))]);
-        self.updated(association, change);
+        self.updated(association, change, None);
     }
 
     /// A notification without a change, which shows whether the consumer has the association. None where it cannot be reached.
     pub(crate) fn question(&self, association: &Association) -> Option<Notification> {
         let body = body(&self.root, association, Map::new());
-        notification(association, "update", &body, false)
+        notification(association, "update", &body, (false, 0))
     }
 
     /// The consumer of an association shall end it (`Terminate`), for a cause of `SmPolicyAssociationReleaseCause`
@@ -90,12 +107,18 @@ impl Notices {
         if !matches!(association.kind, Kind::Gx | Kind::Tdf) {
             self.removals.forget(association.id);
             let body = json!({"resourceUri": uri(&self.root, association), "cause": cause});
-            self.push(association, "terminate", body, true);
+            self.push(association, "terminate", body, (true, 0));
         }
     }
 
-    /// An AF gets what it is subscribed to, or that its session ends (TS 29.514 §4.2.5).
-    pub(crate) fn application(&self, session: &str, base: &str, what: &str, body: &Value) {
+    /// An AF gets at this URI what it is subscribed to, or that its session ends (TS 29.514 §4.2.5); of this association, with this record.
+    pub(crate) fn application(
+        &self,
+        (session, base): (&str, &str),
+        what: &str,
+        body: &Value,
+        (association, record): (AssociationId, Option<u64>),
+    ) {
         let callback = match what {
             "terminate" => "Npcf_PolicyAuthorization_terminationRequest",
             _ => "Npcf_PolicyAuthorization_eventNotification",
@@ -109,18 +132,21 @@ impl Notices {
             self.activity.expect(&id, mark);
         }
         self.applications.push(Notification {
-            subscription: id.clone(),
-            subject: id,
+            subscription: id,
+            subject: association.to_string().into(),
             whole: false,
             target,
             callback,
             body: body.to_string().into(),
             set: None,
+            mark: record.unwrap_or_default(),
         });
     }
 
-    fn push(&self, association: &Association, what: &str, body: Value, whole: bool) {
-        if let Some(notification) = notification(association, what, &body, whole) {
+    /// Enqueues a notification, which is `known` as whole or not and by a mark; false: the association has no usable URI for it.
+    fn push(&self, association: &Association, what: &str, body: Value, known: (bool, u64)) -> bool {
+        let notification = notification(association, what, &body, known);
+        if let Some(notification) = notification {
             let interface = match association.kind {
                 Kind::Sm | Kind::Gx | Kind::Tdf => "N7",
                 Kind::Am => "N15 AM",
@@ -132,8 +158,43 @@ impl Notices {
                 self.activity.expect(&notification.subscription, mark);
             }
             self.queue.push(notification);
+            return true;
         }
+        false
     }
+}
+
+/// Whether the consumer of an association is notified of a change of its decision.
+pub(crate) fn is_notified(association: &Association, change: &Map<String, Value>) -> bool {
+    match association.kind {
+        Kind::Gx | Kind::Tdf => false,
+        // URSP rules of a UE at an AMF: the UE gets them itself.
+        Kind::Ue => !shown(association, change.clone()).is_empty(),
+        Kind::Sm | Kind::Am => !change.is_empty(),
+    }
+}
+
+/// When a request to end an association that is made `now` is repeated, in milliseconds since 1970.
+pub(crate) fn release_due(settings: &Notifications, now: u64) -> u64 {
+    /// For the consumer to end it.
+    const WITHIN: u64 = 1_000;
+    chain_end(settings, now).saturating_add(WITHIN)
+}
+
+/// When no attempt of a notification of now is in flight any more, in milliseconds since 1970.
+pub(crate) fn chain_end(settings: &Notifications, now: u64) -> u64 {
+    let mut all = Duration::from_secs(1);
+    let redirected = settings.redirects.saturating_add(1);
+    for attempt in 0..settings.attempts.min(64) {
+        let pause = settings
+            .retry_pause
+            .duration()
+            .saturating_mul(1 << attempt.min(16));
+        let pause = pause.min(settings.max_retry_pause.duration());
+        // The pause is spread by a quarter.
+        all += settings.timeout.duration().saturating_mul(redirected) + pause + pause / 4;
+    }
+    now.saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A notification on its way.
@@ -198,7 +259,12 @@ pub(crate) fn ue_policy(association: &Association, rules: &[Value], transaction:
     }
 }
 
-fn notification(association: &Association, what: &str, body: &Value, whole: bool) -> Option<Notification> {
+fn notification(
+    association: &Association,
+    what: &str,
+    body: &Value,
+    (whole, mark): (bool, u64),
+) -> Option<Notification> {
     let base = association.text_of("notificationUri")?;
     let id: Arc<str> = association.id.to_string().into();
     Some(Notification {
@@ -209,6 +275,7 @@ fn notification(association: &Association, what: &str, body: &Value, whole: bool
         callback: callback(association.kind, what),
         body: body.to_string().into(),
         set: None,
+        mark,
     })
 }
 
@@ -252,6 +319,40 @@ pub(crate) struct Consumers {
 }
 
 impl Consumers {
+    /// An association, and a notification of all its decision.
+    async fn present(&self, id: AssociationId) -> Option<(Association, Value)> {
+        let association = match self.repository.get(id).await {
+            Ok(Some(stored)) => stored.record,
+            Ok(None) => {
+                self.removals.forget(id);
+                return None;
+            }
+            Err(error) => {
+                tracing::warn!(%error, %id, "failed to load an association, its decision is not sent as a whole");
+                return None;
+            }
+        };
+        let decision = self.removals.complete(id, association.decision());
+        let body = body(&self.root, &association, decision);
+        Some((association, body))
+    }
+
+    /// The store need not keep these notifications any longer.
+    fn confirm(&self, id: AssociationId, records: Vec<u64>) {
+        if records.is_empty() {
+            return;
+        }
+        let repository = self.repository.clone();
+        tokio::task::spawn_local(async move {
+            for number in records {
+                if let Err(error) = repository.confirm(id, number).await {
+                    // It is sent again later, as a whole.
+                    tracing::debug!(%error, %id, "a notification is not noted as confirmed");
+                }
+            }
+        });
+    }
+
     /// Has a worker act on what came of a notification.
     fn report(&self, id: AssociationId, content: Content) {
         let sent = self.reports.try_send(Report { id, content });
@@ -299,7 +400,7 @@ impl Publisher for Consumers {
         });
         let id = AssociationId::parse(&notification.subscription);
         if let (Some(id), Answer::Delivered) = (id, answer) {
-            self.removals.delivered(id, &notification.body);
+            self.confirm(id, self.removals.delivered(id, notification));
         }
         let (Some(id), Some(response)) = (id.filter(|_| notification.callback == SM_UPDATE), response) else {
             return;
@@ -319,7 +420,8 @@ impl Publisher for Consumers {
     /// AFs learn that their rules are not in effect.
     fn given_up(&self, notification: &Notification) {
         let id = AssociationId::parse(&notification.subscription);
-        if let Some(id) = id.filter(|_| notification.callback == SM_UPDATE) {
+        // What was sent again as a whole is not about the rules in it; AFs have heard of those that failed before.
+        if let Some(id) = id.filter(|_| notification.callback == SM_UPDATE && !notification.whole) {
             let rules = reports::rules_of(&notification.body);
             if !rules.is_empty() {
                 self.report(id, Content::Undelivered(rules));
@@ -327,25 +429,29 @@ impl Publisher for Consumers {
         }
     }
 
+    /// A further attempt has the whole decision of now: what the first one had may be past, by an answer to an update.
+    async fn renewed(&self, notification: &Notification) -> Option<Bytes> {
+        let id = AssociationId::parse(&notification.subscription)?;
+        // Neither what asks for an end nor a P-CSCF's restoration is about the decision.
+        let is_decision = notification.whole || notification.mark != 0;
+        if !is_decision || !notification.target.path().ends_with("/update") {
+            return None;
+        }
+        let (_, body) = self.present(id).await?;
+        Some(body.to_string().into())
+    }
+
     /// The whole decision, after changes of it were lost.
     async fn resync(&self, subscription: &str, _: &[Arc<str>]) -> Vec<Notification> {
         let Some(id) = AssociationId::parse(subscription) else {
             return Vec::new();
         };
-        let association = match self.repository.get(id).await {
-            Ok(Some(stored)) => stored.record,
-            Ok(None) => {
-                self.removals.forget(id);
-                return Vec::new();
-            }
-            Err(error) => {
-                tracing::warn!(%error, %id, "failed to load an association, resynchronisation skipped");
-                return Vec::new();
-            }
+        // Changes from here on are notified by themselves.
+        let mark = self.removals.latest(id);
+        let Some((association, body)) = self.present(id).await else {
+            return Vec::new();
         };
-        let decision = self.removals.complete(id, association.decision());
-        let body = body(&self.root, &association, decision);
-        notification(&association, "update", &body, true)
+        notification(&association, "update", &body, (true, mark))
             .into_iter()
             .collect()
     }
@@ -373,6 +479,12 @@ impl Publisher for Applications {
 
     fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
         self.0.answered(notification, answer, response);
+        let is_answered = matches!(answer, Answer::Delivered | Answer::Refused);
+        if let Some(id) = AssociationId::parse(&notification.subject).filter(|_| is_answered)
+            && notification.mark != 0
+        {
+            self.0.confirm(id, vec![notification.mark]);
+        }
     }
 
     async fn resync(&self, _: &str, _: &[Arc<str>]) -> Vec<Notification> {

@@ -34,8 +34,8 @@ pub(crate) struct Queued {
 pub(crate) enum Then {
     /// It is that of a PCEF, about a session.
     Gx(Push),
-    /// It is that of an AF: it is counted.
-    Rx,
+    /// It is that of an AF; with the record of the request, where there is one.
+    Rx(Option<(AssociationId, u64)>),
     /// The sender of the request gets it; nothing where there is none.
     Reply(oneshot::Sender<Message>),
     /// A Sy session has ended.

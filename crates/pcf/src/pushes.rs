@@ -234,7 +234,7 @@ fn rx_order(
         peer: Some(rx.peer.clone()),
         message: message.finish().ok()?,
         timeout: settings.timeout.duration(),
-        then: Then::Rx,
+        then: Then::Rx(None),
         tried: 0,
     })
 }

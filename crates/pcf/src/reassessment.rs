@@ -6,14 +6,16 @@ use std::rc::Rc;
 use crate::activity::trail;
 use crate::association::ledger::{self, Draft};
 use crate::association::{Association, AssociationId, Kind};
-use crate::change::{self, ChangeFault};
+use crate::change::{self, ChangeFault, owed};
 use crate::delivery;
 use crate::events::Event;
 use crate::pds::{self, Missing};
 use crate::pre::{self, Refusal};
-use crate::pushes;
 use crate::quotas;
 use crate::worker::Worker;
+
+/// The cause for which an association is to end that a policy refuses.
+const RELEASE: &str = "UE_SUBSCRIPTION";
 
 /// Decides again for an association and notifies its consumer of the difference; false: there is none. A policy that now
 /// refuses the association has its consumer end it (TS 29.512 §4.2.3.3).
@@ -55,6 +57,7 @@ pub(crate) async fn reassess_after(
             }
             Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => {
                 *draft = Draft::default();
+                draft.owed.push(owed::release(worker, association, RELEASE));
                 Ok(true)
             }
             Err(refusal) => Err(refusal),
@@ -68,11 +71,7 @@ pub(crate) async fn reassess_after(
     delivery::begin(worker, &changed.after);
     if changed.answer {
         worker.count(Event::Terminated);
-        worker.notices().terminate(&changed.after, "UE_SUBSCRIPTION");
-        let settings = &worker.config().diameter;
-        if let Some(order) = pushes::gx_release(settings, &changed.after, "UE_SUBSCRIPTION", 0) {
-            worker.send(order);
-        }
+        owed::send_release(worker, &changed.after, RELEASE);
     }
     Ok(true)
 }

@@ -426,8 +426,12 @@ impl Repository {
         }
     }
 
-    /// Adds what a request changes of the records of its subscriber, each on condition that it is as it was read.
+    /// Adds the messages to AFs that a request causes, and what it changes of the records of its subscriber, each on condition that it is
+    /// as it was read.
     fn put_draft(&self, batch: &mut Batch, draft: &Draft) -> Result<(), Error> {
+        for one in &draft.owed {
+            batch.insert(&self.unconfirmed, one);
+        }
         let condition = |version: Option<Version>| version.map_or(Condition::Absent, Condition::Version);
         if let Some(ledger) = draft.to_write() {
             batch.put_judged(&self.ledgers, ledger, condition(draft.version), readable)?;

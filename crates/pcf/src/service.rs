@@ -23,6 +23,7 @@ use tls::TlsFiles;
 use crate::activity::{Activity, PolicyEvents, UNWRITTEN};
 use crate::api::sm;
 use crate::audit;
+use crate::change::owed;
 use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::events::DROPPED;
@@ -303,7 +304,7 @@ impl NetworkFunction for Pcf {
                 }
             });
         }
-        tokio::task::spawn_local(gx::run(front.clone()));
+        tokio::task::spawn_local(owed::run(front.clone()));
         tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Site;
 use crate::contract::Page;
-use crate::pages::cell;
+use crate::pages::{cell, is_unseen};
 
 /// Rows of a table at most; a filter finds the others.
 const MOST_ROWS: usize = 1_000;
@@ -17,7 +17,7 @@ const IDENTITIES: &[&str] = &["/nfInstanceId", "/host", "/endpoint", "/nfType"];
 
 type Columns = [(&'static str, &'static str)];
 
-/// A text as a text node or the value of an attribute in quotes. Control characters and marks that reorder text are shown by
+/// A text as a text node or the value of an attribute in quotes. Characters that are not seen or reorder text are shown by
 /// their numbers.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -29,10 +29,7 @@ pub(super) fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c if c.is_control() => {
+            c if c.is_control() || is_unseen(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),

@@ -36,8 +36,7 @@ const PAGES: &[Page] = &[
 ];
 
 /// Markup that would run, break out of a text node, an attribute, a comment or an element, or reorder text.
-const MARKUP: &str =
-    "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>--></pre></td>&lt;\u{202e}\u{1b}]0;x\u{7}";
+const MARKUP: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>--></pre></td>&lt;\u{202e}\u{1b}]0;x\u{7}\u{200b}\u{2028}\u{2029}\u{feff}\u{ad}";
 
 fn router(value: Value) -> Router {
     let shown = move || {
@@ -128,6 +127,11 @@ async fn markup_of_peers_stays_text_in_every_field_and_page() {
                     "<img",
                     "alert(1)>",
                     "\u{202e}",
+                    "\u{200b}",
+                    "\u{2028}",
+                    "\u{2029}",
+                    "\u{feff}",
+                    "\u{ad}",
                     "\u{1b}",
                     "--></pre",
                     "\"'",

@@ -88,6 +88,12 @@ impl Flight {
         &self.notification
     }
 
+    /// Attempts before this one, of which none was accepted.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.progress.attempts()
+    }
+
     /// Its destination in this step.
     #[must_use]
     pub fn target(&self) -> &Uri {

@@ -50,6 +50,11 @@ impl Progress {
         self.target.as_ref().unwrap_or(&notification.target)
     }
 
+    /// Attempts that have failed.
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
     /// Whether alternates have to be resolved next.
     pub(super) fn resolves(&self) -> bool {
         matches!(self.stage, Stage::Resolve)

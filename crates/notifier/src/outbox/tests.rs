@@ -54,6 +54,7 @@ fn about(subscription: usize, subject: usize, version: usize) -> Notification {
         callback: "Nnf_Service_Notify",
         body: version.to_string().into_bytes().into(),
         set: None,
+        mark: 0,
     }
 }
 

@@ -227,6 +227,7 @@ impl<'a> Bodies<'a> {
             callback: "Nnrf_NFManagement_NFStatusNotify",
             body,
             set: None,
+            mark: 0,
         }
     }
 

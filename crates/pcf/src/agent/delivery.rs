@@ -7,6 +7,7 @@ use diameter::proto::Message;
 
 use super::Agent;
 use crate::activity::{of_diameter, trail};
+use crate::af_notices;
 use crate::events::Event;
 use crate::gx;
 use crate::orders::{Order, Queued, Receiver, Then};
@@ -76,7 +77,7 @@ async fn take(front: &Rc<Front>, then: Then, answer: Result<Message, RequestErro
     match then {
         Then::Gx(push) => gx::re_auth_answered(&worker, push, answer.ok().as_ref()).await,
         Then::Sd(sent) => sd::answered(&worker, sent, answer.ok().as_ref()).await,
-        Then::Rx => {}
+        Then::Rx(record) => af_notices::answered(&worker, record, answer.ok().as_ref()).await,
         Then::SyEnd => pds::sy_ended(&worker, answer.ok().as_ref()),
         // Without an answer the sender sees the end of the channel.
         Then::Reply(sender) => drop(answer.map(|answer| sender.send(answer))),

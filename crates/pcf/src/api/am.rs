@@ -1,7 +1,7 @@
 //! Npcf_AMPolicyControl: `/policies` (TS 29.507 §5.3).
 
 use super::policies::Service;
-use crate::association::Kind;
+use crate::association::{Kind, triggers};
 use crate::events::Event;
 use crate::shape::{AM_REQUEST, AM_UPDATE};
 
@@ -12,6 +12,7 @@ pub(crate) static AM: Service = Service {
     request: &AM_REQUEST,
     update: &AM_UPDATE,
     features: &[1, 3, 4, 5, 9],
+    triggers: triggers::AM,
     reports: &["triggers", "smfSelInfo", "praStatuses"],
     events: [Event::AmCreated, Event::AmUpdated, Event::AmDeleted],
 };

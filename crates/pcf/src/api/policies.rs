@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use http::{Method, StatusCode};
 use model::shape::Shape;
+use sbi::problem::Problem;
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use super::owner::Consumer;
 use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
 use crate::association::ledger::Draft;
-use crate::association::{Association, Kind, consumer, context, decision};
+use crate::association::{Association, Kind, consumer, context, decision, triggers};
 use crate::change;
 use crate::creation;
 use crate::delivery;
@@ -36,6 +37,8 @@ pub(crate) struct Service {
     pub(crate) update: &'static Shape,
     /// Features of this PCF.
     pub(crate) features: &'static [usize],
+    /// What comes with triggers of an update.
+    pub(crate) triggers: &'static [triggers::Data],
     /// Members of an update that report something; the context does not keep them.
     pub(crate) reports: &'static [&'static str],
     /// Counted when an association was created, updated, deleted.
@@ -133,6 +136,7 @@ pub(crate) async fn update(
     }
     let consumer = Consumer::of(worker, request, service.name())?;
     let update = update_of(worker, request, (service.request, service.update))?;
+    check_triggers(service, &update)?;
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != service.kind {
             return Err(not_found(id));
@@ -165,6 +169,17 @@ pub(crate) async fn update(
     let difference = decision::difference(before, after);
     let body = notices::policy_update(worker.root(), &rewritten.after, difference);
     Ok(sbi::json::response(StatusCode::OK, &body))
+}
+
+/// Refuses a trigger without its data: the decision would be made of what was before (TS 29.507 §5.7.3, TS 29.525 §5.7.3).
+fn check_triggers(service: &Service, update: &Map<String, Value>) -> Result<(), Fault> {
+    let Some((trigger, members)) = triggers::of_amf(update, service.triggers).next() else {
+        return Ok(());
+    };
+    let reason = format!("{trigger} without {}", members.join(" or "));
+    let problem = Problem::with_cause(StatusCode::BAD_REQUEST, "ERROR_REQUEST_PARAMETERS");
+    let problem = problem.detail(format!("triggers: {reason}"));
+    Err(problem.invalid_param("/triggers".to_owned(), reason).into())
 }
 
 /// `PolicyAssociation` without the request.

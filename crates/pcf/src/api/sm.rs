@@ -169,7 +169,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
             difference.shift_remove("pccRules");
         }
     }
-    worker.notices().updated(&rewritten.after, difference);
+    change::notify(worker, &rewritten.after, difference, rewritten.record);
 }
 
 /// Ends a session that its SMF does not have, as its deletion would.
@@ -179,7 +179,6 @@ async fn abandon(worker: &Rc<Worker>, id: AssociationId) {
         tracing::info!(%id, "a session has ended that its SMF does not know");
         worker.count(Event::SmLost);
         reassessment::after(worker, id, &draft);
-        af_notices::ended(worker, &association);
         pds::close(worker, &association).await;
     }
 }
@@ -215,7 +214,9 @@ async fn reported(
             pre::report(worker, association, &report, draft).await?;
             applications::note(association, &report);
         }
+        af_notices::plan(worker, association, &report, draft);
         af::note_events(association, &report);
+        af::note_lost(association, &report);
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
         let asked = context::request(association, update);
@@ -232,11 +233,11 @@ async fn reported(
         }
         Ok::<_, Fault>(earlier)
     };
-    let rewritten = change::rewrite_with_draft(worker, id, step).await?;
+    // The answer to an update has the change.
+    let rewritten = change::write(worker, id, consumer.is_none(), step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);
-        af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
         bsf::rebind(worker, &rewritten.before, &rewritten.after).await;
     }
     Ok(rewritten)
@@ -299,7 +300,6 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         return Ok(no_content());
     };
     reassessment::after(worker, association.id, &draft);
-    af_notices::ended_by(worker, &association, &report);
     pds::close(worker, &association).await;
     worker.count(Event::SmDeleted);
     Ok(no_content())

@@ -1,7 +1,7 @@
 //! Npcf_UEPolicyControl: `/policies` (TS 29.525 §5.3).
 
 use super::policies::Service;
-use crate::association::Kind;
+use crate::association::{Kind, triggers};
 use crate::events::Event;
 use crate::shape::{UE_REQUEST, UE_UPDATE};
 
@@ -11,6 +11,7 @@ pub(crate) static UE: Service = Service {
     request: &UE_REQUEST,
     update: &UE_UPDATE,
     features: &[],
+    triggers: triggers::UE,
     reports: &[
         "triggers",
         "praStatuses",

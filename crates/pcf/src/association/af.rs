@@ -45,6 +45,9 @@ pub struct AfSession {
     /// Events that it wanted to be notified of once, and has been.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notified: Vec<String>,
+    /// Its AF has been asked to end it, and has not yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ending: bool,
     /// The `appSessionId` of N5: random, so that it says nothing of the association. None in a session of an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -62,6 +65,7 @@ impl AfSession {
             request,
             rx,
             notified: Vec::new(),
+            ending: false,
             name: None,
             consumer: None,
         }
@@ -184,14 +188,38 @@ pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping
         true => drop(association.parts.shift_remove(&session.part())),
         false => drop(association.parts.insert(session.part(), part)),
     }
-    let room = association
+    association
         .rooms
         .entry(ROOM)
         .or_insert_with(|| Value::Object(Map::new()));
-    if let (Value::Object(room), Ok(value)) = (room, serde_json::to_value(session)) {
+    // An AF that asks for something new has its session go on.
+    let session = AfSession {
+        ending: false,
+        ..session.clone()
+    };
+    keep(association, &session);
+    Ok(())
+}
+
+fn keep(association: &mut Association, session: &AfSession) {
+    if let (Some(Value::Object(room)), Ok(value)) =
+        (association.rooms.get_mut(ROOM), serde_json::to_value(session))
+    {
         room.insert(session.id.clone(), value);
     }
-    Ok(())
+}
+
+/// Keeps that the AFs of sessions of which a report says that no rule is enforced are asked to end them: they are asked once.
+pub fn note_lost(association: &mut Association, report: &Value) {
+    for session in lost(association, report) {
+        keep(
+            association,
+            &AfSession {
+                ending: true,
+                ..session
+            },
+        );
+    }
 }
 
 /// Keeps what AF sessions are notified of because of a report, where they want to be notified of it once.
@@ -204,12 +232,8 @@ pub fn note_events(association: &mut Association, report: &Value) {
             (session.notified.len() > before).then_some(session)
         })
         .collect();
-    if let Some(Value::Object(room)) = association.rooms.get_mut(ROOM) {
-        for session in notified {
-            if let Ok(value) = serde_json::to_value(&session) {
-                room.insert(session.id, value);
-            }
-        }
+    for session in notified {
+        keep(association, &session);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Claims: what at most one living session may have, so that a session which is established again is found to collide with the
 //! one before, at whatever instance. They are kept with the association, in a unique index.
 //!
-//! Session-Ids of Gx and Rx are always claimed: of two copies of a request in flight one makes the session. The other claims are for
-//! `collisionDetection`.
+//! Session-Ids of Gx and Rx are always claimed: of two copies of a request in flight one makes the session. So is the PDU session of a
+//! subscriber in a DNN and slice: its SMF that establishes it again has lost it (TS 29.512 §4.2.2.2). The other claims are for
+//! `collisionDetection`: networks may reuse addresses, but no UE has two PDU sessions of one identity.
 
 use std::borrow::Cow;
 
@@ -17,16 +18,25 @@ use super::{Association, Kind, af};
 /// The room of an association that has its claims.
 const ROOM: &str = "claims";
 
-/// Makes the claims of a session that begins: the Session-Id of its PCEF, and where sessions `collide` its PDU session identity (SUPI
-/// and `pduSessionId`) and each of its addresses within domain, DNN and slice.
+/// Makes the claims of a session that begins: the Session-Id of its PCEF, or its PDU session (SUPI and `pduSessionId`) within DNN and
+/// slice; where sessions `collide` its PDU session in any of them and each of its addresses within domain, DNN and slice.
 pub(crate) fn make(association: &mut Association, collide: bool) {
     let identity = match association.kind {
-        Kind::Sm if collide => pdu_session(association),
+        Kind::Sm => pdu_session(association),
         Kind::Gx => PcefSession::get(association).map(|session| gx::name(&session.session_id)),
-        Kind::Sm | Kind::Am | Kind::Ue | Kind::Tdf => return,
+        Kind::Am | Kind::Ue | Kind::Tdf => return,
     };
+    let everywhere = identity
+        .as_ref()
+        .filter(|_| association.kind == Kind::Sm && collide);
+    let everywhere = everywhere.map(|session| format!("sm:{session}"));
+    let identity = identity.map(|identity| match association.kind {
+        Kind::Sm => format!("pdu:{identity}:{}", within(association)),
+        _ => identity,
+    });
     let addresses = addresses(association).filter(|_| collide);
-    let claims: Vec<Value> = identity.into_iter().chain(addresses).map(Value::from).collect();
+    let own = everywhere.into_iter().chain(identity).chain(addresses);
+    let claims: Vec<Value> = own.map(Value::from).collect();
     association.rooms.insert(ROOM.to_owned(), Value::Array(claims));
 }
 
@@ -79,22 +89,28 @@ fn pdu_session(association: &Association) -> Option<String> {
         .filter(|_| !association.has_invalid_supi());
     let supi = supi.filter(|supi| !supi.is_empty())?;
     let number = association.context.get("pduSessionId")?.as_u64()?;
-    Some(format!("sm:{supi}:{number}"))
+    Some(format!("{supi}:{number}"))
 }
 
-fn addresses(association: &Association) -> impl Iterator<Item = String> {
-    let text = |name| association.text_of(name);
-    let dnn = network(text("dnn").unwrap_or_default()).to_ascii_lowercase();
+/// The DNN and slice of a session, as part of a claim.
+fn within(association: &Association) -> String {
+    let dnn = network(association.text_of("dnn").unwrap_or_default()).to_ascii_lowercase();
     let slice = association.context.get("sliceInfo");
     let sst = slice.and_then(|slice| slice.get("sst")?.as_u64());
     let sst = sst.map(|sst| sst.to_string()).unwrap_or_default();
     let sd = slice.and_then(|slice| slice.get("sd")?.as_str());
     let sd = sd.unwrap_or_default().to_ascii_lowercase();
+    format!("{dnn}:{sst}-{sd}")
+}
+
+fn addresses(association: &Association) -> impl Iterator<Item = String> {
+    let text = |name| association.text_of(name);
+    let within = within(association);
     let domain = text("ipDomain").unwrap_or_default();
     let v4 = text("ipv4Address").and_then(|text| text.parse::<std::net::Ipv4Addr>().ok());
     let v6 = text("ipv6AddressPrefix").and_then(|text| text.parse::<Ipv6Prefix>().ok());
-    let v4 = v4.map(|address| format!("ip:{dnn}:{sst}-{sd}:{domain}:{address}"));
-    let v6 = v6.map(|prefix| format!("ip:{dnn}:{sst}-{sd}::{}/{}", prefix.address(), prefix.length()));
+    let v4 = v4.map(|address| format!("ip:{within}:{domain}:{address}"));
+    let v6 = v6.map(|prefix| format!("ip:{within}::{}/{}", prefix.address(), prefix.length()));
     v4.into_iter().chain(v6)
 }
 
@@ -110,11 +126,15 @@ mod tests {
         let mut association = Association::new(Kind::Sm, context);
         assert_eq!(of(&association).count(), 0);
         make(&mut association, false);
-        assert_eq!(of(&association).count(), 0);
+        assert_eq!(
+            of(&association).collect::<Vec<_>>(),
+            ["pdu:imsi-1:5:internet:1-00000a"]
+        );
         make(&mut association, true);
         let claims: Vec<String> = of(&association).map(Cow::into_owned).collect();
         let expected = [
             "sm:imsi-1:5",
+            "pdu:imsi-1:5:internet:1-00000a",
             "ip:internet:1-00000a::10.0.0.1",
             "ip:internet:1-00000a::2001:db8::/64",
         ];
@@ -123,6 +143,9 @@ mod tests {
             members.shift_remove("ipv4Address");
         }
         retain(&mut association);
-        assert_eq!(of(&association).collect::<Vec<_>>(), [expected[0], expected[2]]);
+        assert_eq!(
+            of(&association).collect::<Vec<_>>(),
+            [expected[0], expected[1], expected[3]]
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Association;
+use super::{Association, triggers};
 
 /// Members of `SmPolicyUpdateContextData` that report something; the context does not keep them.
 const REPORTS: &[&str] = &[
@@ -146,21 +146,16 @@ pub fn triggered(association: &Association, update: &Map<String, Value>) -> Resu
             reason,
         });
     }
-    // What an update brings with its trigger (TS 29.512 §5.6.2.19), also with the value as before.
-    for (trigger, member) in [
-        ("AC_TY_CH", "accessType"),
-        ("SE_AMBR_CH", "subsSessAmbr"),
-        ("DEF_QOS_CH", "subsDefQos"),
-    ] {
-        let of_access = update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo");
-        if has(trigger) && !update.contains_key(member) && !of_access {
-            return Err(Incoherent {
-                member: "repPolicyCtrlReqTriggers",
-                reason: format!("{trigger} without {member}"),
-            });
-        }
+    // Of a MA PDU session another access may be meant.
+    let of_access = update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo");
+    let lacking = triggers::of_sm(update).filter(|(trigger, _)| *trigger != "AC_TY_CH" || !of_access);
+    match lacking.into_iter().next() {
+        Some((trigger, members)) => Err(Incoherent {
+            member: "repPolicyCtrlReqTriggers",
+            reason: format!("{trigger} without {}", members.join(" or ")),
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn coherent(association: &Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
@@ -264,7 +259,16 @@ mod tests {
                 json!({"repPolicyCtrlReqTriggers": ["AC_TY_CH"], "accessType": "3GPP_ACCESS"}),
                 true,
             ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["AC_TY_CH"], "addAccessInfo": {"accessType": "NON_3GPP_ACCESS"}}),
+                true,
+            ),
             (json!({"repPolicyCtrlReqTriggers": ["SE_AMBR_CH"]}), false),
+            (json!({"repPolicyCtrlReqTriggers": ["PRA_CH"]}), false),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["PRA_CH"], "repPraInfos": {"1": {"praId": "1", "presenceState": "IN_AREA"}}}),
+                true,
+            ),
             (
                 json!({"repPolicyCtrlReqTriggers": ["DEF_QOS_CH"], "subsDefQos": {"5qi": 9}}),
                 true,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema, Version};
 
 use super::subscriber_state::StateDraft;
+use super::unconfirmed::Unconfirmed;
 use super::{Association, address};
 
 /// The room of an association that has the identifiers of its limits.
@@ -121,6 +122,8 @@ pub struct Draft {
     pub is_reported: bool,
     /// The state variables of the subscriber.
     pub state: StateDraft,
+    /// Messages to AFs that the change causes.
+    pub owed: Vec<Unconfirmed>,
 }
 
 impl Draft {
@@ -155,7 +158,7 @@ impl Draft {
     /// Whether there is anything to write.
     #[must_use]
     pub fn is_to_write(&self) -> bool {
-        self.to_write().is_some() || self.state.to_write().is_some()
+        self.to_write().is_some() || self.state.to_write().is_some() || !self.owed.is_empty()
     }
 
     /// Limits that the request has used up.

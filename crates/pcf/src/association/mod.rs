@@ -3,6 +3,7 @@
 //! * [`Association`]: the record in the store, with its keys.
 //! * [`af`]: AF sessions that are bound to it, over N5 or Rx.
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
+//! * [`af_message`]: messages to AFs that these have not confirmed.
 //! * [`applications`]: applications that were detected.
 //! * [`bound`]: its binding at the BSF.
 //! * `callbacks`: the paths at which producers notify of it.
@@ -20,12 +21,14 @@
 //! * [`subscriber_state`]: state variables that all associations of a subscriber share.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
+//! * `triggers`: the data that come with triggers of consumers.
 //! * [`unanswered`]: consumers that did not answer the audit.
-//! * [`unconfirmed`]: RARs that PCEFs have not confirmed.
+//! * [`unconfirmed`]: RARs, notifications and messages to AFs that are not confirmed.
 //! * [`usage`]: accumulated usage.
 
 pub mod address;
 pub mod af;
+pub mod af_message;
 pub mod applications;
 pub mod bound;
 pub(crate) mod callbacks;
@@ -44,6 +47,7 @@ pub mod repetition;
 pub mod sd;
 pub mod subscriber_state;
 pub mod sy;
+pub(crate) mod triggers;
 pub(crate) mod ue_policy;
 pub mod unanswered;
 pub mod unconfirmed;

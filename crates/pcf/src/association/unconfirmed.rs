@@ -1,13 +1,14 @@
-//! RARs that PCEFs have not confirmed yet: written with the change that they are about, so that they are repeated when the
-//! process ends that was to send them. No IO.
+//! What is not confirmed yet, RARs of PCEFs, notifications of SMFs and AMFs and messages to AFs: written with the change that it is about,
+//! so that it is repeated when the process ends that was to send it, or the consumer is away for long. No IO.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::AssociationId;
+use super::af_message::AfMessage;
 
-/// A RAR that is not confirmed.
+/// A RAR or notification that is not confirmed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unconfirmed {
     /// When another process takes it up, in milliseconds since 1970: after all attempts of the first one.
@@ -16,8 +17,14 @@ pub struct Unconfirmed {
     pub id: AssociationId,
     /// What distinguishes it from others of the session.
     pub number: u64,
-    /// Entries (`pccRules`, `umDecs`) that it removes.
+    /// Entries (`pccRules`, `umDecs`) that it removes; of a notification all of its nulls.
     pub removed: Value,
+    /// How often it was taken up.
+    pub taken: u32,
+    /// The cause for which the consumer is to end the association; it is confirmed by that end.
+    pub release: Option<String>,
+    /// A message to an AF; `None`: it is to the consumer.
+    pub af: Option<AfMessage>,
 }
 
 /// The form of a record in bytes; the rest is its key.
@@ -26,11 +33,35 @@ struct Body {
     due: u64,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     removed: Value,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    taken: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    release: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    af: Option<AfMessage>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Unconfirmed {
     /// By the time at which they are due.
     pub const DUE: Index = Index(0);
+
+    /// A request to end an association, for a cause of `SmPolicyAssociationReleaseCause` or its kin.
+    #[must_use]
+    pub fn release(id: AssociationId, number: u64, cause: &str) -> Self {
+        Self {
+            due: 0,
+            id,
+            number,
+            removed: Value::Null,
+            taken: 0,
+            release: Some(cause.to_owned()),
+            af: None,
+        }
+    }
 
     /// Its key.
     #[must_use]
@@ -61,6 +92,9 @@ impl Record for Unconfirmed {
         let body = Body {
             due: self.due,
             removed: self.removed.clone(),
+            taken: self.taken,
+            release: self.release.clone(),
+            af: self.af.clone(),
         };
         // Values of serde_json: what cannot fail to be JSON.
         out.extend(serde_json::to_vec(&body).unwrap_or_default());
@@ -81,12 +115,16 @@ impl Record for Unconfirmed {
             id: AssociationId(*id),
             number: u64::from_be_bytes(number),
             removed: body.removed,
+            taken: body.taken,
+            release: body.release,
+            af: body.af,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::af_message::AfInterface;
     use super::*;
     use serde_json::json;
 
@@ -97,6 +135,13 @@ mod tests {
             id: AssociationId([7; 16]),
             number: 9,
             removed: json!({"pccRules": {"a": {}}}),
+            taken: 3,
+            release: Some("UE_SUBSCRIPTION".to_owned()),
+            af: Some(AfMessage {
+                session: "7".to_owned(),
+                ends: true,
+                by: AfInterface::Rx("pcscf.example".to_owned(), "AQAA".to_owned()),
+            }),
         };
         let mut bytes = Vec::new();
         one.encode(&mut bytes);

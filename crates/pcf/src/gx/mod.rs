@@ -3,7 +3,6 @@
 mod answer;
 mod re_auth;
 mod restart;
-mod sweep;
 
 use std::rc::Rc;
 
@@ -26,7 +25,6 @@ use crate::{af_notices, owner, pds, pre, reassessment, renewal, restoration};
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
 pub(crate) use restart::run as end_lost;
-pub(crate) use sweep::run;
 
 /// Whether a request begins a session.
 pub(crate) fn begins(message: &Message) -> bool {
@@ -156,7 +154,9 @@ async fn reported(
         if is_new {
             applications::note(association, &whole);
         }
+        af_notices::plan(worker, association, &whole, draft);
         af::note_events(association, &whole);
+        af::note_lost(association, &whole);
         af::drop_inactive(association, &whole);
         session::settle(association);
         pds::refresh(worker, association).await;
@@ -173,7 +173,6 @@ async fn reported(
     Ok(rewritten.map(|rewritten| {
         reassessment::after(worker, id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);
-        af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
         if rewritten.answer && report.contains_key("accuUsageReports") {
             worker.count(Event::UsageRepeated);
         }
@@ -222,15 +221,14 @@ async fn terminate(
     let removed = change::remove(worker, id, Kind::Gx, &ccr.document).await;
     let (association, draft) = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
     reassessment::after(worker, id, &draft);
-    close(worker, &association, &ccr.document).await;
+    close(worker, &association).await;
     answer::success(request, &ccr, &association, &Value::Null, &Value::Null)
 }
 
-/// What follows from the end of a session, which its PCEF has reported in this way.
-async fn close(worker: &Rc<Worker>, association: &Association, report: &Value) {
+/// What follows from the end of a session.
+async fn close(worker: &Rc<Worker>, association: &Association) {
     pds::close(worker, association).await;
     worker.count(Event::GxDeleted);
-    af_notices::ended_by(worker, association, report);
 }
 
 async fn identity(worker: &Worker, request: &Request, session: &str) -> Result<AssociationId, Fault> {

@@ -32,7 +32,7 @@ pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Op
             let removed = change::remove(worker, push.id, Kind::Gx, &Value::Null).await;
             confirm(worker, push.id, push.record).await;
             if let Ok(Some((association, _))) = removed {
-                super::close(worker, &association, &Value::Null).await;
+                super::close(worker, &association).await;
             }
         }
         _ => {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use ahash::AHashMap;
 use diameter::endpoint::Request;
 use diameter::proto::known;
-use serde_json::Value;
 use store::{Scan, Stored};
 
 use crate::association::gx::PcefSession;
@@ -89,7 +88,7 @@ async fn end(worker: &Rc<Worker>, stored: &Stored<Association>) {
             worker.count(Event::GxLost);
             tracing::info!(%id, "a session has ended whose PCEF has restarted");
             reassessment::after(worker, id, &draft);
-            super::close(worker, &association, &Value::Null).await;
+            super::close(worker, &association).await;
         }
         // It was written meanwhile, so that its PCEF has it.
         Ok(None) => {}
@@ -114,7 +113,7 @@ mod tests {
         for (host, state, expected) in [
             ("pgw.example", json!(1_000), true),
             ("pgw.example", json!(2_000), false),
-            ("pgw.example", Value::Null, false),
+            ("pgw.example", serde_json::Value::Null, false),
             ("other.example", json!(1_000), false),
         ] {
             let mut association = Association::new(Kind::Gx, json!({}));

@@ -20,15 +20,18 @@ use telemetry::{Alert, Declaration, Registry, When};
 
 use crate::association::address::UeAddress;
 use crate::association::ledger::Ledger;
+use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::TRIES;
 use crate::events::{ADMISSION, DROPPED, Event, QUEUE};
 use crate::explain;
+use crate::notices;
 use crate::pds;
 use crate::pushes;
 use crate::quotas;
 use crate::repository::Repository;
 use crate::shared::Pcf;
+use crate::tdf;
 use crate::worker::Worker;
 use function::sbi::State;
 
@@ -352,6 +355,9 @@ async fn session(pcf: &Weak<Pcf>, id: &str) -> Response {
     }
 }
 
+/// The cause of an operator's request.
+const CAUSE: &str = "UNSPECIFIED";
+
 /// Asks the consumer of an association to end it (TS 29.512 §4.2.3.3).
 async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
     let association = match stored(pcf, id).await {
@@ -364,12 +370,22 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
             id,
             "an operator has asked the consumer of a policy association to end it"
         );
-        pcf.notices.terminate(&association, "UNSPECIFIED");
-        let settings = &pcf.live.load().config.diameter;
-        if let Some(order) = pushes::gx_release(settings, &association, "UNSPECIFIED", 0)
+        let settings = &pcf.live.load().config;
+        let record = Unconfirmed {
+            due: notices::release_due(
+                &settings.notifications,
+                u64::try_from(tdf::now_ms()).unwrap_or_default(),
+            ),
+            ..Unconfirmed::release(association.id, uuid::Uuid::new_v4().as_u64_pair().0, CAUSE)
+        };
+        if let Err(error) = pcf.repository.owe(&record).await {
+            return unavailable(&error);
+        }
+        pcf.notices.terminate(&association, CAUSE);
+        if let Some(order) = pushes::gx_release(&settings.diameter, &association, CAUSE, 0)
             && !pcf.orders.send(0, order)
         {
-            let text = "too many Diameter requests are queued; nothing was sent, try again\n";
+            let text = "too many Diameter requests are queued; it is sent later\n";
             return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         }
     }

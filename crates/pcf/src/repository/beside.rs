@@ -80,6 +80,13 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
+    /// Keeps what is to be sent, durably.
+    pub(crate) async fn owe(&self, one: &Unconfirmed) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.insert(&self.unconfirmed, one);
+        self.store.commit(batch).await.map(drop)
+    }
+
     /// A RAR is confirmed, or given up.
     pub(crate) async fn confirm(&self, id: AssociationId, number: u64) -> Result<(), Error> {
         let mut batch = Batch::default();

@@ -58,7 +58,7 @@ fn an_association_that_its_consumer_does_not_know_is_removed_with_all_that_belon
         let pcf = start(audited);
         let at = |server: &Server| json!({"notificationUri": format!("{}/n", server.root())});
         let kept = pcf
-            .session(&json!({"notificationUri": at(&here)["notificationUri"], "ipv4Address": "10.0.0.2"}))
+            .session(&json!({"notificationUri": at(&here)["notificationUri"], "ipv4Address": "10.0.0.2", "pduSessionId": 6}))
             .await;
         let lost = [
             pcf.session(&at(&gone)).await,

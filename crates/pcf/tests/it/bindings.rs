@@ -166,8 +166,8 @@ fn bindings_that_find_no_room_are_dropped_and_counted() {
             config.bsf.api_roots = vec![root];
             (config.bsf.parallel, config.bsf.queue) = (1, 2);
         });
-        for _ in 0..5 {
-            pcf.session(&json!({})).await;
+        for number in 0..5 {
+            pcf.session(&json!({"pduSessionId": number})).await;
         }
         assert_eq!(pcf.running().count(pcf::Event::BindingDropped), 2);
         server.releases();

@@ -49,6 +49,40 @@ fn a_pdu_session_that_is_established_again_replaces_the_one_before_with_its_af_s
     });
 }
 
+/// Without `collisionDetection`: networks may reuse addresses, the identity of a PDU session is its UE's.
+#[test]
+fn a_pdu_session_that_is_established_again_is_one_session() {
+    local(async {
+        let pcf = start(|_| {});
+        let old = pcf.session(&json!({})).await;
+        let new = pcf.session(&json!({"dnn": "INTERNET.mnc001.mcc001.gprs"})).await;
+        assert_eq!(pcf.get(&old).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(pcf.get(&new).await.status, StatusCode::OK);
+        // Another UE, session, DNN or slice is another session, whatever its address, and so is a SUPI that is not authenticated.
+        for more in [
+            json!({"supi": "imsi-001010000000002"}),
+            json!({"pduSessionId": 6}),
+            json!({"dnn": "ims"}),
+            json!({"sliceInfo": {"sst": 1}}),
+            json!({"invalidSupi": true}),
+        ] {
+            pcf.session(&more).await;
+        }
+        assert_eq!(pcf.get(&new).await.status, StatusCode::OK);
+        assert_eq!(pcf.running().count(Event::Collided), 1);
+        // Copies of one request in flight make one session as well.
+        let same = json!({"pduSessionId": 9});
+        let copy = || pcf.session(&same);
+        let copies: [String; 4] = tokio::join!(copy(), copy(), copy(), copy()).into();
+        let mut found = Vec::new();
+        for path in copies {
+            found.push(pcf.get(&path).await.status);
+        }
+        let standing = found.iter().filter(|status| **status == StatusCode::OK).count();
+        assert_eq!(standing, 1, "{found:?}");
+    });
+}
+
 #[test]
 fn an_address_belongs_to_the_session_that_got_it_last() {
     local(async {
@@ -156,17 +190,6 @@ fn of_two_requests_of_pcefs_the_one_counts_that_was_begun_later() {
             assert!(answer.contains(result), "{answer}");
         }
         assert_eq!((found(&pcf).await, pcf.running().count(Event::Late)), (1, 1));
-    });
-}
-
-#[test]
-fn without_detection_both_live() {
-    local(async {
-        let pcf = start(|_| {});
-        let old = pcf.session(&json!({})).await;
-        pcf.session(&json!({})).await;
-        assert_eq!(pcf.get(&old).await.status, StatusCode::OK);
-        assert_eq!((found(&pcf).await, pcf.running().count(Event::Collided)), (2, 0));
     });
 }
 

@@ -21,7 +21,8 @@ fn mutations_of_valid_requests_are_answered() {
             "ruleReports": [{"pccRuleIds": ["default"], "ruleStatus": "INACTIVE"}]});
         let am = json!({"notificationUri": "http://127.0.0.1:9/amf", "supi": "imsi-1", "suppFeat": "f", "rfsp": 7,
             "guami": {"plmnId": {"mcc": "001", "mnc": "01"}, "amfId": "0000ff"}});
-        let path = pcf.session(&json!({})).await;
+        // Another subscriber's: a session that is established again replaces the one before.
+        let path = pcf.session(&json!({"supi": "imsi-001010000000009"})).await;
         let json = "application/json";
         let post =
             |path: &str, body: &serde_json::Value| Template::body(Method::POST, path, json, body.to_string());

@@ -29,6 +29,7 @@ mod notify;
 mod one_binding;
 mod operator;
 mod outgoing;
+mod owed;
 mod owners;
 mod pages;
 mod pds;

@@ -340,7 +340,7 @@ fn what_is_refused_or_fails_is_not_sent() {
         assert_eq!(create("fault").await, StatusCode::CREATED);
         assert_eq!(create("right").await, StatusCode::CREATED);
         bed.until(Event::MessageSent, 1).await;
-        let seen = operator.seen();
+        let seen = operator.have(1).await;
         assert_eq!((seen.len(), body(&seen[0])), (1, json!("right")));
     });
 }

@@ -100,7 +100,11 @@ fn a_pcf_is_shut_down_in_steps() {
         let path = pcf.session(&json!({})).await;
         let update = format!("{path}/update");
         let statuses = async |pcf: &Pcf| {
-            let created = pcf.post(SM_POLICIES, &context(&json!({}))).await.status.as_u16();
+            let created = pcf
+                .post(SM_POLICIES, &context(&json!({"pduSessionId": 6})))
+                .await
+                .status
+                .as_u16();
             let updated = pcf.post(&update, &json!({})).await.status.as_u16();
             (created, updated)
         };

@@ -55,6 +55,62 @@ fn an_am_policy_is_created_read_updated_and_deleted() {
 }
 
 #[test]
+fn a_trigger_comes_with_its_data() {
+    local(async {
+        let pcf = start(|_| {});
+        let place = json!({"nrLocation": {"tai": {"plmnId": {"mcc": "001", "mnc": "01"}, "tac": "000001"},
+            "ncgi": {"plmnId": {"mcc": "001", "mnc": "01"}, "nrCellId": "000000001"}}});
+        let area = json!({"1": {"praId": "1", "presenceState": "IN_AREA"}});
+        for service in [AM, UE] {
+            let path = path_of(&pcf.post(service, &association(&json!({}))).await);
+            for (trigger, member, data) in [("LOC_CH", "userLoc", &place), ("PRA_CH", "praStatuses", &area)] {
+                let update = json!({"triggers": [trigger]});
+                let refused = pcf.post(&format!("{path}/update"), &update).await;
+                assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{trigger}");
+                assert_eq!(refused.json["cause"], "ERROR_REQUEST_PARAMETERS");
+                assert_eq!(refused.json["invalidParams"][0]["param"], "/triggers");
+                let update = json!({"triggers": [trigger], member: data});
+                let updated = pcf.post(&format!("{path}/update"), &update).await;
+                assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
+            }
+        }
+        let path = pcf.session(&json!({})).await;
+        for trigger in ["PRA_CH", "SAREA_CH", "SCNN_CH", "UE_TZ_CH", "US_RE", "LOC_CH"] {
+            let update = json!({"repPolicyCtrlReqTriggers": [trigger]});
+            let refused = pcf.post(&format!("{path}/update"), &update).await;
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{trigger}");
+            assert_eq!(refused.json["cause"], "ERROR_TRIGGER_EVENT", "{trigger}");
+        }
+        let update = json!({"repPolicyCtrlReqTriggers": ["PRA_CH", "SAREA_CH"], "repPraInfos": area, "userLocationInfo": place});
+        let updated = pcf.post(&format!("{path}/update"), &update).await;
+        assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
+    });
+}
+
+#[test]
+fn a_path_with_an_empty_segment_names_nothing() {
+    local(async {
+        let pcf = start(|_| {});
+        let path = pcf.session(&json!({})).await;
+        for wrong in [
+            format!("{}/", crate::support::SM_POLICIES),
+            format!("{path}/"),
+            format!("{path}//update"),
+            format!("{AM}/"),
+            format!("{UE}//update"),
+            format!("{}/", crate::authorization::APP_SESSIONS),
+            format!("{}//delete", crate::authorization::APP_SESSIONS),
+        ] {
+            for method in [Method::GET, Method::POST, Method::DELETE] {
+                let got = pcf.ask(method, &wrong, "application/json", "{}").await;
+                assert_eq!(got.status, StatusCode::NOT_FOUND, "{wrong}");
+                assert_eq!(got.json["cause"], "RESOURCE_URI_STRUCTURE_NOT_FOUND", "{wrong}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_v_pcf_gets_the_ue_policy_in_octets_and_an_amf_does_not() {
     local(async {
         let pcf = start(|_| {});

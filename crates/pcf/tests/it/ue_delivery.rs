@@ -187,7 +187,7 @@ fn a_policy_reaches_its_ue_and_the_answer_is_kept() {
 
         // The same rules are not sent again; the section of another PLMN is.
         let update = format!("{path}/update");
-        pcf.post(&update, &json!({"triggers": ["PRA_CH"]})).await;
+        pcf.post(&update, &json!({"triggers": ["PRA_CH"], "praStatuses": {"1": {"praId": "1", "presenceState": "IN_AREA"}}})).await;
         let moved = json!({"plmnId": {"mcc": "001", "mnc": "02"}});
         pcf.post(&update, &moved).await;
         until(|| count(&pcf, Event::UePolicySent) == 2).await;

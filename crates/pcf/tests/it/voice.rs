@@ -4,7 +4,7 @@ use sbi::problem::Problem;
 use serde_json::json;
 use testpeer::sbi::Server;
 
-use crate::diameter::{AAR, CCR_I, Peer, ask, peer, received};
+use crate::diameter::{AAR, CCR_I, CCR_T, Peer, STR, ask, peer, received};
 use crate::support::{Pcf, local, start};
 use diameter::endpoint::Endpoint;
 
@@ -100,6 +100,27 @@ fn a_handover_to_the_circuit_switched_domain_has_its_cause() {
                 && aborted.contains("Abort-Cause = PS_TO_CS_HANDOVER"),
             "{aborted}"
         );
+        // The AF has not answered by an STR yet: it is not asked again, and its STR succeeds.
+        let ended = ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_T).await;
+        assert!(ended.contains("Result-Code = DIAMETER_SUCCESS"), "{ended}");
+        assert_eq!(pcf.running().count(pcf::Event::AfTerminated), 1);
+        let ended = ask(&cscf, "cscf.example.org", "cscf;1;1", STR).await;
+        assert!(ended.contains("Result-Code = DIAMETER_SUCCESS"), "{ended}");
+    });
+}
+
+#[test]
+fn an_af_that_goes_on_after_a_failure_is_asked_again_at_the_end() {
+    local(async {
+        let pcf = start(|_| {});
+        let (pgw, cscf, rules) = call(&pcf).await;
+        let failed = "PCC-Rule-Status = INACTIVE Rule-Failure-Code = RESOURCE_ALLOCATION_FAILURE";
+        report(&pgw, 1, &rules, "LOSS_OF_BEARER", failed).await;
+        assert_eq!(pcf.running().count(pcf::Event::AfTerminated), 1);
+        let again = ask(&cscf, "cscf.example.org", "cscf;1;1", AAR).await;
+        assert!(again.contains("Result-Code = DIAMETER_SUCCESS"), "{again}");
+        ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_T).await;
+        assert_eq!(pcf.running().count(pcf::Event::AfTerminated), 2);
     });
 }
 

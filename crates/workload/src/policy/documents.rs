@@ -142,7 +142,8 @@ impl Documents {
                 supi = supi,
                 msisdn = 491_500_000_000 + self.imsi(number) - FIRST_IMSI,
                 pei = pei,
-                session = 1 + number % 15,
+                // The sessions of a subscriber that stand at a time have numbers of their own.
+                session = 1 + u64::from(number) / self.subscribers % 15,
                 dnn = kind.dnn,
                 callback = callback,
                 number = number,

@@ -1,0 +1,238 @@
+//! The sweep of what no process sends any more, or what was not taken in all attempts: RARs and notifications of consumers, in whose place
+//! they get the whole decision, and messages to AFs.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+use store::{Stored, Version};
+
+use crate::association::gx as session;
+use crate::association::unconfirmed::Unconfirmed;
+use crate::association::{Association, AssociationId, Kind};
+use crate::events::Event;
+use crate::tdf::now_ms;
+use crate::worker::{Front, Worker};
+use crate::{af_notices, notices, pushes};
+
+/// Pause between sweeps.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Records that a sweep takes up at most.
+const MOST: usize = 64;
+/// How often a message to an AF or a request to end an association is taken up: over some 17 minutes.
+const MOST_TAKEN: u32 = 10;
+/// Longest pause before the same notification is taken up again, in milliseconds.
+const LONGEST: u64 = 600_000;
+
+/// Sweeps until the worker ends; the first worker does.
+pub(crate) async fn run(front: Rc<Front>) {
+    if front.seat().context.index != 0 {
+        return;
+    }
+    loop {
+        let worker = front.worker();
+        round(&worker).await;
+        drop(worker);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn round(worker: &Worker) {
+    let mut found = match worker.repository().overdue(now(), MOST).await {
+        Ok(found) => found,
+        Err(error) => {
+            return tracing::warn!(%error, "failed to look for messages that are not confirmed in the store");
+        }
+    };
+    let messages = found.extract_if(.., |one| one.record.af.is_some());
+    for one in messages.collect::<Vec<_>>() {
+        if let Err(error) = resume(worker, &one).await {
+            tracing::warn!(%error, id = %one.record.id, "a message to an AF was not sent again");
+        }
+    }
+    // Those of one association get one whole decision.
+    found.sort_by_key(|one| one.record.id.0);
+    for own in found.chunk_by(|one, next| one.record.id == next.record.id) {
+        let Some(id) = own.first().map(|one| one.record.id) else {
+            continue;
+        };
+        if let Err(error) = take_up(worker, id, own).await {
+            tracing::warn!(%error, %id, "a message that is not confirmed was not sent again");
+        }
+    }
+}
+
+fn now() -> u64 {
+    u64::try_from(now_ms()).unwrap_or_default()
+}
+
+async fn take_up(
+    worker: &Worker,
+    id: AssociationId,
+    found: &[Stored<Unconfirmed>],
+) -> Result<(), store::Error> {
+    let Some(stored) = worker.repository().get(id).await? else {
+        worker.notices().removals.forget(id);
+        for one in found {
+            worker.repository().confirm(id, one.record.number).await?;
+        }
+        return Ok(());
+    };
+    let (releases, found): (Vec<_>, Vec<_>) = found.iter().partition(|one| one.record.release.is_some());
+    for one in releases {
+        release_again(worker, &stored.record, one).await?;
+    }
+    match stored.record.kind {
+        Kind::Gx if !worker.config().diameter.enabled => {
+            // Others come first until it is enabled again.
+            for one in found {
+                let due = now().saturating_add(LONGEST);
+                let next = Unconfirmed {
+                    due,
+                    ..one.record.clone()
+                };
+                worker.repository().postpone(&next, one.version).await?;
+            }
+            Ok(())
+        }
+        Kind::Gx => {
+            for one in found {
+                re_auth(worker, &one.record, one.version).await?;
+            }
+            Ok(())
+        }
+        _ => notify(worker, &stored.record, &found).await,
+    }
+}
+
+/// The record of a request to end an association, which is made now.
+pub(crate) fn release(worker: &Worker, association: &Association, cause: &str) -> Unconfirmed {
+    Unconfirmed {
+        due: notices::release_due(&worker.config().notifications, now()),
+        ..Unconfirmed::release(association.id, worker.random().next(), cause)
+    }
+}
+
+/// Asks the consumer of an association to end it (TS 29.512 §4.2.3.3, TS 29.212 §4.5.9).
+pub(crate) fn send_release(worker: &Worker, association: &Association, cause: &str) {
+    worker.notices().terminate(association, cause);
+    let settings = &worker.config().diameter;
+    if let Some(order) = pushes::gx_release(settings, association, cause, 0) {
+        worker.send(order);
+    }
+}
+
+/// Asks once more; the consumer has answered when the association is gone.
+async fn release_again(
+    worker: &Worker,
+    association: &Association,
+    found: &Stored<Unconfirmed>,
+) -> Result<(), store::Error> {
+    let Unconfirmed {
+        id, number, taken, ..
+    } = found.record;
+    let Some(cause) = found.record.release.as_deref().filter(|_| taken < MOST_TAKEN) else {
+        return worker.repository().confirm(id, number).await;
+    };
+    let next = Unconfirmed {
+        due: again(notices::chain_end(&worker.config().notifications, now()), taken),
+        taken: taken.saturating_add(1),
+        ..found.record.clone()
+    };
+    if worker.repository().postpone(&next, found.version).await? {
+        worker.count(Event::NotificationResumed);
+        send_release(worker, association, cause);
+    }
+    Ok(())
+}
+
+/// When something that was taken up this often is due again, where its attempts end at a time.
+fn again(end: u64, taken: u32) -> u64 {
+    let pause = 1_000_u64.saturating_mul(1 << taken.min(16)).min(LONGEST);
+    end.saturating_add(pause)
+}
+
+/// Repeats a message to an AF; one of several PCFs of a database does.
+async fn resume(worker: &Worker, found: &Stored<Unconfirmed>) -> Result<(), store::Error> {
+    let Unconfirmed {
+        id, number, taken, ..
+    } = found.record;
+    let Some(message) = found.record.af.as_ref() else {
+        return Ok(());
+    };
+    if taken >= MOST_TAKEN {
+        worker.count(Event::AfGivenUp);
+        tracing::info!(%id, session = message.session, "an AF does not answer, a message to it was given up");
+        return worker.repository().confirm(id, number).await;
+    }
+    let next = Unconfirmed {
+        due: again(af_notices::due(worker, message), taken),
+        taken: taken.saturating_add(1),
+        ..found.record.clone()
+    };
+    if worker.repository().postpone(&next, found.version).await? {
+        worker.count(Event::AfResumed);
+        af_notices::deliver(worker, message, (id, Some(number)));
+    }
+    Ok(())
+}
+
+/// Repeats notifications by one with all of the decision; one of several PCFs of a database does.
+async fn notify(
+    worker: &Worker,
+    association: &Association,
+    found: &[&Stored<Unconfirmed>],
+) -> Result<(), store::Error> {
+    let end = notices::chain_end(&worker.config().notifications, now());
+    let mut own = Vec::new();
+    for one in found {
+        let next = Unconfirmed {
+            due: again(end, one.record.taken),
+            taken: one.record.taken.saturating_add(1),
+            ..one.record.clone()
+        };
+        if worker.repository().postpone(&next, one.version).await? {
+            own.push(next);
+        }
+    }
+    if own.is_empty() {
+        return Ok(());
+    }
+    // The decision of after the records were taken up: theirs are among its changes.
+    let Some(stored) = worker.repository().get(association.id).await? else {
+        return Ok(());
+    };
+    let own: Vec<&Unconfirmed> = own.iter().collect();
+    if worker.notices().resumed(&stored.record, &own) {
+        worker.count(Event::NotificationResumed);
+        return Ok(());
+    }
+    for one in own {
+        worker.repository().confirm(one.id, one.number).await?;
+    }
+    Ok(())
+}
+
+/// Repeats a RAR; one of several PCFs of a database does.
+async fn re_auth(worker: &Worker, old: &Unconfirmed, version: Version) -> Result<(), store::Error> {
+    let next = Unconfirmed {
+        due: pushes::chain_end(worker),
+        ..old.clone()
+    };
+    if !worker.repository().postpone(&next, version).await? {
+        return Ok(());
+    }
+    let doubt = async |association: &mut Association| {
+        session::doubt(association, &old.removed);
+        Ok::<_, Infallible>(())
+    };
+    match super::rewrite(worker, old.id, doubt).await {
+        Ok(Some(rewritten)) => {
+            worker.count(Event::GxReAuthResumed);
+            pushes::gx_whole(worker, &rewritten.after, 0, Some(next.number), Vec::new());
+        }
+        Ok(None) => worker.repository().confirm(next.id, next.number).await?,
+        Err(fault) => tracing::debug!(?fault, "the session of a RAR keeps changing"),
+    }
+    Ok(())
+}
