@@ -195,6 +195,10 @@ impl Building {
     }
 
     fn add(&mut self, set: SetId, entry: &Entry) -> Result<(), String> {
+        // An address that is routed by subsystem names one (Q.713 §3.4.1), and a received one may name none.
+        if entry.routing == NextRouting::Subsystem && entry.subsystem.is_none_or(|ssn| ssn == 0) {
+            return Err("routes by subsystem and has no `subsystem` from 1 to 255".to_owned());
+        }
         let group = self.groups.get(&entry.group);
         let group = *group.ok_or_else(|| format!("names no group: `{}`", entry.group))?;
         let digits = |text: &str| {
@@ -257,6 +261,8 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
 /// lines that begin with `#` are skipped. Errors name file and line.
 fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // Spreadsheets write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut columns: Option<Vec<&str>> = None;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -266,6 +272,7 @@ fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> R
         let at = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
         let values: Vec<&str> = line.split(',').map(str::trim).collect();
         let Some(names) = &columns else {
+            check_columns(&values).map_err(at)?;
             columns = Some(values);
             continue;
         };
@@ -281,6 +288,24 @@ fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> R
             set_column(&mut entry, name, value).map_err(at)?;
         }
         add(entry).map_err(at)?;
+    }
+    Ok(())
+}
+
+/// Checks the first line: known columns, each once, and those without which a translation means something else.
+fn check_columns(names: &[&str]) -> Result<(), String> {
+    for (number, name) in names.iter().enumerate() {
+        set_column(&mut Entry::default(), name, "")?;
+        if names.iter().take(number).any(|other| other == name) {
+            return Err(format!("column `{name}` occurs twice"));
+        }
+    }
+    for name in ["digits", "group"] {
+        if !names.contains(&name) {
+            return Err(format!(
+                "has no column `{name}`; the first line names the columns"
+            ));
+        }
     }
     Ok(())
 }

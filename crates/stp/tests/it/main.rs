@@ -1,6 +1,7 @@
 //! A signal transfer point at the wire.
 
 mod bad_input;
+mod files;
 mod judge;
 mod roles;
 mod sctp;
