@@ -4,6 +4,7 @@ mod bad_input;
 mod files;
 mod judge;
 mod roles;
+mod screening;
 mod sctp;
 mod support;
 mod transfer;
