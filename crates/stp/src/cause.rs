@@ -17,10 +17,11 @@ pub(crate) enum Cause {
     Encoding,
     Congested,
     Recovery,
+    Association,
 }
 
 impl Cause {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::PointCode,
         Self::Loop,
         Self::Screened,
@@ -35,6 +36,7 @@ impl Cause {
         Self::Encoding,
         Self::Congested,
         Self::Recovery,
+        Self::Association,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -53,6 +55,7 @@ impl Cause {
             Self::Encoding => "encoding",
             Self::Congested => "congested",
             Self::Recovery => "recovery",
+            Self::Association => "association",
         }
     }
 }

@@ -10,12 +10,12 @@ telemetry::declare! {
     /// Everything an STP counts.
     pub(crate) METRICS;
     counter RECEIVED = "signalbox_stp_received_messages_total" ["link"]: "MSUs received on a link (M3UA DATA), those that were not admitted included.";
-    counter SENT = "signalbox_stp_sent_messages_total" ["link"]: "MSUs put into the queue of a link, those that return to their senders included.";
+    counter SENT = "signalbox_stp_sent_messages_total" ["link"]: "MSUs written to a link, those that return to their senders included.";
     counter RECEIVED_BYTES = "signalbox_stp_received_bytes_total" ["link"]: "Octets of M3UA messages received on a link.";
     counter SENT_BYTES = "signalbox_stp_sent_bytes_total" ["link"]: "Octets of M3UA messages written to a link.";
     counter INGRESS = "signalbox_stp_ingress_messages_total" ["hop"]: "MSUs admitted from an application server or link set.";
-    counter EGRESS = "signalbox_stp_egress_messages_total" ["hop"]: "MSUs sent to an application server or link set.";
-    counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (it, the service or the network indicator exceeds its bits), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full).";
+    counter EGRESS = "signalbox_stp_egress_messages_total" ["hop"]: "MSUs routed to an application server or link set. Of these, those are counted as undelivered as well that meet a full queue or an association that ends.";
+    counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (it, the service or the network indicator exceeds its bits), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full), association (queued for a link, or in part written, when its association ended).";
     counter RETURNED = "signalbox_stp_returned_messages_total" []: "Undelivered SCCP messages that returned to their senders (UDTS, XUDTS, LUDTS).";
     counter REFUSED = "signalbox_stp_refused_messages_total" ["error"]: "M3UA messages answered by ERR, by its code (RFC 4666 §3.8.1).";
     counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";

@@ -1,6 +1,7 @@
 //! A signal transfer point at the wire.
 
 mod bad_input;
+mod contexts;
 mod files;
 mod judge;
 mod roles;
