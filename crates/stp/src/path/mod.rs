@@ -102,8 +102,12 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
                 send: Some(send),
                 ..Decision::default()
             },
+            // Who serves the destination, or leads to it, needs no notice of its own state.
             Err(cause) => Decision {
-                notice: Some(Notice::Unreachable(data.dpc)),
+                notice: match ingress.hop {
+                    Some(hop) if ingress.state.is_behind(hop, data.dpc) => None,
+                    _ => Some(Notice::Unreachable(data.dpc)),
+                },
                 ..Decision::drop(cause)
             },
         };

@@ -45,6 +45,14 @@ pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tra
     }
     match called.point_code {
         Some(code) if !ingress.state.tables.points.are(code) => {
+            if called
+                .ssn
+                .is_some_and(|ssn| ingress.state.is_prohibited(code, ssn))
+            {
+                trace.add(|| "SCCP: the subsystem is prohibited at its node".to_owned());
+                let returned = ReturnCause::SUBSYSTEM_FAILURE;
+                return relay.give_back(Cause::Subsystem, returned, work, trace);
+            }
             relay.forward(code, relay.unitdata, None, work, trace)
         }
         _ => relay.subsystem(called.ssn, work, trace),
@@ -134,10 +142,12 @@ impl Relay<'_> {
             .group
             .choose(key, |member| reaches(member) && allowed(member))
         else {
-            let prohibited = found.group.members.iter().any(reaches);
-            let (cause, returned) = match prohibited {
-                true => (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE),
-                false => (Cause::Unreachable, ReturnCause::MTP_FAILURE),
+            // A node that is reachable has lost its subsystem (Q.714 §2.2.2.3, Q.713 §3.12).
+            let prohibited = found.group.candidates().iter().any(reaches);
+            let (cause, returned) = if prohibited {
+                (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE)
+            } else {
+                (Cause::Unreachable, ReturnCause::MTP_FAILURE)
             };
             trace.add(|| format!("translation: no node of the group is available: {returned}"));
             return self.give_back(cause, returned, work, trace);
@@ -222,17 +232,12 @@ impl Relay<'_> {
         let Ok(calling) = Address::parse(self.unitdata.calling, format) else {
             return false;
         };
-        if calling.route_on_title || calling.point_code.is_some() || calling.ssn.is_none() {
+        if calling.route_on_title || calling.ssn.is_none() {
             return false;
         }
-        // A title that cannot be written again would be lost.
-        let mut complete = calling.to_buf();
-        if calling.title.is_some() {
-            return false;
-        }
-        complete.point_code = Some(self.data.opc);
         into.clear();
-        complete.write(format, into).is_ok()
+        // What else is in the address stays octet for octet.
+        format.insert_point_code(self.unitdata.calling, self.data.opc, into)
     }
 
     fn send(&self, code: PointCode, unitdata: &Unitdata<'_>, trace: &mut Trace) -> Result<Send, Cause> {
@@ -319,8 +324,19 @@ impl Relay<'_> {
         let format = state.tables.format();
         let mut service = service;
         let mut to = self.data.opc;
-        // The calling party's title leads further than the previous node, where this STP translates it.
-        if let Ok(party) = Address::parse(service.called, format)
+        let party = Address::parse(service.called, format).ok();
+        // The service message goes to the calling party (Q.714 §4.2), by its point code where it is routed by one. The node
+        // before is the next best.
+        if let Some(party) = party
+            && !party.route_on_title
+            && let Some(code) = party.point_code
+            && !state.tables.points.are(code)
+            && state.is_reachable(code)
+        {
+            to = code;
+        }
+        // Its title leads further than the node before, where this STP translates it.
+        if let Some(party) = party
             && party.route_on_title
             && let Some(found) = state.tables.translations.table.translate(&party)
             && let Some(member) = found.group.choose(u32::from(self.data.sls), |member| {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod contexts;
+mod delivery;
 mod files;
 mod judge;
 mod roles;
