@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Message, MessageType, RegistrationResult, Tag};
 use stp::config::{Link, LinkSet, Role, Route, Transport};
 
-use crate::support::{Asp, OWN, address, config, data, isup, metric, plain, server, start};
+use crate::support::{Asp, address, config, data, isup, metric, plain, server, start};
 
 /// A message with routing contexts and further words.
 fn with(kind: MessageType, contexts: &[u32], words: &[(Tag, u32)]) -> Vec<u8> {
@@ -24,14 +24,21 @@ fn with(kind: MessageType, contexts: &[u32], words: &[(Tag, u32)]) -> Vec<u8> {
     out
 }
 
-/// Type, error code and routing contexts of messages.
-fn read(messages: &[Vec<u8>]) -> Vec<(MessageType, Option<ErrorCode>, Vec<u32>)> {
-    let read = messages.iter().map(|octets| {
-        let message = Message::parse(octets).unwrap();
+/// Type, error code and routing contexts of a message.
+type Answer = (MessageType, Option<ErrorCode>, Vec<u32>);
+
+/// The next messages but NTFY; ERR last, since it does not take the queue that answers may take.
+fn answers(asp: &mut Asp, count: usize) -> Vec<Answer> {
+    let next = (0..count).map(|_| {
+        let octets = asp.next().unwrap();
+        let message = Message::parse(&octets).unwrap();
         let code = message.word(Tag::ERROR_CODE).and_then(ErrorCode::from_number);
-        (message.message_type(), code, message.routing_contexts().collect())
+        let contexts = message.routing_contexts().collect();
+        (message.message_type(), code, contexts)
     });
-    read.filter(|(kind, ..)| *kind != MessageType::Ntfy).collect()
+    let mut all: Vec<Answer> = next.collect();
+    all.sort_by_key(|(kind, ..)| *kind == MessageType::Err);
+    all
 }
 
 fn refused(stp: &stp::Running, error: &str) -> f64 {
@@ -57,7 +64,7 @@ fn an_aspac_activates_what_is_right_and_errs_by_kind() {
     let share = (Tag::TRAFFIC_MODE_TYPE, 2);
     one.send(&with(MessageType::Aspac, &[99, 13, 14, 12], &[share]));
     assert_eq!(
-        read(&one.settle()),
+        answers(&mut one, 3),
         [
             (MessageType::AspacAck, None, vec![13]),
             (
@@ -82,10 +89,10 @@ fn an_aspac_activates_what_is_right_and_errs_by_kind() {
     one.send(&isup(13, 3, 2, 0, b"good"));
     assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
     one.send(&isup(11, 1, 2, 0, b"not active"));
-    assert_eq!(read(&one.settle())[0].1, Some(ErrorCode::UnexpectedMessage));
+    assert_eq!(answers(&mut one, 1)[0].1, Some(ErrorCode::UnexpectedMessage));
     one.send(&with(MessageType::Aspia, &[13, 99], &[]));
     assert_eq!(
-        read(&one.settle())[..2],
+        answers(&mut one, 2),
         [
             (MessageType::AspiaAck, None, vec![13]),
             (MessageType::Err, Some(ErrorCode::InvalidRoutingContext), vec![99]),
@@ -101,7 +108,7 @@ fn audits_and_reports_are_for_contexts_of_the_peer() {
     let stp = start(settings);
     let at = stp.addresses()[0];
     let (mut one, _two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
-    one.settle();
+    one.expect(MessageType::Dava);
     let two = (Tag::AFFECTED_POINT_CODE, 2);
     let unexpected = Some(ErrorCode::UnexpectedMessage);
     let invalid = Some(ErrorCode::InvalidRoutingContext);
@@ -120,13 +127,10 @@ fn audits_and_reports_are_for_contexts_of_the_peer() {
         ),
     ] {
         one.send(&with(MessageType::Daud, contexts, &[two]));
-        let mut answers = read(&one.settle());
-        // The answer takes the queue, ERR does not.
-        answers.sort_by_key(|(kind, ..)| *kind == MessageType::Err);
-        assert_eq!(answers, wanted, "{contexts:?}");
+        assert_eq!(answers(&mut one, wanted.len()), wanted, "{contexts:?}");
     }
     one.send(&with(MessageType::Scon, &[99], &[two]));
-    assert_eq!(read(&one.settle()), [(MessageType::Err, invalid, vec![99])]);
+    assert_eq!(answers(&mut one, 1), [(MessageType::Err, invalid, vec![99])]);
 }
 
 /// A gateway that serves two link sets of one link: what it says of one is not said of the other.
@@ -184,10 +188,8 @@ fn a_gateway_bars_destinations_by_context() {
     assert_eq!(next(&mut one, MessageType::Duna), [50]);
     gateway.send(&with(MessageType::Duna, &[99], &[all]));
     let refusal = gateway.expect(MessageType::Err);
-    assert_eq!(
-        read(&[refusal]),
-        [(MessageType::Err, Some(ErrorCode::InvalidRoutingContext), vec![99])]
-    );
+    let contexts = Message::parse(&refusal).unwrap().routing_contexts();
+    assert_eq!(contexts.collect::<Vec<_>>(), [99]);
     one.send(&isup(11, 1, 51, 0, b"still"));
     assert_eq!(data(&gateway.expect(MessageType::Data)).routing_context, Some(78));
 }
@@ -236,5 +238,4 @@ fn a_foreign_network_is_refused_by_its_number() {
     let result = Message::parse(&answer).unwrap();
     let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
     assert_eq!(result.status, 3, "invalid network appearance");
-    assert_eq!(OWN, 100);
 }

@@ -226,7 +226,7 @@ fn kinds(messages: &[Vec<u8>]) -> Vec<MessageType> {
         .iter()
         .map(|octets| ss7_proto::m3ua::Message::parse(octets).unwrap().message_type());
     kinds
-        .filter(|kind| !matches!(kind, MessageType::Ntfy | MessageType::Aspac))
+        .filter(|kind| !matches!(kind, MessageType::Ntfy | MessageType::Aspac | MessageType::Aspup))
         .collect()
 }
 
