@@ -1,4 +1,4 @@
-//! Why a message is not delivered.
+//! Why a message is not delivered, and what the look-up of its number led to.
 
 /// The label of a metric, and what `why` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +56,42 @@ impl Cause {
             Self::Congested => "congested",
             Self::Recovery => "recovery",
             Self::Association => "association",
+        }
+    }
+}
+
+/// What the look-up of a number led to: the label of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NumberOutcome {
+    Home,
+    Answered,
+    Relayed,
+    Unlisted,
+    Unconditioned,
+    Circular,
+    Damaged,
+}
+
+impl NumberOutcome {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Home,
+        Self::Answered,
+        Self::Relayed,
+        Self::Unlisted,
+        Self::Unconditioned,
+        Self::Circular,
+        Self::Damaged,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Answered => "answered",
+            Self::Relayed => "relayed",
+            Self::Unlisted => "unlisted",
+            Self::Unconditioned => "unconditioned",
+            Self::Circular => "circular",
+            Self::Damaged => "damaged",
         }
     }
 }

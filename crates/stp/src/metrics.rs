@@ -3,7 +3,7 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::Cause;
+use crate::cause::{Cause, NumberOutcome};
 use crate::tables::Tables;
 
 telemetry::declare! {
@@ -20,6 +20,7 @@ telemetry::declare! {
     counter REFUSED = "signalbox_stp_refused_messages_total" ["error"]: "M3UA messages answered by ERR, by its code (RFC 4666 §3.8.1).";
     counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
     counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
+    counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
     gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
@@ -42,6 +43,7 @@ pub(crate) struct Meters {
     /// By list and rule.
     pub(crate) screened: Vec<Vec<Counter>>,
     pub(crate) translated: Vec<Counter>,
+    pub(crate) numbers: Vec<Counter>,
     pub(crate) connections: Connections,
 }
 
@@ -81,6 +83,7 @@ impl Meters {
         let refused = registry.counters(&REFUSED);
         let translated = registry.counters(&TRANSLATED);
         let connections = registry.counters(&CONNECTIONS);
+        let numbers = registry.counters(&NUMBERS);
         Self {
             received: by_link(&RECEIVED),
             sent: by_link(&SENT),
@@ -103,6 +106,10 @@ impl Meters {
                 .sets
                 .iter()
                 .map(|set| translated.get(&[set]))
+                .collect(),
+            numbers: NumberOutcome::ALL
+                .iter()
+                .map(|outcome| numbers.get(&[outcome.label()]))
                 .collect(),
             connections: Connections {
                 accepted: connections.get(&["accepted"]),

@@ -185,6 +185,9 @@ impl Inbound {
         if let Some(set) = decision.set {
             count(&meters.translated, set);
         }
+        if let Some(outcome) = decision.number {
+            count(&meters.numbers, outcome as usize);
+        }
         if let Some(cause) = decision.cause {
             meters.dropped(cause);
         }

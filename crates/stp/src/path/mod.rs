@@ -1,5 +1,6 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
+mod number;
 pub(crate) mod sccp;
 mod trace;
 
@@ -7,7 +8,7 @@ use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::Management;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, NumberOutcome};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
@@ -29,6 +30,8 @@ pub(crate) struct Decision {
     pub(crate) rule: Option<(usize, usize)>,
     /// The set of the translation.
     pub(crate) set: Option<usize>,
+    /// What the look-up of a number led to.
+    pub(crate) number: Option<NumberOutcome>,
 }
 
 /// A frame for a hop.

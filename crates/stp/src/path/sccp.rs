@@ -1,12 +1,13 @@
 //! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
 
 use ss7_proto::PointCode;
-use ss7_proto::gtt::Member;
+use ss7_proto::gtt::{Group, Member, Modification};
 use ss7_proto::m3ua::Data;
 use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
+use super::number::by_number;
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
 
@@ -41,7 +42,7 @@ pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tra
         unitdata,
     };
     if called.route_on_title {
-        return relay.translate(&called, work, trace);
+        return by_number(&relay, &called, work, trace);
     }
     match called.point_code {
         Some(code) if !ingress.state.tables.points.are(code) => {
@@ -80,14 +81,16 @@ pub(super) fn return_unparsed(
 }
 
 /// A message without connection, on its way.
-struct Relay<'a> {
-    ingress: &'a Ingress<'a>,
-    data: &'a Data<'a>,
-    unitdata: Unitdata<'a>,
+#[derive(Clone, Copy)]
+pub(super) struct Relay<'a> {
+    pub(super) ingress: &'a Ingress<'a>,
+    pub(super) data: &'a Data<'a>,
+    pub(super) unitdata: Unitdata<'a>,
 }
 
 impl Relay<'_> {
-    fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
+    /// Translates the title of the called party.
+    pub(super) fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
         let state = self.ingress.state;
         let translations = &state.tables.translations;
         let Some(found) = translations.table.translate(called) else {
@@ -108,7 +111,7 @@ impl Relay<'_> {
                 found.group.members.len()
             )
         });
-        let decision = self.deliver(called, &found, work, trace);
+        let decision = self.deliver(called, found.group, found.modification, work, trace);
         Decision {
             set: Some(set),
             ..decision
@@ -116,10 +119,11 @@ impl Relay<'_> {
     }
 
     /// Sends a message on that was translated.
-    fn deliver(
+    pub(super) fn deliver(
         &self,
         called: &Address<'_>,
-        found: &ss7_proto::gtt::Match<'_>,
+        group: &Group,
+        modification: &Modification,
         work: &mut Work,
         trace: &mut Trace,
     ) -> Decision {
@@ -138,12 +142,9 @@ impl Relay<'_> {
         };
         // Messages of one origin with one link selection keep their order.
         let key = self.data.opc.0 << 8 | u32::from(self.data.sls);
-        let Some(member) = found
-            .group
-            .choose(key, |member| reaches(member) && allowed(member))
-        else {
+        let Some(member) = group.choose(key, |member| reaches(member) && allowed(member)) else {
             // A node that is reachable has lost its subsystem (Q.714 §2.2.2.3, Q.713 §3.12).
-            let prohibited = found.group.candidates().iter().any(reaches);
+            let prohibited = group.candidates().iter().any(reaches);
             let (cause, returned) = if prohibited {
                 (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE)
             } else {
@@ -154,13 +155,13 @@ impl Relay<'_> {
         };
         let code = member.point_code;
         trace.add(|| format!("translation: leads to {}", state.tables.show(code)));
-        if found.modification.is_nothing() && called.point_code.is_none() {
+        if modification.is_nothing() && called.point_code.is_none() {
             if is_own(code) {
                 return self.subsystem(called.ssn, work, trace);
             }
             return self.forward(code, hop, None, work, trace);
         }
-        let Some(mut next) = found.apply(called) else {
+        let Some(mut next) = modification.apply(called.to_buf()) else {
             trace.add(|| "translation: more than 40 digits result".to_owned());
             return self.give_back(
                 Cause::Encoding,
@@ -315,18 +316,56 @@ impl Relay<'_> {
     }
 
     /// Returns the data to the sender, if it wants them (Q.714 §4.2).
-    fn give_back(&self, cause: Cause, returned: ReturnCause, work: &mut Work, trace: &mut Trace) -> Decision {
+    pub(super) fn give_back(
+        &self,
+        cause: Cause,
+        returned: ReturnCause,
+        work: &mut Work,
+        trace: &mut Trace,
+    ) -> Decision {
         let Some(service) = self.unitdata.returned(returned) else {
             trace.add(|| "return: the sender does not ask for it".to_owned());
             return Decision::drop(cause);
         };
+        trace.add(|| format!("return: {returned}"));
+        Decision {
+            send: self.send_back(service, work, trace).ok(),
+            cause: Some(cause),
+            ..Decision::default()
+        }
+    }
+
+    /// Answers the sender with data of a user of this node.
+    pub(super) fn answer(&self, data: &[u8], work: &mut Work, trace: &mut Trace) -> Decision {
+        let answer = Unitdata {
+            // The class of the request, without return on error.
+            class_or_cause: self.unitdata.class_or_cause & 0x0f,
+            hop_counter: 15,
+            called: self.unitdata.calling,
+            calling: self.unitdata.called,
+            data,
+            optional: &[],
+            ..self.unitdata
+        };
+        match self.send_back(answer, work, trace) {
+            Ok(send) => Decision {
+                send: Some(send),
+                ..Decision::default()
+            },
+            Err(cause) => Decision::drop(cause),
+        }
+    }
+
+    /// Sends a message to the calling party of the present one, which is the called party of the message.
+    fn send_back(&self, message: Unitdata<'_>, work: &mut Work, trace: &mut Trace) -> Result<Send, Cause> {
         let state = self.ingress.state;
         let format = state.tables.format();
-        let mut service = service;
+        let mut message = message;
         let mut to = self.data.opc;
-        let party = Address::parse(service.called, format).ok();
-        // The service message goes to the calling party (Q.714 §4.2), by its point code where it is routed by one. The node
-        // before is the next best.
+        let mut octets = std::mem::take(&mut work.called);
+        let party = Address::parse(message.called, format).ok();
+        // It goes to the calling party (Q.714 §4.2), by its point code where it is routed by one. The node before is the next
+        // best.
         if let Some(party) = party
             && !party.route_on_title
             && let Some(code) = party.point_code
@@ -344,24 +383,19 @@ impl Relay<'_> {
             })
             && let Some(next) = found.apply(&party)
         {
-            work.called.clear();
-            if next.write(format, &mut work.called).is_ok() {
+            octets.clear();
+            if next.write(format, &mut octets).is_ok() {
                 to = member.point_code;
-                service.called = work.called.as_slice();
+                message.called = octets.as_slice();
             }
         }
         trace.add(|| {
-            format!(
-                "return: {} to {}, {returned}",
-                service.message_type.name(),
-                state.tables.show(to)
-            )
+            let name = message.message_type.name();
+            format!("back: {name} to {}", state.tables.show(to))
         });
-        Decision {
-            send: self.send(to, &service, trace).ok(),
-            cause: Some(cause),
-            ..Decision::default()
-        }
+        let sent = self.send(to, &message, trace);
+        work.called = octets;
+        sent
     }
 }
 

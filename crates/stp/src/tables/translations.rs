@@ -7,7 +7,7 @@ use settings::Faults;
 use ss7_proto::gtt::{self, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder};
 use ss7_proto::{Digits, PointCode};
 
-use super::{Points, Routes};
+use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
 
 /// The table, and the names of its parts.
@@ -16,6 +16,8 @@ pub(crate) struct Translations {
     pub(crate) table: Table,
     pub(crate) sets: Vec<String>,
     pub(crate) entries: Vec<usize>,
+    /// Places of groups in the table.
+    groups: HashMap<String, u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
 }
@@ -28,12 +30,18 @@ impl Default for Translations {
                 .expect("an empty table has no mistakes"),
             sets: Vec::new(),
             entries: Vec::new(),
+            groups: HashMap::new(),
             members: HashSet::new(),
         }
     }
 }
 
 impl Translations {
+    /// The place of a group in the table.
+    pub(crate) fn group(&self, name: &str) -> Option<u32> {
+        self.groups.get(name).copied()
+    }
+
     /// Whether the state of a subsystem at a node counts for a translation.
     pub(crate) fn has_member(&self, code: PointCode, ssn: u8) -> bool {
         self.members.contains(&(code, ssn))
@@ -128,6 +136,10 @@ impl Translations {
 pub fn check_files(config: &Config, faults: &mut Faults) {
     let mut other = Faults::default();
     let tables = super::Tables::compile(config, &mut other);
+    if let Err(error) = NumberServices::load(&config.number_services, &tables.translations) {
+        let right = "a file of numbers: docs/stp.md";
+        faults.at("stp.numberServices.file").say(error, right);
+    }
     for (index, set) in config.translation.sets.iter().enumerate() {
         let Some(path) = &set.file else { continue };
         let mut building = Building::new(&config.translation, &tables.points);
@@ -234,6 +246,7 @@ impl Building {
             table: self.builder.build().map_err(|error| error.to_string())?,
             sets: self.sets,
             entries: self.entries,
+            groups: self.groups,
             members: self.members,
         })
     }

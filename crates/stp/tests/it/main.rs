@@ -5,6 +5,7 @@ mod contexts;
 mod delivery;
 mod files;
 mod judge;
+mod number_services;
 mod roles;
 mod screening;
 mod sctp;
