@@ -1,4 +1,4 @@
-//! Why a message is not delivered, and what the look-up of its number led to.
+//! Why a message is not delivered, what the look-up of its number led to, what is said of equipment.
 
 /// The label of a metric, and what `why` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +92,37 @@ impl NumberOutcome {
             Self::Unconditioned => "unconditioned",
             Self::Circular => "circular",
             Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// What the lists of equipment say of an IMEI: the label of a metric. The first three have the numbers of EquipmentStatus
+/// (TS 29.002 §17.7.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Equipment {
+    White,
+    Black,
+    Grey,
+    Unknown,
+    Unreadable,
+}
+
+impl Equipment {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::White,
+        Self::Black,
+        Self::Grey,
+        Self::Unknown,
+        Self::Unreadable,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::White => "white",
+            Self::Black => "black",
+            Self::Grey => "grey",
+            Self::Unknown => "unknown",
+            Self::Unreadable => "unreadable",
         }
     }
 }

@@ -3,7 +3,7 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::{Cause, NumberOutcome};
+use crate::cause::{Cause, Equipment, NumberOutcome};
 use crate::tables::Tables;
 
 telemetry::declare! {
@@ -21,6 +21,7 @@ telemetry::declare! {
     counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
     counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
     counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
+    counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "checkIMEI requests by what the lists say: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered unexpectedDataValue).";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
     gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
@@ -44,6 +45,7 @@ pub(crate) struct Meters {
     pub(crate) screened: Vec<Vec<Counter>>,
     pub(crate) translated: Vec<Counter>,
     pub(crate) numbers: Vec<Counter>,
+    pub(crate) equipment: Vec<Counter>,
     pub(crate) connections: Connections,
 }
 
@@ -84,6 +86,7 @@ impl Meters {
         let translated = registry.counters(&TRANSLATED);
         let connections = registry.counters(&CONNECTIONS);
         let numbers = registry.counters(&NUMBERS);
+        let equipment = registry.counters(&EQUIPMENT);
         Self {
             received: by_link(&RECEIVED),
             sent: by_link(&SENT),
@@ -110,6 +113,10 @@ impl Meters {
             numbers: NumberOutcome::ALL
                 .iter()
                 .map(|outcome| numbers.get(&[outcome.label()]))
+                .collect(),
+            equipment: Equipment::ALL
+                .iter()
+                .map(|found| equipment.get(&[found.label()]))
                 .collect(),
             connections: Connections {
                 accepted: connections.get(&["accepted"]),

@@ -56,6 +56,11 @@ pub struct Config {
     /// Number portability and the HLRs of numbers.
     #[schemars(extend("x-reload" = true))]
     pub number_services: NumberServices,
+    /// Lists of equipment, by which this STP answers checkIMEI at its subsystem 9 (EIR): the file of the Diameter equipment
+    /// identity register. A reload reads it again.
+    #[schemars(extend("x-reload" = true))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equipment: Option<dsr_eir::config::Eir>,
     /// Subsystems of this STP that status tests (SST) find available, beside 1 (SCCP management).
     #[schemars(extend("x-reload" = true))]
     pub subsystems: Vec<u8>,
@@ -91,6 +96,7 @@ impl Default for Config {
             screening: Vec::new(),
             translation: Translation::default(),
             number_services: NumberServices::default(),
+            equipment: None,
             subsystems: Vec::new(),
             heartbeat: Period::from_secs(30),
             reconnect: Period::from_secs(2),

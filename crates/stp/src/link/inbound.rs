@@ -188,6 +188,9 @@ impl Inbound {
         if let Some(outcome) = decision.number {
             count(&meters.numbers, outcome as usize);
         }
+        if let Some(found) = decision.equipment {
+            count(&meters.equipment, found as usize);
+        }
         if let Some(cause) = decision.cause {
             meters.dropped(cause);
         }

@@ -1,5 +1,6 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
+mod equipment;
 mod number;
 pub(crate) mod sccp;
 mod trace;
@@ -8,7 +9,7 @@ use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::Management;
 
-use crate::cause::{Cause, NumberOutcome};
+use crate::cause::{Cause, Equipment, NumberOutcome};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
@@ -32,6 +33,8 @@ pub(crate) struct Decision {
     pub(crate) set: Option<usize>,
     /// What the look-up of a number led to.
     pub(crate) number: Option<NumberOutcome>,
+    /// What is said of an IMEI.
+    pub(crate) equipment: Option<Equipment>,
 }
 
 /// A frame for a hop.

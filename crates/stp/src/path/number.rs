@@ -252,7 +252,7 @@ impl Ported<'_> {
 }
 
 /// The Begin in a message and its Invoke, where that is its only component.
-fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
+pub(super) fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
     let begin = Transaction::parse(unitdata.data).ok()?;
     if begin.ansi || begin.message_type != tcap::MessageType::Begin {
         return None;

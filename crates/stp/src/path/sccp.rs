@@ -7,6 +7,7 @@ use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
+use super::equipment::{SUBSYSTEM as EIR, check_imei};
 use super::number::by_number;
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
@@ -266,11 +267,29 @@ impl Relay<'_> {
             });
             return self.manage(management, trace);
         }
+        if ssn == Some(EIR)
+            && let Some(lists) = &self.ingress.state.tables.equipment
+        {
+            return self.equipment(lists, work, trace);
+        }
         trace.add(|| match ssn {
             Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
             None => "SCCP: the address names no subsystem".to_owned(),
         });
         self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace)
+    }
+
+    /// A message to the equipment identity register.
+    fn equipment(&self, lists: &dsr_eir::Eir, work: &mut Work, trace: &mut Trace) -> Decision {
+        let Some((octets, found)) = check_imei(lists, self.unitdata) else {
+            trace.add(|| "equipment: not a checkIMEI that can be answered".to_owned());
+            return self.give_back(Cause::Subsystem, ReturnCause::UNQUALIFIED, work, trace);
+        };
+        trace.add(|| format!("equipment: checkIMEI: {}", found.label()));
+        Decision {
+            equipment: Some(found),
+            ..self.answer(&octets, work, trace)
+        }
     }
 
     fn manage(&self, management: Management, trace: &mut Trace) -> Decision {
@@ -282,7 +301,9 @@ impl Relay<'_> {
             };
         }
         let here = tables.points.are(management.point_code);
-        let available = management.ssn == MANAGEMENT || tables.subsystems.contains(&management.ssn);
+        let available = management.ssn == MANAGEMENT
+            || management.ssn == EIR && tables.equipment.is_some()
+            || tables.subsystems.contains(&management.ssn);
         if !here || !available {
             // A test of what is unavailable has no answer (Q.714 §5.3.4.3).
             trace.add(|| "SCCP management: the subsystem is not available here: no answer".to_owned());

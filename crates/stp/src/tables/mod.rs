@@ -53,6 +53,8 @@ pub struct Tables {
     pub(crate) screens: Vec<Screen>,
     pub(crate) translations: Translations,
     pub(crate) numbers: Option<NumberServices>,
+    /// Lists of equipment.
+    pub(crate) equipment: Option<dsr_eir::Eir>,
     /// Subsystems of this node.
     pub(crate) subsystems: Vec<u8>,
 }
@@ -69,6 +71,16 @@ impl Tables {
         );
         let hops = hops(config, &links, &screens, faults);
         let routes = Routes::compile(config, &points, &hops, faults);
+        if let Some(equipment) = &config.equipment {
+            faults.within("equipment", equipment);
+            // The file of a router's changes has one owner.
+            if equipment.changes.is_some() {
+                faults.at("equipment.changes").say(
+                    "names a file that the Diameter router changes",
+                    "no `changes` here",
+                );
+            }
+        }
         numbers::Numbering::compile(&config.number_services, faults);
         let lists = config.screening.iter().enumerate();
         let screens = lists.map(|(index, list)| Screen::compile(list, points.plan, index, faults));
@@ -78,6 +90,7 @@ impl Tables {
             screens: screens.collect(),
             translations: Translations::compile(&config.translation, &points, &routes, faults),
             numbers: None,
+            equipment: None,
             hops,
             routes,
             points,
@@ -93,6 +106,9 @@ impl Tables {
             return Err(format!("{}: {}; use {}", fault.path, fault.what, fault.expected));
         }
         tables.translations = Translations::load(&config.translation, &tables.points)?;
+        let lists = config.equipment.as_ref();
+        let equipment = lists.map(dsr_eir::Eir::load).transpose();
+        tables.equipment = equipment.map_err(|error| format!("equipment.file: {error}"))?;
         tables.numbers = NumberServices::load(&config.number_services, &tables.translations)?;
         Ok(tables)
     }

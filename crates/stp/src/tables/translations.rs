@@ -136,6 +136,10 @@ impl Translations {
 pub fn check_files(config: &Config, faults: &mut Faults) {
     let mut other = Faults::default();
     let tables = super::Tables::compile(config, &mut other);
+    if let Some(Err(error)) = config.equipment.as_ref().map(dsr_eir::Eir::load) {
+        let right = "a file of equipment: docs/dsr.md";
+        faults.at("stp.equipment.file").say(error, right);
+    }
     if let Err(error) = NumberServices::load(&config.number_services, &tables.translations) {
         let right = "a file of numbers: docs/stp.md";
         faults.at("stp.numberServices.file").say(error, right);

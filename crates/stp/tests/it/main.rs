@@ -3,6 +3,7 @@
 mod bad_input;
 mod contexts;
 mod delivery;
+mod equipment;
 mod files;
 mod judge;
 mod number_services;

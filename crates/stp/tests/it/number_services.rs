@@ -436,6 +436,39 @@ fn call_related_requests_are_relayed_where_the_settings_say_so() {
     );
 }
 
+/// Every octet of a request changed, and every length: each message is answered, relayed, returned or dropped, and the peer beside
+/// notices nothing.
+#[test]
+fn no_change_of_a_request_breaks_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("numbers.num");
+    write(&file, NUMBERS);
+    let stp = start(settings(&file));
+    let at = stp.addresses()[0];
+    let (mut one, _two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let request = udt(
+        &number(1, 4, "43664567"),
+        &sccp_address(),
+        &begin(22, 3, "43664567"),
+    );
+    for place in 0..request.len() {
+        for octet in [0, 0xff, 0x80, request[place] ^ 1, request[place].wrapping_add(1)] {
+            let mut changed = request.clone();
+            changed[place] = octet;
+            one.send(&to_stp(11, 1, &changed));
+        }
+        one.send(&to_stp(11, 1, &request[..place]));
+        one.settle();
+    }
+    let mut three = Asp::active(at, 13, 13);
+    let calling = crate::translation::subsystem(8, Some(3));
+    let request = udt(&number(1, 4, "43664567"), &calling, &begin(22, 3, "43664567"));
+    three.send(&to_stp(13, 3, &request));
+    let answer = three.expect(MessageType::Data);
+    let end = Transaction::parse(parsed(&answer).data).unwrap();
+    assert_eq!(end.message_type, tcap::MessageType::End);
+}
+
 #[test]
 fn settings_of_numbers_are_checked() {
     let mut settings = translating();
