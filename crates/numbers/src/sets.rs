@@ -17,6 +17,14 @@ pub const MOST_DESTINATION_BYTES: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub(crate) u16);
 
+impl SetId {
+    /// The position, in the list that [`Map::sets`](crate::Map::sets) returns.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Why a text is not a destination set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {

@@ -1,4 +1,4 @@
-//! Why a message is not delivered.
+//! Why a message is not delivered, what the look-up of its number led to, what is said of equipment.
 
 /// The label of a metric, and what `why` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,10 +17,11 @@ pub(crate) enum Cause {
     Encoding,
     Congested,
     Recovery,
+    Association,
 }
 
 impl Cause {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::PointCode,
         Self::Loop,
         Self::Screened,
@@ -35,6 +36,7 @@ impl Cause {
         Self::Encoding,
         Self::Congested,
         Self::Recovery,
+        Self::Association,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -53,6 +55,74 @@ impl Cause {
             Self::Encoding => "encoding",
             Self::Congested => "congested",
             Self::Recovery => "recovery",
+            Self::Association => "association",
+        }
+    }
+}
+
+/// What the look-up of a number led to: the label of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NumberOutcome {
+    Home,
+    Answered,
+    Relayed,
+    Unlisted,
+    Unconditioned,
+    Circular,
+    Damaged,
+}
+
+impl NumberOutcome {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Home,
+        Self::Answered,
+        Self::Relayed,
+        Self::Unlisted,
+        Self::Unconditioned,
+        Self::Circular,
+        Self::Damaged,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Answered => "answered",
+            Self::Relayed => "relayed",
+            Self::Unlisted => "unlisted",
+            Self::Unconditioned => "unconditioned",
+            Self::Circular => "circular",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// What the lists of equipment say of an IMEI: the label of a metric. The first three have the numbers of EquipmentStatus
+/// (TS 29.002 §17.7.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Equipment {
+    White,
+    Black,
+    Grey,
+    Unknown,
+    Unreadable,
+}
+
+impl Equipment {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::White,
+        Self::Black,
+        Self::Grey,
+        Self::Unknown,
+        Self::Unreadable,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::White => "white",
+            Self::Black => "black",
+            Self::Grey => "grey",
+            Self::Unknown => "unknown",
+            Self::Unreadable => "unreadable",
         }
     }
 }

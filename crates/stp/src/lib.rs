@@ -7,7 +7,7 @@
 //! | `tables` | what settings are compiled to: routes, screening lists, translations |
 //! | `state` | which links, hops and destinations are available: an immutable snapshot |
 //! | `control` | states of ASPs, application servers and destinations, on the control side; makes the next snapshot |
-//! | `cause` | why a message is not delivered |
+//! | `cause` | why a message is not delivered, what the look-up of its number led to |
 //! | `path` | what becomes of one MSU: discrimination, screening, translation, route; also for `why` |
 //! | `link` | one association: octets in and out, bounded |
 //! | `service` | the STP as a network function |

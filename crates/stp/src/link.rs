@@ -6,6 +6,7 @@ mod inbound;
 mod sctp;
 mod socket;
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -59,9 +60,10 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     let Some(mailbox) = desk.control.mailboxes.get(link) else {
         return;
     };
-    let Some(receiver) = take(mailbox).await else {
+    let Some(mut receiver) = take(mailbox).await else {
         return;
     };
+    desk.drop_queued(&mut receiver);
     let name = desk.link_name(link);
     tracing::info!(link = name, %peer, "association is up");
     desk.control.associated(link, peer);
@@ -72,6 +74,7 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
         receiver,
         out: Vec::new(),
         written: 0,
+        unsent: VecDeque::new(),
         heard: Instant::now(),
         beaten: false,
     };
@@ -80,6 +83,9 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     tracing::warn!(link = name, %peer, reason, "association has ended");
     desk.count_end(&end);
     desk.control.disassociated(link, &reason);
+    // Messages are not sent another way: their order would be lost.
+    desk.count_lost(association.unsent.len());
+    desk.drop_queued(&mut association.receiver);
     mailbox.give_back(association.receiver);
 }
 
@@ -108,6 +114,8 @@ struct Association {
     /// What is to be written, of which `written` octets are.
     out: Vec<u8>,
     written: usize,
+    /// Where each MSU in `out` ends that is not written as a whole.
+    unsent: VecDeque<usize>,
     /// When the peer has sent something.
     heard: Instant,
     /// Whether a heartbeat was sent since.
@@ -132,6 +140,9 @@ impl Association {
                 _ = self.receiver.recv_many(&mut batch, BATCH), if has_room => {
                     for frame in batch.drain(..) {
                         self.out.extend_from_slice(&frame.octets);
+                        if frame.is_data {
+                            self.unsent.push_back(self.out.len());
+                        }
                     }
                     if let Err(error) = self.write() {
                         return End::Failed(error);
@@ -204,7 +215,12 @@ impl Association {
             match self.socket.write(rest) {
                 Ok(count) => {
                     self.written += count;
-                    self.inbound.count_written(count);
+                    let mut sent = 0;
+                    while self.unsent.front().is_some_and(|end| *end <= self.written) {
+                        self.unsent.pop_front();
+                        sent += 1;
+                    }
+                    self.inbound.count_written(count, sent);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),

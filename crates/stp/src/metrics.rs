@@ -3,23 +3,25 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Equipment, NumberOutcome};
 use crate::tables::Tables;
 
 telemetry::declare! {
     /// Everything an STP counts.
     pub(crate) METRICS;
     counter RECEIVED = "signalbox_stp_received_messages_total" ["link"]: "MSUs received on a link (M3UA DATA), those that were not admitted included.";
-    counter SENT = "signalbox_stp_sent_messages_total" ["link"]: "MSUs put into the queue of a link, those that return to their senders included.";
+    counter SENT = "signalbox_stp_sent_messages_total" ["link"]: "MSUs written to a link, those that return to their senders included.";
     counter RECEIVED_BYTES = "signalbox_stp_received_bytes_total" ["link"]: "Octets of M3UA messages received on a link.";
     counter SENT_BYTES = "signalbox_stp_sent_bytes_total" ["link"]: "Octets of M3UA messages written to a link.";
     counter INGRESS = "signalbox_stp_ingress_messages_total" ["hop"]: "MSUs admitted from an application server or link set.";
-    counter EGRESS = "signalbox_stp_egress_messages_total" ["hop"]: "MSUs sent to an application server or link set.";
-    counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (it, the service or the network indicator exceeds its bits), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full).";
+    counter EGRESS = "signalbox_stp_egress_messages_total" ["hop"]: "MSUs routed to an application server or link set. Of these, those are counted as undelivered as well that meet a full queue or an association that ends.";
+    counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (it, the service or the network indicator exceeds its bits), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full), association (queued for a link, or in part written, when its association ended).";
     counter RETURNED = "signalbox_stp_returned_messages_total" []: "Undelivered SCCP messages that returned to their senders (UDTS, XUDTS, LUDTS).";
     counter REFUSED = "signalbox_stp_refused_messages_total" ["error"]: "M3UA messages answered by ERR, by its code (RFC 4666 §3.8.1).";
     counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
     counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
+    counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
+    counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "checkIMEI requests by what the lists say: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered unexpectedDataValue).";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
     gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
@@ -42,6 +44,8 @@ pub(crate) struct Meters {
     /// By list and rule.
     pub(crate) screened: Vec<Vec<Counter>>,
     pub(crate) translated: Vec<Counter>,
+    pub(crate) numbers: Vec<Counter>,
+    pub(crate) equipment: Vec<Counter>,
     pub(crate) connections: Connections,
 }
 
@@ -81,6 +85,8 @@ impl Meters {
         let refused = registry.counters(&REFUSED);
         let translated = registry.counters(&TRANSLATED);
         let connections = registry.counters(&CONNECTIONS);
+        let numbers = registry.counters(&NUMBERS);
+        let equipment = registry.counters(&EQUIPMENT);
         Self {
             received: by_link(&RECEIVED),
             sent: by_link(&SENT),
@@ -103,6 +109,14 @@ impl Meters {
                 .sets
                 .iter()
                 .map(|set| translated.get(&[set]))
+                .collect(),
+            numbers: NumberOutcome::ALL
+                .iter()
+                .map(|outcome| numbers.get(&[outcome.label()]))
+                .collect(),
+            equipment: Equipment::ALL
+                .iter()
+                .map(|found| equipment.get(&[found.label()]))
                 .collect(),
             connections: Connections {
                 accepted: connections.get(&["accepted"]),

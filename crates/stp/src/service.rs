@@ -148,10 +148,11 @@ impl NetworkFunction for Stp {
         Tables::load(config).map(Arc::new)
     }
 
-    /// The files of translations are read again.
+    /// The files of translations, numbers and equipment are read again.
     fn rederive(now: &Effective<Config, Arc<Tables>>) -> Result<Option<Arc<Tables>>, String> {
         let mut sets = now.config.translation.sets.iter();
-        if sets.all(|set| set.file.is_none()) {
+        let numbers = now.config.number_services.file.as_ref();
+        if sets.all(|set| set.file.is_none()) && numbers.is_none() && now.config.equipment.is_none() {
             return Ok(None);
         }
         Tables::load(&now.config).map(|tables| Some(Arc::new(tables)))

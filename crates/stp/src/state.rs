@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use smallvec::SmallVec;
 use ss7_proto::PointCode;
-use ss7_proto::m3ua::TrafficMode;
+use ss7_proto::m3ua::{Fault, TrafficMode};
 
 use crate::metrics::Meters;
 use crate::tables::Tables;
@@ -62,6 +62,17 @@ pub(crate) enum Admitted {
     Ambiguous,
 }
 
+/// What routing contexts name on a link.
+#[derive(Default)]
+pub(crate) struct Concerned {
+    /// Hops for which the peer is active.
+    pub(crate) hops: Few,
+    /// Contexts for which it is not.
+    pub(crate) inactive: Vec<u32>,
+    /// Contexts that the link does not have.
+    pub(crate) foreign: Vec<u32>,
+}
+
 impl State {
     /// The hop that DATA of a link belong to.
     pub(crate) fn admit(&self, link: usize, context: Option<u32>) -> Admitted {
@@ -87,6 +98,58 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Refuses a network that is not the configured one (RFC 4666 §3.8.1).
+    pub(crate) fn network(&self, appearance: Option<u32>) -> Result<(), Fault> {
+        match (self.tables.network_appearance, appearance) {
+            (Some(ours), Some(theirs)) if ours != theirs => Err(Fault::network(theirs)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the routing contexts of a message of SSNM name; without any, all that the peer is active for.
+    pub(crate) fn concerned(&self, link: usize, contexts: &[u32]) -> Concerned {
+        let active = self.admission.get(link).map_or(&[][..], |hops| hops.as_slice());
+        let context = |at: usize| self.tables.hops.get(at).and_then(|hop| hop.context);
+        let mut concerned = Concerned::default();
+        if contexts.is_empty() {
+            concerned.hops.extend_from_slice(active);
+            return concerned;
+        }
+        // Of a link set without a context each one that its peer uses.
+        let fits = |at: usize, wanted: u32| context(at).is_none_or(|context| context == wanted);
+        for wanted in contexts {
+            let mut mine = self.tables.hops.iter().enumerate();
+            let is_active = |at: &&u16| fits(usize::from(**at), *wanted);
+            if let Some(at) = active.iter().find(is_active) {
+                if !concerned.hops.contains(at) {
+                    concerned.hops.push(*at);
+                }
+            } else if mine.any(|(at, hop)| hop.links.contains(&link) && fits(at, *wanted)) {
+                concerned.inactive.push(*wanted);
+            } else {
+                concerned.foreign.push(*wanted);
+            }
+        }
+        concerned
+    }
+
+    /// Whether messages of a hop for a destination would return to where they came from: the hop serves it, or a link of its link
+    /// set does.
+    pub(crate) fn is_behind(&self, hop: usize, code: PointCode) -> bool {
+        let tables = &self.tables;
+        let destination = tables.routes.find(code);
+        let Some(destination) = destination.and_then(|at| tables.routes.destinations.get(at)) else {
+            return false;
+        };
+        let links = tables.hops.get(hop).map_or(&[][..], |hop| hop.links.as_slice());
+        destination.via.iter().any(|via| {
+            let other = tables.hops.get(via.hop);
+            let peer = other
+                .is_some_and(|other| !other.is_server && links.iter().any(|one| other.links.contains(one)));
+            via.hop == hop || peer
+        })
     }
 
     /// The hop for a message, among those of its destination by link selection; never the link set that it came by.

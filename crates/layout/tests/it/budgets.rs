@@ -42,7 +42,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("pcf", 447),
     ("dsr", 406),
     ("ipfe", 34),
-    ("stp", 80),
+    ("stp", 99),
 ];
 
 #[test]

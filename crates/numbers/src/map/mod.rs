@@ -126,6 +126,12 @@ impl Map {
         self.sets.load().get(usize::from(id.0)).cloned()
     }
 
+    /// All sets, by [`SetId::index`]; changes add sets at the end.
+    #[must_use]
+    pub fn sets(&self) -> Arc<Vec<Arc<DestinationSet>>> {
+        self.sets.load_full()
+    }
+
     /// The position in the journal up to which changes are in the map; 0 for a base that was imported.
     #[must_use]
     pub fn position(&self) -> u64 {

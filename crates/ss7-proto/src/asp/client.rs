@@ -63,11 +63,15 @@ enum Goal {
     Active,
 }
 
-/// The machine. It stands for routing contexts that become active and inactive together; an association may have several.
+/// The machine. It stands for the routing contexts of one association; a gateway may grant some and refuse others.
 #[derive(Debug)]
 pub struct Asp {
     settings: AspSettings,
     state: AspState,
+    /// Routing contexts that the gateway has acknowledged while active.
+    granted: Vec<u32>,
+    /// Those that it has refused on this association.
+    refused: Vec<u32>,
     /// What management wants.
     wanted: Goal,
     /// What it can be on this association: a gateway that refuses, or has another ASP instead, lowers it.
@@ -88,6 +92,8 @@ impl Asp {
         Self {
             settings,
             state: AspState::Down,
+            granted: Vec::new(),
+            refused: Vec::new(),
             wanted: Goal::Active,
             goal: Goal::Active,
             associated: false,
@@ -103,6 +109,13 @@ impl Asp {
     #[must_use]
     pub const fn state(&self) -> AspState {
         self.state
+    }
+
+    /// Whether the ASP is active for a routing context; `None` for one without a number.
+    #[must_use]
+    pub fn is_active_for(&self, context: Option<u32>) -> bool {
+        let all = self.settings.routing_contexts.is_empty();
+        self.state == AspState::Active && context.is_none_or(|context| all || self.granted.contains(&context))
     }
 
     /// When [`Asp::tick`] has something to do.
@@ -124,6 +137,7 @@ impl Asp {
     /// The association is lost.
     pub fn disassociated(&mut self, events: &mut Vec<AspEvent>) {
         (self.associated, self.heartbeat) = (false, None);
+        self.refused.clear();
         self.goal = self.wanted;
         self.settle();
         self.change(AspState::Down, events);
@@ -183,12 +197,18 @@ impl Asp {
         }
         let contexts = matches!(kind, MessageType::Aspac | MessageType::Aspia);
         if contexts && !self.settings.routing_contexts.is_empty() {
-            builder.words(Tag::ROUTING_CONTEXT, &self.settings.routing_contexts);
+            builder.words(Tag::ROUTING_CONTEXT, &self.contexts());
         }
         builder.finish();
         out.push(octets);
         self.retry = Some(now + self.settings.ack_timeout);
         self.pending = Some(kind);
+    }
+
+    /// The contexts that the gateway has not refused.
+    fn contexts(&self) -> Vec<u32> {
+        let ours = self.settings.routing_contexts.iter().copied();
+        ours.filter(|context| !self.refused.contains(context)).collect()
     }
 
     /// A message arrived. Those of the other half of an IPSP are ignored.
@@ -202,11 +222,12 @@ impl Asp {
         match message.message_type() {
             // Late acknowledgements of an earlier request change nothing.
             MessageType::AspupAck if self.state == AspState::Down => self.change(AspState::Inactive, events),
-            MessageType::AspacAck if self.state == AspState::Inactive => {
+            MessageType::AspacAck if self.state >= AspState::Inactive => {
+                self.grant(message);
                 self.change(AspState::Active, events);
             }
 
-            MessageType::AspiaAck if self.state == AspState::Active => {
+            MessageType::AspiaAck if self.state == AspState::Active && self.withdraw(message) => {
                 // Without a request: the gateway takes the traffic away, and ASPAC is for management to send again
                 // (§4.3.4.4).
                 if self.pending != Some(MessageType::Aspia) {
@@ -238,6 +259,30 @@ impl Asp {
             _ => return,
         }
         self.advance(now, out);
+    }
+
+    /// An acknowledgement is for the contexts that it names, or for all (§4.3.4.3).
+    fn grant(&mut self, message: &Message<'_>) {
+        let ours = &self.settings.routing_contexts;
+        let named: Vec<u32> = message
+            .routing_contexts()
+            .filter(|one| ours.contains(one))
+            .collect();
+        // A gateway that numbers otherwise has one application server for us.
+        let granted = if named.is_empty() { ours } else { &named };
+        for context in granted {
+            if !self.granted.contains(context) {
+                self.granted.push(*context);
+            }
+        }
+    }
+
+    /// The gateway takes contexts away; returns whether none is left.
+    fn withdraw(&mut self, message: &Message<'_>) -> bool {
+        let named: Vec<u32> = message.routing_contexts().collect();
+        self.granted
+            .retain(|context| !named.is_empty() && !named.contains(context));
+        self.granted.is_empty()
     }
 
     fn notified(&mut self, message: &Message<'_>, events: &mut Vec<AspEvent>) {
@@ -279,6 +324,18 @@ impl Asp {
             )
         );
         if lasting && self.pending.is_some() {
+            let ours = &self.settings.routing_contexts;
+            let named: Vec<u32> = message
+                .routing_contexts()
+                .filter(|one| ours.contains(one))
+                .collect();
+            self.refused.extend(&named);
+            // The others may be acknowledged still; after T(ack) they are asked for without these.
+            if !named.is_empty() && !self.contexts().is_empty() {
+                return;
+            }
+            // Management that tries again asks for all.
+            self.refused.clear();
             self.settle();
             self.goal = match self.state {
                 AspState::Down => Goal::Down,
@@ -315,6 +372,9 @@ impl Asp {
     }
 
     fn change(&mut self, state: AspState, events: &mut Vec<AspEvent>) {
+        if state != AspState::Active {
+            self.granted.clear();
+        }
         if self.state != state {
             self.state = state;
             events.push(AspEvent::State(state));

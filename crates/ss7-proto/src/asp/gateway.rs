@@ -1,5 +1,6 @@
 //! The granting side: states of ASPs and application servers as an SGP keeps them (RFC 4666 §4.3).
 
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::client::AspState;
@@ -19,6 +20,8 @@ pub struct AsId(pub usize);
 pub enum GatewayEvent {
     /// A message for an ASP.
     Send(AspId, Vec<u8>),
+    /// A message of an ASP was refused: the ERR is sent.
+    Refused(AspId, Fault),
     /// The state of an application server changed. From pending to active, what is queued leaves; from pending to another
     /// state, it is dropped.
     State(AsId, AsState),
@@ -191,40 +194,43 @@ impl Gateway {
         let mode = message
             .word(Tag::TRAFFIC_MODE_TYPE)
             .and_then(TrafficMode::from_number);
-        let Some(servers) = self.meant(asp, message) else {
-            return;
+        let named = message.get(Tag::ROUTING_CONTEXT).is_some();
+        let (mut servers, mut faults) = self.meant(asp, message);
+        let is_other = |id: &usize| {
+            let theirs = self.servers[*id].mode;
+            mode.is_some() && theirs.is_some() && mode != theirs
         };
-        for id in &servers {
-            let server = &mut self.servers[*id];
-            let wrong = mode.is_some() && server.mode.is_some() && mode != server.mode;
-            if wrong {
-                let reason = "the application server has another traffic mode";
-                self.refuse(
-                    asp,
-                    message,
-                    Fault::new(ErrorCode::UnsupportedTrafficModeType, reason),
-                );
-                return;
-            }
+        let others: Vec<usize> = servers.extract_if(.., |id| is_other(id)).collect();
+        if !others.is_empty() {
+            let contexts = self.contexts(&others);
+            faults.push(Fault::about(
+                ErrorCode::UnsupportedTrafficModeType,
+                contexts,
+                "the application server has another traffic mode",
+            ));
         }
         for id in &servers {
             let server = &mut self.servers[*id];
             // Without a mode from either side an AS shares load: the only mode in which a second ASP takes nothing away.
             server.mode = server.mode.or(mode).or(Some(TrafficMode::Loadshare));
         }
-        let contexts: Vec<u32> = servers
-            .iter()
-            .map(|id| self.servers[*id].routing_context())
-            .collect();
-        let named = message.get(Tag::ROUTING_CONTEXT).is_some();
-        self.answer(asp, MessageType::AspacAck, |builder| {
-            if let Some(mode) = mode {
-                builder.word(Tag::TRAFFIC_MODE_TYPE, mode as u32);
-            }
-            if named {
-                builder.words(Tag::ROUTING_CONTEXT, &contexts);
-            }
-        });
+        // Contexts are acknowledged and refused independently of one another (§4.3.4.3).
+        if !servers.is_empty() {
+            let contexts = self.contexts(&servers);
+            // An ASPAC without contexts that succeeds in part has to say for which.
+            let names = named || !others.is_empty();
+            self.answer(asp, MessageType::AspacAck, |builder| {
+                if let Some(mode) = mode {
+                    builder.word(Tag::TRAFFIC_MODE_TYPE, mode as u32);
+                }
+                if names {
+                    builder.words(Tag::ROUTING_CONTEXT, &contexts);
+                }
+            });
+        }
+        for fault in faults {
+            self.refuse(asp, message, fault);
+        }
         for id in servers {
             if let Some(overridden) = self.servers[id].set(asp, AspState::Active) {
                 self.notify(id, &[overridden], Status::AlternateAspActive, Some(asp));
@@ -234,19 +240,19 @@ impl Gateway {
     }
 
     fn asp_inactive(&mut self, asp: AspId, message: &Message<'_>, now: Instant) {
-        let Some(servers) = self.meant(asp, message) else {
-            return;
-        };
-        let contexts: Vec<u32> = servers
-            .iter()
-            .map(|id| self.servers[*id].routing_context())
-            .collect();
-        let named = message.get(Tag::ROUTING_CONTEXT).is_some();
-        self.answer(asp, MessageType::AspiaAck, |builder| {
-            if named {
-                builder.words(Tag::ROUTING_CONTEXT, &contexts);
-            }
-        });
+        let (servers, faults) = self.meant(asp, message);
+        if !servers.is_empty() {
+            let contexts = self.contexts(&servers);
+            let named = message.get(Tag::ROUTING_CONTEXT).is_some();
+            self.answer(asp, MessageType::AspiaAck, |builder| {
+                if named {
+                    builder.words(Tag::ROUTING_CONTEXT, &contexts);
+                }
+            });
+        }
+        for fault in faults {
+            self.refuse(asp, message, fault);
+        }
         for id in servers {
             self.servers[id].set(asp, AspState::Inactive);
             self.settle(AsId(id), now);
@@ -254,48 +260,39 @@ impl Gateway {
         }
     }
 
-    /// The application servers that a message is about: those of its routing contexts, or all of the ASP. Refuses the
-    /// message where there are none.
-    fn meant(&mut self, asp: AspId, message: &Message<'_>) -> Option<Vec<usize>> {
-        let ours = |(_, server): &(usize, &ApplicationServer)| server.state_of(asp).is_some();
+    fn contexts(&self, servers: &[usize]) -> Vec<u32> {
+        let contexts = servers.iter().map(|id| self.servers[*id].routing_context());
+        contexts.collect()
+    }
+
+    /// The application servers that a message is about: those of its routing contexts, or all of the ASP; and what is wrong with
+    /// the others that it names.
+    fn meant(&self, asp: AspId, message: &Message<'_>) -> (Vec<usize>, Vec<Fault>) {
+        let ours = self.servers.iter().enumerate();
+        let ours = ours.filter(|(_, server)| server.state_of(asp).is_some());
         let contexts = message.routing_contexts();
+        let all: Vec<usize> = ours.clone().map(|(id, _)| id).collect();
         if contexts.is_empty() {
-            let all: Vec<usize> = self
-                .servers
-                .iter()
-                .enumerate()
-                .filter(ours)
-                .map(|(id, _)| id)
-                .collect();
-            if all.is_empty() {
-                let fault = Fault::new(
-                    ErrorCode::NoConfiguredAsForAsp,
-                    "no application server has this ASP",
-                );
-                self.refuse(asp, message, fault);
-                return None;
-            }
-            return Some(all);
+            let none = Fault::new(
+                ErrorCode::NoConfiguredAsForAsp,
+                "no application server has this ASP",
+            );
+            let faults = all.is_empty().then_some(none);
+            return (all, faults.into_iter().collect());
         }
-        let mut found = Vec::new();
-        for context in contexts {
-            let mut servers = self.servers.iter().enumerate().filter(ours);
-            let Some((id, _)) = servers.find(|(_, server)| server.routing_context() == context) else {
-                let fault = Fault {
-                    routing_context: Some(context),
-                    ..Fault::new(
-                        ErrorCode::InvalidRoutingContext,
-                        "no such routing context of the ASP",
-                    )
-                };
-                self.refuse(asp, message, fault);
-                return None;
-            };
-            if !found.contains(&id) {
-                found.push(id);
+        let ours: HashMap<u32, usize> = ours.map(|(id, server)| (server.routing_context(), id)).collect();
+        let (mut found, mut foreign, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for context in contexts.filter(|context| seen.insert(*context)) {
+            match ours.get(&context) {
+                Some(id) => found.push(*id),
+                None => foreign.push(context),
             }
         }
-        Some(found)
+        let fault = (!foreign.is_empty()).then(|| {
+            let reason = "no such routing context of the ASP";
+            Fault::about(ErrorCode::InvalidRoutingContext, foreign, reason)
+        });
+        (found, fault.into_iter().collect())
     }
 
     fn down(&mut self, asp: AspId, now: Instant, failed: bool) {
@@ -367,6 +364,7 @@ impl Gateway {
         let mut octets = Vec::new();
         if fault.write_error(message.as_octets(), &mut octets) {
             self.events.push(GatewayEvent::Send(asp, octets));
+            self.events.push(GatewayEvent::Refused(asp, fault));
         }
     }
 }

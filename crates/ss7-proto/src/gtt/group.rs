@@ -34,6 +34,16 @@ pub struct Group {
 }
 
 impl Group {
+    /// The members that may take a message: of a solitary group the first alone.
+    #[must_use]
+    pub fn candidates(&self) -> &[Member] {
+        let count = match self.mode {
+            Mode::Solitary => 1,
+            Mode::Dominant | Mode::LoadShared => self.members.len(),
+        };
+        self.members.get(..count).unwrap_or_default()
+    }
+
     /// The member for one message. `key` is the same for messages whose order counts (a link selection, a transaction) and
     /// spread otherwise. A member that fails gives up its share; the messages of others stay where they are.
     #[inline]

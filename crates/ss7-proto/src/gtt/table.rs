@@ -241,6 +241,12 @@ impl Table {
         })
     }
 
+    /// A group, by the place that [`TableBuilder::group`] returned.
+    #[must_use]
+    pub fn group(&self, place: u32) -> Option<&Group> {
+        self.groups.get(place as usize)
+    }
+
     /// Whether a set fits an address: it decides between the causes 0 (no translation for such a nature) and 1 (for this
     /// address) when [`Table::translate`] finds none.
     #[must_use]

@@ -11,6 +11,9 @@ use crate::numbered::numbered;
 /// first 40 octets for an invalid version, class, type and protocol errors.
 pub const RECEIVED_OCTETS: usize = 40;
 
+/// Routing contexts of one ERR: what refuses a long list is not longer than a message that others take.
+const CONTEXTS: usize = 1_024;
+
 numbered! {
     /// An Error Code (RFC 4666 §3.8.1).
     ErrorCode: u32 {
@@ -54,14 +57,16 @@ numbered! {
 }
 
 /// Why a message is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The code of ERR.
     pub code: ErrorCode,
     /// The parameter it is about.
     pub parameter: Option<Tag>,
-    /// The routing context that is invalid.
-    pub routing_context: Option<u32>,
+    /// The routing contexts that are invalid, or that the fault is about.
+    pub routing_contexts: Vec<u32>,
+    /// The network appearance that is invalid.
+    pub network_appearance: Option<u32>,
     /// For operators.
     pub reason: &'static str,
 }
@@ -73,13 +78,35 @@ impl Fault {
         Self {
             code,
             parameter: None,
-            routing_context: None,
+            routing_contexts: Vec::new(),
+            network_appearance: None,
             reason,
         }
     }
 
+    /// A fault of some of the routing contexts of a message.
+    #[must_use]
+    pub fn about(code: ErrorCode, routing_contexts: Vec<u32>, reason: &'static str) -> Self {
+        Self {
+            routing_contexts,
+            ..Self::new(code, reason)
+        }
+    }
+
+    /// A network appearance that is not configured.
+    #[must_use]
+    pub fn network(appearance: u32) -> Self {
+        Self {
+            network_appearance: Some(appearance),
+            ..Self::new(
+                ErrorCode::InvalidNetworkAppearance,
+                "the network is not configured",
+            )
+        }
+    }
+
     /// A fault of a parameter.
-    pub(super) const fn of(code: ErrorCode, tag: Tag, reason: &'static str) -> Self {
+    pub(super) fn of(code: ErrorCode, tag: Tag, reason: &'static str) -> Self {
         Self {
             parameter: Some(tag),
             ..Self::new(code, reason)
@@ -94,8 +121,13 @@ impl Fault {
         }
         let mut builder = Builder::new(MessageType::Err, out);
         builder.word(Tag::ERROR_CODE, self.code as u32);
-        if let Some(context) = self.routing_context {
-            builder.word(Tag::ROUTING_CONTEXT, context);
+        // What is invalid has to be in ERR: routing contexts, the network appearance (§3.8.1).
+        if !self.routing_contexts.is_empty() {
+            let first = self.routing_contexts.get(..CONTEXTS);
+            builder.words(Tag::ROUTING_CONTEXT, first.unwrap_or(&self.routing_contexts));
+        }
+        if let Some(appearance) = self.network_appearance {
+            builder.word(Tag::NETWORK_APPEARANCE, appearance);
         }
         let first = received.get(..RECEIVED_OCTETS).unwrap_or(received);
         if !first.is_empty() {

@@ -41,6 +41,30 @@ impl Format {
         );
     }
 
+    /// Appends an address with a point code in it, every other octet as it was; returns whether it did: not for an address that
+    /// has one.
+    pub fn insert_point_code(self, address: &[u8], code: PointCode, out: &mut Vec<u8>) -> bool {
+        let Some((indicator, rest)) = address.split_first() else {
+            return false;
+        };
+        let (bit, before) = match self {
+            Self::Itu | Self::Japan | Self::China => (1, 0),
+            // The subsystem number stands before the point code.
+            Self::Ansi => (2, usize::from(indicator & 1)),
+        };
+        let Some((before, behind)) = rest.split_at_checked(before) else {
+            return false;
+        };
+        if indicator & bit != 0 {
+            return false;
+        }
+        out.push(indicator | bit);
+        out.extend_from_slice(before);
+        self.write_point_code(code, out);
+        out.extend_from_slice(behind);
+        true
+    }
+
     /// Reads a point code, and returns what follows it.
     pub(super) fn read_point_code(self, octets: &[u8]) -> Option<(PointCode, &[u8])> {
         let (own, rest) = octets.split_at_checked(self.point_code_octets())?;
@@ -213,6 +237,18 @@ mod tests {
             address.to_buf().write(format, &mut written).unwrap();
             assert_eq!(written, octets, "{format:?}");
             assert!(Address::parse(&octets[..octets.len() - 1], format).is_err());
+            // Into an address with a title whose encoding we would not write, and not twice.
+            let ssn = if format.is_ansi() { 1 } else { 2 };
+            let title = [0x48 | ssn, 6, 0, 0x99, 0xaa];
+            let mut with = Vec::new();
+            assert!(format.insert_point_code(&title, PointCode(code), &mut with));
+            let address = Address::parse(&with, format).unwrap();
+            assert_eq!(
+                (address.point_code, address.ssn, address.route_on_title),
+                (Some(PointCode(code)), Some(6), false)
+            );
+            assert_eq!(address.title.unwrap().octets, &[0x99, 0xaa]);
+            assert!(!format.insert_point_code(&with, PointCode(code), &mut Vec::new()));
         }
     }
 }

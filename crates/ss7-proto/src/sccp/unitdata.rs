@@ -139,7 +139,7 @@ impl<'a> Unitdata<'a> {
         })
     }
 
-    /// Appends the message, each part behind the one before it.
+    /// Appends the message, each part behind the one before it; the optional part before the data where its pointer could not reach it.
     ///
     /// # Errors
     /// When a part does not fit; `out` then ends as before.
@@ -171,22 +171,36 @@ impl<'a> Unitdata<'a> {
         let has_optional = self.write_fixed(out);
         let pointers = 3 + usize::from(has_optional);
         let octet = |number: usize| u8::try_from(number).map_err(|_| TooLong);
+        let addresses = 1 + self.called.len() + 1 + self.calling.len();
         let calling = pointers - 1 + 1 + self.called.len();
-        let data = pointers - 2 + 1 + self.called.len() + 1 + self.calling.len();
+        let (mut data, mut optional) = (pointers - 2 + addresses, 0);
+        let mut data_last = false;
+        if has_optional && !self.optional.is_empty() {
+            optional = 1 + addresses + 1 + self.data.len();
+            // A pointer has one octet. Where long data take the optional part out of its reach, the data stand last: parts
+            // are found by their pointers, in any order (Q.713 §1.5).
+            if optional > usize::from(u8::MAX) {
+                data_last = true;
+                optional = 1 + addresses;
+                data += self.optional.len() + 1;
+            }
+        }
         out.extend_from_slice(&[pointers as u8, octet(calling)?, octet(data)?]);
         if has_optional {
-            let optional = 1 + 1 + self.called.len() + 1 + self.calling.len() + 1 + self.data.len();
-            out.push(if self.optional.is_empty() {
-                0
-            } else {
-                octet(optional)?
-            });
+            out.push(octet(optional)?);
         }
-        for part in [self.called, self.calling, self.data] {
+        for part in [self.called, self.calling] {
             out.push(octet(part.len())?);
             out.extend_from_slice(part);
         }
-        self.write_optional(has_optional, out);
+        if data_last {
+            self.write_optional(has_optional, out);
+        }
+        out.push(octet(self.data.len())?);
+        out.extend_from_slice(self.data);
+        if !data_last {
+            self.write_optional(has_optional, out);
+        }
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! TCAP (Q.773; ANSI: T1.114) as a walk to what routing uses: transaction identifiers, the application context of the
 //! dialogue, components with their operation codes.
 
+mod answer;
 mod component;
 mod context;
 mod transaction;
 
+pub use answer::{Answer, Outcome, element};
 pub use component::{Component, ComponentType, Components, OperationCode};
 pub use context::ApplicationContext;
 pub use transaction::{Fault, MessageType, Transaction, TransactionId};

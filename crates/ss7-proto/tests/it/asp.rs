@@ -71,7 +71,7 @@ impl World {
                 let word = message.word(Tag::STATUS).or(message.word(Tag::ERROR_CODE));
                 Some((asp, message.message_type(), word.unwrap_or_default()))
             }
-            GatewayEvent::State(..) => None,
+            GatewayEvent::State(..) | GatewayEvent::Refused(..) => None,
         });
         sent.collect()
     }
@@ -229,7 +229,7 @@ fn messages_that_the_state_does_not_expect() {
     });
     assert_eq!(sent, error(ErrorCode::UnsupportedTrafficModeType));
     let sent = world.send_with(A, MessageType::Aspac, 0, |b| {
-        b.words(Tag::ROUTING_CONTEXT, &[CONTEXT, 5]);
+        b.words(Tag::ROUTING_CONTEXT, &[CONTEXT + 1, 5]);
     });
     assert_eq!(sent, error(ErrorCode::InvalidRoutingContext));
     assert_eq!(world.state(), AsState::Inactive);
@@ -274,6 +274,156 @@ fn identifiers_are_unique() {
         sent,
         [(B, MessageType::Err, ErrorCode::InvalidAspIdentifier as u32)]
     );
+}
+
+/// Messages with their routing contexts; a message without them has none.
+fn contexts(events: Vec<GatewayEvent>) -> Vec<(MessageType, u32, Vec<u32>)> {
+    let sent = events.into_iter().filter_map(|event| match event {
+        GatewayEvent::Send(_, octets) => {
+            let message = Message::parse(&octets).unwrap();
+            let code = message.word(Tag::ERROR_CODE).unwrap_or_default();
+            let shown = matches!(
+                message.message_type(),
+                MessageType::AspacAck | MessageType::AspiaAck | MessageType::Err
+            );
+            shown.then(|| (message.message_type(), code, message.routing_contexts().collect()))
+        }
+        GatewayEvent::State(..) | GatewayEvent::Refused(..) => None,
+    });
+    sent.collect()
+}
+
+/// Three application servers of A: 1 and 2 share load, 3 overrides. B has 4.
+fn several() -> World {
+    let server = |routing_context, mode, asp| AsSettings {
+        routing_context,
+        traffic_mode: Some(mode),
+        wanted: 1,
+        recovery: RECOVERY,
+        asps: vec![asp],
+    };
+    let mut gateway = Gateway::new(vec![
+        server(1, TrafficMode::Loadshare, A),
+        server(2, TrafficMode::Loadshare, A),
+        server(3, TrafficMode::Override, A),
+        server(4, TrafficMode::Loadshare, B),
+    ]);
+    gateway.associated(A);
+    let mut world = World {
+        now: Instant::now(),
+        gateway,
+    };
+    world.send(A, MessageType::Aspup);
+    world
+}
+
+fn ask(world: &mut World, kind: MessageType, mode: Option<TrafficMode>, wanted: &[u32]) -> Vec<GatewayEvent> {
+    let mut octets = Vec::new();
+    let mut builder = Builder::new(kind, &mut octets);
+    if let Some(mode) = mode {
+        builder.word(Tag::TRAFFIC_MODE_TYPE, mode as u32);
+    }
+    if !wanted.is_empty() {
+        builder.words(Tag::ROUTING_CONTEXT, wanted);
+    }
+    builder.finish();
+    world
+        .gateway
+        .received(A, 0, &Message::parse(&octets).unwrap(), world.now);
+    world.gateway.events()
+}
+
+/// RFC 4666 §4.3.4.3, §3.8.1: what is right is acknowledged, and what is wrong is refused by kind, each with its contexts.
+#[test]
+fn contexts_of_one_request_succeed_and_fail_on_their_own() {
+    let invalid = ErrorCode::InvalidRoutingContext as u32;
+    let mode = ErrorCode::UnsupportedTrafficModeType as u32;
+    let ack = (MessageType::AspacAck, 0);
+    let err = |code, contexts: &[u32]| (MessageType::Err, code, contexts.to_vec());
+    let mut world = several();
+    let events = ask(
+        &mut world,
+        MessageType::Aspac,
+        Some(TrafficMode::Loadshare),
+        &[9, 2, 3, 4, 9, 2],
+    );
+    let refused = events
+        .iter()
+        .filter(|event| matches!(event, GatewayEvent::Refused(A, _)));
+    assert_eq!(refused.count(), 2);
+    assert_eq!(
+        contexts(events),
+        [(ack.0, ack.1, vec![2]), err(invalid, &[9, 4]), err(mode, &[3])]
+    );
+    assert!(world.gateway.may_send(A, Some(2)) && !world.gateway.may_send(A, Some(1)));
+    // All wrong: no acknowledgement. Without contexts: those of the mode, by name.
+    let events = ask(&mut world, MessageType::Aspac, None, &[4, 5]);
+    assert_eq!(contexts(events), [err(invalid, &[4, 5])]);
+    let events = ask(&mut world, MessageType::Aspac, Some(TrafficMode::Override), &[]);
+    assert_eq!(contexts(events), [(ack.0, ack.1, vec![3]), err(mode, &[1, 2])]);
+    let events = ask(&mut world, MessageType::Aspia, None, &[5, 2]);
+    assert_eq!(
+        contexts(events),
+        [(MessageType::AspiaAck, 0, vec![2]), err(invalid, &[5])]
+    );
+    assert!(world.gateway.may_send(A, Some(3)) && !world.gateway.may_send(A, Some(2)));
+}
+
+#[test]
+fn an_asp_is_active_for_what_the_gateway_grants() {
+    let now = Instant::now();
+    let settings = AspSettings {
+        routing_contexts: vec![1, 2, 9],
+        ..AspSettings::default()
+    };
+    let active = |asp: &Asp| [1, 2, 9].map(|context| asp.is_active_for(Some(context)));
+    let receive = |asp: &mut Asp, out: &mut Vec<Vec<u8>>, kind, code: Option<ErrorCode>, contexts: &[u32]| {
+        let mut octets = Vec::new();
+        let mut builder = Builder::new(kind, &mut octets);
+        if let Some(code) = code {
+            builder.word(Tag::ERROR_CODE, code as u32);
+        }
+        if !contexts.is_empty() {
+            builder.words(Tag::ROUTING_CONTEXT, contexts);
+        }
+        builder.finish();
+        asp.received(&Message::parse(&octets).unwrap(), now, out, &mut Vec::new());
+    };
+    for refusal_first in [false, true] {
+        let mut asp = Asp::new(settings.clone());
+        let mut out = Vec::new();
+        asp.associated(now, &mut out);
+        receive(&mut asp, &mut out, MessageType::AspupAck, None, &[]);
+        let refusal = Some(ErrorCode::InvalidRoutingContext);
+        if refusal_first {
+            receive(&mut asp, &mut out, MessageType::Err, refusal, &[9]);
+        }
+        receive(&mut asp, &mut out, MessageType::AspacAck, None, &[2]);
+        if !refusal_first {
+            receive(&mut asp, &mut out, MessageType::Err, refusal, &[9]);
+        }
+        assert_eq!(active(&asp), [false, true, false]);
+        receive(&mut asp, &mut out, MessageType::AspacAck, None, &[1]);
+        assert_eq!(active(&asp), [true, true, false]);
+        assert_eq!(kinds(&out), [MessageType::Aspup, MessageType::Aspac]);
+        // The gateway takes one away, then the other.
+        receive(&mut asp, &mut out, MessageType::AspiaAck, None, &[1]);
+        assert_eq!(active(&asp), [false, true, false]);
+        receive(&mut asp, &mut out, MessageType::AspiaAck, None, &[2]);
+        assert_eq!((active(&asp), asp.state()), ([false; 3], AspState::Inactive));
+    }
+    // Refused without an acknowledgement: the next request is for the rest.
+    let mut asp = Asp::new(settings);
+    let mut out = Vec::new();
+    asp.associated(now, &mut out);
+    receive(&mut asp, &mut out, MessageType::AspupAck, None, &[]);
+    let refusal = Some(ErrorCode::InvalidRoutingContext);
+    receive(&mut asp, &mut out, MessageType::Err, refusal, &[9]);
+    asp.tick(now + Duration::from_secs(3), &mut out, &mut Vec::new());
+    let last = Message::parse(out.last().unwrap()).unwrap();
+    assert_eq!(last.routing_contexts().collect::<Vec<_>>(), [1, 2]);
+    receive(&mut asp, &mut out, MessageType::Err, refusal, &[1, 2]);
+    assert_eq!((asp.state(), asp.wake().is_some()), (AspState::Inactive, true));
 }
 
 #[test]

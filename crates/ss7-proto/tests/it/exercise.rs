@@ -276,6 +276,20 @@ pub(crate) fn every_sccp() -> Vec<Vec<u8>> {
     all.push([&[0x0e][..], &destination, &source].concat());
     all.push([&[0x0f][..], &destination, &[0]].concat());
     all.push([&[0x10][..], &destination, &source, &[2, 0, 0, 7]].concat());
+    // Data so long that the optional part has to stand before them.
+    let long = [0xaa; 255];
+    for (message_type, length) in [(T::Xudt, 255), (T::Xudts, 236), (T::Xudt, 235)] {
+        let message = Unitdata {
+            message_type,
+            class_or_cause: 1,
+            hop_counter: 12,
+            optional: &optional,
+            ..unitdata(&called, &calling, &long[..length])
+        };
+        let mut out = Vec::new();
+        message.write(&mut out).unwrap();
+        all.push(out);
+    }
     all
 }
 

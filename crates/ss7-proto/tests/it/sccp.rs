@@ -3,7 +3,7 @@
 use ss7_proto::point_code::PointCode;
 use ss7_proto::sccp::{
     Address, Connection, Fault, Format, Management, ManagementType, Message, MessageType, ReturnCause,
-    Segmentation, Unitdata,
+    Segmentation, Unitdata, optional_part,
 };
 
 use crate::exercise::{every_sccp, unitdata};
@@ -192,6 +192,26 @@ fn parts_too_long_for_their_pointers_are_not_written() {
     let mut out = Vec::new();
     long.write(&mut out).unwrap();
     assert_eq!(udt(&out).data.len(), 3952);
+}
+
+/// Each length of data and of the called address: all parts read back, the optional part too.
+#[test]
+fn the_optional_part_of_long_data_stands_before_them() {
+    let optional = optional_part(None, Some(5));
+    for (called, length) in (2..40).flat_map(|called| (180..=255).map(move |length| (called, length))) {
+        let (called, data) = (vec![0x42; called], vec![0x55; length]);
+        for message_type in [MessageType::Xudt, MessageType::Xudts] {
+            let message = Unitdata {
+                message_type,
+                hop_counter: 9,
+                optional: &optional,
+                ..unitdata(&called, &[0x42, 6], &data)
+            };
+            let mut out = Vec::new();
+            message.write(&mut out).unwrap();
+            assert_eq!(udt(&out), message);
+        }
+    }
 }
 
 #[test]

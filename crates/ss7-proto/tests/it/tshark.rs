@@ -81,6 +81,9 @@ fn parts_of_sccp_messages_read_the_same() {
     assert_eq!(lines[4][4], "0x05");
     assert_eq!(lines[4][5], "0x0a0b0c");
     assert_eq!(lines[12][6], "0x060504");
+    for line in &lines[lines.len() - 3..] {
+        assert_eq!((line[4], line[5]), ("0x05", "0x0a0b0c"), "{line:?}");
+    }
 }
 
 #[test]

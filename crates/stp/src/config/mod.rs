@@ -1,6 +1,7 @@
 //! Every setting of an STP.
 
 mod network;
+mod numbers;
 mod screening;
 mod translation;
 
@@ -13,6 +14,7 @@ use settings::{Listen, Period};
 pub use network::{
     ApplicationServer, Link, LinkSet, NumberingPlan, PointCodes, Role, Route, Traffic, Transport,
 };
+pub use numbers::{CallRelated, MobileTitle, NumberServices};
 pub use screening::{Action, Party, Rule, ScreeningList};
 pub use translation::{Entry, Group, GroupMember, GroupMode, NextRouting, Translation, TranslationSet};
 
@@ -51,6 +53,14 @@ pub struct Config {
     /// Global title translation (Q.714 §2.4).
     #[schemars(extend("x-reload" = true))]
     pub translation: Translation,
+    /// Number portability and the HLRs of numbers.
+    #[schemars(extend("x-reload" = true))]
+    pub number_services: NumberServices,
+    /// Lists of equipment, by which this STP answers checkIMEI at its subsystem 9 (EIR): the file of the Diameter equipment
+    /// identity register. A reload reads it again.
+    #[schemars(extend("x-reload" = true))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equipment: Option<dsr_eir::config::Eir>,
     /// Subsystems of this STP that status tests (SST) find available, beside 1 (SCCP management).
     #[schemars(extend("x-reload" = true))]
     pub subsystems: Vec<u8>,
@@ -85,6 +95,8 @@ impl Default for Config {
             routes: Vec::new(),
             screening: Vec::new(),
             translation: Translation::default(),
+            number_services: NumberServices::default(),
+            equipment: None,
             subsystems: Vec::new(),
             heartbeat: Period::from_secs(30),
             reconnect: Period::from_secs(2),

@@ -54,6 +54,14 @@ fn register(state: &State, link: usize, message: &Message<'_>, out: &mut Vec<u8>
 fn outcome(state: &State, link: usize, key: &RoutingKey<'_>) -> Result<u32, RegistrationStatus> {
     let tables = &state.tables;
     let code = key.destination();
+    let network = key
+        .members()
+        .flatten()
+        .find(|one| one.tag == Tag::NETWORK_APPEARANCE);
+    let network = network.and_then(|one| Some(u32::from_be_bytes(one.value.try_into().ok()?)));
+    if state.network(network).is_err() {
+        return Err(RegistrationStatus::InvalidNetworkAppearance);
+    }
     if !tables.points.plan.contains(code) {
         return Err(RegistrationStatus::InvalidDpc);
     }

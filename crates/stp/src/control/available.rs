@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use ss7_proto::asp::{AsId, AsState, AspState};
+use ss7_proto::asp::{AsId, AsState};
 use ss7_proto::sccp::{Management, ManagementType};
 
 use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
@@ -43,7 +43,8 @@ impl Inner {
             .server(AsId(hop))
             .is_some_and(|server| server.active().contains(&id(link)));
         let asp = self.asps.get(link).and_then(Option::as_ref);
-        granted || asp.is_some_and(|asp| asp.state() == AspState::Active)
+        let context = self.tables.hops.get(hop).and_then(|hop| hop.context);
+        granted || asp.is_some_and(|asp| asp.is_active_for(context))
     }
 
     fn admission(&self, link: usize) -> Few {
@@ -202,6 +203,10 @@ impl State {
 impl Frame {
     /// Of DATA.
     pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
-        Self { octets, sls }
+        Self {
+            octets,
+            sls,
+            is_data: true,
+        }
     }
 }

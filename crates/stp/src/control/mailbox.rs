@@ -12,6 +12,8 @@ pub(crate) struct Frame {
     pub(crate) octets: Vec<u8>,
     /// The link selection of DATA, which decides the stream.
     pub(crate) sls: u8,
+    /// Whether it carries an MSU.
+    pub(crate) is_data: bool,
 }
 
 /// Room for management messages behind DATA: acknowledgements, NTFY, DUNA and DAVA must reach a peer that reads slowly.
@@ -52,7 +54,13 @@ impl Mailbox {
 
     /// Puts a frame of management at the end, which has room of its own; `false` when that is full, too.
     pub(crate) fn put_management(&self, octets: Vec<u8>) -> bool {
-        self.sender.try_send(Frame { octets, sls: 0 }).is_ok()
+        self.sender
+            .try_send(Frame {
+                octets,
+                sls: 0,
+                is_data: false,
+            })
+            .is_ok()
     }
 
     /// A number for a peer that wants the receiver: the greatest is that of the peer that has connected last.
@@ -69,11 +77,9 @@ impl Mailbox {
         self.sender.max_capacity() - self.sender.capacity()
     }
 
-    /// Takes the receiver, for an association; what was queued for the one before is dropped.
+    /// Takes the receiver, for an association.
     pub(crate) fn take(&self) -> Option<Receiver<Frame>> {
-        let mut receiver = self.receiver.lock().take()?;
-        while receiver.try_recv().is_ok() {}
-        Some(receiver)
+        self.receiver.lock().take()
     }
 
     /// Gives the receiver back.
@@ -93,6 +99,7 @@ mod tests {
         let data = || Frame {
             octets: vec![0; 8],
             sls: 0,
+            is_data: true,
         };
         let taken = (0..20).filter(|_| mailbox.put(data())).count();
         assert_eq!(taken, 16);

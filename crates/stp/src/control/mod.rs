@@ -239,9 +239,7 @@ impl Control {
         let put = |link: u16, frame: Frame| {
             let link = usize::from(link);
             let taken = self.mailboxes.get(link).is_some_and(|mailbox| mailbox.put(frame));
-            if taken {
-                crate::metrics::count(&state.meters.sent, link);
-            } else {
+            if !taken {
                 state.meters.dropped(Cause::Congested);
             }
             taken
@@ -268,6 +266,10 @@ impl Control {
         for event in inner.gateway.events() {
             match event {
                 GatewayEvent::Send(asp, octets) => sends.push((asp.0 as usize, octets)),
+                GatewayEvent::Refused(asp, fault) => {
+                    inner.meters.refused(fault.code);
+                    tracing::debug!(link = asp.0, %fault, "message refused");
+                }
                 GatewayEvent::State(server, state) => {
                     let name = inner
                         .tables

@@ -14,40 +14,65 @@ const CODES: usize = 100;
 const UNEQUIPPED: u32 = 1;
 
 impl Control {
-    /// A message of SSNM.
-    pub(crate) fn ssnm(&self, link: usize, message: &Message<'_>) -> Result<(), Fault> {
-        let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap_or_default());
+    /// A message of SSNM: it counts for those of its routing contexts for which the peer is active, and is refused for the
+    /// others, by kind.
+    pub(crate) fn ssnm(&self, link: usize, message: &Message<'_>) -> Vec<Fault> {
         let state = self.state.load();
-        if state.admission.get(link).is_none_or(|hops| hops.is_empty()) {
-            return Err(Fault::new(ErrorCode::UnexpectedMessage, "the peer is not active"));
+        let kind = message.message_type();
+        let may = match kind {
+            MessageType::Daud => state.tables.grants(link),
+            // Congestion goes either way, and is for the peer's own flow control: this STP has its queues.
+            MessageType::Scon => true,
+            _ => state.tables.asks(link),
+        };
+        if !may {
+            return vec![unexpected("the role of the peer does not have this message")];
         }
-        match message.message_type() {
-            MessageType::Daud if state.tables.grants(link) => {
-                self.send(audit(&state, link, codes));
-                Ok(())
-            }
-            // Congestion of a peer is for its own flow control: this STP has its queues.
-            MessageType::Scon => Ok(()),
-            MessageType::Duna | MessageType::Dava | MessageType::Drst if state.tables.asks(link) => {
-                let bars = message.message_type() == MessageType::Duna;
-                let hops: Vec<usize> = state
-                    .admission
-                    .get(link)
-                    .into_iter()
-                    .flatten()
-                    .map(|hop| usize::from(*hop))
-                    .collect();
+        if let Err(fault) = state.network(message.word(Tag::NETWORK_APPEARANCE)) {
+            return vec![fault];
+        }
+        let contexts: Vec<u32> = message.routing_contexts().collect();
+        let concerned = state.concerned(link, &contexts);
+        let mut faults = Vec::new();
+        if contexts.is_empty() && concerned.hops.is_empty() {
+            return vec![unexpected("the peer is not active")];
+        }
+        if !concerned.foreign.is_empty() {
+            let reason = "the link has no such routing context";
+            faults.push(Fault::about(
+                ErrorCode::InvalidRoutingContext,
+                concerned.foreign,
+                reason,
+            ));
+        }
+        if !concerned.inactive.is_empty() {
+            let reason = "the peer is not active for the routing context";
+            faults.push(Fault::about(
+                ErrorCode::UnexpectedMessage,
+                concerned.inactive,
+                reason,
+            ));
+        }
+        if concerned.hops.is_empty() {
+            return faults;
+        }
+        let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap_or_default());
+        match kind {
+            MessageType::Daud => self.send(audit(&state, link, &concerned.hops, codes)),
+            MessageType::Duna | MessageType::Dava | MessageType::Drst => {
+                let bars = kind == MessageType::Duna;
+                let hops: Vec<usize> = concerned.hops.iter().map(|hop| usize::from(*hop)).collect();
                 let codes: Vec<AffectedPointCode> = codes.collect();
                 self.change(|inner| inner.bar(&hops, &codes, bars));
-                Ok(())
             }
-            MessageType::Dupu if state.tables.asks(link) => Ok(()),
-            _ => Err(Fault::new(
-                ErrorCode::UnexpectedMessage,
-                "the role of the peer does not have this message",
-            )),
+            _ => {}
         }
+        faults
     }
+}
+
+fn unexpected(reason: &'static str) -> Fault {
+    Fault::new(ErrorCode::UnexpectedMessage, reason)
 }
 
 impl Inner {
@@ -149,7 +174,15 @@ fn concerned(state: &State, link: usize, kind: MessageType, destinations: &[usiz
     let all = &state.tables.routes.destinations;
     let mut by_contexts: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
     for destination in destinations.iter().filter_map(|at| all.get(*at)) {
-        let serves = |hop| destination.via.iter().any(|via| via.hop == hop);
+        // A peer that is a node itself (IPSP) needs no notice of what is behind it.
+        let is_peer = |via: usize| {
+            let other = state.tables.hops.get(via);
+            other.is_some_and(|other| !other.is_server && other.links.contains(&link))
+        };
+        let serves = |hop| {
+            let mut via = destination.via.iter();
+            via.any(|via| via.hop == hop || is_peer(via.hop))
+        };
         let Some(contexts) = contexts(state, link, serves) else {
             continue;
         };
@@ -193,6 +226,7 @@ fn message(state: &State, kind: MessageType, contexts: &[u32], codes: &[u32]) ->
 fn audit(
     state: &State,
     link: usize,
+    hops: &[u16],
     codes: impl Iterator<Item = AffectedPointCode>,
 ) -> Vec<(usize, Vec<u8>)> {
     let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -216,7 +250,10 @@ fn audit(
             list.push(affected(cluster));
         }
     }
-    let contexts = contexts(state, link, |_| false).unwrap_or_default();
+    let contexts = hops
+        .iter()
+        .filter_map(|hop| state.tables.hops.get(usize::from(*hop))?.context);
+    let contexts: Vec<u32> = contexts.collect();
     let mut sends = Vec::new();
     for (kind, codes) in [(MessageType::Dava, up), (MessageType::Duna, down)] {
         for codes in codes.chunks(CODES) {

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, Cache};
 use function::live::Live;
 use ss7_proto::m3ua::{Builder, Class, Data, ErrorCode, Fault, Message, MessageType, Tag};
+use tokio::sync::mpsc::Receiver;
 
 use super::End;
+use crate::cause::Cause;
 use crate::config::Config;
 use crate::control::{Control, Frame, beat, notice, registration};
 use crate::metrics::count;
@@ -48,6 +50,18 @@ impl Desk {
             .links
             .get(link)
             .map_or_else(String::new, |link| link.name.clone())
+    }
+
+    /// Counts MSUs that an ended association has not written.
+    pub(super) fn count_lost(&self, messages: usize) {
+        let state = self.control.state.load();
+        (0..messages).for_each(|_| state.meters.dropped(Cause::Association));
+    }
+
+    /// Drops what is queued for an association that has ended.
+    pub(super) fn drop_queued(&self, receiver: &mut Receiver<Frame>) {
+        let frames = std::iter::from_fn(|| receiver.try_recv().ok());
+        self.count_lost(frames.filter(|frame| frame.is_data).count());
     }
 
     pub(super) fn count_end(&self, end: &End) {
@@ -89,8 +103,11 @@ impl Inbound {
         builder.finish();
     }
 
-    pub(super) fn count_written(&self, octets: usize) {
+    pub(super) fn count_written(&self, octets: usize, messages: u64) {
         let state = self.desk.control.state.load();
+        if let Some(counter) = state.meters.sent.get(self.link) {
+            counter.add(messages);
+        }
         if let Some(counter) = state.meters.sent_bytes.get(self.link) {
             counter.add(octets as u64);
         }
@@ -104,16 +121,16 @@ impl Inbound {
             counter.add(octets.len() as u64);
         }
         let handled = Message::parse(octets).and_then(|message| match message.message_type().class() {
-            Class::Transfer => self.data(&state, &message, out),
-            Class::Ssnm => self.desk.control.ssnm(self.link, &message),
-            Class::Rkm if registration(&state, self.link, &message, out) => Ok(()),
+            Class::Transfer => self.data(&state, &message, out).map(|()| Vec::new()),
+            Class::Ssnm => Ok(self.desk.control.ssnm(self.link, &message)),
+            Class::Rkm if registration(&state, self.link, &message, out) => Ok(Vec::new()),
             Class::Rkm => Err(Fault::new(ErrorCode::UnexpectedMessage, "nothing was requested")),
             Class::Aspsm | Class::Asptm | Class::Mgmt => {
                 self.management(&message, out);
-                Ok(())
+                Ok(Vec::new())
             }
         });
-        if let Err(fault) = handled {
+        for fault in handled.unwrap_or_else(|fault| vec![fault]) {
             state.meters.refused(fault.code);
             tracing::debug!(link = self.link, %fault, "message refused");
             fault.write_error(octets, out);
@@ -168,6 +185,12 @@ impl Inbound {
         if let Some(set) = decision.set {
             count(&meters.translated, set);
         }
+        if let Some(outcome) = decision.number {
+            count(&meters.numbers, outcome as usize);
+        }
+        if let Some(found) = decision.equipment {
+            count(&meters.equipment, found as usize);
+        }
         if let Some(cause) = decision.cause {
             meters.dropped(cause);
         }
@@ -210,24 +233,15 @@ impl Inbound {
 
 /// The hop of DATA, or why they are refused (RFC 4666 §3.8.1).
 fn admitted(state: &State, link: usize, data: &Data<'_>) -> Result<usize, Fault> {
-    if let (Some(wanted), Some(given)) = (state.tables.network_appearance, data.network_appearance)
-        && wanted != given
-    {
-        return Err(Fault::new(
-            ErrorCode::InvalidNetworkAppearance,
-            "the network is not configured",
-        ));
-    }
+    state.network(data.network_appearance)?;
     match state.admit(link, data.routing_context) {
         Admitted::Hop(hop) => Ok(hop),
         Admitted::Inactive => Err(Fault::new(ErrorCode::UnexpectedMessage, "the peer is not active")),
-        Admitted::Foreign => Err(Fault {
-            routing_context: data.routing_context,
-            ..Fault::new(
-                ErrorCode::InvalidRoutingContext,
-                "the link has no such routing context",
-            )
-        }),
+        Admitted::Foreign => Err(Fault::about(
+            ErrorCode::InvalidRoutingContext,
+            data.routing_context.into_iter().collect(),
+            "the link has no such routing context",
+        )),
         Admitted::Ambiguous => Err(Fault::new(
             ErrorCode::MissingParameter,
             "the peer is active for several routing contexts and names none",

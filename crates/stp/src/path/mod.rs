@@ -1,5 +1,7 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
+mod equipment;
+mod number;
 pub(crate) mod sccp;
 mod trace;
 
@@ -7,7 +9,7 @@ use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::sccp::Management;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Equipment, NumberOutcome};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
@@ -29,6 +31,10 @@ pub(crate) struct Decision {
     pub(crate) rule: Option<(usize, usize)>,
     /// The set of the translation.
     pub(crate) set: Option<usize>,
+    /// What the look-up of a number led to.
+    pub(crate) number: Option<NumberOutcome>,
+    /// What is said of an IMEI.
+    pub(crate) equipment: Option<Equipment>,
 }
 
 /// A frame for a hop.
@@ -102,8 +108,12 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
                 send: Some(send),
                 ..Decision::default()
             },
+            // Who serves the destination, or leads to it, needs no notice of its own state.
             Err(cause) => Decision {
-                notice: Some(Notice::Unreachable(data.dpc)),
+                notice: match ingress.hop {
+                    Some(hop) if ingress.state.is_behind(hop, data.dpc) => None,
+                    _ => Some(Notice::Unreachable(data.dpc)),
+                },
                 ..Decision::drop(cause)
             },
         };

@@ -1,12 +1,14 @@
 //! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
 
 use ss7_proto::PointCode;
-use ss7_proto::gtt::Member;
+use ss7_proto::gtt::{Group, Member, Modification};
 use ss7_proto::m3ua::Data;
 use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
+use super::equipment::{SUBSYSTEM as EIR, check_imei};
+use super::number::by_number;
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
 
@@ -41,10 +43,18 @@ pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tra
         unitdata,
     };
     if called.route_on_title {
-        return relay.translate(&called, work, trace);
+        return by_number(&relay, &called, work, trace);
     }
     match called.point_code {
         Some(code) if !ingress.state.tables.points.are(code) => {
+            if called
+                .ssn
+                .is_some_and(|ssn| ingress.state.is_prohibited(code, ssn))
+            {
+                trace.add(|| "SCCP: the subsystem is prohibited at its node".to_owned());
+                let returned = ReturnCause::SUBSYSTEM_FAILURE;
+                return relay.give_back(Cause::Subsystem, returned, work, trace);
+            }
             relay.forward(code, relay.unitdata, None, work, trace)
         }
         _ => relay.subsystem(called.ssn, work, trace),
@@ -72,14 +82,16 @@ pub(super) fn return_unparsed(
 }
 
 /// A message without connection, on its way.
-struct Relay<'a> {
-    ingress: &'a Ingress<'a>,
-    data: &'a Data<'a>,
-    unitdata: Unitdata<'a>,
+#[derive(Clone, Copy)]
+pub(super) struct Relay<'a> {
+    pub(super) ingress: &'a Ingress<'a>,
+    pub(super) data: &'a Data<'a>,
+    pub(super) unitdata: Unitdata<'a>,
 }
 
 impl Relay<'_> {
-    fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
+    /// Translates the title of the called party.
+    pub(super) fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
         let state = self.ingress.state;
         let translations = &state.tables.translations;
         let Some(found) = translations.table.translate(called) else {
@@ -100,7 +112,7 @@ impl Relay<'_> {
                 found.group.members.len()
             )
         });
-        let decision = self.deliver(called, &found, work, trace);
+        let decision = self.deliver(called, found.group, found.modification, work, trace);
         Decision {
             set: Some(set),
             ..decision
@@ -108,10 +120,11 @@ impl Relay<'_> {
     }
 
     /// Sends a message on that was translated.
-    fn deliver(
+    pub(super) fn deliver(
         &self,
         called: &Address<'_>,
-        found: &ss7_proto::gtt::Match<'_>,
+        group: &Group,
+        modification: &Modification,
         work: &mut Work,
         trace: &mut Trace,
     ) -> Decision {
@@ -130,27 +143,26 @@ impl Relay<'_> {
         };
         // Messages of one origin with one link selection keep their order.
         let key = self.data.opc.0 << 8 | u32::from(self.data.sls);
-        let Some(member) = found
-            .group
-            .choose(key, |member| reaches(member) && allowed(member))
-        else {
-            let prohibited = found.group.members.iter().any(reaches);
-            let (cause, returned) = match prohibited {
-                true => (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE),
-                false => (Cause::Unreachable, ReturnCause::MTP_FAILURE),
+        let Some(member) = group.choose(key, |member| reaches(member) && allowed(member)) else {
+            // A node that is reachable has lost its subsystem (Q.714 §2.2.2.3, Q.713 §3.12).
+            let prohibited = group.candidates().iter().any(reaches);
+            let (cause, returned) = if prohibited {
+                (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE)
+            } else {
+                (Cause::Unreachable, ReturnCause::MTP_FAILURE)
             };
             trace.add(|| format!("translation: no node of the group is available: {returned}"));
             return self.give_back(cause, returned, work, trace);
         };
         let code = member.point_code;
         trace.add(|| format!("translation: leads to {}", state.tables.show(code)));
-        if found.modification.is_nothing() && called.point_code.is_none() {
+        if modification.is_nothing() && called.point_code.is_none() {
             if is_own(code) {
                 return self.subsystem(called.ssn, work, trace);
             }
             return self.forward(code, hop, None, work, trace);
         }
-        let Some(mut next) = found.apply(called) else {
+        let Some(mut next) = modification.apply(called.to_buf()) else {
             trace.add(|| "translation: more than 40 digits result".to_owned());
             return self.give_back(
                 Cause::Encoding,
@@ -222,17 +234,12 @@ impl Relay<'_> {
         let Ok(calling) = Address::parse(self.unitdata.calling, format) else {
             return false;
         };
-        if calling.route_on_title || calling.point_code.is_some() || calling.ssn.is_none() {
+        if calling.route_on_title || calling.ssn.is_none() {
             return false;
         }
-        // A title that cannot be written again would be lost.
-        let mut complete = calling.to_buf();
-        if calling.title.is_some() {
-            return false;
-        }
-        complete.point_code = Some(self.data.opc);
         into.clear();
-        complete.write(format, into).is_ok()
+        // What else is in the address stays octet for octet.
+        format.insert_point_code(self.unitdata.calling, self.data.opc, into)
     }
 
     fn send(&self, code: PointCode, unitdata: &Unitdata<'_>, trace: &mut Trace) -> Result<Send, Cause> {
@@ -260,11 +267,29 @@ impl Relay<'_> {
             });
             return self.manage(management, trace);
         }
+        if ssn == Some(EIR)
+            && let Some(lists) = &self.ingress.state.tables.equipment
+        {
+            return self.equipment(lists, work, trace);
+        }
         trace.add(|| match ssn {
             Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
             None => "SCCP: the address names no subsystem".to_owned(),
         });
         self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace)
+    }
+
+    /// A message to the equipment identity register.
+    fn equipment(&self, lists: &dsr_eir::Eir, work: &mut Work, trace: &mut Trace) -> Decision {
+        let Some((octets, found)) = check_imei(lists, self.unitdata) else {
+            trace.add(|| "equipment: not a checkIMEI that can be answered".to_owned());
+            return self.give_back(Cause::Subsystem, ReturnCause::UNQUALIFIED, work, trace);
+        };
+        trace.add(|| format!("equipment: checkIMEI: {}", found.label()));
+        Decision {
+            equipment: Some(found),
+            ..self.answer(&octets, work, trace)
+        }
     }
 
     fn manage(&self, management: Management, trace: &mut Trace) -> Decision {
@@ -276,7 +301,9 @@ impl Relay<'_> {
             };
         }
         let here = tables.points.are(management.point_code);
-        let available = management.ssn == MANAGEMENT || tables.subsystems.contains(&management.ssn);
+        let available = management.ssn == MANAGEMENT
+            || management.ssn == EIR && tables.equipment.is_some()
+            || tables.subsystems.contains(&management.ssn);
         if !here || !available {
             // A test of what is unavailable has no answer (Q.714 §5.3.4.3).
             trace.add(|| "SCCP management: the subsystem is not available here: no answer".to_owned());
@@ -310,17 +337,66 @@ impl Relay<'_> {
     }
 
     /// Returns the data to the sender, if it wants them (Q.714 §4.2).
-    fn give_back(&self, cause: Cause, returned: ReturnCause, work: &mut Work, trace: &mut Trace) -> Decision {
+    pub(super) fn give_back(
+        &self,
+        cause: Cause,
+        returned: ReturnCause,
+        work: &mut Work,
+        trace: &mut Trace,
+    ) -> Decision {
         let Some(service) = self.unitdata.returned(returned) else {
             trace.add(|| "return: the sender does not ask for it".to_owned());
             return Decision::drop(cause);
         };
+        trace.add(|| format!("return: {returned}"));
+        Decision {
+            send: self.send_back(service, work, trace).ok(),
+            cause: Some(cause),
+            ..Decision::default()
+        }
+    }
+
+    /// Answers the sender with data of a user of this node.
+    pub(super) fn answer(&self, data: &[u8], work: &mut Work, trace: &mut Trace) -> Decision {
+        let answer = Unitdata {
+            // The class of the request, without return on error.
+            class_or_cause: self.unitdata.class_or_cause & 0x0f,
+            hop_counter: 15,
+            called: self.unitdata.calling,
+            calling: self.unitdata.called,
+            data,
+            optional: &[],
+            ..self.unitdata
+        };
+        match self.send_back(answer, work, trace) {
+            Ok(send) => Decision {
+                send: Some(send),
+                ..Decision::default()
+            },
+            Err(cause) => Decision::drop(cause),
+        }
+    }
+
+    /// Sends a message to the calling party of the present one, which is the called party of the message.
+    fn send_back(&self, message: Unitdata<'_>, work: &mut Work, trace: &mut Trace) -> Result<Send, Cause> {
         let state = self.ingress.state;
         let format = state.tables.format();
-        let mut service = service;
+        let mut message = message;
         let mut to = self.data.opc;
-        // The calling party's title leads further than the previous node, where this STP translates it.
-        if let Ok(party) = Address::parse(service.called, format)
+        let mut octets = std::mem::take(&mut work.called);
+        let party = Address::parse(message.called, format).ok();
+        // It goes to the calling party (Q.714 §4.2), by its point code where it is routed by one. The node before is the next
+        // best.
+        if let Some(party) = party
+            && !party.route_on_title
+            && let Some(code) = party.point_code
+            && !state.tables.points.are(code)
+            && state.is_reachable(code)
+        {
+            to = code;
+        }
+        // Its title leads further than the node before, where this STP translates it.
+        if let Some(party) = party
             && party.route_on_title
             && let Some(found) = state.tables.translations.table.translate(&party)
             && let Some(member) = found.group.choose(u32::from(self.data.sls), |member| {
@@ -328,24 +404,19 @@ impl Relay<'_> {
             })
             && let Some(next) = found.apply(&party)
         {
-            work.called.clear();
-            if next.write(format, &mut work.called).is_ok() {
+            octets.clear();
+            if next.write(format, &mut octets).is_ok() {
                 to = member.point_code;
-                service.called = work.called.as_slice();
+                message.called = octets.as_slice();
             }
         }
         trace.add(|| {
-            format!(
-                "return: {} to {}, {returned}",
-                service.message_type.name(),
-                state.tables.show(to)
-            )
+            let name = message.message_type.name();
+            format!("back: {name} to {}", state.tables.show(to))
         });
-        Decision {
-            send: self.send(to, &service, trace).ok(),
-            cause: Some(cause),
-            ..Decision::default()
-        }
+        let sent = self.send(to, &message, trace);
+        work.called = octets;
+        sent
     }
 }
 

@@ -1,5 +1,6 @@
 //! What settings are compiled to before a message needs it. Tables are immutable; a reload makes others.
 
+mod numbers;
 mod points;
 mod routes;
 mod screening;
@@ -15,6 +16,7 @@ use ss7_proto::{Plan, PointCode};
 
 use crate::config::{Config, Link, NumberingPlan, Role};
 
+pub(crate) use numbers::{Number, NumberServices, Whereabouts};
 pub(crate) use points::Points;
 pub(crate) use routes::{Destination, Routes, Via};
 pub(crate) use screening::{Message, Screen};
@@ -50,6 +52,9 @@ pub struct Tables {
     pub(crate) routes: Routes,
     pub(crate) screens: Vec<Screen>,
     pub(crate) translations: Translations,
+    pub(crate) numbers: Option<NumberServices>,
+    /// Lists of equipment.
+    pub(crate) equipment: Option<dsr_eir::Eir>,
     /// Subsystems of this node.
     pub(crate) subsystems: Vec<u8>,
 }
@@ -66,6 +71,17 @@ impl Tables {
         );
         let hops = hops(config, &links, &screens, faults);
         let routes = Routes::compile(config, &points, &hops, faults);
+        if let Some(equipment) = &config.equipment {
+            faults.within("equipment", equipment);
+            // The file of a router's changes has one owner.
+            if equipment.changes.is_some() {
+                faults.at("equipment.changes").say(
+                    "names a file that the Diameter router changes",
+                    "no `changes` here",
+                );
+            }
+        }
+        numbers::Numbering::compile(&config.number_services, faults);
         let lists = config.screening.iter().enumerate();
         let screens = lists.map(|(index, list)| Screen::compile(list, points.plan, index, faults));
         Self {
@@ -73,6 +89,8 @@ impl Tables {
             links: config.links.clone(),
             screens: screens.collect(),
             translations: Translations::compile(&config.translation, &points, &routes, faults),
+            numbers: None,
+            equipment: None,
             hops,
             routes,
             points,
@@ -88,6 +106,10 @@ impl Tables {
             return Err(format!("{}: {}; use {}", fault.path, fault.what, fault.expected));
         }
         tables.translations = Translations::load(&config.translation, &tables.points)?;
+        let lists = config.equipment.as_ref();
+        let equipment = lists.map(dsr_eir::Eir::load).transpose();
+        tables.equipment = equipment.map_err(|error| format!("equipment.file: {error}"))?;
+        tables.numbers = NumberServices::load(&config.number_services, &tables.translations)?;
         Ok(tables)
     }
 

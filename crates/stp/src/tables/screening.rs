@@ -6,7 +6,7 @@ use ss7_proto::sccp::{self, Address, Format};
 use ss7_proto::{Digits, Plan};
 
 use super::Cluster;
-use crate::config::{Action, Party, Rule, ScreeningList};
+use crate::config::{self, Action, Rule, ScreeningList};
 
 /// A screening list.
 #[derive(Debug)]
@@ -38,6 +38,24 @@ struct Condition {
     subsystems: Vec<u8>,
 }
 
+/// An address as rules see it.
+enum Party<'a> {
+    /// The message carries none.
+    Absent,
+    Known(Address<'a>),
+    /// It cannot be read: what it is to the next node is unknown.
+    Unreadable,
+}
+
+/// Whether a rule fits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Yes,
+    No,
+    /// It would depend on what cannot be read.
+    Unknown,
+}
+
 /// What is screened.
 pub(crate) struct Message<'a> {
     pub(crate) data: &'a Data<'a>,
@@ -65,30 +83,45 @@ impl Screen {
         }
     }
 
-    /// The names of the rules; that of what happens when none fits is last.
+    /// The names of the rules; behind them those of what happens when none fits, and of what cannot be read.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &str> {
         let rules = self.rules.iter().map(|rule| rule.name.as_str());
-        rules.chain(std::iter::once("otherwise"))
+        rules.chain(["otherwise", "unreadable"])
     }
 
     /// What happens with a message, and the position of the rule that says so, as in [`Self::rules`].
     pub(crate) fn judge(&self, message: &Message<'_>) -> (Action, usize) {
         let data = message.data;
-        let unitdata = match (self.needs_addresses, data.si) {
-            (true, ServiceIndicator::SCCP) => match sccp::Message::parse(data.user_data) {
-                Ok(sccp::Message::Unitdata(unitdata)) => Some(unitdata),
-                _ => None,
-            },
-            _ => None,
+        let (called, calling) = if self.needs_addresses && data.si == ServiceIndicator::SCCP {
+            parties(message)
+        } else {
+            (Party::Absent, Party::Absent)
         };
-        let called = unitdata.and_then(|unitdata| Address::parse(unitdata.called, message.format).ok());
-        let calling = unitdata.and_then(|unitdata| Address::parse(unitdata.calling, message.format).ok());
         for (at, rule) in self.rules.iter().enumerate() {
-            if rule.fits(data, called.as_ref(), calling.as_ref()) {
-                return (rule.action, at);
+            match rule.fits(data, &called, &calling) {
+                Fit::Yes => return (rule.action, at),
+                Fit::No => {}
+                // A rule that might have refused it does not let it pass to a node that reads it otherwise.
+                Fit::Unknown => return (Action::Block, self.rules.len() + 1),
             }
         }
         (self.otherwise, self.rules.len())
+    }
+}
+
+/// Called and calling party of an SCCP message: those without connection, and those of a connection that carry some (CR).
+fn parties<'a>(message: &Message<'a>) -> (Party<'a>, Party<'a>) {
+    let read = |octets| match Address::parse(octets, message.format) {
+        Ok(address) => Party::Known(address),
+        Err(_) => Party::Unreadable,
+    };
+    match sccp::Message::parse(message.data.user_data) {
+        Ok(sccp::Message::Unitdata(unitdata)) => (read(unitdata.called), read(unitdata.calling)),
+        Ok(sccp::Message::Connection(connection)) => (
+            connection.called().map_or(Party::Absent, read),
+            connection.calling().map_or(Party::Absent, read),
+        ),
+        Err(_) => (Party::Unreadable, Party::Unreadable),
     }
 }
 
@@ -127,24 +160,35 @@ impl Compiled {
         }
     }
 
-    fn fits(&self, data: &Data<'_>, called: Option<&Address<'_>>, calling: Option<&Address<'_>>) -> bool {
+    fn fits(&self, data: &Data<'_>, called: &Party<'_>, calling: &Party<'_>) -> Fit {
         let among = |codes: &[Cluster], code| codes.is_empty() || codes.iter().any(|one| one.covers(code));
         let has = |bits: u16, bit: u8| bits == 0 || bit < 16 && bits >> bit & 1 == 1;
-        let party = |condition: Option<&Condition>, address: Option<&Address<'_>>| match condition {
-            None => true,
-            Some(condition) => address.is_some_and(|address| condition.fits(address)),
-        };
-        has(self.services, data.si.0)
+        let label = has(self.services, data.si.0)
             && has(u16::from(self.networks), data.ni)
             && among(&self.opc, data.opc)
-            && among(&self.dpc, data.dpc)
-            && party(self.called.as_ref(), called)
-            && party(self.calling.as_ref(), calling)
+            && among(&self.dpc, data.dpc);
+        if !label {
+            return Fit::No;
+        }
+        let party = |condition: Option<&Condition>, party: &Party<'_>| match (condition, party) {
+            (None, _) => Fit::Yes,
+            (Some(_), Party::Absent) => Fit::No,
+            (Some(_), Party::Unreadable) => Fit::Unknown,
+            (Some(condition), Party::Known(address)) => condition.fits(address),
+        };
+        match (
+            party(self.called.as_ref(), called),
+            party(self.calling.as_ref(), calling),
+        ) {
+            (Fit::No, _) | (_, Fit::No) => Fit::No,
+            (Fit::Unknown, _) | (_, Fit::Unknown) => Fit::Unknown,
+            (Fit::Yes, Fit::Yes) => Fit::Yes,
+        }
     }
 }
 
 impl Condition {
-    fn new(party: &Party, at: &str, faults: &mut Faults) -> Self {
+    fn new(party: &config::Party, at: &str, faults: &mut Faults) -> Self {
         let digits = party.digits.iter().enumerate().filter_map(|(number, text)| {
             let digits = Digits::parse(text);
             if digits.is_none() {
@@ -162,9 +206,8 @@ impl Condition {
         }
     }
 
-    fn fits(&self, address: &Address<'_>) -> bool {
+    fn fits(&self, address: &Address<'_>) -> Fit {
         let title = address.title.as_ref();
-        let digits = || title.and_then(|title| title.digits());
         let begins = |number: Digits| {
             self.digits
                 .iter()
@@ -172,12 +215,17 @@ impl Condition {
         };
         let is_among =
             |all: &[u8], one: Option<u8>| all.is_empty() || one.is_some_and(|one| all.contains(&one));
-        is_among(&self.subsystems, address.ssn)
-            && is_among(
-                &self.translation_types,
-                title.and_then(|title| title.translation_type),
-            )
-            && (self.digits.is_empty() || digits().is_some_and(begins))
+        let translation_type = title.and_then(|title| title.translation_type);
+        if !is_among(&self.subsystems, address.ssn) || !is_among(&self.translation_types, translation_type) {
+            return Fit::No;
+        }
+        let fits = |is| if is { Fit::Yes } else { Fit::No };
+        match title {
+            _ if self.digits.is_empty() => Fit::Yes,
+            None => Fit::No,
+            // More digits than a number has, or a title of an unknown form.
+            Some(title) => title.digits().map_or(Fit::Unknown, |number| fits(begins(number))),
+        }
     }
 }
 

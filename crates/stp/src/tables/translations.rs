@@ -7,7 +7,7 @@ use settings::Faults;
 use ss7_proto::gtt::{self, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder};
 use ss7_proto::{Digits, PointCode};
 
-use super::{Points, Routes};
+use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
 
 /// The table, and the names of its parts.
@@ -16,6 +16,8 @@ pub(crate) struct Translations {
     pub(crate) table: Table,
     pub(crate) sets: Vec<String>,
     pub(crate) entries: Vec<usize>,
+    /// Places of groups in the table.
+    groups: HashMap<String, u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
 }
@@ -28,12 +30,18 @@ impl Default for Translations {
                 .expect("an empty table has no mistakes"),
             sets: Vec::new(),
             entries: Vec::new(),
+            groups: HashMap::new(),
             members: HashSet::new(),
         }
     }
 }
 
 impl Translations {
+    /// The place of a group in the table.
+    pub(crate) fn group(&self, name: &str) -> Option<u32> {
+        self.groups.get(name).copied()
+    }
+
     /// Whether the state of a subsystem at a node counts for a translation.
     pub(crate) fn has_member(&self, code: PointCode, ssn: u8) -> bool {
         self.members.contains(&(code, ssn))
@@ -128,6 +136,14 @@ impl Translations {
 pub fn check_files(config: &Config, faults: &mut Faults) {
     let mut other = Faults::default();
     let tables = super::Tables::compile(config, &mut other);
+    if let Some(Err(error)) = config.equipment.as_ref().map(dsr_eir::Eir::load) {
+        let right = "a file of equipment: docs/dsr.md";
+        faults.at("stp.equipment.file").say(error, right);
+    }
+    if let Err(error) = NumberServices::load(&config.number_services, &tables.translations) {
+        let right = "a file of numbers: docs/stp.md";
+        faults.at("stp.numberServices.file").say(error, right);
+    }
     for (index, set) in config.translation.sets.iter().enumerate() {
         let Some(path) = &set.file else { continue };
         let mut building = Building::new(&config.translation, &tables.points);
@@ -195,6 +211,10 @@ impl Building {
     }
 
     fn add(&mut self, set: SetId, entry: &Entry) -> Result<(), String> {
+        // An address that is routed by subsystem names one (Q.713 §3.4.1), and a received one may name none.
+        if entry.routing == NextRouting::Subsystem && entry.subsystem.is_none_or(|ssn| ssn == 0) {
+            return Err("routes by subsystem and has no `subsystem` from 1 to 255".to_owned());
+        }
         let group = self.groups.get(&entry.group);
         let group = *group.ok_or_else(|| format!("names no group: `{}`", entry.group))?;
         let digits = |text: &str| {
@@ -230,6 +250,7 @@ impl Building {
             table: self.builder.build().map_err(|error| error.to_string())?,
             sets: self.sets,
             entries: self.entries,
+            groups: self.groups,
             members: self.members,
         })
     }
@@ -257,6 +278,8 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
 /// lines that begin with `#` are skipped. Errors name file and line.
 fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // Spreadsheets write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut columns: Option<Vec<&str>> = None;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -266,6 +289,7 @@ fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> R
         let at = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
         let values: Vec<&str> = line.split(',').map(str::trim).collect();
         let Some(names) = &columns else {
+            check_columns(&values).map_err(at)?;
             columns = Some(values);
             continue;
         };
@@ -281,6 +305,24 @@ fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> R
             set_column(&mut entry, name, value).map_err(at)?;
         }
         add(entry).map_err(at)?;
+    }
+    Ok(())
+}
+
+/// Checks the first line: known columns, each once, and those without which a translation means something else.
+fn check_columns(names: &[&str]) -> Result<(), String> {
+    for (number, name) in names.iter().enumerate() {
+        set_column(&mut Entry::default(), name, "")?;
+        if names.iter().take(number).any(|other| other == name) {
+            return Err(format!("column `{name}` occurs twice"));
+        }
+    }
+    for name in ["digits", "group"] {
+        if !names.contains(&name) {
+            return Err(format!(
+                "has no column `{name}`; the first line names the columns"
+            ));
+        }
     }
     Ok(())
 }

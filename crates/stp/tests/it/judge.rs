@@ -8,7 +8,7 @@ use crate::support::{Asp, OWN, config, isup, msu, start, with_word};
 use crate::translation::{subsystem, title, unitdata};
 
 /// Each message in an SCTP packet of its own (LINKTYPE_SCTP), with M3UA's payload protocol identifier.
-fn capture(messages: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn capture(messages: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4_u32.to_le_bytes());
     file.extend([2, 0, 4, 0]);

@@ -1,8 +1,14 @@
 //! A signal transfer point at the wire.
 
 mod bad_input;
+mod contexts;
+mod delivery;
+mod equipment;
+mod files;
 mod judge;
+mod number_services;
 mod roles;
+mod screening;
 mod sctp;
 mod support;
 mod transfer;

@@ -35,7 +35,7 @@ pub(crate) fn subsystem(ssn: u8, code: Option<u32>) -> Vec<u8> {
     })
 }
 
-fn written(address: AddressBuf) -> Vec<u8> {
+pub(crate) fn written(address: AddressBuf) -> Vec<u8> {
     let mut out = Vec::new();
     address.write(Format::Itu, &mut out).unwrap();
     out
@@ -64,22 +64,22 @@ pub(crate) fn unitdata(
     out
 }
 
-fn udt(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
+pub(crate) fn udt(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
     unitdata(sccp::MessageType::Udt, 0, called, calling, data)
 }
 
-fn to_stp(context: u32, opc: u32, octets: &[u8]) -> Vec<u8> {
+pub(crate) fn to_stp(context: u32, opc: u32, octets: &[u8]) -> Vec<u8> {
     msu(context, opc, OWN, 5, ServiceIndicator::SCCP, octets)
 }
 
-fn parsed(octets: &[u8]) -> Unitdata<'_> {
+pub(crate) fn parsed(octets: &[u8]) -> Unitdata<'_> {
     match sccp::Message::parse(data(octets).user_data).unwrap() {
         sccp::Message::Unitdata(unitdata) => unitdata,
         sccp::Message::Connection(_) => panic!("a connection"),
     }
 }
 
-fn member(code: u32) -> GroupMember {
+pub(crate) fn member(code: u32) -> GroupMember {
     GroupMember {
         point_code: code.to_string(),
         subsystem: Some(6),
@@ -88,7 +88,7 @@ fn member(code: u32) -> GroupMember {
 }
 
 /// `two` and `three` are HLRs, of which `two` is preferred.
-fn translating() -> Config {
+pub(crate) fn translating() -> Config {
     let mut config = config();
     config.links.push(link("c", 13));
     config.application_servers.push(server("three", 13, 3, &["c"]));
@@ -322,7 +322,7 @@ fn files_of_translations_are_read_again_and_name_their_mistakes() {
     for (text, place) in [
         ("digits,group\n1,hlr\n2,vlr\n", ":3: names no group"),
         ("digits,group\n1\n", ":2: has 1 columns"),
-        ("digits,colour\n1,red\n", ":2: column `colour`"),
+        ("digits,colour\n1,red\n", ":1: column `colour`"),
         ("digits,group,nature\n1,hlr,300\n", ":2: nature: `300`"),
         ("digits,group\n1,hlr\n1,hlr\n", "twice"),
     ] {

@@ -1,0 +1,145 @@
+//! Answers of our own to a Begin: an End with one result or error (Q.773 §3.1, §3.2; dialogue of TS 29.002 §17.1.6).
+
+use super::context::ApplicationContext;
+use super::transaction::TransactionId;
+
+/// `dialogue-as-id`, `0.0.17.773.1.1.1`.
+const DIALOGUE: &[u8] = &[0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1];
+
+/// An End that answers one Invoke.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The identifier of who began.
+    pub destination: TransactionId,
+    /// The application context of the Begin, which is accepted; without one the End has no dialogue.
+    pub context: Option<ApplicationContext<'a>>,
+    /// The identifier of the Invoke.
+    pub invoke_id: i8,
+    /// What it is answered by.
+    pub outcome: Outcome<'a>,
+}
+
+/// What an Invoke is answered by.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome<'a> {
+    /// The operation and its result, as BER.
+    Result(u8, &'a [u8]),
+    /// An error without parameter.
+    Error(u8),
+}
+
+impl Answer<'_> {
+    /// Appends the message.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        element(0x64, out, |out| {
+            element(0x49, out, |out| out.extend_from_slice(self.destination.octets()));
+            if let Some(context) = self.context {
+                accept(context, out);
+            }
+            element(0x6c, out, |out| self.component(out));
+        });
+    }
+
+    fn component(&self, out: &mut Vec<u8>) {
+        let id = [2, 1, self.invoke_id.cast_unsigned()];
+        match self.outcome {
+            Outcome::Result(operation, result) => element(0xa2, out, |out| {
+                out.extend_from_slice(&id);
+                element(0x30, out, |out| {
+                    out.extend_from_slice(&[2, 1, operation]);
+                    out.extend_from_slice(result);
+                });
+            }),
+            Outcome::Error(code) => element(0xa3, out, |out| {
+                out.extend_from_slice(&id);
+                out.extend_from_slice(&[2, 1, code]);
+            }),
+        }
+    }
+}
+
+/// A dialogue portion with AARE: accepted (Q.773 §4.2.3).
+fn accept(context: ApplicationContext<'_>, out: &mut Vec<u8>) {
+    element(0x6b, out, |out| {
+        element(0x28, out, |out| {
+            out.extend_from_slice(DIALOGUE);
+            element(0xa0, out, |out| {
+                element(0x61, out, |out| {
+                    // Version 1; the context; accepted, by the user of the dialogue, null.
+                    out.extend_from_slice(&[0x80, 2, 7, 0x80]);
+                    element(0xa1, out, |out| {
+                        element(0x06, out, |out| out.extend_from_slice(context.octets()));
+                    });
+                    out.extend_from_slice(&[0xa2, 3, 2, 1, 0, 0xa3, 5, 0xa1, 3, 2, 1, 0]);
+                });
+            });
+        });
+    });
+}
+
+/// Appends an element with a tag of one octet and a definite length.
+pub fn element(tag: u8, out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let start = out.len();
+    content(out);
+    let length = out.len() - start;
+    let octets = length.to_be_bytes();
+    let zeros = octets.iter().take_while(|octet| **octet == 0).count();
+    let digits = octets.get(zeros..).unwrap_or_default();
+    let head = if length < 0x80 {
+        vec![length as u8]
+    } else {
+        [&[0x80 | digits.len() as u8][..], digits].concat()
+    };
+    out.splice(start..start, head);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcap::{ComponentType, MessageType, Transaction};
+
+    #[test]
+    fn lengths_are_definite_and_shortest() {
+        for (length, head) in [
+            (0, &[4, 0][..]),
+            (127, &[4, 127]),
+            (128, &[4, 0x81, 128]),
+            (300, &[4, 0x82, 1, 44]),
+        ] {
+            let mut out = Vec::new();
+            element(4, &mut out, |out| out.resize(out.len() + length, 7));
+            assert_eq!((out.starts_with(head), out.len()), (true, head.len() + length));
+        }
+    }
+
+    #[test]
+    fn an_answer_reads_back() {
+        let begin = [
+            0x62, 0x12, 0x48, 2, 0xab, 0xcd, 0x6c, 0x0c, 0xa1, 0x0a, 2, 1, 0xff, 2, 1, 22, 0x30, 2, 0x80, 0,
+        ];
+        let begin = Transaction::parse(&begin).unwrap();
+        for outcome in [Outcome::Result(22, &[0x30, 0]), Outcome::Error(7)] {
+            let mut out = Vec::new();
+            Answer {
+                destination: begin.originating.unwrap(),
+                context: Some(ApplicationContext::new(&[4, 0, 0, 1, 0, 5, 3])),
+                invoke_id: -1,
+                outcome,
+            }
+            .write(&mut out);
+            let end = Transaction::parse(&out).unwrap();
+            assert_eq!(
+                (end.message_type, end.destination),
+                (MessageType::End, begin.originating)
+            );
+            assert_eq!(end.context.unwrap().map(), Some((5, 3)));
+            let component = end.components.clone().next().unwrap().unwrap();
+            assert_eq!(component.invoke_id, Some(-1));
+            match outcome {
+                Outcome::Result(..) => assert_eq!(component.component_type, ComponentType::ReturnResult),
+                Outcome::Error(_) => assert_eq!(component.error, Some(7)),
+            }
+        }
+    }
+}

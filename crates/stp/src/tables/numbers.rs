@@ -1,0 +1,267 @@
+//! Number services, compiled: a file of numbers, and how numbers of titles become its keys.
+
+use std::path::Path;
+
+use numbers::{DestinationSet, Key, Kind, Load, Map};
+use settings::Faults;
+use ss7_proto::Digits;
+use ss7_proto::sccp::GlobalTitle;
+
+use super::Translations;
+use crate::config::{self, CallRelated, NextRouting};
+
+/// Fewest digits of a number that is looked up.
+const FEWEST: usize = 5;
+/// Most digits of a routing number: with them a roaming number of 16 digits has room for a short number.
+const MOST_ROUTING: usize = 10;
+
+/// Numbering plans of titles (Q.713 §3.4.2.3.3).
+const E164: u8 = 1;
+const E212: u8 = 6;
+const E214: u8 = 7;
+/// Natures of address (Q.713 §3.4.2.3.1).
+const SUBSCRIBER: u8 = 1;
+const NATIONAL: u8 = 3;
+
+/// Where a number belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whereabouts {
+    /// Another service's entry, or none.
+    Unlisted,
+    /// This network: the group of its HLRs.
+    Home(u32),
+    /// Another network.
+    Away {
+        routing_number: Digits,
+        /// MCC and MNC.
+        network: Option<Digits>,
+    },
+}
+
+/// A number of a title, as the file has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Number {
+    pub(crate) kind: Kind,
+    /// International; of an IMSI all digits.
+    pub(crate) digits: Digits,
+    /// Whether an own routing number stood before it.
+    pub(crate) was_routed: bool,
+}
+
+/// How numbers are made international.
+#[derive(Debug, Default)]
+pub(crate) struct Numbering {
+    country: Digits,
+    area: Digits,
+    own: Vec<Digits>,
+    own_routing: Vec<Digits>,
+    titles: Vec<(Digits, Digits)>,
+}
+
+/// Everything that the path of a message needs.
+#[derive(Debug)]
+pub(crate) struct NumberServices {
+    pub(crate) call_related: CallRelated,
+    pub(crate) routing: NextRouting,
+    subsystems: Vec<u8>,
+    numbering: Numbering,
+    map: Map,
+    /// By the position of a set in the map.
+    sets: Vec<Whereabouts>,
+}
+
+impl NumberServices {
+    /// Opens the file; `None` where the settings name none.
+    pub(super) fn load(
+        config: &config::NumberServices,
+        translations: &Translations,
+    ) -> Result<Option<Self>, String> {
+        let Some(path) = &config.file else {
+            return Ok(None);
+        };
+        let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
+        let sets = map.sets();
+        let sets = sets.iter().map(|set| whereabouts(set, translations));
+        let sets: Result<Vec<Whereabouts>, String> = sets.collect();
+        Ok(Some(Self {
+            call_related: config.call_related,
+            routing: config.routing,
+            subsystems: config.subsystems.clone(),
+            numbering: Numbering::compile(config, &mut Faults::default()),
+            sets: sets.map_err(|what| shown(path, &what))?,
+            map,
+        }))
+    }
+
+    /// Whether numbers of messages to a subsystem are looked up.
+    pub(crate) fn concerns(&self, ssn: Option<u8>) -> bool {
+        ssn.is_some_and(|ssn| self.subsystems.contains(&ssn))
+    }
+
+    /// The number of a title; `None` when it has no digits that could be looked up.
+    pub(crate) fn number(&self, title: &GlobalTitle<'_>) -> Option<Number> {
+        self.numbering.number(title)
+    }
+
+    /// A number as an argument of MAP has it (TS 29.002 §17.7.8): 1 = international, 2 = national.
+    pub(crate) fn of_argument(&self, nature: u8, digits: &Digits) -> Option<Digits> {
+        match nature {
+            1 => Some(*digits),
+            2 if !self.numbering.country.is_empty() => self.numbering.country.join(digits),
+            _ => None,
+        }
+    }
+
+    /// Where a number belongs.
+    ///
+    /// # Errors
+    /// When its part of the file is damaged.
+    pub(crate) fn find(&self, number: &Number) -> Result<Whereabouts, numbers::Damaged> {
+        let digits: Vec<u8> = number.digits.iter().map(|digit| b'0' + digit).collect();
+        let Ok(key) = Key::new(number.kind, &digits) else {
+            return Ok(Whereabouts::Unlisted);
+        };
+        let id = self.map.find(key)?;
+        let set = id.and_then(|id| self.sets.get(id.index()).copied());
+        Ok(set.unwrap_or(Whereabouts::Unlisted))
+    }
+
+    /// Whether a number is of this network's ranges.
+    pub(crate) fn is_own(&self, number: &Digits) -> bool {
+        let begins = |own: &Digits| number.first(own.len()) == *own;
+        self.numbering.own.iter().any(begins)
+    }
+}
+
+fn shown(path: &Path, what: &str) -> String {
+    format!("{}: {what}", path.display())
+}
+
+impl Numbering {
+    /// Reports what is wrong with the settings.
+    pub(super) fn compile(config: &config::NumberServices, faults: &mut Faults) -> Self {
+        let mut decimal = |text: &str, key: String, range: std::ops::RangeInclusive<usize>| {
+            let digits = Digits::parse(text).filter(|digits| digits.iter().all(|digit| digit < 10));
+            let digits = digits.filter(|digits| range.contains(&digits.len()));
+            if digits.is_none() {
+                let right = format!("{} to {} digits", range.start(), range.end());
+                faults
+                    .at(format!("numberServices.{key}"))
+                    .say(format!("is `{text}`"), right);
+            }
+            digits.unwrap_or(Digits::EMPTY)
+        };
+        let mut numbering = Self {
+            country: decimal(&config.country_code, "countryCode".to_owned(), 0..=3),
+            area: decimal(&config.area_code, "areaCode".to_owned(), 0..=8),
+            ..Self::default()
+        };
+        for (index, own) in config.own.iter().enumerate() {
+            numbering.own.push(decimal(own, format!("own[{index}]"), 1..=15));
+        }
+        for (index, one) in config.mobile_titles.iter().enumerate() {
+            let key = format!("mobileTitles[{index}]");
+            let title = decimal(&one.title, format!("{key}.title"), 1..=15);
+            let imsi = decimal(&one.imsi, format!("{key}.imsi"), 5..=15);
+            numbering.titles.push((title, imsi));
+        }
+        // Of several that fit the longest counts.
+        numbering
+            .titles
+            .sort_by_key(|(title, _)| std::cmp::Reverse(title.len()));
+        for (index, text) in config.own_routing_numbers.iter().enumerate() {
+            match routing_number(text) {
+                Some(digits) => numbering.own_routing.push(digits),
+                None => faults
+                    .at(format!("numberServices.ownRoutingNumbers[{index}]"))
+                    .say(format!("is `{text}`"), "1 to 10 digits, 0 to 9 and a to e"),
+            }
+        }
+        numbering
+    }
+
+    fn number(&self, title: &GlobalTitle<'_>) -> Option<Number> {
+        let mut digits = title.digits()?.without_st();
+        let plan = title.numbering_plan.unwrap_or(E164);
+        let mut was_routed = false;
+        let kind = match plan {
+            E164 => {
+                let mut routing = self.own_routing.iter();
+                if let Some(prefix) = routing.find(|one| digits.first(one.len()) == **one) {
+                    // What follows a routing number is international (TS 23.066 §B.4.2).
+                    was_routed = true;
+                    digits = digits.skip(prefix.len());
+                } else {
+                    digits = self.international(&digits, title.nature)?;
+                }
+                Kind::Msisdn
+            }
+            E212 => Kind::Imsi,
+            E214 => {
+                let mut titles = self.titles.iter();
+                let (title, imsi) = titles.find(|(title, _)| digits.first(title.len()) == *title)?;
+                digits = imsi.join(&digits.skip(title.len()))?;
+                Kind::Imsi
+            }
+            _ => return None,
+        };
+        let fits = (FEWEST..=numbers::MOST_DIGITS).contains(&digits.len());
+        let number = Number {
+            kind,
+            digits,
+            was_routed,
+        };
+        (fits && digits.iter().all(|digit| digit < 10)).then_some(number)
+    }
+
+    fn international(&self, digits: &Digits, nature: Option<u8>) -> Option<Digits> {
+        match nature {
+            Some(NATIONAL | SUBSCRIBER) if self.country.is_empty() => None,
+            Some(SUBSCRIBER) if self.area.is_empty() => None,
+            Some(NATIONAL) => self.country.join(digits),
+            Some(SUBSCRIBER) => self.country.join(&self.area)?.join(digits),
+            _ => Some(*digits),
+        }
+    }
+}
+
+/// Hexadecimal digits are used in routing numbers; 15 would end a number of MAP.
+fn routing_number(text: &str) -> Option<Digits> {
+    let digits = Digits::parse(&text.to_ascii_lowercase())?;
+    let fits = (1..=MOST_ROUTING).contains(&digits.len()) && digits.iter().all(|digit| digit < 15);
+    fits.then_some(digits)
+}
+
+/// What the entry of a number says; services that are not ours pass.
+fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Whereabouts, String> {
+    let (mut home, mut away, mut network) = (None, None, None);
+    for part in set.as_str().split(',') {
+        match part.split_once('=') {
+            Some(("hlr", group)) => {
+                let found = translations.group(group);
+                home =
+                    Some(found.ok_or_else(|| format!("`{set}` names no group of `translation`: `{group}`"))?);
+            }
+            Some(("rn", number)) => {
+                let right = || format!("`{set}`: `rn` has 1 to 10 digits, 0 to 9 and a to e");
+                away = Some(routing_number(number).ok_or_else(right)?);
+            }
+            Some(("network", code)) => {
+                let digits = Digits::parse(code).filter(|code| code.iter().all(|digit| digit < 10));
+                let digits = digits.filter(|code| (5..=6).contains(&code.len()));
+                let right = || format!("`{set}`: `network` has the 5 or 6 digits of MCC and MNC");
+                network = Some(digits.ok_or_else(right)?);
+            }
+            _ => {}
+        }
+    }
+    match (home, away) {
+        (Some(_), Some(_)) => Err(format!("`{set}` has both `hlr` and `rn`")),
+        (Some(group), None) => Ok(Whereabouts::Home(group)),
+        (None, Some(routing_number)) => Ok(Whereabouts::Away {
+            routing_number,
+            network,
+        }),
+        (None, None) => Ok(Whereabouts::Unlisted),
+    }
+}

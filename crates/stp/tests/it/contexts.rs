@@ -1,0 +1,241 @@
+//! Routing contexts and network appearances: what is wrong with some of them leaves the others in effect.
+
+use std::net::TcpListener;
+
+use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Message, MessageType, RegistrationResult, Tag};
+use stp::config::{Link, LinkSet, Role, Route, Transport};
+
+use crate::support::{Asp, address, config, data, isup, metric, plain, server, start};
+
+/// A message with routing contexts and further words.
+fn with(kind: MessageType, contexts: &[u32], words: &[(Tag, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut builder = Builder::new(kind, &mut out);
+    for (tag, word) in words.iter().filter(|(tag, _)| *tag == Tag::NETWORK_APPEARANCE) {
+        builder.word(*tag, *word);
+    }
+    if !contexts.is_empty() {
+        builder.words(Tag::ROUTING_CONTEXT, contexts);
+    }
+    for (tag, word) in words.iter().filter(|(tag, _)| *tag != Tag::NETWORK_APPEARANCE) {
+        builder.word(*tag, *word);
+    }
+    builder.finish();
+    out
+}
+
+/// Type, error code and routing contexts of a message.
+type Answer = (MessageType, Option<ErrorCode>, Vec<u32>);
+
+/// The next messages but NTFY; ERR last, since it does not take the queue that answers may take.
+fn answers(asp: &mut Asp, count: usize) -> Vec<Answer> {
+    let next = (0..count).map(|_| {
+        let octets = asp.next().unwrap();
+        let message = Message::parse(&octets).unwrap();
+        let code = message.word(Tag::ERROR_CODE).and_then(ErrorCode::from_number);
+        let contexts = message.routing_contexts().collect();
+        (message.message_type(), code, contexts)
+    });
+    let mut all: Vec<Answer> = next.collect();
+    all.sort_by_key(|(kind, ..)| *kind == MessageType::Err);
+    all
+}
+
+fn refused(stp: &stp::Running, error: &str) -> f64 {
+    metric(
+        stp,
+        &format!("signalbox_stp_refused_messages_total{{error=\"{error}\"}}"),
+    )
+}
+
+/// RFC 4666 §4.3.4.3, §3.8.1.
+#[test]
+fn an_aspac_activates_what_is_right_and_errs_by_kind() {
+    let mut settings = config();
+    settings.application_servers.push(server("more", 13, 3, &["a"]));
+    settings.application_servers.push(server("over", 14, 4, &["a"]));
+    settings.application_servers[3].traffic_mode = stp::config::Traffic::Override;
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::connect(at, 11), Asp::active(at, 12, 12));
+    one.up();
+    one.settle();
+    // 12 is that of another peer, 99 of none.
+    let share = (Tag::TRAFFIC_MODE_TYPE, 2);
+    one.send(&with(MessageType::Aspac, &[99, 13, 14, 12], &[share]));
+    assert_eq!(
+        answers(&mut one, 3),
+        [
+            (MessageType::AspacAck, None, vec![13]),
+            (
+                MessageType::Err,
+                Some(ErrorCode::InvalidRoutingContext),
+                vec![99, 12]
+            ),
+            (
+                MessageType::Err,
+                Some(ErrorCode::UnsupportedTrafficModeType),
+                vec![14]
+            ),
+        ]
+    );
+    assert_eq!(
+        (
+            refused(&stp, "Invalid Routing Context"),
+            refused(&stp, "Unsupported Traffic Mode Type")
+        ),
+        (1.0, 1.0)
+    );
+    one.send(&isup(13, 3, 2, 0, b"good"));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+    one.send(&isup(11, 1, 2, 0, b"not active"));
+    assert_eq!(answers(&mut one, 1)[0].1, Some(ErrorCode::UnexpectedMessage));
+    one.send(&with(MessageType::Aspia, &[13, 99], &[]));
+    assert_eq!(
+        answers(&mut one, 2),
+        [
+            (MessageType::AspiaAck, None, vec![13]),
+            (MessageType::Err, Some(ErrorCode::InvalidRoutingContext), vec![99]),
+        ]
+    );
+    assert_eq!(refused(&stp, "Invalid Routing Context"), 2.0);
+}
+
+#[test]
+fn audits_and_reports_are_for_contexts_of_the_peer() {
+    let mut settings = config();
+    settings.application_servers.push(server("more", 13, 3, &["a"]));
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let (mut one, _two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    one.expect(MessageType::Dava);
+    let two = (Tag::AFFECTED_POINT_CODE, 2);
+    let unexpected = Some(ErrorCode::UnexpectedMessage);
+    let invalid = Some(ErrorCode::InvalidRoutingContext);
+    for (contexts, wanted) in [
+        (&[11][..], vec![(MessageType::Dava, None, vec![11])]),
+        (&[], vec![(MessageType::Dava, None, vec![11])]),
+        (&[12], vec![(MessageType::Err, invalid, vec![12])]),
+        (&[13], vec![(MessageType::Err, unexpected, vec![13])]),
+        (
+            &[99, 11, 13],
+            vec![
+                (MessageType::Dava, None, vec![11]),
+                (MessageType::Err, invalid, vec![99]),
+                (MessageType::Err, unexpected, vec![13]),
+            ],
+        ),
+    ] {
+        one.send(&with(MessageType::Daud, contexts, &[two]));
+        assert_eq!(answers(&mut one, wanted.len()), wanted, "{contexts:?}");
+    }
+    one.send(&with(MessageType::Scon, &[99], &[two]));
+    assert_eq!(answers(&mut one, 1), [(MessageType::Err, invalid, vec![99])]);
+}
+
+/// A gateway that serves two link sets of one link: what it says of one is not said of the other.
+#[test]
+fn a_gateway_bars_destinations_by_context() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = config();
+    settings.links.push(Link {
+        name: "up".to_owned(),
+        role: Role::Asp,
+        transport: Transport::Tcp,
+        peer: vec![address(1)],
+        port: Some(listener.local_addr().unwrap().port()),
+        connect: true,
+    });
+    for context in [77, 78] {
+        settings.link_sets.push(LinkSet {
+            name: format!("gateway-{context}"),
+            routing_context: Some(context),
+            links: vec!["up".to_owned()],
+            screening: None,
+        });
+        settings.routes.push(Route {
+            destination: (context - 27).to_string(),
+            via: format!("gateway-{context}"),
+            priority: 0,
+        });
+    }
+    let stp = start(settings);
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let mut gateway = Asp::over(listener.accept().unwrap().0);
+    gateway.expect(MessageType::Aspup);
+    gateway.send(&plain(MessageType::AspupAck));
+    gateway.expect(MessageType::Aspac);
+    let active = |codes: &[u8]| {
+        let codes = AffectedPointCode::list(codes);
+        codes.map(|code| code.code.0).collect::<Vec<u32>>()
+    };
+    let next = |one: &mut Asp, kind| {
+        let octets = one.expect(kind);
+        active(
+            Message::parse(&octets)
+                .unwrap()
+                .get(Tag::AFFECTED_POINT_CODE)
+                .unwrap(),
+        )
+    };
+    // It grants one context, refuses nothing, then grants the other.
+    gateway.send(&with(MessageType::AspacAck, &[78], &[]));
+    assert_eq!(next(&mut one, MessageType::Dava), [51]);
+    gateway.send(&with(MessageType::AspacAck, &[77], &[]));
+    assert_eq!(next(&mut one, MessageType::Dava), [50]);
+    let all = (Tag::AFFECTED_POINT_CODE, 14 << 24);
+    gateway.send(&with(MessageType::Duna, &[77], &[all]));
+    assert_eq!(next(&mut one, MessageType::Duna), [50]);
+    gateway.send(&with(MessageType::Duna, &[99], &[all]));
+    let refusal = gateway.expect(MessageType::Err);
+    let contexts = Message::parse(&refusal).unwrap().routing_contexts();
+    assert_eq!(contexts.collect::<Vec<_>>(), [99]);
+    one.send(&isup(11, 1, 51, 0, b"still"));
+    assert_eq!(data(&gateway.expect(MessageType::Data)).routing_context, Some(78));
+}
+
+/// RFC 4666 §3.8.1: the invalid network appearance stands in ERR.
+#[test]
+fn a_foreign_network_is_refused_by_its_number() {
+    let mut settings = config();
+    settings.network_appearance = Some(7);
+    let stp = start(settings);
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let mut label = Vec::new();
+    let octets = isup(11, 1, 2, 0, b"x");
+    ss7_proto::m3ua::Data {
+        network_appearance: Some(8),
+        ..data(&octets)
+    }
+    .write(&mut label);
+    let audit = with(
+        MessageType::Daud,
+        &[11],
+        &[(Tag::NETWORK_APPEARANCE, 9), (Tag::AFFECTED_POINT_CODE, 2)],
+    );
+    for (octets, appearance) in [(label, 8), (audit, 9)] {
+        one.send(&octets);
+        let refusal = one.expect(MessageType::Err);
+        let message = Message::parse(&refusal).unwrap();
+        assert_eq!(
+            (
+                message.word(Tag::ERROR_CODE),
+                message.word(Tag::NETWORK_APPEARANCE)
+            ),
+            (Some(ErrorCode::InvalidNetworkAppearance as u32), Some(appearance))
+        );
+    }
+    let mut register = Vec::new();
+    let mut builder = Builder::new(MessageType::RegReq, &mut register);
+    builder.group(Tag::ROUTING_KEY, |key| {
+        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1)
+            .word(Tag::NETWORK_APPEARANCE, 8)
+            .word(Tag::DESTINATION_POINT_CODE, 1);
+    });
+    builder.finish();
+    one.send(&register);
+    let answer = one.expect(MessageType::RegRsp);
+    let result = Message::parse(&answer).unwrap();
+    let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
+    assert_eq!(result.status, 3, "invalid network appearance");
+}

@@ -1,0 +1,114 @@
+//! Screening of messages that cannot be read.
+
+use ss7_proto::m3ua::{MessageType, ServiceIndicator};
+use stp::config::{Action, Party, Rule, ScreeningList};
+
+use crate::support::{Asp, config, data, isup, metric, msu, start};
+use crate::translation::{subsystem, title, udt};
+
+fn blocking(rule: Rule) -> stp::Config {
+    let mut settings = config();
+    settings.application_servers[0].screening = Some("list".to_owned());
+    settings.screening = vec![ScreeningList {
+        name: "list".to_owned(),
+        otherwise: Action::Allow,
+        rules: vec![
+            Rule {
+                name: "friends".to_owned(),
+                opc: vec!["9".to_owned()],
+                ..Rule::default()
+            },
+            Rule {
+                action: Action::Block,
+                ..rule
+            },
+        ],
+    }];
+    settings
+}
+
+fn party(digits: &str) -> Option<Party> {
+    Some(Party {
+        digits: vec![digits.to_owned()],
+        ..Party::default()
+    })
+}
+
+/// A connection request to an address.
+fn cr(called: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(called.len()).unwrap();
+    [&[1, 0, 0, 1, 2, 2, 0, length][..], called].concat()
+}
+
+#[test]
+fn what_a_rule_cannot_read_does_not_pass_it() {
+    let to = title("436601", 6);
+    let from = title("43699", 8);
+    // More digits than a number has; a title of indicator 9; an indicator that announces more than there is; no octet at all;
+    // a pointer past the end; an unknown type; nothing.
+    let long = [&[0x12, 6, 0, 0x12, 4][..], &[0x11; 30]].concat();
+    let unknown = [0x26, 6, 0x43, 0x66];
+    let unreadable = [
+        udt(&to, &long, b"x"),
+        udt(&to, &unknown, b"x"),
+        udt(&to, &[0x43, 1], b"x"),
+        udt(&to, &[], b"x"),
+        vec![9, 0x80, 3, 200, 5, 1, 0x42, 1, 0x42, 0],
+        vec![0xee, 1, 2],
+        vec![],
+    ];
+    let stp = start(blocking(Rule {
+        calling: party("4399"),
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let sccp = |opc, octets: &[u8]| msu(11, opc, 2, 0, ServiceIndicator::SCCP, octets);
+    for octets in &unreadable {
+        one.send(&sccp(1, octets));
+    }
+    // What decides before the rule needs no address, other users have none, and the called party is not asked for.
+    one.send(&sccp(9, &unreadable[0]));
+    one.send(&isup(11, 1, 2, 0, b"call"));
+    one.send(&sccp(1, &udt(&long, &from, b"x")));
+    one.send(&sccp(1, &cr(&long)));
+    one.send(&sccp(1, &udt(&to, &subsystem(8, Some(1)), b"x")));
+    for wanted in [
+        unreadable[0].clone(),
+        b"call".to_vec(),
+        udt(&long, &from, b"x"),
+        cr(&long),
+        udt(&to, &subsystem(8, Some(1)), b"x"),
+    ] {
+        assert_eq!(data(&two.expect(MessageType::Data)).user_data, wanted);
+    }
+    let decisions = |rule| {
+        let name = format!("signalbox_stp_screening_decisions_total{{list=\"list\",rule=\"{rule}\"}}");
+        metric(&stp, &name)
+    };
+    assert_eq!(
+        ["unreadable", "friends", "otherwise"].map(decisions),
+        [unreadable.len() as f64, 1.0, 4.0]
+    );
+    assert_eq!(
+        metric(&stp, "signalbox_stp_undelivered_messages_total{why=\"screened\"}"),
+        unreadable.len() as f64
+    );
+}
+
+#[test]
+fn a_connection_request_is_screened_by_its_called_party() {
+    let stp = start(blocking(Rule {
+        called: party("4366"),
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    for number in ["436601", "43670"] {
+        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &cr(&title(number, 6))));
+    }
+    assert_eq!(
+        data(&two.expect(MessageType::Data)).user_data,
+        cr(&title("43670", 6))
+    );
+}
