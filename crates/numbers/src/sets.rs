@@ -17,6 +17,14 @@ pub const MOST_DESTINATION_BYTES: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub(crate) u16);
 
+impl SetId {
+    /// Its position among [`Map::sets`](crate::Map::sets).
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Why a text is not a destination set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
@@ -93,6 +101,13 @@ impl DestinationSet {
             }
         }
         any
+    }
+
+    /// Each service with its destination; the service of the one for all others is empty.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .split(',')
+            .map(|part| part.split_once('=').unwrap_or(("", part)))
     }
 
     /// The text.

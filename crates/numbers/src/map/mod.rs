@@ -126,6 +126,18 @@ impl Map {
         self.sets.load().get(usize::from(id.0)).cloned()
     }
 
+    /// Every set; [`SetId::index`] is a position here.
+    #[must_use]
+    pub fn sets(&self) -> Arc<Vec<Arc<DestinationSet>>> {
+        self.sets.load_full()
+    }
+
+    /// Numbers of the base, as its header has them, and the bytes of its file.
+    #[must_use]
+    pub fn size(&self) -> (u64, u64) {
+        (self.base.numbers(), self.base.file_bytes())
+    }
+
     /// The position in the journal up to which changes are in the map; 0 for a base that was imported.
     #[must_use]
     pub fn position(&self) -> u64 {
