@@ -366,5 +366,8 @@ tags! {
     PENDING_POLICY_COUNTER_INFORMATION = "Pending-Policy-Counter-Information" Grouped 10415:2905 M;
     PENDING_POLICY_COUNTER_CHANGE_TIME = "Pending-Policy-Counter-Change-Time" Time 10415:2906 M;
     SN_REQUEST_TYPE = "SN-Request-Type" Unsigned32 10415:2907 M;
+    // TS 29.336, TS 32.299
+    USER_IDENTIFIER = "User-Identifier" Grouped 10415:3102 M;
     EXTERNAL_IDENTIFIER = "External-Identifier" Utf8String 10415:3111 M;
+    SERVICE_INFORMATION = "Service-Information" Grouped 10415:873 M;
 }

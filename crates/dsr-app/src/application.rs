@@ -94,6 +94,12 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// Why it would do what it does with a request, for `signalbox dsr why`; none: what becomes of the request says it all.
+    fn explain(&self, request: &Request<'_>) -> Option<String> {
+        let _ = request;
+        None
+    }
+
     /// What it knows of a subject, for pages; none: it is asked about nothing.
     fn look_up(&self, subject: &str) -> Option<Value> {
         let _ = subject;

@@ -35,17 +35,19 @@ impl Digits {
         })
     }
 
-    /// Digits in TBCD (TS 29.002 §17.7.8): two per byte, the lower half first, filled with F.
+    /// Digits in TBCD (TS 29.002 §17.7.8): two per byte, the lower half first, filled with F. Digits behind a filler
+    /// would be another number than those before it: there is none then.
     #[must_use]
     pub fn from_tbcd(bytes: &[u8]) -> Option<Self> {
         let mut digits = Self::default();
-        for half in bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]) {
+        let mut halves = bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]);
+        while let Some(half) = halves.next() {
             match half {
                 0..=9 if usize::from(digits.len) < MAX_DIGITS => {
                     digits.ascii[usize::from(digits.len)] = b'0' + half;
                     digits.len += 1;
                 }
-                15 => break,
+                15 if halves.all(|half| half == 15) => break,
                 _ => return None,
             }
         }
@@ -342,6 +344,22 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn a_filler_ends_a_number() {
+        let read = |bytes: &[u8]| Digits::from_tbcd(bytes).map(|digits| format!("{digits:?}"));
+        assert_eq!(read(&[0x94, 0x71, 0xf0]), Some("49170".to_owned()));
+        assert_eq!(read(&[0x94, 0x71, 0xf0, 0xff]), Some("49170".to_owned()));
+        for middle in [
+            &[0x94, 0xf1, 0x21][..],
+            &[0x9f, 0x71],
+            &[0x94, 0xff, 0xf1],
+            &[0xff],
+            &[],
+        ] {
+            assert_eq!(read(middle), None, "{middle:x?}");
+        }
     }
 
     #[test]

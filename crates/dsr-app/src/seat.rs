@@ -30,6 +30,8 @@ pub trait Installed: Debug + Send + Sync {
     fn tables(&self) -> Vec<Table>;
     /// As [`Application::change`].
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>>;
+    /// As [`Application::explain`].
+    fn explain(&self, request: &Request<'_>) -> Option<String>;
     /// As [`Application::look_up`].
     fn look_up(&self, subject: &str) -> Option<Value>;
     /// The counters of its kind: a [`Tally`] of its events.
@@ -63,6 +65,10 @@ impl<A: Application> Installed for A {
 
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
         Application::change(self, subject, list)
+    }
+
+    fn explain(&self, request: &Request<'_>) -> Option<String> {
+        Application::explain(self, request)
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {

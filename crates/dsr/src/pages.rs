@@ -152,6 +152,26 @@ pub(crate) const PAGES: &[Page] = &[
         columns: &[],
     },
     Page {
+        name: "subscribers",
+        about: "Where full address resolution sends a subscriber: ENTITY is such as imsi:001010000000001 or nai:a@iot.example",
+        path: "/dsr/subscribers/{}",
+        argument: Some("ENTITY"),
+        columns: &[
+            ("application", "/application"),
+            ("entity", "/entity"),
+            ("value", "/value"),
+            ("destinations", "/destinations"),
+            ("error", "/error"),
+        ],
+    },
+    Page {
+        name: "set-subscriber",
+        about: "Give a subscriber destinations beside the traffic, or none: CHANGE is such as resolve:imsi:001010000000001=hss1, resolve:msisdn:491511234=hss1,pcrf=pcrf2 or resolve:nai:a@iot.example=",
+        path: "/dsr/change-subscriber/{}",
+        argument: Some("CHANGE"),
+        columns: &[],
+    },
+    Page {
         name: "traces",
         about: "Traced messages of transactions with TEXT (Session-Id, IMSI, host) in them, of all routers in trace.collectFrom",
         path: "/dsr/traces/{}",
@@ -224,18 +244,33 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             "/dsr/throttles",
             page(seen, |dsr| serde_json::to_value(dsr.throttles())),
         )
-        .route("/dsr/equipment/{imei}", equipment(seen))
+        .route(
+            "/dsr/equipment/{imei}",
+            known(seen, |row| row.get("entity").is_none()),
+        )
         .route(
             "/dsr/applications/{application}/equipment/{subject}",
             put_equipment(seen).merge(delete_equipment(seen)),
         )
         .route("/dsr/change-equipment/{change}", change_equipment(seen))
-        .route("/dsr/ranges/{*identity}", equipment(seen))
+        .route(
+            "/dsr/ranges/{*identity}",
+            known(seen, |row| row.get("entity").is_none()),
+        )
         .route(
             "/dsr/applications/{application}/ranges/{identity}/{*first}",
             put_range(seen).merge(delete_range(seen)),
         )
         .route("/dsr/change-range/{*change}", change_equipment(seen))
+        .route(
+            "/dsr/subscribers/{*entity}",
+            known(seen, |row| row.get("entity").is_some()),
+        )
+        .route(
+            "/dsr/applications/{application}/subscribers/{identity}/{*first}",
+            put_range(seen).merge(delete_range(seen)),
+        )
+        .route("/dsr/change-subscriber/{*change}", change_subscriber(seen))
         .route("/dsr/traces/{*text}", traces(seen))
         .route("/dsr/why", why(seen))
         .route("/dsr/peers/{peer}/{verb}", administer(seen))
@@ -372,12 +407,35 @@ async fn change(
     }
 }
 
-/// What registers know of equipment.
-fn equipment(seen: &Weak<Dsr>) -> MethodRouter {
+/// As for equipment and ranges, for subscribers, whose destinations have equals signs: `APPLICATION:ENTITY:VALUE=DESTINATIONS`.
+fn change_subscriber(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    post(async move |Path(wanted): Path<String>| {
+        let parts = wanted.split_once(':');
+        let parts = parts.and_then(|(application, rest)| Some((application, rest.split_once('=')?)));
+        match parts {
+            Some((application, (subject, to))) => {
+                change(&seen, application.to_owned(), subject.to_owned(), to.to_owned()).await
+            }
+            None => (
+                StatusCode::BAD_REQUEST,
+                format!(
+                    "`{wanted}` is not APPLICATION:ENTITY:VALUE=DESTINATIONS, such as \
+                     resolve:imsi:001010000000001=hss1,pcrf=pcrf2\n"
+                ),
+            ),
+        }
+    })
+}
+
+/// What applications know of equipment, a range or a subscriber; those rows that are of the page.
+fn known(seen: &Weak<Dsr>, is_of_page: fn(&Value) -> bool) -> MethodRouter {
     let seen = seen.clone();
     get(async move |Path(subject): Path<String>| {
         let shown = seen.upgrade().map(|dsr| dsr.look_up(&subject));
-        axum::Json(shown.unwrap_or_default())
+        let mut rows = shown.unwrap_or_default();
+        rows.retain(is_of_page);
+        axum::Json(rows)
     })
 }
 

@@ -171,6 +171,8 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
     };
     let seat = dsr_app::seat(application.clone());
     let flow = seat.request(turn, &request);
+    let why = application.explain(&request);
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let (what, ends) = match &flow {
         Flow::Next => ("goes on as it is".to_owned(), None),
         Flow::To(to) => (format!("to host `{}`, realm `{}`", to.host, to.realm), None),
@@ -190,7 +192,7 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
         _ => None,
     };
     Met {
-        what: format!("{kind}: {what}"),
+        what: format!("{kind}: {what}{why}"),
         ends,
         readdressed,
     }

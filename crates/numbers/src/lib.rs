@@ -9,6 +9,7 @@
 //!   memory.
 //! - [`Map`] reads it, mapped or copied, changes it block by block while others read, and writes checkpoints. What makes a
 //!   change durable is the caller's [`Journal`].
+//! - [`Names`] are exact maps from names (NAIs, public and private identities) to the same values, in memory.
 //!
 //! The crate has no thread, clock or socket, and does no IO but with its own files. Neither damaged files nor texts from
 //! elsewhere make it panic or answer wrongly: each block has a checksum, and a damaged one refuses its own numbers.
@@ -25,6 +26,7 @@ pub mod fuzzing;
 mod key;
 mod map;
 mod memory;
+mod names;
 mod overlay;
 mod sets;
 mod sorter;
@@ -34,6 +36,7 @@ pub use file::{Writer, Written};
 pub use key::{Key, KeyError, Kind, MOST_DIGITS};
 pub use map::{Change, Explanation, Journal, Map, NoJournal, Place, Summary};
 pub use memory::Load;
+pub use names::{MOST_NAME_BYTES, NameError, Names, NamesBuilder};
 pub use sets::{
     DestinationSet, MOST_DESTINATION_BYTES, MOST_DESTINATIONS, MOST_SERVICE_BYTES, MOST_SETS, SetError, SetId,
 };

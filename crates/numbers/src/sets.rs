@@ -18,7 +18,7 @@ pub const MOST_DESTINATION_BYTES: usize = 255;
 pub struct SetId(pub(crate) u16);
 
 impl SetId {
-    /// The position, in the list that [`Map::sets`](crate::Map::sets) returns.
+    /// Its position among [`Map::sets`](crate::Map::sets).
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -101,6 +101,13 @@ impl DestinationSet {
             }
         }
         any
+    }
+
+    /// Each service with its destination; the service of the one for all others is empty.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .split(',')
+            .map(|part| part.split_once('=').unwrap_or(("", part)))
     }
 
     /// The text.

@@ -3,10 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use dsr_app::Installed;
 use dsr_eir::Eir;
+use dsr_fabr::Fabr;
 use dsr_rbar::Rbar;
 use parking_lot::Mutex;
 
@@ -18,6 +19,7 @@ use crate::config::{self, Config, Ready};
 enum Kind {
     Rbar(dsr_rbar::config::Rbar),
     Eir(dsr_eir::config::Eir),
+    Fabr(dsr_fabr::config::Fabr),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -26,6 +28,7 @@ impl Kind {
     fn new(application: &config::Application, before: &[Loaded]) -> Option<Self> {
         let rbar = application.rbar.clone().map(Self::Rbar);
         let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
+        let settings = settings.or_else(|| application.fabr.clone().map(Self::Fabr));
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -35,19 +38,22 @@ impl Kind {
         settings.or_else(ready).or_else(brought)
     }
 
-    fn file(&self) -> Option<&Path> {
+    /// The files that it reads.
+    fn files(&self) -> [Option<&Path>; FILES] {
         match self {
-            Self::Rbar(settings) => settings.file.as_deref(),
-            Self::Eir(settings) => settings.file.as_deref(),
-            Self::Ready(_) => None,
+            Self::Rbar(settings) => [settings.file.as_deref(), None],
+            Self::Eir(settings) => [settings.file.as_deref(), None],
+            Self::Fabr(settings) => [settings.file.as_deref(), settings.numbers.as_deref()],
+            Self::Ready(_) => [None, None],
         }
     }
 
-    /// Reads its file.
+    /// Reads its files.
     fn open(&self) -> Result<Arc<dyn Installed>, String> {
         Ok(match self {
             Self::Rbar(settings) => Arc::new(Rbar::load(settings)?),
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
+            Self::Fabr(settings) => Arc::new(Fabr::load(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }
@@ -73,8 +79,11 @@ struct Loaded {
     slot: Slot,
 }
 
-/// When a file was written, its length, and which file it is.
-type Stamp = (std::time::SystemTime, u64, u64);
+/// Most files of an application.
+const FILES: usize = 2;
+
+/// When each file was written, its length, and which file it is.
+type Stamp = [Option<(SystemTime, u64, u64)>; FILES];
 
 /// A changed file.
 #[derive(Clone, Debug)]
@@ -89,9 +98,24 @@ struct Seen {
 /// renamed into place is read at once.
 const SETTLED: Duration = Duration::from_secs(5);
 
+/// None where it reads no file, or one is unavailable.
 fn stamp(settings: &Kind) -> Option<Stamp> {
-    let metadata = std::fs::metadata(settings.file()?).ok()?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    let mut stamp = Stamp::default();
+    for (file, of) in settings.files().into_iter().zip(&mut stamp) {
+        if let Some(path) = file {
+            let metadata = std::fs::metadata(path).ok()?;
+            *of = Some((metadata.modified().ok()?, metadata.len(), metadata.ino()));
+        }
+    }
+    stamp.iter().any(Option::is_some).then_some(stamp)
+}
+
+/// Whether each file that has changed is another one, which was renamed into its place.
+fn is_replaced(then: &Stamp, now: &Stamp) -> bool {
+    let inode = |file: &Option<(SystemTime, u64, u64)>| file.map(|(_, _, inode)| inode);
+    then.iter()
+        .zip(now)
+        .all(|(then, now)| then == now || inode(then) != inode(now))
 }
 
 impl Loader {
@@ -168,7 +192,7 @@ impl Loader {
                     is_tried: false,
                 }),
             };
-            let is_another = then.is_none_or(|then| then.2 != current.2);
+            let is_another = then.is_none_or(|then| is_replaced(&then, &current));
             let is_whole = is_another || now.saturating_duration_since(seen.since) >= SETTLED;
             is_whole && !std::mem::replace(&mut seen.is_tried, is_whole)
         };

@@ -38,6 +38,10 @@ alarms! {
         "Compare Origin-Host, address and applications of the peer with `peers` and `dynamicPeers`; `signalbox_dsr_connection_incidents_total` counts by reason.";
     BAD_ANSWERS = 10519 "Answer Of Another Request" Minor: "A peer sends answers whose Command-Code, Application-Id or End-to-End Identifier is not that of the request; they are dropped.",
         "Report it to the vendor of the peer: RFC 6733 §6.2 has the answer copy the three from the request. The clients get the answer of `exceptions.noAnswer`.";
+    ROUTED_SERVICE = 19822 "Communication Agent Routed Service Congested" Major: "Full address resolution gets more requests in a second than `fabr.queriesPerSecond` permits.",
+        "Add message processors, or raise `fabr.queriesPerSecond`; `fabr.onDatabaseCongested` says what becomes of the requests.";
+    FAILURE_RATE = 19825 "Communication Agent Transaction Failure Rate" Minor: "Queries of full address resolution met damaged entries of the file of numbers.",
+        "`signalbox numbers explain FILE` names the damaged blocks; import the file again from its source.";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",

@@ -39,6 +39,7 @@ impl Indicate<'_> {
         self.messages();
         self.connections();
         self.machine();
+        self.resolution();
         self.rows
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod alarms;
 mod export;
 mod indicators;
 mod machine;
+mod resolution;
 mod sample;
 mod siblings;
 
@@ -177,6 +178,7 @@ impl Control {
         let before = self.samples.len().checked_sub(2);
         if let Some(last) = before.and_then(|before| self.samples.get(before)) {
             discards(&self.dsr, &snapshot, &self.alarms, last, new);
+            resolution::congestion(&self.alarms, last, new);
         }
         if seconds > 0.0 {
             let indicate = Indicate {

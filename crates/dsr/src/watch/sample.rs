@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ahash::AHashMap;
+use dsr_fabr::{Event as Resolution, Fabr};
 
 use super::machine;
 use crate::events::Event;
@@ -26,6 +27,15 @@ pub(super) struct Sample {
     pub(super) system: Option<(u64, u64)>,
     /// Count of answered requests, and the sum of their hold times in nanoseconds.
     pub(super) hold: (u64, u64),
+    pub(super) resolution: Resolved,
+}
+
+/// Counts of full address resolution, of all message processors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) queries: u64,
+    pub(super) errors: u64,
+    pub(super) congested: u64,
 }
 
 /// Differences of two samples.
@@ -80,6 +90,11 @@ impl Sample {
             pool: dsr.gauges().iter().map(Gauges::pool).collect(),
             system: machine::cpu_ticks(),
             hold: (hold.count(), hold.sum()),
+            resolution: Resolved {
+                queries: dsr.count_of::<Fabr>(Resolution::Queries),
+                errors: dsr.count_of::<Fabr>(Resolution::DatabaseError),
+                congested: dsr.count_of::<Fabr>(Resolution::DatabaseCongested),
+            },
         }
     }
 }

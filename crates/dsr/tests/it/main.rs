@@ -8,6 +8,7 @@ mod base;
 mod chain;
 mod cluster;
 mod eir;
+mod fabr;
 mod foreign;
 mod freediameter;
 mod fuzz;

@@ -40,7 +40,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scp", 487),
     ("bsf", 262),
     ("pcf", 447),
-    ("dsr", 406),
+    ("dsr", 445),
     ("ipfe", 34),
     ("stp", 99),
 ];

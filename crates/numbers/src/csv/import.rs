@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use super::line::{self, Line};
+use super::entries::entries;
+use super::error::{ImportError, Mistake};
 use crate::error::Error;
 use crate::file::{Writer, Written};
-use crate::key::Key;
+use crate::key::{Key, Kind};
 use crate::sets::{DestinationSet, SetId};
 use crate::sorter::Sorter;
 
@@ -37,37 +38,6 @@ pub enum Progress {
         /// Of all.
         of: u64,
     },
-}
-
-/// Why an import was refused. The file that was there before is as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// A line is wrong.
-    #[error("line {line}: {mistake}")]
-    Line {
-        /// From 1.
-        line: u64,
-        /// What is wrong.
-        mistake: Mistake,
-    },
-    /// The input cannot be read.
-    #[error("reading the input: {0}")]
-    Read(io::Error),
-    /// The file cannot be written.
-    #[error(transparent)]
-    Write(#[from] Error),
-}
-
-/// What is wrong with a line.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Mistake(String);
-
-impl Mistake {
-    fn at(line: u64, mistake: impl ToString) -> ImportError {
-        let mistake = Self(mistake.to_string());
-        ImportError::Line { line, mistake }
-    }
 }
 
 /// Imports lines into a new file of numbers at `path`, which replaces one that is there when all is well. `progress` is
@@ -100,42 +70,17 @@ fn read(
     target: &mut Target,
     progress: &mut impl FnMut(Progress) -> io::Result<()>,
 ) -> Result<u64, ImportError> {
-    let mut buffer = Vec::new();
-    let (mut number, mut count, mut has_end, mut ended) = (0, 0, false, false);
-    while let Some(text) = line::read(input, &mut buffer).map_err(ImportError::Read)? {
-        number += 1;
-        let parsed = text.and_then(line::parse);
-        let parsed = parsed.map_err(|error| Mistake::at(number, error))?;
-        if ended {
-            return Err(Mistake::at(number, "a line behind the end"));
+    let (lines, count) = entries(input, |line, entry| {
+        let kind = entry.kind.parse::<Kind>();
+        let key = kind.and_then(|kind| Key::new(kind, entry.value.as_bytes()));
+        let key = key.map_err(|error| Mistake::at(line, error))?;
+        target.push(key, entry.destinations, line)?;
+        if line % STEP == 0 {
+            progress(Progress::Read(line)).map_err(ImportError::Read)?;
         }
-        match parsed {
-            Line::First if number == 1 => has_end = true,
-            Line::First | Line::Comment => {}
-            Line::End(expected) if expected == count => ended = true,
-            Line::End(expected) => {
-                return Err(Mistake::at(
-                    number,
-                    format!("{count} numbers before, expected {expected}; lines are lost"),
-                ));
-            }
-            Line::Number(key, destinations) => {
-                count += 1;
-                target.push(key, destinations, number)?;
-            }
-        }
-        if number % STEP == 0 {
-            progress(Progress::Read(number)).map_err(ImportError::Read)?;
-        }
-    }
-    if has_end && !ended {
-        let mistake = format!("expected #end,COUNT behind {count} numbers; the file is cut");
-        return Err(Mistake::at(number + 1, mistake));
-    }
-    if count == 0 {
-        return Err(Mistake::at(number + 1, "no number in the whole input"));
-    }
-    progress(Progress::Read(number)).map_err(ImportError::Read)?;
+        Ok(())
+    })?;
+    progress(Progress::Read(lines)).map_err(ImportError::Read)?;
     Ok(count)
 }
 

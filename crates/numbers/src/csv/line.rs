@@ -2,8 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{END, FIRST_LINE, MOST_LINE_BYTES};
-use crate::key::{Key, KeyError, Kind};
+use super::{END, Entry, FIRST_LINE, MOST_LINE_BYTES};
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,8 +12,7 @@ pub(super) enum Line<'l> {
     /// The end, with the count of numbers.
     End(u64),
     Comment,
-    /// A number, and the text of its destinations.
-    Number(Key, &'l str),
+    Entry(Entry<'l>),
 }
 
 /// Why a line is refused.
@@ -32,8 +30,6 @@ pub(super) enum LineError {
     Fields,
     #[error("the count behind #end is not a number")]
     Count,
-    #[error(transparent)]
-    Key(#[from] KeyError),
 }
 
 /// Reads the next line into `buffer`, without its end; `None` behind the last one.
@@ -78,7 +74,10 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
         return Ok(Line::Comment);
     }
     let (kind, rest) = line.split_once(',').ok_or(LineError::Fields)?;
-    let (number, destinations) = rest.split_once(',').ok_or(LineError::Fields)?;
-    let key = Key::new(kind.parse::<Kind>()?, number.as_bytes())?;
-    Ok(Line::Number(key, destinations))
+    let (value, destinations) = rest.split_once(',').ok_or(LineError::Fields)?;
+    Ok(Line::Entry(Entry {
+        kind,
+        value,
+        destinations,
+    }))
 }

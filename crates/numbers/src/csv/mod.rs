@@ -4,12 +4,16 @@
 //! `#` are comments, but two: a file whose first line is [`FIRST_LINE`] ends with `#end,COUNT`, so that one that is cut is
 //! noticed. Without them a file that is cut is noticed where its last line has no end.
 
+mod entries;
+mod error;
 mod export;
 mod import;
 mod line;
 
+pub use entries::{Entry, entries};
+pub use error::{ImportError, Mistake};
 pub use export::export;
-pub use import::{ImportError, Mistake, Options, Progress, import};
+pub use import::{Options, Progress, import};
 
 /// The first line of a file that ends with `#end,COUNT`.
 pub const FIRST_LINE: &str = "#signalbox-numbers,1";

@@ -132,6 +132,12 @@ impl Map {
         self.sets.load_full()
     }
 
+    /// Numbers of the base, as its header has them, and the bytes of its file.
+    #[must_use]
+    pub fn size(&self) -> (u64, u64) {
+        (self.base.numbers(), self.base.file_bytes())
+    }
+
     /// The position in the journal up to which changes are in the map; 0 for a base that was imported.
     #[must_use]
     pub fn position(&self) -> u64 {

@@ -2,8 +2,10 @@
 
 mod changes;
 mod checkpoint;
+mod counted;
 mod csv;
 mod damage;
 mod exact;
 mod fuzz;
+mod names;
 mod support;

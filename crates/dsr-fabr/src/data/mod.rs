@@ -1,0 +1,184 @@
+//! What is known of subscribers: changes first, then the text, then the file of numbers.
+
+mod changes;
+mod listed;
+mod ranges;
+mod targets;
+
+use std::sync::Arc;
+
+use numbers::{Damaged, Load, Map};
+
+use crate::address::{Address, wildcard};
+use crate::config::{self, Service};
+
+pub(crate) use changes::Change;
+pub(crate) use targets::{ByName, Targets};
+
+use changes::Changes;
+use listed::Listed;
+
+/// What is known.
+#[derive(Debug)]
+pub(crate) struct Data {
+    by_name: ByName,
+    changes: Option<Arc<Changes>>,
+    listed: Listed,
+    base: Option<Base>,
+}
+
+/// A file of numbers, with the destinations of its sets.
+#[derive(Debug)]
+struct Base {
+    map: Map,
+    targets: Vec<Targets>,
+}
+
+/// Where an address was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Change,
+    File,
+    Numbers,
+    /// With the count of its digits.
+    Range(usize),
+    Wildcard,
+}
+
+impl By {
+    /// Whether the address itself is known.
+    pub(crate) const fn is_exact(self) -> bool {
+        !matches!(self, Self::Range(_) | Self::Wildcard)
+    }
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Change => "changes".to_owned(),
+            Self::File => "file".to_owned(),
+            Self::Numbers => "numbers".to_owned(),
+            Self::Range(digits) => format!("a range of {digits} digits"),
+            Self::Wildcard => "the realm".to_owned(),
+        }
+    }
+}
+
+/// The position of a destination, and where it was found.
+pub(crate) type Found = Option<(u16, By)>;
+
+impl Data {
+    /// Reads the files of a configuration.
+    ///
+    /// # Errors
+    /// When one cannot be used, with the line where there is one.
+    pub(crate) fn load(config: &config::Fabr) -> Result<Self, String> {
+        let names = config.destinations.iter().map(|one| one.name.as_str().into());
+        let by_name: ByName = names.zip(0..).collect();
+        let base = config.numbers.as_ref().map(|path| {
+            let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
+            for warning in map.warnings() {
+                tracing::warn!(file = %path.display(), %warning, "file of numbers is damaged");
+            }
+            let targets = map.sets().iter().map(|set| Targets::new(set, &by_name)).collect();
+            let targets: Result<_, String> = targets;
+            let targets = targets.map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+            Ok::<_, String>(Base { map, targets })
+        });
+        let base = base.transpose()?;
+        let listed = config.file.as_ref().map(|path| {
+            let read = Listed::open(path, config.max_entries, &by_name);
+            read.map_err(|wrong| format!("{}: {wrong}", path.display()))
+        });
+        let listed = listed.transpose()?.unwrap_or_default();
+        let changes = config.changes.as_ref();
+        let changes = changes.map(|path| Changes::open(path)).transpose()?;
+        for text in changes.iter().flat_map(|changes| changes.sets()) {
+            let set = numbers::DestinationSet::parse(&text).map_err(|error| error.to_string())?;
+            Targets::new(&set, &by_name).map_err(|wrong| format!("changes: {wrong}"))?;
+        }
+        Ok(Self {
+            by_name,
+            changes,
+            listed,
+            base,
+        })
+    }
+
+    /// Finds the destination of an address for a service: the address itself, then the realm of a name or the range of a
+    /// number.
+    ///
+    /// # Errors
+    /// When the entry of a number is damaged: what it was is not known, so no range stands in.
+    pub(crate) fn find(&self, address: &Address, service: Option<Service>) -> Result<Found, Damaged> {
+        if let Some(changed) = self.changes.as_ref().and_then(|changes| changes.find(address)) {
+            // A subscriber that was taken away may still be in a range, but is in no file.
+            let set = changed.and_then(|set| Targets::new(&set, &self.by_name).ok());
+            return Ok(match set.and_then(|targets| targets.of(service)) {
+                Some(to) => Some((to, By::Change)),
+                None => self.around(address, service),
+            });
+        }
+        if let Some(targets) = self.listed.exact(address) {
+            let found = targets.of(service).map(|to| (to, By::File));
+            return Ok(found.or_else(|| self.around(address, service)));
+        }
+        if let (Some(base), Address::Number(key)) = (&self.base, address)
+            && let Some(id) = base.map.find(*key)?
+        {
+            let targets = base.targets.get(id.index());
+            let found = targets.and_then(|targets| targets.of(service));
+            return Ok(found
+                .map(|to| (to, By::Numbers))
+                .or_else(|| self.around(address, service)));
+        }
+        Ok(self.around(address, service))
+    }
+
+    /// What stands for many addresses.
+    fn around(&self, address: &Address, service: Option<Service>) -> Found {
+        match address {
+            Address::Number(key) => {
+                let (targets, digits) = self.listed.range(*key)?;
+                Some((targets.of(service)?, By::Range(digits)))
+            }
+            Address::Name(entity, name) => {
+                let all = wildcard(*entity, name)?;
+                let changed = self
+                    .changes
+                    .as_ref()
+                    .and_then(|changes| changes.find(&Address::Name(*entity, all.clone().into_boxed_str())));
+                let to = match changed {
+                    Some(changed) => Targets::new(&*changed?, &self.by_name).ok()?.of(service),
+                    None => self.listed.named(*entity, &all)?.of(service),
+                };
+                Some((to?, By::Wildcard))
+            }
+        }
+    }
+
+    /// Changes a subscriber.
+    ///
+    /// # Errors
+    /// What is wrong; nothing is changed then.
+    pub(crate) fn change(&self, subject: &str, to: &str, most: usize) -> Result<(), String> {
+        let Some(changes) = &self.changes else {
+            return Err("no subscriber can be changed: fabr.changes names no file".to_owned());
+        };
+        let change = Change::new(subject, to)?;
+        if let Some(set) = &change.to {
+            Targets::new(set, &self.by_name)?;
+        }
+        changes.make(change, most)
+    }
+
+    /// Name, entries and bytes of each table.
+    pub(crate) fn tables(&self) -> Vec<(&'static str, usize, usize)> {
+        let mut tables = self.listed.tables().to_vec();
+        tables.extend(self.base.as_ref().map(|base| {
+            let (numbers, bytes) = base.map.size();
+            ("numbers", numbers as usize, bytes as usize)
+        }));
+        let changes = self.changes.as_ref().map(|changes| changes.len());
+        tables.extend(changes.map(|count| ("changes", count, count * 64)));
+        tables
+    }
+}

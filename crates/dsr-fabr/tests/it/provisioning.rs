@@ -1,0 +1,135 @@
+//! Subscribers that are changed one by one.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use diameter_proto::known;
+use dsr_app::Application as _;
+use dsr_fabr::Fabr;
+
+use crate::support::{S6A, ULR, message, outcome, settings, written};
+
+fn load(folder: &Path, more: &str) -> Result<Arc<Fabr>, String> {
+    let file = written(
+        folder,
+        "s.csv",
+        "imsi,001010000000001,a\nnai,*@iot.example,c\nimsi,00102*,b\n",
+    );
+    let yaml = format!(
+        "file: {file}
+changes: {}
+lookups: [{{entities: [{{entity: imsi, avps: [userName]}}, {{entity: nai, avps: [userName]}}]}}]
+onNoMatch: abandon
+{more}",
+        folder.join("changes.csv").display()
+    );
+    Fabr::load(&settings(&yaml)).map(Arc::new)
+}
+
+fn of(fabr: &Arc<Fabr>, user: &str) -> String {
+    let request = message(S6A, ULR, |b| {
+        b.put(known::USER_NAME, user);
+    });
+    outcome(fabr, &request)
+}
+
+#[test]
+fn a_change_goes_before_the_files_and_outlives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let fabr = load(folder.path(), "").unwrap();
+    // A reload has the file open as well, and sees what comes after it.
+    let reloaded = load(folder.path(), "").unwrap();
+    for (subject, to) in [
+        ("imsi:001010000000001", "b"),
+        ("imsi:001010000000002", "c,pcrf=a"),
+        ("imsi:001020000000001", "a"),
+        ("imsi:001020000000002", "a"),
+        ("imsi:001020000000002", ""),
+        ("imsi:001010000000003", ""),
+        ("nai:Dev7@iot.example", "a"),
+        ("nai:*@other.example", "b"),
+    ] {
+        fabr.change(subject, to).unwrap().unwrap();
+    }
+    let seen = |fabr: &Arc<Fabr>| {
+        for (user, expected) in [
+            ("001010000000001", "hss.b.example/"),
+            ("001010000000002", "/c.example"),
+            ("001020000000001", "hss.a.example/a.example"),
+            ("001020000000002", "hss.b.example/"),
+            ("001010000000003", "drop"),
+            ("dev7@iot.example", "hss.a.example/a.example"),
+            ("dev8@iot.example", "/c.example"),
+            ("x@other.example", "hss.b.example/"),
+        ] {
+            assert_eq!(of(fabr, user), expected, "{user}");
+        }
+    };
+    seen(&fabr);
+    seen(&reloaded);
+    drop((fabr, reloaded));
+    // What was being written at a crash was not acknowledged.
+    let path = folder.path().join("changes.csv");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"imsi,001010000000001,c").unwrap();
+    let again = load(folder.path(), "").unwrap();
+    seen(&again);
+    again.change("imsi:001010000000004", "a").unwrap().unwrap();
+    drop(again);
+    let again = load(folder.path(), "").unwrap();
+    seen(&again);
+    assert_eq!(of(&again, "001010000000004"), "hss.a.example/a.example");
+    drop(again);
+    // A line that is wrong is named, and so is a destination that left the settings.
+    std::fs::write(&path, "imsi,001010000000001,gone\n").unwrap();
+    let wrong = load(folder.path(), "").unwrap_err();
+    assert!(wrong.contains("the destination `gone` does not exist"), "{wrong}");
+    std::fs::write(&path, "imsi,001010000000001,a\nimsi,x,a\n").unwrap();
+    let wrong = load(folder.path(), "").unwrap_err();
+    assert!(wrong.contains("line 2: "), "{wrong}");
+}
+
+#[test]
+fn what_cannot_be_changed_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let fabr = load(folder.path(), "maxChanges: 1\n").unwrap();
+    for (subject, to, wanted) in [
+        ("imsi:0010100000000012", "a", "16 digits"),
+        ("imsi:00101000000000x", "a", "character 15"),
+        ("imsi:00101", "a", "expected 6 to 15"),
+        ("imsi:00101*", "a", "character 6"),
+        ("imsi:", "a", "empty"),
+        ("imei:35209900176148", "a", "does not exist"),
+        ("001010000000001", "a", "is not ENTITY:VALUE"),
+        (
+            "imsi:001010000000001",
+            "gone",
+            "the destination `gone` does not exist",
+        ),
+        (
+            "imsi:001010000000001",
+            "a,hlr=b",
+            "the service `hlr` does not exist",
+        ),
+        ("imsi:001010000000001", "a b", "visible ASCII"),
+        ("nai:a,b@x", "a", "comma"),
+        ("nai:a\nb@x", "a", "expected user@realm"),
+        ("impu:alice", "a", "expected sip:user@realm"),
+    ] {
+        let wrong = fabr.change(subject, to).unwrap().unwrap_err();
+        assert!(wrong.contains(wanted), "{subject}: {wrong}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("changes.csv")).unwrap(),
+        ""
+    );
+    fabr.change("imsi:001010000000001", "b").unwrap().unwrap();
+    let wrong = fabr.change("imsi:001010000000002", "b").unwrap().unwrap_err();
+    assert!(wrong.contains("maxChanges (1)"), "{wrong}");
+    fabr.change("imsi:001010000000001", "c").unwrap().unwrap();
+    assert_eq!(of(&fabr, "001010000000001"), "/c.example");
+    let fixed = Fabr::load(&settings("")).unwrap();
+    let wrong = fixed.change("imsi:001010000000001", "b").unwrap().unwrap_err();
+    assert!(wrong.contains("fabr.changes names no file"), "{wrong}");
+}
