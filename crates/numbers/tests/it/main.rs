@@ -6,4 +6,5 @@ mod csv;
 mod damage;
 mod exact;
 mod fuzz;
+mod longer;
 mod support;
