@@ -89,11 +89,14 @@ pub(crate) fn routes(server: &Arc<EnumServer>) -> Router {
         Arc::downgrade(server),
     );
     let one = put(async move |Path(number): Path<String>, body: String| {
-        change(&putting, format!("put,{number},{}", body.trim())).await
+        change(&putting, vec![format!("put,{number},{}", body.trim())]).await
     });
-    let one = one
-        .delete(async move |Path(number): Path<String>| change(&removing, format!("remove,{number}")).await);
-    let numbers = page(numbers).merge(post(async move |body: String| change(&changing, body).await));
+    let one = one.delete(async move |Path(number): Path<String>| {
+        change(&removing, vec![format!("remove,{number}")]).await
+    });
+    let numbers = page(numbers).merge(post(async move |body: String| {
+        change(&changing, body.lines().map(str::to_owned).collect()).await
+    }));
     Router::new()
         .route("/enum/find/{number}", about(find))
         .route("/enum/why/{number}", about(why))
@@ -287,7 +290,7 @@ fn numbers(tables: &Tables) -> Value {
 }
 
 /// Applies lines: `put,NUMBER,DESTINATIONS` and `remove,NUMBER`; all of them, or none.
-async fn change(server: &Weak<EnumServer>, lines: String) -> (StatusCode, String) {
+async fn change(server: &Weak<EnumServer>, lines: Vec<String>) -> (StatusCode, String) {
     let Some(server) = server.upgrade() else {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -299,7 +302,7 @@ async fn change(server: &Weak<EnumServer>, lines: String) -> (StatusCode, String
     done.unwrap_or_else(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))
 }
 
-fn apply(server: &EnumServer, lines: &str) -> (StatusCode, String) {
+fn apply(server: &EnumServer, lines: &[String]) -> (StatusCode, String) {
     let tables = server.live.load().derived.clone();
     let Some(changes) = &tables.changes else {
         let wrong = "numbers cannot be changed here; set `enum.directory`, in which changes are kept\n";
@@ -307,7 +310,7 @@ fn apply(server: &EnumServer, lines: &str) -> (StatusCode, String) {
     };
     let mut wanted = Vec::new();
     for (index, line) in lines
-        .lines()
+        .iter()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {

@@ -143,13 +143,20 @@ impl NetworkFunction for EnumServer {
             alarms: opening.alarms.clone(),
         });
         let changes = opening.live.load().derived.changes.clone();
-        if let Some(changes) = changes {
-            opening.registry.observe(&CHANGED, move || changes.count() as f64);
+        if let Some(changes) = &changes {
+            let changes = Arc::downgrade(changes);
+            let count = move || changes.upgrade().map_or(0.0, |changes| changes.count() as f64);
+            opening.registry.observe(&CHANGED, count);
         }
         tokio::task::spawn_local(watch(function.clone()));
         tokio::task::spawn_local(settle(opening.live.clone()));
         let drained = opening.drained;
-        Ok(Opened::new(function, async move { drained.fired().await }))
+        Ok(Opened::new(function, async move {
+            drained.fired().await;
+            if let Some(changes) = changes {
+                changes.close();
+            }
+        }))
     }
 
     fn worker(

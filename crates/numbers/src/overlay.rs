@@ -156,7 +156,7 @@ impl Order {
         self.0.store(Arc::new(lists));
     }
 
-    fn find_between<T>(&self, first: u64, last: u64, mut found: impl FnMut(u64) -> Option<T>) -> Option<T> {
+    fn find_between<T>(&self, first: u64, last: u64, found: impl FnMut(u64) -> Option<T>) -> Option<T> {
         let lists = self.0.load();
         let at = lists
             .partition_point(|list| list.first().is_some_and(|begin| *begin <= first))
@@ -165,7 +165,7 @@ impl Order {
         blocks
             .skip_while(|block| *block < first)
             .take_while(|block| *block <= last)
-            .find_map(|block| found(block))
+            .find_map(found)
     }
 }
 

@@ -19,8 +19,7 @@ pub(super) struct Log {
     lines: usize,
     /// Why it cannot be written any more: what is on disk is unknown after a failed `fsync`.
     failure: Option<String>,
-    /// Held as long as the log is used.
-    _lock: File,
+    lock: File,
 }
 
 impl Log {
@@ -61,13 +60,22 @@ impl Log {
             length: length as u64,
             lines: changes.len(),
             failure: None,
-            _lock: lock,
+            lock,
         };
         Ok((log, changes))
     }
 
     pub(super) fn lines(&self) -> usize {
         self.lines
+    }
+
+    /// Lets another process use the directory.
+    pub(super) fn close(&mut self) {
+        self.failure = Some("the server is stopping".to_owned());
+        // By hand: a process that was forked at this moment holds the file until it executes another program.
+        if let Err(error) = self.lock.unlock() {
+            tracing::debug!(%error, "lock of the directory of changed numbers not released");
+        }
     }
 
     pub(super) fn failure(&self) -> Option<String> {
@@ -98,6 +106,12 @@ impl Log {
             return Err(error);
         }
         Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -201,7 +215,7 @@ mod tests {
         let remove = Change::Remove {
             key: put("001").key(),
         };
-        let whole = [put("001"), remove.clone(), put("436601")];
+        let whole = [put("001"), remove, put("436601")];
         let text: String = whole.iter().map(line).collect();
         let first_two = line(&whole[0]).len() + line(&whole[1]).len();
         for end in first_two..text.len() {

@@ -151,6 +151,11 @@ impl Changes {
         self.inner.lock().changed.len()
     }
 
+    /// Ends changes, so that another process may use the directory.
+    pub(crate) fn close(&self) {
+        self.inner.lock().log.close();
+    }
+
     /// Why changes cannot be kept; none: they can.
     pub(crate) fn failure(&self) -> Option<String> {
         self.inner.lock().log.failure()

@@ -67,6 +67,13 @@ fn a_wrong_line_changes_nothing_and_is_named() {
         );
         assert!(status == 400 && body.contains(reason), "{line}: {status} {body}");
     }
+    // One number is one line.
+    assert_eq!(
+        admin(&server, "PUT", "/enum/numbers/43111", "ims\nput,43112,ims").0,
+        400
+    );
+    assert_eq!(admin(&server, "PUT", "/enum/numbers/43111%0A", "ims").0, 400);
+    assert_eq!(admin(&server, "DELETE", "/enum/numbers/43111%2Cims", "").0, 400);
     assert_eq!(metric(&server, "signalbox_enum_changed_numbers"), 0.0);
     let client = Client::new(server.addresses()[0]);
     assert!(is_negative(&client.naptr(&name("43111", APEX)), Rcode::NXDOMAIN));
@@ -171,9 +178,10 @@ fn child() {
     let server = start(with_directory(std::path::Path::new(&folder)));
     // Acknowledged numbers are reported by a file of their own, each after its acknowledgement.
     let report = std::path::Path::new(&folder).join("acknowledged");
+    let ended = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
-            for number in 0..100_000 {
+            for number in (0..100_000).take_while(|_| !ended.load(Ordering::Relaxed)) {
                 let digits = format!("4369{number:06}");
                 let (status, body) = admin(&server, "PUT", &format!("/enum/numbers/{digits}"), "ims");
                 assert_eq!(status, 200, "{body}");
@@ -182,7 +190,7 @@ fn child() {
             }
         });
         testpeer::process::serve("writing");
-        std::process::exit(0);
+        ended.store(true, Ordering::Relaxed);
     });
 }
 
