@@ -16,6 +16,8 @@ openssl:openssl
 java:default-jre-headless
 mvn:maven
 tshark:tshark
+dig:bind9-dnsutils
+kdig:knot-dnsutils
 freeDiameterd:freediameterd
 kamailio:kamailio
 mariadbd:mariadb-server

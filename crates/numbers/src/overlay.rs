@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::block::OwnedBlock;
 
@@ -30,6 +30,7 @@ pub(crate) struct Overlay {
     used: Box<[AtomicU64]>,
     /// Bits of a hash that are not part of a shard's position.
     shift: u32,
+    order: Order,
     blocks: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -42,6 +43,7 @@ impl Overlay {
             shards: (0..1 << bits).map(|_| ArcSwapOption::empty()).collect(),
             used: (0..1 << bits >> 6).map(|_| AtomicU64::new(0)).collect(),
             shift: u64::BITS - bits,
+            order: Order::default(),
             blocks: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
         }
@@ -78,6 +80,7 @@ impl Overlay {
             }
             Err(place) => {
                 list.insert(place, (block, changed));
+                self.order.insert(block);
                 self.blocks.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -85,6 +88,19 @@ impl Overlay {
         self.shards[at].store(Some(Arc::new(list)));
         // Behind the pointer, so that who sees the bit finds the block.
         self.used[at / 64].fetch_or(1 << (at % 64), Ordering::Release);
+    }
+
+    /// The numbers of its blocks in a range, in ascending order, until `found` answers; what it has answered.
+    pub(crate) fn find_between<T>(
+        &self,
+        first: u64,
+        last: u64,
+        found: impl FnMut(u64) -> Option<T>,
+    ) -> Option<T> {
+        if self.blocks.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.order.find_between(first, last, found)
     }
 
     /// All blocks in ascending order, as they are now.
@@ -115,5 +131,62 @@ fn size_of_changed(changed: &Changed) -> usize {
     match changed {
         Changed::Block(block) => fixed + block.bytes.len(),
         Changed::Damaged(_) => fixed,
+    }
+}
+
+/// Blocks of a list of [`Order`]; one that has more is split.
+const MOST_LISTED: usize = 512;
+
+/// The numbers of blocks in ascending order: lists, of which an insertion copies one. Readers take no lock.
+#[derive(Debug, Default)]
+struct Order(ArcSwap<Vec<Arc<Vec<u64>>>>);
+
+impl Order {
+    /// Adds a block that is not there. One writer at a time.
+    fn insert(&self, block: u64) {
+        let mut lists = Vec::clone(&self.0.load());
+        let at = lists
+            .partition_point(|list| list.first().is_some_and(|first| *first <= block))
+            .saturating_sub(1);
+        let mut list = lists.get(at).map(|list| Vec::clone(list)).unwrap_or_default();
+        list.insert(list.partition_point(|one| *one < block), block);
+        let rest = (list.len() > MOST_LISTED).then(|| list.split_off(MOST_LISTED / 2));
+        let new = std::iter::once(list).chain(rest).map(Arc::new);
+        lists.splice(at..(at + 1).min(lists.len()), new);
+        self.0.store(Arc::new(lists));
+    }
+
+    fn find_between<T>(&self, first: u64, last: u64, found: impl FnMut(u64) -> Option<T>) -> Option<T> {
+        let lists = self.0.load();
+        let at = lists
+            .partition_point(|list| list.first().is_some_and(|begin| *begin <= first))
+            .saturating_sub(1);
+        let blocks = lists.iter().skip(at).flat_map(|list| list.iter().copied());
+        blocks
+            .skip_while(|block| *block < first)
+            .take_while(|block| *block <= last)
+            .find_map(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn blocks_are_found_in_order(blocks in prop::collection::btree_set(0_u64..5_000, 0..1_500), first in 0_u64..5_000, span in 0_u64..600) {
+            let order = Order::default();
+            // Descending and ascending by turns: insertions at both ends and between.
+            let (low, high): (Vec<u64>, Vec<u64>) = blocks.iter().partition(|block| *block % 3 == 0);
+            low.iter().rev().chain(&high).for_each(|block| order.insert(*block));
+            let mut found = Vec::new();
+            let nothing = order.find_between(first, first + span, |block| -> Option<()> { found.push(block); None });
+            prop_assert!(nothing.is_none());
+            let expected: Vec<u64> = blocks.range(first..=first + span).copied().collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 }

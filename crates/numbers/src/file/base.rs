@@ -169,6 +169,15 @@ impl Base {
         Some((self.directory.slots[place].offset, self.block(place)))
     }
 
+    /// The numbers of its blocks in a range, in ascending order; none of them is empty.
+    pub(crate) fn blocks_between(&self, first: u64, last: u64) -> &[u64] {
+        let blocks = &self.directory.blocks;
+        let begin = blocks.partition_point(|block| *block < first);
+        let rest = blocks.get(begin..).unwrap_or_default();
+        rest.get(..rest.partition_point(|block| *block <= last))
+            .unwrap_or_default()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

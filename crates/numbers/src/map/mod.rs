@@ -3,6 +3,7 @@
 mod change;
 mod checkpoint;
 mod explain;
+mod longer;
 
 use std::path::Path;
 use std::sync::Arc;

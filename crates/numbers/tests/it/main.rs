@@ -7,5 +7,6 @@ mod csv;
 mod damage;
 mod exact;
 mod fuzz;
+mod longer;
 mod names;
 mod support;

@@ -1,0 +1,228 @@
+//! What a client gets.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use domain::base::Message;
+use domain::base::iana::{Class, Rcode, Rtype};
+use domain::base::name::ParsedName;
+use domain::rdata::tsig::Time48;
+use domain::tsig::{Key, ServerTransaction};
+
+use super::write::{Records, Reply, Writer};
+use super::{NoQuery, Query};
+use crate::metrics::Outcome;
+use crate::resolve::{Resolution, records};
+use crate::tables::{Digits, Tables, Tree};
+
+/// How a query came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Udp,
+    Tcp,
+}
+
+/// Octets of an answer over UDP to a client without EDNS (RFC 1035 §4.2.1).
+const PLAIN_UDP: usize = 512;
+/// Octets of a message over TCP.
+const MOST_OCTETS: usize = u16::MAX as usize;
+
+/// Answers queries; a worker has one, whose memory every answer uses.
+#[derive(Default)]
+pub(crate) struct Responder {
+    writer: Writer,
+}
+
+/// The type of a query and what became of it, for the counters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Handled {
+    pub(crate) kind: Option<Rtype>,
+    pub(crate) outcome: Outcome,
+    /// Whether it did not fit.
+    pub(crate) is_truncated: bool,
+}
+
+/// Where a name is in a tree.
+enum Position {
+    Apex,
+    Number(Digits),
+    /// Below the apex, and the name of no number.
+    Other,
+}
+
+impl Responder {
+    /// Answers a message; without octets: nothing is sent.
+    pub(crate) fn answer(
+        &mut self,
+        tables: &Tables,
+        octets: &[u8],
+        client: IpAddr,
+        transport: Transport,
+    ) -> (Handled, &[u8]) {
+        let query = match Query::read(octets) {
+            Ok(query) => query,
+            Err(error) => return self.malformed(octets, error),
+        };
+        let limit = limit(tables, &query, transport);
+        let signer = match signer(tables, &query) {
+            Ok(signer) => signer,
+            Err(error) => {
+                let written = self.writer.tsig_error(query.message, error, limit);
+                return (handled(&query, Outcome::Signature, false), written);
+            }
+        };
+        let is_signed = signer.is_some();
+        let (outcome, reply) = reply(tables, &query, client, is_signed);
+        let (is_truncated, written) = self.writer.write(&query, &reply, limit, signer);
+        (handled(&query, outcome, is_truncated), written)
+    }
+
+    /// An empty, truncated answer: the client asks again over TCP, if it is the one that has asked.
+    pub(crate) fn slip(&mut self, octets: &[u8]) -> Option<&[u8]> {
+        let query = Query::read(octets).ok()?;
+        Some(self.writer.slip(&query))
+    }
+
+    fn malformed(&mut self, octets: &[u8], error: NoQuery) -> (Handled, &[u8]) {
+        let (outcome, rcode) = match error {
+            NoQuery::Silent => (Outcome::Dropped, None),
+            NoQuery::Malformed => (Outcome::Malformed, Some(Rcode::FORMERR)),
+            NoQuery::Opcode => (Outcome::NotImplemented, Some(Rcode::NOTIMP)),
+        };
+        let handled = Handled {
+            kind: None,
+            outcome,
+            is_truncated: false,
+        };
+        match rcode {
+            Some(rcode) => (handled, self.writer.header(octets, rcode)),
+            None => (handled, &[]),
+        }
+    }
+}
+
+fn handled(query: &Query<'_>, outcome: Outcome, is_truncated: bool) -> Handled {
+    Handled {
+        kind: Some(query.kind),
+        outcome,
+        is_truncated,
+    }
+}
+
+/// Most octets of the answer.
+fn limit(tables: &Tables, query: &Query<'_>, transport: Transport) -> usize {
+    match (transport, query.edns) {
+        (Transport::Tcp, _) => MOST_OCTETS,
+        (Transport::Udp, None) => PLAIN_UDP,
+        // RFC 6891 §6.2.5: less than 512 means 512.
+        (Transport::Udp, Some(edns)) => {
+            usize::from(edns.udp_bytes).clamp(PLAIN_UDP, tables.udp_bytes.max(PLAIN_UDP))
+        }
+    }
+}
+
+pub(super) type Signer = ServerTransaction<Arc<Key>>;
+pub(super) type SignatureError = domain::tsig::ServerError<Arc<Key>>;
+
+/// Checks the signature of a query; its answer is signed likewise.
+#[expect(clippy::result_large_err, reason = "the error is written at once")]
+fn signer(tables: &Tables, query: &Query<'_>) -> Result<Option<Signer>, SignatureError> {
+    if !query.is_signed {
+        return Ok(None);
+    }
+    let Ok(mut message) = Message::from_octets(query.message.as_slice().to_vec()) else {
+        return Ok(None);
+    };
+    ServerTransaction::request(tables.keys.store(), &mut message, Time48::now())
+}
+
+fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: bool) -> (Outcome, Reply<'t>) {
+    if query.edns.is_some_and(|edns| edns.version > 0) {
+        return (Outcome::Version, Reply::bad_version());
+    }
+    if !tables.admits(client) || tables.require_tsig && !is_signed {
+        return (Outcome::Refused, Reply::code(Rcode::REFUSED));
+    }
+    // AXFR and IXFR are not served.
+    let is_transfer = matches!(query.kind, Rtype::AXFR | Rtype::IXFR);
+    let tree = tables.trees.iter().find(|tree| query.name.ends_with(&tree.apex));
+    match tree {
+        Some(tree) if query.class == Class::IN && !is_transfer => in_tree(tables, tree, query),
+        _ => (Outcome::Refused, Reply::code(Rcode::REFUSED)),
+    }
+}
+
+fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
+    let number = match position(tree, &query.name) {
+        Position::Apex => return at_apex(tree, query.kind),
+        Position::Other => return unknown(tree),
+        Position::Number(number) => number,
+    };
+    match Resolution::find(tables, tree, &number) {
+        Ok(Resolution::Unknown) => unknown(tree),
+        Ok(Resolution::Incomplete | Resolution::Without) => no_data(tree),
+        Ok(Resolution::NoProfile(_)) => (Outcome::NoProfile, Reply::code(Rcode::SERVFAIL)),
+        Err(_) => (Outcome::Damaged, Reply::code(Rcode::SERVFAIL)),
+        Ok(Resolution::Known(profile, source)) => match query.kind {
+            Rtype::NAPTR => match records(&profile, &source, &number) {
+                Ok(records) if records.is_empty() => no_data(tree),
+                Ok(records) => (
+                    Outcome::Answered,
+                    Reply::records(Records::Naptr(records, profile.ttl)),
+                ),
+                Err(_) => (Outcome::NoProfile, Reply::code(Rcode::SERVFAIL)),
+            },
+            Rtype::ANY => any(tree),
+            _ => no_data(tree),
+        },
+    }
+}
+
+fn at_apex(tree: &Tree, kind: Rtype) -> (Outcome, Reply<'_>) {
+    match kind {
+        Rtype::SOA => (Outcome::Apex, Reply::records(Records::Soa(tree))),
+        Rtype::NS => (Outcome::Apex, Reply::records(Records::Ns(tree))),
+        Rtype::ANY => any(tree),
+        _ => no_data(tree),
+    }
+}
+
+/// RFC 8482 §4.2: what a client does with all types is unknown, and they are the largest answer.
+fn any(tree: &Tree) -> (Outcome, Reply<'_>) {
+    (Outcome::Any, Reply::records(Records::Hinfo(tree)))
+}
+
+fn unknown(tree: &Tree) -> (Outcome, Reply<'_>) {
+    (Outcome::Unknown, Reply::negative(Rcode::NXDOMAIN, tree))
+}
+
+fn no_data(tree: &Tree) -> (Outcome, Reply<'_>) {
+    (Outcome::NoData, Reply::negative(Rcode::NOERROR, tree))
+}
+
+/// The number of a name: a digit in each label below the apex, the last one first (RFC 6116 §3.2).
+fn position(tree: &Tree, name: &ParsedName<&[u8]>) -> Position {
+    let Some(below) = name.label_count().checked_sub(tree.labels) else {
+        return Position::Other;
+    };
+    if below == 0 {
+        return Position::Apex;
+    }
+    let mut reversed = [0; numbers::MOST_DIGITS];
+    let Some(reversed) = reversed.get_mut(..below) else {
+        return Position::Other;
+    };
+    for (label, digit) in name.iter().zip(reversed.iter_mut().rev()) {
+        let [only] = label.as_slice() else {
+            return Position::Other;
+        };
+        *digit = *only;
+    }
+    let mut number = tree.digits;
+    for digit in reversed.iter() {
+        if number.push(*digit).is_none() {
+            return Position::Other;
+        }
+    }
+    Position::Number(number)
+}

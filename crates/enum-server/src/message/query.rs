@@ -1,0 +1,126 @@
+//! A query as it is read: everything in it is a stranger's.
+
+use domain::base::Message;
+use domain::base::iana::{Class, Opcode, Rtype};
+use domain::base::name::{ParsedName, ToLabelIter as _};
+use domain::base::opt::{Opt, OptRecord};
+
+/// Additional records of a query. OPT and TSIG are two.
+const MOST_ADDITIONAL: u16 = 8;
+/// Octets of a header.
+const HEADER: usize = 12;
+
+/// A query that can be answered.
+pub(crate) struct Query<'m> {
+    pub(crate) message: &'m Message<[u8]>,
+    pub(crate) name: ParsedName<&'m [u8]>,
+    pub(crate) kind: Rtype,
+    pub(crate) class: Class,
+    pub(crate) edns: Option<Edns>,
+    pub(crate) is_signed: bool,
+}
+
+/// What a client says of itself (RFC 6891 §6.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Edns {
+    pub(crate) udp_bytes: u16,
+    pub(crate) version: u8,
+    pub(crate) dnssec_ok: bool,
+}
+
+/// Why octets are not a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoQuery {
+    /// They are dropped: an answer would go to somebody who has not asked, perhaps for ever.
+    Silent,
+    /// FORMERR.
+    Malformed,
+    /// NOTIMP.
+    Opcode,
+}
+
+impl<'m> Query<'m> {
+    /// Reads a message.
+    pub(crate) fn read(octets: &'m [u8]) -> Result<Self, NoQuery> {
+        let message = Message::from_slice(octets).map_err(|_| NoQuery::Silent)?;
+        let header = message.header();
+        if header.qr() {
+            return Err(NoQuery::Silent);
+        }
+        if header.opcode() != Opcode::QUERY {
+            return Err(NoQuery::Opcode);
+        }
+        let counts = message.header_counts();
+        let has_others = counts.ancount() > 0 || counts.nscount() > 0;
+        if has_others || counts.arcount() > MOST_ADDITIONAL {
+            return Err(NoQuery::Malformed);
+        }
+        let question = message.sole_question().map_err(|_| NoQuery::Malformed)?;
+        // A pointer in the first name points into the header.
+        if !is_plain_name(octets) {
+            return Err(NoQuery::Malformed);
+        }
+        let (edns, is_signed) = additional(message)?;
+        Ok(Self {
+            message,
+            kind: question.qtype(),
+            class: question.qclass(),
+            name: *question.qname(),
+            edns,
+            is_signed,
+        })
+    }
+
+    /// Octets of the question section.
+    pub(crate) fn question(&self) -> &'m [u8] {
+        let end = HEADER + usize::from(self.name.compose_len()) + 4;
+        self.message.as_slice().get(HEADER..end).unwrap_or_default()
+    }
+}
+
+/// Whether the first name is written out: labels until the root, and no pointer.
+fn is_plain_name(octets: &[u8]) -> bool {
+    let mut at = HEADER;
+    loop {
+        match octets.get(at) {
+            Some(0) => return true,
+            Some(length @ 1..=63) => at += 1 + usize::from(*length),
+            _ => return false,
+        }
+    }
+}
+
+/// OPT, and whether the last record is TSIG.
+fn additional(message: &Message<[u8]>) -> Result<(Option<Edns>, bool), NoQuery> {
+    let section = message.additional().map_err(|_| NoQuery::Malformed)?;
+    let (mut edns, mut is_signed) = (None, false);
+    for record in section {
+        let record = record.map_err(|_| NoQuery::Malformed)?;
+        // RFC 8945 §5.1: it is the last one, and the only one.
+        if is_signed {
+            return Err(NoQuery::Malformed);
+        }
+        match record.rtype() {
+            Rtype::TSIG => is_signed = true,
+            Rtype::OPT => {
+                // RFC 6891 §6.1.1: one, of the root.
+                if edns.is_some() || !record.owner().is_root() {
+                    return Err(NoQuery::Malformed);
+                }
+                let opt = record
+                    .to_record::<Opt<_>>()
+                    .ok()
+                    .flatten()
+                    .ok_or(NoQuery::Malformed)?;
+                let opt = OptRecord::from(opt);
+                edns = Some(Edns {
+                    udp_bytes: opt.udp_payload_size(),
+                    version: opt.version(),
+                    dnssec_ok: opt.dnssec_ok(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok((edns, is_signed))
+}

@@ -1,0 +1,126 @@
+//! What a number resolves to.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use numbers::{Damaged, DestinationSet};
+
+use crate::tables::{Digits, NO_NUMBER, Naptr, Profile, Tables, Tree};
+
+/// Where a number has its records from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// An entry of its own.
+    Entry(Arc<DestinationSet>),
+    /// The range that begins with these digits.
+    Range(Digits),
+}
+
+/// What is known of a number.
+#[derive(Clone, Debug)]
+pub(crate) enum Resolution {
+    /// It has records.
+    Known(Arc<Profile>, Source),
+    /// Its entry names no profile for this tree.
+    Without,
+    /// Numbers that continue it exist: it is incomplete, an empty non-terminal (RFC 8020 §2).
+    Incomplete,
+    /// Neither it nor a number that continues it exists.
+    Unknown,
+    /// Its entry names a profile that does not exist.
+    NoProfile(String),
+}
+
+impl Resolution {
+    /// Resolves a number in a tree.
+    ///
+    /// # Errors
+    /// When the numbers near it are damaged.
+    pub(crate) fn find(tables: &Tables, tree: &Tree, number: &Digits) -> Result<Self, Damaged> {
+        let key = number.key();
+        let map = tables.numbers.as_deref();
+        let mut hidden = false;
+        if let (Some(map), Some(key)) = (map, key)
+            && let Some(set) = map.find(key)?.and_then(|id| map.set(id))
+        {
+            match set.destination(&tree.service) {
+                None => return Ok(Self::Without),
+                Some(NO_NUMBER) => hidden = true,
+                Some(name) => {
+                    return Ok(match tables.profiles.get(name) {
+                        Some(profile) => Self::Known(profile.clone(), Source::Entry(set)),
+                        None => Self::NoProfile(name.to_owned()),
+                    });
+                }
+            }
+        }
+        if !hidden
+            && let Some(range) = tree.ranges.find(number)
+            && let Some(profile) = &range.profile
+        {
+            return Ok(Self::Known(profile.clone(), Source::Range(range.digits)));
+        }
+        let in_map = match (map, key) {
+            (Some(map), Some(key)) => map.has_longer(key)?,
+            _ => false,
+        };
+        let is_incomplete = in_map || tree.ranges.has_longer(number);
+        Ok(if is_incomplete {
+            Self::Incomplete
+        } else {
+            Self::Unknown
+        })
+    }
+}
+
+/// The records of a number.
+///
+/// # Errors
+/// Why they cannot be written.
+pub(crate) fn records(profile: &Profile, source: &Source, number: &Digits) -> Result<Vec<Naptr>, String> {
+    match source {
+        Source::Entry(set) => profile.expand(number, |name| parameter(set, name)),
+        Source::Range(_) => profile.expand(number, |_| None),
+    }
+}
+
+/// A parameter of a number. A destination without a service is none: it names the profile.
+fn parameter<'s>(set: &'s DestinationSet, name: &str) -> Option<&'s str> {
+    let mut parts = set.as_str().split(',').filter_map(|part| part.split_once('='));
+    parts.find(|(one, _)| *one == name).map(|(_, value)| value)
+}
+
+/// Whether a number may have these destinations.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn check(tables: &Tables, number: &Digits, set: &DestinationSet) -> Result<(), String> {
+    let mut any = false;
+    for tree in &tables.trees {
+        match set.destination(&tree.service) {
+            None => {}
+            Some(NO_NUMBER) => any = true,
+            Some(name) => {
+                let profile = tables
+                    .profiles
+                    .get(name)
+                    .ok_or_else(|| format!("profile `{name}` does not exist"))?;
+                profile.expand(number, |name| parameter(set, name))?;
+                any = true;
+            }
+        }
+    }
+    let services: Vec<Cow<'_, str>> = tables
+        .trees
+        .iter()
+        .map(|tree| Cow::from(tree.service.as_str()))
+        .collect();
+    if any {
+        Ok(())
+    } else {
+        Err(format!(
+            "no destination names a profile; expected one for {}",
+            services.join(", ")
+        ))
+    }
+}

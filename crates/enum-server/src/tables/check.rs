@@ -1,0 +1,50 @@
+//! What is wrong with settings.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use numbers::{Load, Map};
+use settings::Faults;
+
+use super::{Tree, keys, profile};
+use crate::config::Config;
+
+/// Reports everything that is wrong with settings. Files are not read.
+pub(crate) fn check(config: &Config, faults: &mut Faults) {
+    let profiles = profile::compile(&config.profiles, faults);
+    let mut apexes = HashSet::new();
+    for (index, tree) in config.trees.iter().enumerate() {
+        let mut within = Faults::default();
+        Tree::compile(tree, 1, &profiles, &mut within);
+        for fault in within.into_vec() {
+            let at = format!("trees[{index}].{}", fault.path);
+            faults.at(at).say(fault.what, fault.expected);
+        }
+        if !apexes.insert(tree.apex.trim_end_matches('.').to_ascii_lowercase()) {
+            let at = format!("trees[{index}].apex");
+            faults
+                .at(at)
+                .say("is that of another tree", "one tree for each apex");
+        }
+    }
+    keys::check(&config.tsig, faults);
+}
+
+/// Reports files that cannot be used.
+pub fn check_files(config: &Config, faults: &mut Faults) {
+    let open = |path: &Path| Map::open(path, None, Load::Mapped).map(drop);
+    if let Some(path) = &config.numbers
+        && let Err(error) = open(path)
+    {
+        let expected = "a file of `signalbox numbers import`";
+        faults.at("enum.numbers").say(error.to_string(), expected);
+    }
+    for (index, key) in config.tsig.iter().enumerate() {
+        if let Err(error) = keys::read(key) {
+            let expected = "a key in base64, 16 octets or more";
+            faults
+                .at(format!("enum.tsig[{index}].secret"))
+                .say(error, expected);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What settings are compiled to before a query needs it. Tables are immutable; a reload makes others.
+
+mod check;
+mod digits;
+mod keys;
+mod profile;
+mod ranges;
+mod tree;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipnet::IpNet;
+use numbers::{Load, Map};
+use settings::Faults;
+
+use crate::changes::Changes;
+use crate::config::Config;
+
+pub(crate) use check::check;
+pub use check::check_files;
+pub(crate) use digits::Digits;
+pub(crate) use keys::Keys;
+pub(crate) use profile::{NO_NUMBER, Naptr, Profile};
+pub(crate) use ranges::Ranges;
+pub(crate) use tree::Tree;
+
+/// Everything that an answer needs of the settings.
+pub struct Tables {
+    /// Those with more labels first, so that the first one that fits a name is the closest.
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) profiles: HashMap<String, Arc<Profile>>,
+    /// The numbers that were imported, with those that were changed since.
+    pub(crate) numbers: Option<Arc<Map>>,
+    /// Where changes are durable.
+    pub(crate) changes: Option<Arc<Changes>>,
+    pub(crate) keys: Keys,
+    pub(crate) require_tsig: bool,
+    pub(crate) udp_bytes: usize,
+    clients: Vec<IpNet>,
+}
+
+impl Tables {
+    /// Compiles settings, and reads the files that they name. Changes stay in effect `before` and after.
+    pub(crate) fn load(config: &Config, before: Option<&Self>) -> Result<Self, String> {
+        let mut faults = Faults::default();
+        check(config, &mut faults);
+        if let Some(fault) = faults.into_vec().into_iter().next() {
+            return Err(format!("{}: {}; use {}", fault.path, fault.what, fault.expected));
+        }
+        let changes = match (
+            before.and_then(|before| before.changes.clone()),
+            &config.directory,
+        ) {
+            (Some(changes), _) => Some(changes),
+            (None, Some(directory)) => Some(Arc::new(Changes::open(directory)?)),
+            (None, None) => None,
+        };
+        let map = match (&config.numbers, &changes) {
+            (Some(path), _) => {
+                Some(Map::open(path, None, Load::Copied).map_err(|error| format!("numbers: {error}"))?)
+            }
+            (None, Some(changes)) => Some(changes.empty_map()?),
+            (None, None) => None,
+        };
+        let numbers = map.map(Arc::new);
+        if let (Some(changes), Some(map)) = (&changes, &numbers) {
+            changes.adopt(map)?;
+        }
+        Self::compile(config, numbers, changes)
+    }
+
+    fn compile(
+        config: &Config,
+        numbers: Option<Arc<Map>>,
+        changes: Option<Arc<Changes>>,
+    ) -> Result<Self, String> {
+        let mut faults = Faults::default();
+        let profiles = profile::compile(&config.profiles, &mut faults);
+        // A serial that a later load never falls behind of, as long as clocks are right (RFC 1982 allows for its end in 2106).
+        let serial = SystemTime::now().duration_since(UNIX_EPOCH);
+        let serial = serial.map_or(1, |since| since.as_secs() as u32);
+        let mut trees: Vec<Tree> = config
+            .trees
+            .iter()
+            .filter_map(|tree| Tree::compile(tree, serial, &profiles, &mut faults))
+            .collect();
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.labels));
+        Ok(Self {
+            trees,
+            profiles,
+            numbers,
+            changes,
+            keys: Keys::read(&config.tsig)?,
+            require_tsig: config.require_tsig,
+            udp_bytes: usize::from(config.udp_bytes),
+            clients: config.clients.clone(),
+        })
+    }
+
+    /// Whether a client is answered.
+    pub(crate) fn admits(&self, client: std::net::IpAddr) -> bool {
+        let client = client.to_canonical();
+        self.clients.is_empty() || self.clients.iter().any(|network| network.contains(&client))
+    }
+}

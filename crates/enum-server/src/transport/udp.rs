@@ -1,0 +1,89 @@
+//! Queries over UDP.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::time::Instant;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::Desk;
+use super::rate::{Limiter, Verdict};
+use crate::message::Transport;
+use crate::metrics::Outcome;
+
+/// Octets of a datagram that are read. A longer one is malformed.
+const MOST_OCTETS: usize = 4_096;
+/// Datagrams in a row before connections get their turn.
+const BATCH: usize = 64;
+/// Octets that the system queues for a socket: some thousand queries that come at once.
+const QUEUE: usize = 4 << 20;
+
+/// Binds a socket at an address that other workers bind, too: the system spreads clients between them.
+///
+/// # Errors
+/// When the system refuses.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    // As much as the system allows.
+    let _ = socket.set_recv_buffer_size(QUEUE);
+    if address.is_ipv6() {
+        // As the listeners of TCP: `[::]` takes both families.
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Answers until the task is aborted.
+pub(crate) async fn serve(socket: tokio::net::UdpSocket, desk: Rc<Desk>) {
+    let mut limiter = Limiter::new(Instant::now());
+    let mut octets = vec![0; MOST_OCTETS];
+    loop {
+        if let Err(error) = socket.readable().await {
+            tracing::warn!(%error, "UDP socket not readable");
+            return;
+        }
+        for _ in 0..BATCH {
+            match socket.try_recv_from(&mut octets) {
+                Ok((length, client)) => {
+                    let datagram = octets.get(..length).unwrap_or_default();
+                    handle(&socket, &desk, &mut limiter, datagram, client);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // What became of an answer before: the client's port is closed.
+                Err(error) => tracing::debug!(%error, "datagram not received"),
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn handle(
+    socket: &tokio::net::UdpSocket,
+    desk: &Desk,
+    limiter: &mut Limiter,
+    datagram: &[u8],
+    client: SocketAddr,
+) {
+    let send = |answer: &[u8]| {
+        // A full queue of the system: the client asks again.
+        if !answer.is_empty() && socket.try_send_to(answer, client).is_err() {
+            desk.meters.unsent.inc();
+        }
+    };
+    // An answer to this port would go nowhere, or to a server that answers it in turn.
+    if client.port() == 0 {
+        return desk.meters.count(Outcome::Dropped);
+    }
+    let rate = desk.live.load().config.rate.clone();
+    match limiter.judge(&rate, client.ip(), Instant::now()) {
+        Verdict::Answer => desk.answer(datagram, client, Transport::Udp, send),
+        Verdict::Slip => {
+            desk.slip(datagram, send);
+        }
+        Verdict::Drop => desk.meters.count(Outcome::Limited),
+    }
+}
