@@ -12,7 +12,7 @@ use serde_json::Value;
 use telemetry::Registry;
 use telemetry::events::{self, Counters, Happening};
 
-use crate::application::{Application, On, Table};
+use crate::application::{Application, Explained, Finding, On, Table};
 use crate::flow::Flow;
 use crate::out::Out;
 use crate::parking::{Found, Resumer, Ticket};
@@ -28,6 +28,10 @@ pub trait Installed: Debug + Send + Sync {
     fn max_parked(&self) -> usize;
     /// As [`Application::tables`].
     fn tables(&self) -> Vec<Table>;
+    /// As [`Application::explain`].
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>>;
+    /// As [`Application::findings`].
+    fn findings(&self) -> Vec<Finding>;
     /// As [`Application::change`].
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>>;
     /// As [`Application::look_up`].
@@ -59,6 +63,14 @@ impl<A: Application> Installed for A {
 
     fn tables(&self) -> Vec<Table> {
         Application::tables(self)
+    }
+
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        Application::explain(self, request)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        Application::findings(self)
     }
 
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
