@@ -49,6 +49,7 @@ impl Hosting {
         };
         hosting.tally::<dsr_rbar::Rbar>();
         hosting.tally::<dsr_eir::Eir>();
+        hosting.tally::<dsr_dsa::Dsa>();
         (hosting, receivers)
     }
 
@@ -80,5 +81,8 @@ impl Hosting {
 
 /// The metrics of the kinds that settings know.
 pub(crate) fn declarations() -> impl Iterator<Item = Declaration> {
-    events::declarations::<dsr_rbar::Event>().chain(events::declarations::<dsr_eir::Event>())
+    let addresses = events::declarations::<dsr_rbar::Event>();
+    let equipment = events::declarations::<dsr_eir::Event>();
+    let security = events::declarations::<dsr_dsa::Event>();
+    addresses.chain(equipment).chain(security)
 }

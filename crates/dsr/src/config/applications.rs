@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dsr_app::Installed;
+use dsr_dsa::config::Dsa;
 use dsr_eir::config::Eir;
 use dsr_rbar::config::Rbar;
 use schemars::JsonSchema;
@@ -21,6 +22,9 @@ pub struct Application {
     /// Equipment identity register: the server of S13 and S13' (TS 29.272).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eir: Option<Eir>,
+    /// Security application: counter-measures against what roaming partners send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsa: Option<Dsa>,
     /// An application that the program brings which embeds the router; it is in no file.
     #[serde(skip)]
     pub ready: Option<Ready>,
@@ -30,8 +34,23 @@ impl Application {
     pub(super) fn validate_at(&self, at: &str, faults: &mut Faults) {
         faults.within(format!("{at}.rbar"), &self.rbar);
         faults.within(format!("{at}.eir"), &self.eir);
-        if self.rbar.is_some() && self.eir.is_some() {
-            faults.at(at).say("is of two kinds", "one of rbar and eir");
+        faults.within(format!("{at}.dsa"), &self.dsa);
+        let kinds = [self.rbar.is_some(), self.eir.is_some(), self.dsa.is_some()];
+        if kinds.into_iter().filter(|is_there| *is_there).count() > 1 {
+            faults
+                .at(at)
+                .say("is of several kinds", "one of rbar, eir and dsa");
+        }
+    }
+}
+
+/// Reports mistakes in the files of applications that say what is wrong with them.
+pub fn check_files(config: &super::Config, faults: &mut Faults) {
+    for (index, application) in config.applications.iter().enumerate() {
+        let Some(dsa) = &application.dsa else { continue };
+        if let Err(mistakes) = dsr_dsa::check_tables(dsa) {
+            let at = format!("dsr.applications[{index}].dsa.tables");
+            faults.at(at).say(mistakes, "tables without mistakes");
         }
     }
 }

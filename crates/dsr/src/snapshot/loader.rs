@@ -1,11 +1,12 @@
 //! What configurations name by file.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dsr_app::Installed;
+use dsr_dsa::Dsa;
 use dsr_eir::Eir;
 use dsr_rbar::Rbar;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use crate::config::{self, Config, Ready};
 enum Kind {
     Rbar(dsr_rbar::config::Rbar),
     Eir(dsr_eir::config::Eir),
+    Dsa(dsr_dsa::config::Dsa),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -25,7 +27,9 @@ enum Kind {
 impl Kind {
     fn new(application: &config::Application, before: &[Loaded]) -> Option<Self> {
         let rbar = application.rbar.clone().map(Self::Rbar);
-        let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
+        let settings = rbar
+            .or_else(|| application.eir.clone().map(Self::Eir))
+            .or_else(|| application.dsa.clone().map(Self::Dsa));
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -35,19 +39,21 @@ impl Kind {
         settings.or_else(ready).or_else(brought)
     }
 
-    fn file(&self) -> Option<&Path> {
+    fn files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Rbar(settings) => settings.file.as_deref(),
-            Self::Eir(settings) => settings.file.as_deref(),
-            Self::Ready(_) => None,
+            Self::Rbar(settings) => settings.file.iter().cloned().collect(),
+            Self::Eir(settings) => settings.file.iter().cloned().collect(),
+            Self::Dsa(settings) => dsr_dsa::files(settings),
+            Self::Ready(_) => Vec::new(),
         }
     }
 
-    /// Reads its file.
+    /// Reads its files.
     fn open(&self) -> Result<Arc<dyn Installed>, String> {
         Ok(match self {
             Self::Rbar(settings) => Arc::new(Rbar::load(settings)?),
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
+            Self::Dsa(settings) => Arc::new(Dsa::load(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }
@@ -73,7 +79,7 @@ struct Loaded {
     slot: Slot,
 }
 
-/// When a file was written, its length, and which file it is.
+/// When a file was written, its length, and which file it is; of several files: the last time, and sums.
 type Stamp = (std::time::SystemTime, u64, u64);
 
 /// A changed file.
@@ -90,8 +96,19 @@ struct Seen {
 const SETTLED: Duration = Duration::from_secs(5);
 
 fn stamp(settings: &Kind) -> Option<Stamp> {
-    let metadata = std::fs::metadata(settings.file()?).ok()?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    let mut all: Option<Stamp> = None;
+    for file in settings.files() {
+        let metadata = std::fs::metadata(file).ok()?;
+        let (time, length, inode) = (metadata.modified().ok()?, metadata.len(), metadata.ino());
+        all = Some(all.map_or((time, length, inode), |(last, sum, inodes)| {
+            (
+                last.max(time),
+                sum.wrapping_add(length),
+                inodes.wrapping_add(inode),
+            )
+        }));
+    }
+    all
 }
 
 impl Loader {
