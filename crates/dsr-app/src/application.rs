@@ -83,6 +83,18 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         10_000
     }
 
+    /// What it would do with a request, and why, for `signalbox dsr why`: it counts nothing and changes no state. None: it
+    /// is asked as on a worker that has seen no request yet.
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        let _ = request;
+        None
+    }
+
+    /// What it has found wrong with messages, for metrics.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Its tables, for pages and metrics.
     fn tables(&self) -> Vec<Table> {
         Vec::new()
@@ -91,12 +103,6 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
     /// Puts an entry on a list, or takes it off; none: its entries are not changed one by one. It may wait for the disk.
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
         let _ = (subject, list);
-        None
-    }
-
-    /// Why it would do what it does with a request, for `signalbox dsr why`; none: what becomes of the request says it all.
-    fn explain(&self, request: &Request<'_>) -> Option<String> {
-        let _ = request;
         None
     }
 
@@ -129,6 +135,28 @@ impl<A: Application> On<'_, A> {
     pub fn count(&self, event: A::Event) {
         self.counters.count(event);
     }
+}
+
+/// What an application would do with a request.
+#[derive(Debug)]
+pub struct Explained<'a> {
+    /// What becomes of it.
+    pub flow: Flow<'a>,
+    /// Reasons, in the order in which they were found.
+    pub reasons: Vec<String>,
+}
+
+/// How often messages of a partner were found to be wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The partner.
+    pub partner: String,
+    /// What found it.
+    pub measure: &'static str,
+    /// What became of the message.
+    pub outcome: &'static str,
+    /// How often.
+    pub count: u64,
 }
 
 /// A table of an application.

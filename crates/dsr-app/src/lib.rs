@@ -36,7 +36,7 @@ mod settings;
 mod stage;
 mod view;
 
-pub use application::{Application, On, Table};
+pub use application::{Application, Explained, Finding, On, Table};
 pub use flow::{Destination, Flow, Reply};
 pub use identity::Digits;
 pub use out::Out;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use telemetry::Registry;
 use telemetry::events::{self, Counters, Happening};
 
-use crate::application::{Application, On, Table};
+use crate::application::{Application, Explained, Finding, On, Table};
 use crate::flow::Flow;
 use crate::out::Out;
 use crate::parking::{Found, Resumer, Ticket};
@@ -28,10 +28,12 @@ pub trait Installed: Debug + Send + Sync {
     fn max_parked(&self) -> usize;
     /// As [`Application::tables`].
     fn tables(&self) -> Vec<Table>;
+    /// As [`Application::explain`].
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>>;
+    /// As [`Application::findings`].
+    fn findings(&self) -> Vec<Finding>;
     /// As [`Application::change`].
     fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>>;
-    /// As [`Application::explain`].
-    fn explain(&self, request: &Request<'_>) -> Option<String>;
     /// As [`Application::look_up`].
     fn look_up(&self, subject: &str) -> Option<Value>;
     /// The counters of its kind: a [`Tally`] of its events.
@@ -63,12 +65,16 @@ impl<A: Application> Installed for A {
         Application::tables(self)
     }
 
-    fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
-        Application::change(self, subject, list)
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        Application::explain(self, request)
     }
 
-    fn explain(&self, request: &Request<'_>) -> Option<String> {
-        Application::explain(self, request)
+    fn findings(&self) -> Vec<Finding> {
+        Application::findings(self)
+    }
+
+    fn change(&self, subject: &str, list: &str) -> Option<Result<(), String>> {
+        Application::change(self, subject, list)
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {

@@ -11,6 +11,8 @@ pub struct Request<'r> {
     pub message: &'r MessageMut,
     /// What rules see of it.
     pub view: &'r View<'r>,
+    /// The peer that sent it, by the name of its capabilities exchange; empty: the router itself.
+    pub peer: &'r str,
     /// Our names at the local node that received the request.
     pub names: &'r Origin,
 }

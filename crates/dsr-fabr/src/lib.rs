@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use diameter_proto::Fault;
-use dsr_app::{Application, Flow, On, Request, Table};
+use dsr_app::{Application, Explained, Flow, On, Request, Table};
 use serde_json::{Value, json};
 
 pub use events::Event;
@@ -159,16 +159,17 @@ impl Application for Fabr {
         }
     }
 
-    fn explain(&self, request: &Request<'_>) -> Option<String> {
-        let mut notes = Vec::new();
-        let outcome = self.resolver.resolve(&self.data, request, || true, &mut notes);
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        let mut reasons = Vec::new();
+        let outcome = self.resolver.resolve(&self.data, request, || true, &mut reasons);
         let name = |to: u16| self.destinations.get(usize::from(to)).map_or("", |to| &to.name);
-        notes.push(match outcome {
-            Outcome::Found(to, by) => format!("destination {} by {}", name(to), by.name()),
-            Outcome::Default(to) => format!("destination {} by default", name(to)),
-            Outcome::Exception(exception) => exception.key().to_owned(),
-        });
-        Some(notes.join("; "))
+        let (flow, reason) = match outcome {
+            Outcome::Found(to, by) => (self.to(to), format!("destination {} by {}", name(to), by.name())),
+            Outcome::Default(to) => (self.to(to), format!("destination {} by default", name(to))),
+            Outcome::Exception(exception) => (self.except(exception), exception.key().to_owned()),
+        };
+        reasons.push(reason);
+        Some(Explained { flow, reasons })
     }
 
     fn tables(&self) -> Vec<Table> {

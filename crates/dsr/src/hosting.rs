@@ -50,6 +50,7 @@ impl Hosting {
         hosting.tally::<dsr_rbar::Rbar>();
         hosting.tally::<dsr_eir::Eir>();
         hosting.tally::<dsr_fabr::Fabr>();
+        hosting.tally::<dsr_dsa::Dsa>();
         (hosting, receivers)
     }
 
@@ -84,4 +85,5 @@ pub(crate) fn declarations() -> impl Iterator<Item = Declaration> {
     events::declarations::<dsr_rbar::Event>()
         .chain(events::declarations::<dsr_eir::Event>())
         .chain(events::declarations::<dsr_fabr::Event>())
+        .chain(events::declarations::<dsr_dsa::Event>())
 }

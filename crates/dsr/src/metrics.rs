@@ -28,6 +28,7 @@ telemetry::declare! {
     counter PEER_MESSAGES = "signalbox_dsr_peer_messages_total" ["peer", "node", "direction"]: "Messages of each peer.";
     counter PEER_REQUESTS = "signalbox_dsr_peer_requests_total" ["peer", "node", "direction"]: "Requests of each peer.";
     counter PEER_TIMEOUTS = "signalbox_dsr_peer_timeouts_total" ["peer", "node"]: "Requests that each peer did not answer in time.";
+    counter FINDINGS = "signalbox_dsr_security_findings_total" ["application", "partner", "measure", "outcome"]: "Messages that a measure of an application inside the router found to be wrong, by partner, measure and outcome: detected (it went on), dropped, answered, excepted.";
     gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
     gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
     gauge PARKED = "signalbox_dsr_parked" []: "Transactions that are parked for applications inside the router.";
@@ -217,6 +218,20 @@ fn observe_applications(registry: &Registry, seen: &Weak<Dsr>) {
             rows.iter().map(|row| (labels(row), value(row) as f64)).collect()
         });
     }
+    let each = seen.clone();
+    registry.observe_all(&FINDINGS, move || {
+        let rows = each.upgrade().map(|dsr| dsr.findings()).unwrap_or_default();
+        let row = |(name, found): (String, dsr_app::Finding)| {
+            let labels = vec![
+                name,
+                found.partner,
+                found.measure.to_owned(),
+                found.outcome.to_owned(),
+            ];
+            (labels, found.count as f64)
+        };
+        rows.into_iter().map(row).collect()
+    });
 }
 
 fn shown_peers(seen: &Weak<Dsr>) -> Vec<PeerRow> {

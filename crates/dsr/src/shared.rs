@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use diameter::proto::{Dictionary, ResultCode};
-use dsr_app::Table;
+use dsr_app::{Finding, Table};
 use function::Counts;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -148,6 +148,17 @@ impl Dsr {
                 bytes: table.bytes,
             };
             application.tables().into_iter().map(row)
+        });
+        rows.collect()
+    }
+
+    /// What the applications inside the router have found wrong with messages, by the name of the application.
+    #[must_use]
+    pub fn findings(&self) -> Vec<(String, Finding)> {
+        let snapshot = self.snapshot();
+        let rows = snapshot.applications().flat_map(|(name, application)| {
+            let found = application.findings().into_iter();
+            found.map(move |row| (name.to_owned(), row))
         });
         rows.collect()
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use diameter::proto::overload::priority;
 use diameter::proto::{Dictionary, Fault, Message, MessageMut, Origin, Routing, text};
-use dsr_app::{Flow, Installed, Memo, Out, Request, Ticket, Turn, View};
+use dsr_app::{Explained, Flow, Installed, Memo, Out, Request, Ticket, Turn, View};
 use serde_json::{Value, json};
 
 use crate::config::Messages;
@@ -77,6 +77,7 @@ fn request(snapshot: &Snapshot, peer: &str, message: MessageMut) -> Value {
     let mut application = json!(null);
     let mut ends = None;
     let mut readdressed = None;
+    let mut findings = Vec::new();
     if let Ok(routing) = Routing::scan_as(&message, |_| false) {
         let of_request = routing.priority.or(profile.priority).unwrap_or(priority::DEFAULT);
         let view = View::new(message.application(), message.command(), of_request, &routing);
@@ -93,12 +94,15 @@ fn request(snapshot: &Snapshot, peer: &str, message: MessageMut) -> Value {
                 }
                 ApplicationStep::Applications(chain) => {
                     let installed = chain.iter().filter_map(|at| snapshot.installed(*at));
-                    let met = meet_all(installed, &message, of_request, &names(snapshot));
-                    (ends, readdressed) = (met.ends, met.readdressed);
+                    let met = meet_all(installed, &message, of_request, peer, &names(snapshot));
+                    (ends, readdressed, findings) = (met.ends, met.readdressed, met.findings);
                     met.what
                 }
             };
             application = json!({"rule": snapshot.measured.name(*count), "outcome": what});
+            if !findings.is_empty() {
+                application["findings"] = findings.into();
+            }
         }
     }
     message = readdressed.unwrap_or(message);
@@ -121,6 +125,8 @@ struct Met {
     /// How the request ends there.
     ends: Option<String>,
     readdressed: Option<MessageMut>,
+    /// What applications that explain themselves found wrong with it.
+    findings: Vec<String>,
 }
 
 /// Shows a request to applications in a row. Their counters and their state on workers are not touched: each is asked as on a
@@ -129,6 +135,7 @@ fn meet_all<'i>(
     chain: impl Iterator<Item = &'i Arc<dyn Installed>>,
     message: &MessageMut,
     priority: u8,
+    peer: &str,
     names: &Origin,
 ) -> Met {
     let (mut all, mut words) = (Met::default(), Vec::new());
@@ -137,8 +144,10 @@ fn meet_all<'i>(
             application,
             all.readdressed.as_ref().unwrap_or(message),
             priority,
+            peer,
             names,
         );
+        all.findings.extend(changed.findings);
         words.push(changed.what);
         all.ends = changed.ends;
         all.readdressed = changed.readdressed.or(all.readdressed);
@@ -153,7 +162,13 @@ fn meet_all<'i>(
     all
 }
 
-fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, names: &Origin) -> Met {
+fn meet(
+    application: &Arc<dyn Installed>,
+    message: &MessageMut,
+    priority: u8,
+    peer: &str,
+    names: &Origin,
+) -> Met {
     let kind = application.kind();
     let Ok(routing) = Routing::scan_as(message, |_| false) else {
         return Met::default();
@@ -161,8 +176,15 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
     let request = Request {
         message,
         view: &View::new(message.application(), message.command(), priority, &routing),
+        peer,
         names,
     };
+    if let Some(Explained { flow, reasons }) = application.explain(&request) {
+        return Met {
+            findings: reasons,
+            ..outcome(kind, message, flow)
+        };
+    }
     let turn = Turn {
         now: Instant::now(),
         ticket: Ticket::default(),
@@ -170,9 +192,11 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
         out: &mut Out::default(),
     };
     let seat = dsr_app::seat(application.clone());
-    let flow = seat.request(turn, &request);
-    let why = application.explain(&request);
-    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    outcome(kind, message, seat.request(turn, &request))
+}
+
+/// What a verdict means, in words.
+fn outcome(kind: &str, message: &MessageMut, flow: Flow<'_>) -> Met {
     let (what, ends) = match &flow {
         Flow::Next => ("goes on as it is".to_owned(), None),
         Flow::To(to) => (format!("to host `{}`, realm `{}`", to.host, to.realm), None),
@@ -192,9 +216,10 @@ fn meet(application: &Arc<dyn Installed>, message: &MessageMut, priority: u8, na
         _ => None,
     };
     Met {
-        what: format!("{kind}: {what}{why}"),
+        what: format!("{kind}: {what}"),
         ends,
         readdressed,
+        findings: Vec::new(),
     }
 }
 

@@ -64,6 +64,7 @@ fn requests_beyond_the_rate_are_refused_until_the_next_second() {
     let request = Request {
         message: &ulr,
         view: &View::new(ulr.application(), ulr.command(), 10, &routing),
+        peer: "mme.example",
         names: &Origin::new("dsr.example", "example"),
     };
     let (mut memo, mut out) = (Memo::default(), Out::default());

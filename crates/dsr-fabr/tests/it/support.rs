@@ -72,6 +72,7 @@ pub(crate) fn outcome(fabr: &Arc<Fabr>, message: &MessageMut) -> String {
 /// Why.
 pub(crate) fn why(fabr: &Fabr, message: &MessageMut) -> String {
     with(message, |request| {
-        dsr_app::Application::explain(fabr, request).unwrap()
+        let explained = dsr_app::Application::explain(fabr, request).unwrap();
+        explained.reasons.join("; ")
     })
 }

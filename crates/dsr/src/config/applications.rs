@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dsr_app::Installed;
+use dsr_dsa::config::Dsa;
 use dsr_eir::config::Eir;
 use dsr_fabr::config::Fabr;
 use dsr_rbar::config::Rbar;
@@ -25,6 +26,9 @@ pub struct Application {
     /// Full address based resolution: destinations of single subscribers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabr: Option<Fabr>,
+    /// Security application: counter-measures against what roaming partners send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsa: Option<Dsa>,
     /// An application that the program brings which embeds the router; it is in no file.
     #[serde(skip)]
     pub ready: Option<Ready>,
@@ -35,9 +39,23 @@ impl Application {
         faults.within(format!("{at}.rbar"), &self.rbar);
         faults.within(format!("{at}.eir"), &self.eir);
         faults.within(format!("{at}.fabr"), &self.fabr);
-        let kinds = [self.rbar.is_some(), self.eir.is_some(), self.fabr.is_some()];
-        if kinds.into_iter().filter(|is| *is).count() > 1 {
-            faults.at(at).say("is of two kinds", "one of rbar, eir and fabr");
+        faults.within(format!("{at}.dsa"), &self.dsa);
+        let kinds = [self.rbar.is_some(), self.eir.is_some(), self.fabr.is_some(), self.dsa.is_some()];
+        if kinds.into_iter().filter(|is_there| *is_there).count() > 1 {
+            faults
+                .at(at)
+                .say("is of several kinds", "one of rbar, eir, fabr and dsa");
+        }
+    }
+}
+
+/// Reports mistakes in the files of applications that say what is wrong with them.
+pub fn check_files(config: &super::Config, faults: &mut Faults) {
+    for (index, application) in config.applications.iter().enumerate() {
+        let Some(dsa) = &application.dsa else { continue };
+        if let Err(mistakes) = dsr_dsa::check_tables(dsa) {
+            let at = format!("dsr.applications[{index}].dsa.tables");
+            faults.at(at).say(mistakes, "tables without mistakes");
         }
     }
 }

@@ -12,7 +12,7 @@ mod routing;
 mod rules;
 mod watching;
 
-pub use applications::{Application, Ready};
+pub use applications::{Application, Ready, check_files};
 pub use dsr_app::Answer;
 pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};

@@ -91,6 +91,11 @@ impl Local {
     }
 }
 
+/// The peer of a connection, as applications know it.
+pub(super) fn peer_of(connection: &Connection<Link>) -> &str {
+    connection.state().map_or("", |link| &link.hop().host)
+}
+
 impl Core {
     /// Shows a request to the rest of its chain; none: the chain is at its end, and the request is unchanged.
     pub(super) fn walk<'s>(
@@ -99,6 +104,7 @@ impl Core {
         chain: &'s [usize],
         message: &MessageMut,
         view: &View<'_>,
+        peer: &str,
         transit: &mut Transit,
     ) -> Option<Step<'s>> {
         let mut rest = chain;
@@ -110,6 +116,7 @@ impl Core {
             let request = Request {
                 message,
                 view,
+                peer,
                 names: self.names(transit.origin.node),
             };
             let (mut memo, mut out) = (Memo::default(), Out::default());
@@ -189,7 +196,7 @@ impl Core {
             };
             let (application, command) = (message.application(), message.command());
             let view = View::new(application, command, transit.priority, &routing);
-            step = self.walk(local, rest, &message, &view, &mut transit);
+            step = self.walk(local, rest, &message, &view, peer_of(from), &mut transit);
             if step.is_none() {
                 break self.route(local, &view, &transit);
             }

@@ -12,7 +12,7 @@ use dsr_app::{Answered, Flow, Found, Lost, Memo, Out, Request, Resumed, Ticket, 
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 
-use super::chain::Local;
+use super::chain::{Local, peer_of};
 use super::followed::Came;
 use super::{Core, Link, Transit};
 use crate::config::Exception;
@@ -260,7 +260,8 @@ impl Core {
         } = waiting;
         match stage {
             Stage::Request { message, from } => {
-                let flow = self.resume_request(&local, &mut parking, &message, &transit, found);
+                let came = (&message, peer_of(&from));
+                let flow = self.resume_request(&local, &mut parking, came, &transit, found);
                 self.go_on(&local, parking, flow, &from, message, transit);
             }
             Stage::Back { kept, came } => {
@@ -296,7 +297,7 @@ impl Core {
         &self,
         local: &'l Local,
         parking: &mut Parking,
-        message: &MessageMut,
+        (message, peer): (&MessageMut, &str),
         transit: &Transit,
         found: Option<Found>,
     ) -> Flow<'l> {
@@ -311,6 +312,7 @@ impl Core {
         let request = Request {
             message,
             view: &View::new(application, command, transit.priority, &routing),
+            peer,
             names: self.names(transit.origin.node),
         };
         let resumed = Resumed::Request(request);

@@ -228,7 +228,7 @@ impl Core {
                 Err(decision) => return Step::Done(decision),
             },
         };
-        if let Some(step) = self.walk(snapshot, chain, message, &view, transit) {
+        if let Some(step) = self.walk(snapshot, chain, message, &view, &context.link.hop().host, transit) {
             return step;
         }
         Step::Done(self.route(snapshot, &view, transit))

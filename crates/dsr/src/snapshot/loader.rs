@@ -1,11 +1,12 @@
 //! What configurations name by file.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dsr_app::Installed;
+use dsr_dsa::Dsa;
 use dsr_eir::Eir;
 use dsr_fabr::Fabr;
 use dsr_rbar::Rbar;
@@ -20,6 +21,7 @@ enum Kind {
     Rbar(dsr_rbar::config::Rbar),
     Eir(dsr_eir::config::Eir),
     Fabr(dsr_fabr::config::Fabr),
+    Dsa(dsr_dsa::config::Dsa),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -29,6 +31,7 @@ impl Kind {
         let rbar = application.rbar.clone().map(Self::Rbar);
         let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
         let settings = settings.or_else(|| application.fabr.clone().map(Self::Fabr));
+        let settings = settings.or_else(|| application.dsa.clone().map(Self::Dsa));
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -39,12 +42,13 @@ impl Kind {
     }
 
     /// The files that it reads.
-    fn files(&self) -> [Option<&Path>; FILES] {
+    fn files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Rbar(settings) => [settings.file.as_deref(), None],
-            Self::Eir(settings) => [settings.file.as_deref(), None],
-            Self::Fabr(settings) => [settings.file.as_deref(), settings.numbers.as_deref()],
-            Self::Ready(_) => [None, None],
+            Self::Rbar(settings) => settings.file.iter().cloned().collect(),
+            Self::Eir(settings) => settings.file.iter().cloned().collect(),
+            Self::Fabr(settings) => [&settings.file, &settings.numbers].into_iter().flatten().cloned().collect(),
+            Self::Dsa(settings) => dsr_dsa::files(settings),
+            Self::Ready(_) => Vec::new(),
         }
     }
 
@@ -54,6 +58,7 @@ impl Kind {
             Self::Rbar(settings) => Arc::new(Rbar::load(settings)?),
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
             Self::Fabr(settings) => Arc::new(Fabr::load(settings)?),
+            Self::Dsa(settings) => Arc::new(Dsa::load(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }
@@ -79,11 +84,8 @@ struct Loaded {
     slot: Slot,
 }
 
-/// Most files of an application.
-const FILES: usize = 2;
-
-/// When each file was written, its length, and which file it is.
-type Stamp = [Option<(SystemTime, u64, u64)>; FILES];
+/// Of each file: when it was written, its length, and which file it is.
+type Stamp = Vec<(SystemTime, u64, u64)>;
 
 /// A changed file.
 #[derive(Clone, Debug)]
@@ -100,22 +102,18 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 /// None where it reads no file, or one is unavailable.
 fn stamp(settings: &Kind) -> Option<Stamp> {
-    let mut stamp = Stamp::default();
-    for (file, of) in settings.files().into_iter().zip(&mut stamp) {
-        if let Some(path) = file {
-            let metadata = std::fs::metadata(path).ok()?;
-            *of = Some((metadata.modified().ok()?, metadata.len(), metadata.ino()));
-        }
-    }
-    stamp.iter().any(Option::is_some).then_some(stamp)
+    let files = settings.files();
+    let stamp = |file: &PathBuf| {
+        let metadata = std::fs::metadata(file).ok()?;
+        Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    };
+    let stamps: Option<Stamp> = files.iter().map(stamp).collect();
+    stamps.filter(|stamps| !stamps.is_empty())
 }
 
 /// Whether each file that has changed is another one, which was renamed into its place.
 fn is_replaced(then: &Stamp, now: &Stamp) -> bool {
-    let inode = |file: &Option<(SystemTime, u64, u64)>| file.map(|(_, _, inode)| inode);
-    then.iter()
-        .zip(now)
-        .all(|(then, now)| then == now || inode(then) != inode(now))
+    then.len() == now.len() && then.iter().zip(now).all(|(then, now)| then == now || then.2 != now.2)
 }
 
 impl Loader {

@@ -7,6 +7,7 @@ mod attempts;
 mod base;
 mod chain;
 mod cluster;
+mod dsa;
 mod eir;
 mod fabr;
 mod foreign;

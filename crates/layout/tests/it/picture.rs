@@ -17,7 +17,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "applications",
         "applications inside the router",
-        "dsr-app dsr-rbar dsr-eir dsr-fabr",
+        "dsr-app dsr-rbar dsr-eir dsr-fabr dsr-dsa",
     ),
     (
         "laboratory",

@@ -1,0 +1,64 @@
+//! The settings of a security application.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Period, Validate};
+
+/// Security application: screens what foreign peers send, and what is sent to foreign realms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Dsa {
+    /// The directory of its tables (docs/dsa.md): `Security_Countermeasure_Config.csv` and others. Reloaded when one of them
+    /// changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<PathBuf>,
+    /// A file that gets a line of JSON for each finding; absent: they are logged with the target `dsa`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<PathBuf>,
+    /// Size at which the file of findings is renamed to `NAME.1`, in place of the one before.
+    pub findings_bytes: ByteSize,
+    /// Bound on lines about findings; more are counted only.
+    pub findings_per_second: u32,
+    /// For this time after a start, measures that need to know a subscriber only detect, and do not count it against a
+    /// subscriber that it is not known.
+    pub learning: Period,
+    /// Time after which a subscriber that has not registered again is not known any more.
+    pub lifetime: Period,
+    /// Bound on known subscribers, of at most 64 bytes each.
+    pub max_subscribers: usize,
+    /// The speed of a subscriber that is still plausible, in km/h.
+    pub max_speed: u32,
+}
+
+impl Default for Dsa {
+    fn default() -> Self {
+        Self {
+            tables: None,
+            findings: None,
+            findings_bytes: ByteSize::mib(64),
+            findings_per_second: 100,
+            learning: Period::from_secs(24 * 3600),
+            lifetime: Period::from_secs(7 * 24 * 3600),
+            max_subscribers: 5_000_000,
+            max_speed: 1000,
+        }
+    }
+}
+
+impl Validate for Dsa {
+    fn validate(&self, faults: &mut Faults) {
+        if self.tables.is_none() {
+            faults
+                .at("tables")
+                .say("is absent", "the path of a directory with the tables");
+        }
+        if self.max_speed == 0 {
+            faults.at("maxSpeed").say("is 0", "a speed in km/h, such as 1000");
+        }
+        if self.max_subscribers == 0 {
+            faults.at("maxSubscribers").say("is 0", "at least 1");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The security application: counter-measures against what roaming partners send, on S6a, Gx and whatever else leads here.
+//!
+//! A request of a foreign peer comes in, one to a foreign realm goes out; each meets the measures that are on for its partner,
+//! in their order. What a measure finds is counted by partner and measure, written as a line, and makes the message go on, be
+//! dropped or be answered. Answers are screened as well, and teach where subscribers are. Tables, measures and what they
+//! compare: docs/dsa.md.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `config`, `events` | settings, and what can happen |
+//! | `measure` | names and order of the measures |
+//! | `csv`, `tables` | tables of an operator, compiled |
+//! | `world`, `network` | countries and mobile networks |
+//! | `facts` | what measures read of a message |
+//! | `stateless`, `stateful` | what measures find |
+//! | `states` | what is known of subscribers |
+//! | `lines` | lines about findings |
+
+pub mod config;
+mod csv;
+mod events;
+mod facts;
+mod lines;
+mod measure;
+mod network;
+mod stateful;
+mod stateless;
+mod states;
+mod tables;
+mod world;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use diameter_proto::{Message, MessageMut};
+use dsr_app::{Answered, Application, Digits, Explained, Finding, Flow, Memo, On, Request, Resume, Table};
+use serde_json::{Value, json};
+
+pub use events::Event;
+
+use facts::Facts;
+use lines::{About, Lines};
+use measure::Measure;
+use stateful::{Bounds, Memory};
+use stateless::Scene;
+use states::States;
+use tables::{Check, Direction, Mode, Tables, UNLISTED};
+
+/// The application.
+#[derive(Debug)]
+pub struct Dsa {
+    tables: Tables,
+    bounds: Bounds,
+    lines: Lines,
+    lines_per_second: u32,
+    /// Distinguishes answers to requests that other tables have screened.
+    version: u32,
+    /// Shared by the workers; those of the application that this one replaces, where there was one.
+    states: OnceLock<Arc<States>>,
+}
+
+/// What a worker carries over a reload: what is known of subscribers.
+#[derive(Debug, Default)]
+pub struct Known(Option<Arc<States>>);
+
+/// Checks the tables of a configuration.
+///
+/// # Errors
+/// Each mistake, with file, line and reason: also rows that can never match.
+pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
+    config
+        .tables
+        .as_deref()
+        .map_or(Ok(()), |tables| Tables::load(tables).map(drop))
+}
+
+/// The files of a configuration that make it another one when they change.
+#[must_use]
+pub fn files(config: &config::Dsa) -> Vec<PathBuf> {
+    let Some(entries) = config
+        .tables
+        .as_deref()
+        .and_then(|tables| std::fs::read_dir(tables).ok())
+    else {
+        return Vec::new();
+    };
+    let paths = entries.map_while(Result::ok).map(|entry| entry.path());
+    let mut files: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "csv"))
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// What becomes of a message that a measure finds to be wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Detected,
+    Dropped,
+    Answered,
+    Excepted,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Detected => "detected",
+            Self::Dropped => "dropped",
+            Self::Answered => "answered",
+            Self::Excepted => "excepted",
+        }
+    }
+}
+
+/// What a measure found.
+struct Found {
+    measure: Measure,
+    outcome: Outcome,
+    reason: Cow<'static, str>,
+}
+
+/// A message on its way, and whose it is.
+struct Passage<'p> {
+    scene: Scene<'p>,
+    partner: u16,
+    peer: &'p str,
+    /// Whether nothing is counted.
+    is_rehearsal: bool,
+}
+
+impl Dsa {
+    /// Reads the tables of a configuration.
+    ///
+    /// # Errors
+    /// When a table has a mistake, or the file of findings cannot be opened.
+    pub fn load(config: &config::Dsa) -> Result<Self, String> {
+        static VERSIONS: AtomicU32 = AtomicU32::new(1);
+        let tables = config.tables.as_deref().map(Tables::load).transpose()?;
+        Ok(Self {
+            tables: tables.unwrap_or_default(),
+            bounds: Bounds {
+                learning: config.learning.duration(),
+                lifetime: config.lifetime.duration(),
+                max_subscribers: config.max_subscribers,
+                max_speed: config.max_speed,
+            },
+            lines: Lines::new(config.findings.as_deref(), config.findings_bytes.bytes())?,
+            lines_per_second: config.findings_per_second,
+            version: VERSIONS.fetch_add(1, Ordering::Relaxed),
+            states: OnceLock::new(),
+        })
+    }
+
+    fn states(&self) -> &Arc<States> {
+        self.states.get_or_init(Arc::default)
+    }
+
+    fn memory(&self, now: Instant) -> Memory<'_> {
+        Memory {
+            states: self.states(),
+            bounds: self.bounds,
+            now,
+        }
+    }
+
+    fn direction(&self, facts: &Facts<'_>, peer: &str) -> Option<(Direction, u16)> {
+        let (origin, destination) = (facts.origin_realm.shown(), facts.destination_realm.shown());
+        self.tables.partners.direction(peer, origin, destination)
+    }
+
+    /// Shows a message to the measures that are on for it.
+    fn screen<'a>(&'a self, passage: &Passage<'_>, memory: &Memory<'_>) -> (Flow<'a>, Vec<Found>) {
+        let (mut flow, mut all) = (Flow::Next, Vec::new());
+        let Passage {
+            scene, partner, peer, ..
+        } = passage;
+        for check in self.tables.checks.iter() {
+            if !check.concerns(scene.direction, *partner, scene.facts.is_request) {
+                continue;
+            }
+            // A rehearsal is not a message.
+            if passage.is_rehearsal && check.measure == Measure::MsgRateMon {
+                continue;
+            }
+            let verdict = scene.judge(check.measure);
+            let Err(reason) = verdict.unwrap_or_else(|| memory.judge(check.measure, scene, peer)) else {
+                continue;
+            };
+            let (outcome, becomes) = self.outcome(check, scene.facts, memory);
+            all.push(Found {
+                measure: check.measure,
+                outcome,
+                reason,
+            });
+            // The first one that does not let the message go on decides.
+            if matches!(flow, Flow::Next) {
+                flow = becomes;
+            }
+            if outcome != Outcome::Excepted && !check.goes_on {
+                break;
+            }
+        }
+        (flow, all)
+    }
+
+    fn outcome<'a>(
+        &'a self,
+        check: &'a Check,
+        facts: &Facts<'_>,
+        memory: &Memory<'_>,
+    ) -> (Outcome, Flow<'a>) {
+        if self.tables.exceptions.has(check.measure, facts) {
+            return (Outcome::Excepted, Flow::Next);
+        }
+        if check.measure.learns() && memory.is_learning() {
+            return (Outcome::Detected, Flow::Next);
+        }
+        match &check.mode {
+            Mode::Detect => (Outcome::Detected, Flow::Next),
+            Mode::Drop => (Outcome::Dropped, Flow::Drop),
+            Mode::Answer(fault) => (Outcome::Answered, Flow::Answer(Cow::Borrowed(fault))),
+        }
+    }
+
+    /// Counts what was found, and writes lines about it.
+    fn report(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found]) {
+        let memory = self.memory(on.now);
+        let partner = self.tables.partners.name(passage.partner);
+        for found in all {
+            memory
+                .states
+                .found(partner, found.measure, found.outcome.as_str());
+            if found.outcome == Outcome::Excepted {
+                on.count(Event::Excepted);
+                continue;
+            }
+            on.count(Event::Found);
+            let about = About {
+                facts: passage.scene.facts,
+                measure: found.measure,
+                partner,
+                peer: passage.peer,
+                direction: match passage.scene.direction {
+                    Direction::Ingress => "ingress",
+                    Direction::Egress => "egress",
+                },
+                outcome: found.outcome.as_str(),
+                reason: &found.reason,
+            };
+            let has_line = memory.states.has_line(memory.seconds(), self.lines_per_second);
+            if !has_line || !self.lines.put(about.line()) {
+                on.count(Event::LineLost);
+            }
+        }
+    }
+
+    fn count(on: &On<'_, Self>, flow: &Flow<'_>) {
+        match flow {
+            Flow::Drop => on.count(Event::Dropped),
+            Flow::Answer(_) => on.count(Event::Answered),
+            _ => {}
+        }
+    }
+
+    fn scene<'s, B: AsRef<[u8]>>(
+        &'s self,
+        message: &'s Message<B>,
+        facts: &'s Facts<'s>,
+        direction: Direction,
+    ) -> Scene<'s> {
+        Scene {
+            tables: &self.tables,
+            facts,
+            avps: message.avps(),
+            direction,
+        }
+    }
+
+    /// Screens the answer to a request: it goes the other way.
+    fn answer_of<'a>(&'a self, on: &On<'_, Self>, answer: &MessageMut, facts: &Facts<'_>) -> Flow<'a> {
+        let Some((direction, partner)) = self.recall(on.memo) else {
+            return Flow::Next;
+        };
+        let direction = match direction {
+            Direction::Ingress => Direction::Egress,
+            Direction::Egress => Direction::Ingress,
+        };
+        let passage = Passage {
+            scene: self.scene(answer, facts, direction),
+            partner,
+            peer: "",
+            is_rehearsal: false,
+        };
+        on.count(Event::Screened);
+        let (flow, all) = self.screen(&passage, &self.memory(on.now));
+        self.report(on, &passage, &all);
+        Self::count(on, &flow);
+        flow
+    }
+
+    /// Whose a request was, and where it went; none: it was screened by other tables, or stayed at home.
+    fn recall(&self, memo: &Memo) -> Option<(Direction, u16)> {
+        let [kind, low, high, _, a, b, c, d, ..] = *memo;
+        let direction = match kind {
+            1 => Direction::Ingress,
+            2 => Direction::Egress,
+            _ => return None,
+        };
+        let is_same = u32::from_le_bytes([a, b, c, d]) == self.version;
+        is_same.then_some((direction, u16::from_le_bytes([low, high])))
+    }
+
+    fn remember(&self, memo: &mut Memo, direction: Direction, partner: u16) {
+        memo[0] = match direction {
+            Direction::Ingress => 1,
+            Direction::Egress => 2,
+        };
+        memo[1..3].copy_from_slice(&partner.to_le_bytes());
+        memo[4..8].copy_from_slice(&self.version.to_le_bytes());
+    }
+}
+
+impl Application for Dsa {
+    const KIND: &'static str = "dsa";
+    const FOLLOWS: bool = true;
+
+    type Event = Event;
+    type Worker = Known;
+    type Found = ();
+
+    fn configure(&self, worker: &mut Self::Worker, _: Resume<()>) {
+        // What an application of this name and kind knew, it still knows after a reload.
+        let known = worker.0.take();
+        let states = self.states.get_or_init(|| known.unwrap_or_default());
+        worker.0 = Some(states.clone());
+    }
+
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        let facts = Facts::new(request.message);
+        let Some((direction, partner)) = self.direction(&facts, request.peer) else {
+            return Flow::Next;
+        };
+        on.count(Event::Screened);
+        self.remember(on.memo, direction, partner);
+        let passage = Passage {
+            scene: self.scene(request.message, &facts, direction),
+            partner,
+            peer: request.peer,
+            is_rehearsal: false,
+        };
+        let (flow, all) = self.screen(&passage, &self.memory(on.now));
+        self.report(on, &passage, &all);
+        Self::count(on, &flow);
+        flow
+    }
+
+    fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let answer = Facts::new(answered.answer);
+        let flow = self.answer_of(on, answered.answer, &answer);
+        if matches!(flow, Flow::Next) && !self.memory(on.now).learn(&Facts::new(answered.request), &answer) {
+            on.count(Event::Full);
+        }
+        flow
+    }
+
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        let facts = Facts::new(request.message);
+        let Some((direction, partner)) = self.direction(&facts, request.peer) else {
+            let reasons = vec!["not screened: it stays at home".to_owned()];
+            return Some(Explained {
+                flow: Flow::Next,
+                reasons,
+            });
+        };
+        let passage = Passage {
+            scene: self.scene(request.message, &facts, direction),
+            partner,
+            peer: request.peer,
+            is_rehearsal: true,
+        };
+        let (flow, all) = self.screen(&passage, &self.memory(Instant::now()));
+        let (way, partner) = match direction {
+            Direction::Ingress => ("from", self.tables.partners.name(partner)),
+            Direction::Egress => ("to", self.tables.partners.name(partner)),
+        };
+        let found = all.iter().map(|found| {
+            let (measure, outcome) = (found.measure.as_str(), found.outcome.as_str());
+            format!("{measure}: {} ({outcome})", found.reason)
+        });
+        let reasons = std::iter::once(format!("screened as {way} partner {partner}")).chain(found);
+        Some(Explained {
+            flow,
+            reasons: reasons.collect(),
+        })
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.states().findings()
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let (entries, bytes) = self.states().size();
+        let name = "subscribers";
+        let mut tables = vec![Table { name, entries, bytes }];
+        tables.extend(self.tables.counts().iter().cloned());
+        tables
+    }
+
+    fn look_up(&self, subject: &str) -> Option<Value> {
+        let digits = subject.strip_prefix("imsi:")?;
+        let imsi = Digits::parse(digits.as_bytes())?;
+        let seconds = self.states().seconds(Instant::now());
+        let record = self.states().get(&imsi, seconds, self.bounds.lifetime);
+        let shown = |network: Option<network::Network>| network.map(|network| network.to_string());
+        Some(match record {
+            None => json!({"imsi": digits, "known": false}),
+            Some(record) => json!({
+                "imsi": digits,
+                "known": true,
+                "registered": record.mme != 0,
+                "visitedNetwork": shown(record.visited()),
+                "authenticatedIn": shown(record.authenticated()),
+                "ageSeconds": seconds.saturating_sub(record.seconds()),
+            }),
+        })
+    }
+}
+
+const _: () = assert!(UNLISTED == u16::MAX, "a partner takes two bytes of a memo");

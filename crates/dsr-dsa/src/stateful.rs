@@ -1,0 +1,242 @@
+//! The measures that compare a message with what is known of its subscriber, or with what its peer has sent before.
+
+use std::time::{Duration, Instant};
+
+use diameter_proto::known::{application, command};
+
+use crate::facts::{Facts, s6a};
+use crate::measure::Measure;
+use crate::network::Network;
+use crate::stateless::{Scene, Verdict};
+use crate::states::{Record, States};
+use crate::tables::Direction;
+
+/// CC-Request-Type INITIAL_REQUEST (RFC 8506 §8.3).
+const INITIAL_REQUEST: [u8; 4] = [0, 0, 0, 1];
+
+/// The bounds of what is known of subscribers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) learning: Duration,
+    pub(crate) lifetime: Duration,
+    pub(crate) max_subscribers: usize,
+    pub(crate) max_speed: u32,
+}
+
+/// What a message is compared with.
+pub(crate) struct Memory<'m> {
+    pub(crate) states: &'m States,
+    pub(crate) bounds: Bounds,
+    pub(crate) now: Instant,
+}
+
+impl Memory<'_> {
+    pub(crate) fn seconds(&self) -> u32 {
+        self.states.seconds(self.now)
+    }
+
+    /// Whether measures still learn who is where.
+    pub(crate) fn is_learning(&self) -> bool {
+        u64::from(self.seconds()) < self.bounds.learning.as_secs()
+    }
+
+    pub(crate) fn record(&self, facts: &Facts<'_>) -> Option<Record> {
+        self.states
+            .get(facts.imsi.as_ref()?, self.seconds(), self.bounds.lifetime)
+    }
+
+    /// Whether it says something that a subscriber is not known.
+    fn knows_all(&self) -> bool {
+        !self.is_learning() && !self.states.was_full(self.seconds(), self.bounds.lifetime)
+    }
+
+    /// What a measure finds.
+    pub(crate) fn judge(&self, measure: Measure, scene: &Scene<'_>, peer: &str) -> Verdict {
+        let facts = scene.facts;
+        if measure == Measure::MsgRateMon {
+            return self.rate(scene, peer);
+        }
+        // A reset names parts of IMSIs, or none (TS 29.272 §7.2.15).
+        if measure == Measure::SrcHostValHss
+            && scene.direction == Direction::Ingress
+            && facts.is_s6a(s6a::RSR)
+        {
+            return self.any_hss(facts);
+        }
+        let Some(imsi) = facts.imsi.filter(|_| scene.direction == Direction::Ingress) else {
+            return Ok(());
+        };
+        let is_own = scene.tables.subscribers.is_own(&imsi);
+        let is_one_of = |commands: &[u32]| commands.iter().any(|command| facts.is_s6a(*command));
+        match measure {
+            Measure::TimeDistChk if is_own && is_one_of(&[s6a::ULR, s6a::AIR]) => self.distance(scene),
+            Measure::PreLocChk if is_own && is_one_of(&[s6a::PUR, s6a::NOR]) => self.same_mme(facts),
+            Measure::SrcHostValHss if is_one_of(&[s6a::IDR, s6a::DSR, s6a::CLR]) => self.same_hss(facts),
+            Measure::SrcHostValMme if is_own && is_one_of(&[s6a::ULR]) => self.authenticated(facts),
+            Measure::SrcHostValMme if is_own && is_one_of(&[s6a::PUR]) => self.same_mme(facts),
+            Measure::SesIntValChk if is_own && is_initial(facts) => self.registered(facts),
+            _ => Ok(()),
+        }
+    }
+
+    fn rate(&self, scene: &Scene<'_>, peer: &str) -> Verdict {
+        let Facts {
+            application, command, ..
+        } = *scene.facts;
+        let Some(rate) = scene.tables.commands.rate(application, command, peer) else {
+            return Ok(());
+        };
+        if self
+            .states
+            .is_within(peer, (application, command), self.seconds(), rate)
+        {
+            return Ok(());
+        }
+        Err(format!("more than {rate} messages of command {command} in a second").into())
+    }
+
+    fn distance(&self, scene: &Scene<'_>) -> Verdict {
+        let visited = scene.facts.visited.get("Visited-PLMN-Id")?;
+        let (Some(visited), Some(record)) = (visited.and_then(Network::of_visited), self.record(scene.facts))
+        else {
+            return Ok(());
+        };
+        let Some(before) = record.visited() else {
+            return Ok(());
+        };
+        let minutes = scene
+            .tables
+            .distances
+            .minutes(before.country, visited.country, self.bounds.max_speed);
+        let elapsed = self.seconds().saturating_sub(record.seconds()) / 60;
+        match minutes {
+            Some(minutes) if elapsed < minutes => {
+                let place = |network: Network| {
+                    let country = crate::world::country_of(network.country);
+                    country.map_or_else(|| network.to_string(), |country| country.name.to_owned())
+                };
+                let (from, to) = (place(before), place(visited));
+                Err(format!("from {from} to {to} within {elapsed} minutes; it takes {minutes}").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn same_mme(&self, facts: &Facts<'_>) -> Verdict {
+        let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
+        match self.record(facts) {
+            Some(record) if record.mme == self.states.name(host) => Ok(()),
+            Some(record) if record.mme != 0 => {
+                Err("Origin-Host is not where the subscriber is registered".into())
+            }
+            _ => self.unknown("the subscriber is registered nowhere"),
+        }
+    }
+
+    fn same_hss(&self, facts: &Facts<'_>) -> Verdict {
+        let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
+        match self.record(facts) {
+            Some(record) if record.hss == self.states.name(host) => Ok(()),
+            Some(record) if record.hss != 0 => {
+                Err("Origin-Host is not the HSS that registered the subscriber".into())
+            }
+            _ => self.unknown("no HSS has registered the subscriber"),
+        }
+    }
+
+    fn any_hss(&self, facts: &Facts<'_>) -> Verdict {
+        let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
+        if self.states.is_server(self.states.name(host)) {
+            return Ok(());
+        }
+        self.unknown("Origin-Host has registered no subscriber")
+    }
+
+    fn authenticated(&self, facts: &Facts<'_>) -> Verdict {
+        let visited = facts.visited.get("Visited-PLMN-Id")?;
+        let visited = visited.and_then(Network::of_visited);
+        match self.record(facts).and_then(|record| record.authenticated()) {
+            Some(network) if Some(network) == visited => Ok(()),
+            Some(network) => Err(format!("the subscriber was authenticated in {network}").into()),
+            None => self.unknown("the subscriber was not authenticated"),
+        }
+    }
+
+    fn registered(&self, facts: &Facts<'_>) -> Verdict {
+        match self.record(facts) {
+            Some(record) if record.mme != 0 => Ok(()),
+            _ => self.unknown("the subscriber has a session and is registered nowhere"),
+        }
+    }
+
+    fn unknown(&self, finding: &'static str) -> Verdict {
+        if self.knows_all() {
+            return Err(finding.into());
+        }
+        Ok(())
+    }
+
+    /// Learns from a request and its answer; returns whether there was room.
+    pub(crate) fn learn(&self, request: &Facts<'_>, answer: &Facts<'_>) -> bool {
+        let is_success = answer
+            .result_code()
+            .is_some_and(|code| (2000..3000).contains(&code));
+        let (Some(imsi), true) = (&request.imsi, is_success && !request.is_of_two) else {
+            return true;
+        };
+        if request.application != application::S6A {
+            return true;
+        }
+        let bounds = (self.bounds.max_subscribers, self.bounds.lifetime);
+        let origin = self.states.name(request.origin_host.shown().unwrap_or_default());
+        let visited = request.visited.shown().and_then(Network::of_visited);
+        match request.command {
+            s6a::ULR => {
+                let hss = self.states.name(answer.origin_host.shown().unwrap_or_default());
+                self.states.add_server(hss);
+                self.states.change(imsi, self.seconds(), bounds, |record| {
+                    (record.mme, record.hss) = (origin, hss);
+                    record.set_visited(visited);
+                })
+            }
+            s6a::AIR => {
+                let known = self.record(request);
+                let learn = |record: &mut Record| record.set_authenticated(visited);
+                if known.is_some() {
+                    // Its place and time are still those of its last registration.
+                    self.states.amend(imsi, learn);
+                    return true;
+                }
+                self.states.change(imsi, self.seconds(), bounds, learn)
+            }
+            // Its place stays known: the next one must be within reach.
+            s6a::PUR => {
+                self.states.amend(imsi, |record| {
+                    if record.mme == origin {
+                        (record.mme, record.hss) = (0, 0);
+                    }
+                });
+                true
+            }
+            s6a::CLR => {
+                // An HSS cancels the old place of a subscriber that has registered at a new one.
+                let at = self
+                    .states
+                    .name(request.destination_host.shown().unwrap_or_default());
+                self.states.amend(imsi, |record| {
+                    if record.mme == at {
+                        (record.mme, record.hss) = (0, 0);
+                    }
+                });
+                true
+            }
+            _ => true,
+        }
+    }
+}
+
+fn is_initial(facts: &Facts<'_>) -> bool {
+    facts.application == application::GX
+        && facts.command == command::CREDIT_CONTROL
+        && facts.request_type.shown() == Some(&INITIAL_REQUEST[..])
+}

@@ -1,0 +1,269 @@
+//! What is known of subscribers, how many messages peers have sent, and what was found: shared by the workers, and kept over
+//! reloads.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ahash::{AHashMap, AHashSet, RandomState};
+use dsr_app::{Digits, Finding};
+use parking_lot::Mutex;
+
+use crate::measure::Measure;
+use crate::network::Network;
+
+/// Parts of the table of subscribers, each with its lock. A power of two.
+const SHARDS: usize = 256;
+/// Bound on pairs of a peer and a command whose messages are counted.
+const MAX_RATES: usize = 65_536;
+/// Bound on HSSs.
+const MAX_SERVERS: usize = 65_536;
+/// Time between two searches of a full part for what is out of date.
+const SWEEP_SECONDS: u32 = 10;
+
+/// What is known of a subscriber: 16 bytes, and 8 of its IMSI.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Record {
+    /// Hash of the name of the MME at which it is registered; 0: at none.
+    pub(crate) mme: u32,
+    /// Hash of the name of the HSS that answered; 0: none.
+    pub(crate) hss: u32,
+    /// In 20 bits each: the network where it registered, and the one that has authenticated it; then the time in 24 bits, in
+    /// units of [`TICK_SECONDS`].
+    packed: u64,
+}
+
+/// Resolution of the time of a record: 24 bits of it are 8 years.
+const TICK_SECONDS: u32 = 16;
+
+impl Record {
+    pub(crate) fn visited(&self) -> Option<Network> {
+        Network::from_bits(self.packed >> 44)
+    }
+
+    pub(crate) fn authenticated(&self) -> Option<Network> {
+        Network::from_bits(self.packed >> 24 & 0xf_ffff)
+    }
+
+    /// Seconds of the clock of the table, rounded down.
+    pub(crate) const fn seconds(&self) -> u32 {
+        (self.packed & 0xff_ffff) as u32 * TICK_SECONDS
+    }
+
+    pub(crate) fn set_visited(&mut self, network: Option<Network>) {
+        let bits = network.map_or(0, Network::to_bits) & 0xf_ffff;
+        self.packed = self.packed & !(0xf_ffff << 44) | bits << 44;
+    }
+
+    pub(crate) fn set_authenticated(&mut self, network: Option<Network>) {
+        let bits = network.map_or(0, Network::to_bits) & 0xf_ffff;
+        self.packed = self.packed & !(0xf_ffff << 24) | bits << 24;
+    }
+
+    fn touch(&mut self, seconds: u32) {
+        self.packed = self.packed & !0xff_ffff | u64::from(seconds / TICK_SECONDS) & 0xff_ffff;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    records: AHashMap<u64, Record>,
+    swept: u32,
+}
+
+/// Second and count of messages.
+type Window = (u32, u32);
+
+/// What workers share.
+#[derive(Debug)]
+pub(crate) struct States {
+    start: Instant,
+    names: RandomState,
+    shards: Vec<Mutex<Shard>>,
+    rates: Mutex<AHashMap<(u64, u32, u32), Window>>,
+    lines: Mutex<Window>,
+    /// Hashes of the names of HSSs that have registered a subscriber.
+    servers: Mutex<AHashSet<u32>>,
+    findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
+    /// When a subscriber was refused last.
+    full: Mutex<Option<u32>>,
+}
+
+impl Default for States {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            names: RandomState::new(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            rates: Mutex::default(),
+            lines: Mutex::default(),
+            servers: Mutex::default(),
+            findings: Mutex::default(),
+            full: Mutex::default(),
+        }
+    }
+}
+
+impl States {
+    /// Seconds since it was made.
+    pub(crate) fn seconds(&self, now: Instant) -> u32 {
+        let elapsed = now.saturating_duration_since(self.start);
+        u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    /// A name as records have it: peers choose names, so these take a fixed number of bytes. The keys of the hash are secret.
+    pub(crate) fn name(&self, name: &[u8]) -> u32 {
+        let lower = name.iter().take(256).map(u8::to_ascii_lowercase);
+        let lower: Vec<u8> = lower.collect();
+        (self.names.hash_one(lower) as u32).max(1)
+    }
+
+    /// What is known of a subscriber.
+    pub(crate) fn get(&self, imsi: &Digits, seconds: u32, lifetime: Duration) -> Option<Record> {
+        let key = key(imsi);
+        let shard = self.shard(key)?.lock();
+        let record = shard.records.get(&key).copied()?;
+        is_fresh(&record, seconds, lifetime).then_some(record)
+    }
+
+    /// Changes what is known of a subscriber, from nothing where it is not known; returns whether there was room.
+    pub(crate) fn change(
+        &self,
+        imsi: &Digits,
+        seconds: u32,
+        bounds: (usize, Duration),
+        change: impl FnOnce(&mut Record),
+    ) -> bool {
+        let (max, lifetime) = bounds;
+        let key = key(imsi);
+        let Some(shard) = self.shard(key) else {
+            return false;
+        };
+        let mut shard = shard.lock();
+        // Parts fill evenly.
+        let room = max.div_ceil(SHARDS);
+        if shard.records.len() >= room && !shard.records.contains_key(&key) {
+            if seconds.saturating_sub(shard.swept) >= SWEEP_SECONDS {
+                shard.swept = seconds;
+                shard
+                    .records
+                    .retain(|_, record| is_fresh(record, seconds, lifetime));
+            }
+            if shard.records.len() >= room {
+                *self.full.lock() = Some(seconds);
+                return false;
+            }
+        }
+        let record = shard.records.entry(key).or_default();
+        if !is_fresh(record, seconds, lifetime) {
+            *record = Record::default();
+        }
+        change(record);
+        record.touch(seconds);
+        true
+    }
+
+    /// Changes what is known of a subscriber that is known, without a new time.
+    pub(crate) fn amend(&self, imsi: &Digits, change: impl FnOnce(&mut Record)) {
+        let key = key(imsi);
+        let Some(shard) = self.shard(key) else { return };
+        if let Some(record) = shard.lock().records.get_mut(&key) {
+            change(record);
+        }
+    }
+
+    /// Notes that an HSS has registered a subscriber.
+    pub(crate) fn add_server(&self, name: u32) {
+        let mut servers = self.servers.lock();
+        if servers.len() < MAX_SERVERS {
+            servers.insert(name);
+        }
+    }
+
+    /// Whether an HSS has registered a subscriber, or may have.
+    pub(crate) fn is_server(&self, name: u32) -> bool {
+        let servers = self.servers.lock();
+        servers.contains(&name) || servers.len() == MAX_SERVERS
+    }
+
+    /// Whether a subscriber may be unknown for want of room.
+    pub(crate) fn was_full(&self, seconds: u32, lifetime: Duration) -> bool {
+        let within = |at: u32| u64::from(seconds.saturating_sub(at)) < lifetime.as_secs();
+        self.full.lock().is_some_and(within)
+    }
+
+    fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
+        let hash = self.names.hash_one(key) >> 32;
+        self.shards.get(hash as usize & (SHARDS - 1))
+    }
+
+    /// Counts a message of a peer; returns whether it is within the rate.
+    pub(crate) fn is_within(&self, peer: &str, command: (u32, u32), seconds: u32, rate: u32) -> bool {
+        let key = (
+            self.names.hash_one(peer.to_ascii_lowercase()),
+            command.0,
+            command.1,
+        );
+        let mut rates = self.rates.lock();
+        if rates.len() >= MAX_RATES && !rates.contains_key(&key) {
+            rates.retain(|_, (second, _)| *second == seconds);
+            if rates.len() >= MAX_RATES {
+                return true;
+            }
+        }
+        counts(rates.entry(key).or_default(), seconds, rate)
+    }
+
+    /// Whether a line may be written about a finding.
+    pub(crate) fn has_line(&self, seconds: u32, rate: u32) -> bool {
+        counts(&mut self.lines.lock(), seconds, rate)
+    }
+
+    /// Counts a finding.
+    pub(crate) fn found(&self, partner: &str, measure: Measure, outcome: &'static str) {
+        let mut findings = self.findings.lock();
+        *findings
+            .entry((partner.to_owned(), measure, outcome))
+            .or_default() += 1;
+    }
+
+    /// Findings, by partner and measure.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let findings = self.findings.lock();
+        let row = |((partner, measure, outcome), count): (&(String, Measure, &'static str), &u64)| Finding {
+            partner: partner.clone(),
+            measure: measure.as_str(),
+            outcome,
+            count: *count,
+        };
+        findings.iter().map(row).collect()
+    }
+
+    /// Known subscribers, and the memory that they take.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        // A slot has the record, its key, and a byte of the table.
+        const SLOT: usize = size_of::<(u64, Record)>() + 1;
+        self.shards.iter().fold((0, 0), |(entries, bytes), shard| {
+            let shard = shard.lock();
+            let slots = (shard.records.capacity() * 8 / 7).next_power_of_two();
+            (entries + shard.records.len(), bytes + slots * SLOT)
+        })
+    }
+}
+
+fn counts(window: &mut Window, seconds: u32, rate: u32) -> bool {
+    if window.0 != seconds {
+        *window = (seconds, 0);
+    }
+    window.1 = window.1.saturating_add(1);
+    window.1 <= rate
+}
+
+fn is_fresh(record: &Record, seconds: u32, lifetime: Duration) -> bool {
+    u64::from(seconds.saturating_sub(record.seconds())) <= lifetime.as_secs() + u64::from(TICK_SECONDS)
+}
+
+/// Digits and their number: leading zeros count.
+fn key(imsi: &Digits) -> u64 {
+    let count = imsi.as_bytes().len();
+    imsi.prefix(count).unwrap_or_default() * 16 + count as u64
+}

@@ -1,0 +1,194 @@
+//! Bytes of a stranger, and lines about them.
+
+use diameter_proto::known;
+
+use crate::support::*;
+
+fn all_measures(mode: &str) -> Vec<String> {
+    [
+        "AppIdWL",
+        "AppCmdCst",
+        "RealmWLScr",
+        "OhOrCstChk",
+        "DrOrMatch",
+        "VplmnORCst",
+        "RealmIMSICst",
+        "SubsIdenValid",
+        "SpecAVPScr",
+        "AVPInstChk",
+        "AVPWLScr",
+        "OhOrFrmChk",
+        "SesIdValChk",
+        "DhDrFrmChk",
+        "MsgRateMon",
+        "TimeDistChk",
+        "PreLocChk",
+        "SrcHostValHss",
+        "SrcHostValMme",
+        "SesIntValChk",
+    ]
+    .map(|measure| format!("{measure},{mode}"))
+    .to_vec()
+}
+
+/// Groups in groups.
+fn nested(depth: usize) -> Vec<u8> {
+    (0..depth).fold(Vec::new(), |inner, _| {
+        let mut group = vec![0, 0, 1, 23, 0x40];
+        group.extend_from_slice(&(inner.len() as u32 + 8).to_be_bytes()[1..]);
+        group.extend_from_slice(&inner);
+        group
+    })
+}
+
+#[test]
+fn long_names_and_deep_groups_are_findings_and_cost_bounded_lines() {
+    let directory = tables(&all_measures(DETECT));
+    let file = directory.path().join("findings.jsonl");
+    let mut bench = Bench::with(&dsr_dsa::config::Dsa {
+        findings: Some(file.clone()),
+        ..settings(directory.path())
+    });
+    let deep = Sent {
+        more: |builder| raw(builder, 0, 279, &nested(2000)),
+        ..Sent::new(316)
+    };
+    assert_eq!(bench.request(FOREIGN_PEER, &deep.message()), Fate::WentOn);
+    assert_eq!(bench.findings("AVPWLScr"), [("west".to_owned(), "detected", 1)]);
+    let long = Sent {
+        imsi: "\u{202e}\"\n".repeat(12_000),
+        host: format!("{}.example", "x".repeat(60_000)),
+        ..Sent::new(316)
+    };
+    assert_eq!(bench.request(FOREIGN_PEER, &long.message()), Fate::WentOn);
+    assert_eq!(
+        bench.findings("SubsIdenValid"),
+        [("west".to_owned(), "detected", 1)]
+    );
+    let many = Sent {
+        more: |builder| {
+            for _ in 0..7000 {
+                builder.put(known::ROUTE_RECORD, "");
+            }
+        },
+        ..Sent::new(316)
+    };
+    assert_eq!(bench.request(FOREIGN_PEER, &many.message()), Fate::WentOn);
+    let found: u64 = bench.application.findings().iter().map(|row| row.count).sum();
+    let lines = lines_of(&file, found as usize);
+    for line in &lines {
+        assert!(line.len() < 3000, "{line}");
+        let read: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&read["partner"], &read["direction"]),
+            (&"west".into(), &"ingress".into())
+        );
+    }
+}
+
+/// The lines of a file, once there are this many.
+fn lines_of(file: &std::path::Path, count: usize) -> Vec<String> {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if text.matches('\n').count() >= count {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(std::time::Instant::now() < deadline, "{count} lines: {text}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_line_has_who_what_and_why_and_nothing_of_authentication() {
+    let directory = tables(&[format!("AppCmdCst,{DROP}")]);
+    let file = directory.path().join("findings.jsonl");
+    let mut bench = Bench::with(&dsr_dsa::config::Dsa {
+        findings: Some(file.clone()),
+        findings_per_second: 1,
+        ..settings(directory.path())
+    });
+    let bad = Sent {
+        more: |builder| raw(builder, 10415, 1413, b"secret-vector"),
+        ..Sent::new(322)
+    };
+    for _ in 0..3 {
+        assert_eq!(bench.request(FOREIGN_PEER, &bad.message()), Fate::Dropped);
+    }
+    let lines = lines_of(&file, 1);
+    assert_eq!(lines.len(), 1, "more in this second are counted only");
+    assert!(!lines[0].contains("secret"));
+    let read: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+    for (name, value) in [
+        ("measure", "AppCmdCst"),
+        ("outcome", "dropped"),
+        ("peer", FOREIGN_PEER),
+        ("command", "RSR"),
+        ("imsi", "262011234567890"),
+        ("originRealm", FRANCE),
+        ("visitedNetwork", "208-10"),
+    ] {
+        assert_eq!(read[name], value, "{name}");
+    }
+    assert_eq!(read["category"], 1);
+    assert_eq!(bench.findings("AppCmdCst"), [("west".to_owned(), "dropped", 3)]);
+}
+
+#[test]
+fn a_file_of_findings_is_renamed_at_its_size() {
+    let directory = tables(&[format!("AppCmdCst,{DROP}")]);
+    let file = directory.path().join("findings.jsonl");
+    let mut bench = Bench::with(&dsr_dsa::config::Dsa {
+        findings: Some(file.clone()),
+        findings_bytes: settings::ByteSize(1),
+        ..settings(directory.path())
+    });
+    let old = directory.path().join("findings.jsonl.1");
+    bench.request(FOREIGN_PEER, &Sent::new(322).message());
+    lines_of(&file, 1);
+    bench.request(FOREIGN_PEER, &Sent::new(322).message());
+    lines_of(&old, 1);
+    assert_eq!(lines_of(&file, 1).len(), 1);
+}
+
+#[test]
+fn honest_traffic_is_no_finding() {
+    let mut bench = Bench::new(&all_measures(DROP));
+    for number in 0..50 {
+        let imsi = format!("2620100000{number:05}");
+        let guest = format!("2081000000{number:05}");
+        for command in [318, 316, 323, 321] {
+            let sent = Sent {
+                imsi: imsi.clone(),
+                ..Sent::new(command)
+            };
+            let answer = sent.answer(&format!("hss.{HOME}"), 2001);
+            assert_eq!(
+                bench.exchange(FOREIGN_PEER, &sent.message(), &answer),
+                Fate::WentOn
+            );
+        }
+        for command in [318, 316] {
+            let sent = Sent {
+                imsi: guest.clone(),
+                ..Sent::of_ours(command)
+            };
+            let answer = sent.answer(&format!("hss1.{FRANCE}"), 2001);
+            assert_eq!(bench.exchange(OWN_PEER, &sent.message(), &answer), Fate::WentOn);
+        }
+        for command in [319, 320, 317] {
+            let sent = Sent {
+                imsi: guest.clone(),
+                to_host: Some(format!("mme1.{HOME}")),
+                ..Sent::of_hss(command)
+            };
+            let answer = sent.answer(&format!("mme1.{HOME}"), 2001);
+            assert_eq!(
+                bench.exchange(FOREIGN_PEER, &sent.message(), &answer),
+                Fate::WentOn
+            );
+        }
+        bench.pass(std::time::Duration::from_secs(1));
+    }
+    assert_eq!(bench.application.findings(), []);
+}

@@ -1,0 +1,283 @@
+//! Measures that need no state: a good message, a bad one and an excepted one, in all modes.
+
+use diameter_proto::known;
+
+use crate::support::*;
+
+const ULR: u32 = 316;
+
+/// A measure, a message that it lets pass, and one that it does not.
+fn cases() -> Vec<(&'static str, Sent, Sent)> {
+    let good = Sent::new(ULR);
+    let but = |change: fn(&mut Sent)| {
+        let mut bad = Sent::new(ULR);
+        change(&mut bad);
+        bad
+    };
+    let all = [
+        ("AppIdWL", but(|sent| sent.application = 16_777_217)),
+        ("AppCmdCst", but(|sent| sent.command = 322)),
+        (
+            "RealmWLScr",
+            but(|sent| sent.realm = "epc.mnc099.mcc208.3gppnetwork.org".to_owned()),
+        ),
+        ("OhOrCstChk", but(|sent| sent.host = format!("mme1.evil{FRANCE}"))),
+        ("DrOrMatch", but(|sent| sent.realm = HOME.to_ascii_uppercase())),
+        ("VplmnORCst", but(|sent| sent.visited = Some(IN_USA))),
+        (
+            "RealmIMSICst",
+            but(|sent| sent.imsi = "208101234567890".to_owned()),
+        ),
+        (
+            "SubsIdenValid",
+            but(|sent| sent.imsi = "310261234567890".to_owned()),
+        ),
+        (
+            "SpecAVPScr",
+            but(|sent| sent.more = |builder| raw(builder, 10415, 1032, &[0, 0, 0, 0])),
+        ),
+        (
+            "AVPInstChk",
+            but(|sent| sent.more = |builder| raw(builder, 10415, 1407, &IN_FRANCE)),
+        ),
+        (
+            "AVPWLScr",
+            but(|sent| sent.more = |builder| raw(builder, 10415, 1405, &[0, 0, 0, 1])),
+        ),
+        ("OhOrFrmChk", but(|sent| sent.host = "mme1".to_owned())),
+        ("SesIdValChk", but(|sent| sent.session_first = false)),
+        (
+            "DhDrFrmChk",
+            but(|sent| sent.to_host = Some(format!("hss.{USA}"))),
+        ),
+    ];
+    all.into_iter()
+        .map(|(measure, bad)| (measure, good.clone(), bad))
+        .collect()
+}
+
+#[test]
+fn each_measure_has_its_way_with_good_bad_and_excepted_messages_in_all_modes() {
+    for (mode, fate, outcome) in [
+        (DETECT, Fate::WentOn, "detected"),
+        (DROP, Fate::Dropped, "dropped"),
+        (ANSWER, Fate::Answered(5012), "answered"),
+    ] {
+        for (measure, good, bad) in cases() {
+            let mut bench = Bench::one(measure, mode);
+            let mut sent = |sent: &Sent| bench.request(FOREIGN_PEER, &sent.message());
+            assert_eq!(sent(&good), Fate::WentOn, "{measure}, good");
+            assert_eq!(sent(&bad), fate, "{measure}, bad");
+            assert_eq!(sent(&bad.excepted()), Fate::WentOn, "{measure}, excepted");
+            let west = "west".to_owned();
+            let mut expected = vec![(west.clone(), outcome, 1), (west, "excepted", 1)];
+            expected.sort();
+            assert_eq!(bench.findings(measure), expected, "{measure}");
+        }
+    }
+}
+
+#[test]
+fn a_message_of_a_measure_that_is_off_goes_on() {
+    for (measure, _, bad) in cases() {
+        let rows = if measure == "DrOrMatch" {
+            [format!("DhDrFrmChk,{DROP}")]
+        } else {
+            [format!("DrOrMatch,{DROP}")]
+        };
+        let mut bench = Bench::new(&rows);
+        let fate = bench.request(FOREIGN_PEER, &bad.message());
+        assert_eq!(fate, Fate::WentOn, "{measure}");
+    }
+}
+
+#[test]
+fn the_order_of_measures_is_fixed_and_the_first_that_blocks_decides() {
+    let bad = Sent {
+        application: 16_777_217,
+        host: "mme1".to_owned(),
+        ..Sent::new(ULR)
+    };
+    let rows = [
+        format!("OhOrCstChk,{DROP}"),
+        format!("AppIdWL,{ANSWER}"),
+        format!("OhOrFrmChk,{DETECT}"),
+    ];
+    let mut bench = Bench::new(&rows);
+    assert_eq!(bench.request(FOREIGN_PEER, &bad.message()), Fate::Answered(5012));
+    assert_eq!(
+        bench.findings("OhOrCstChk").len(),
+        1,
+        "it goes on to those behind"
+    );
+    assert_eq!(bench.findings("OhOrFrmChk").len(), 1);
+    let rows = [
+        "AppIdWL,Detection_Only,No,,,".to_owned(),
+        format!("OhOrCstChk,{DROP}"),
+    ];
+    let mut bench = Bench::new(&rows);
+    assert_eq!(bench.request(FOREIGN_PEER, &bad.message()), Fate::WentOn);
+    assert!(
+        bench.findings("OhOrCstChk").is_empty(),
+        "those behind do not see it"
+    );
+}
+
+#[test]
+fn partners_and_directions_have_measures_of_their_own() {
+    let directory = tables(&[]);
+    write(
+        directory.path(),
+        "Security_Countermeasure_Config",
+        "CounterMeasure_Type,Admin_Status,Operating_Mode,Direction,Foreign_WL_Peers_Cfg_Sets\n\
+         AppCmdCst,Enable,Detection_And_Correction_By_Drop,Ingress,west\n\
+         AppCmdCst,Disable,Detection_Only,Ingress,east\n\
+         AppIdWL,Enable,Detection_And_Correction_By_Drop,Egress,*\n\
+         RealmWLScr,Enable,Detection_Only,,\n",
+    );
+    std::fs::remove_file(directory.path().join("IMSI_Exception_Config.csv")).unwrap();
+    let mut bench = Bench::with(&settings(directory.path()));
+    let (mut bad, mut out) = (Sent::new(322), Sent::of_ours(ULR));
+    assert_eq!(bench.request("IPX2.west.example", &bad.message()), Fate::Dropped);
+    assert_eq!(bench.request("ipx.east.example", &bad.message()), Fate::WentOn);
+    // A foreign origin behind a peer of ours belongs to the partner of its realm.
+    assert_eq!(bench.request(OWN_PEER, &bad.message()), Fate::Dropped);
+    // A foreign peer that calls itself ours is foreign still, and its origin is not.
+    (bad.realm, bad.command) = (HOME.to_owned(), ULR);
+    assert_eq!(bench.request(FOREIGN_PEER, &bad.message()), Fate::WentOn);
+    assert_eq!(bench.findings("RealmWLScr"), [("west".to_owned(), "detected", 1)]);
+    // Ingress measures do not see what goes out, and those of the way out do.
+    out.application = 16_777_217;
+    assert_eq!(
+        bench.request(
+            FOREIGN_PEER,
+            &Sent {
+                application: 16_777_217,
+                ..Sent::new(ULR)
+            }
+            .message()
+        ),
+        Fate::Dropped
+    );
+    assert_eq!(bench.request(OWN_PEER, &out.message()), Fate::Dropped);
+    assert_eq!(bench.findings("AppIdWL"), [("west".to_owned(), "dropped", 1)]);
+    // A peer of no set that calls itself ours is none of ours by its name.
+    let stranger = Sent {
+        application: 16_777_217,
+        realm: HOME.to_owned(),
+        ..Sent::new(ULR)
+    };
+    for peer in [
+        "mme.evil.example",
+        "mme1.epc.mnc010.mcc208.3gppnetwork.org",
+        "evil",
+    ] {
+        assert_eq!(bench.request(peer, &stranger.message()), Fate::WentOn);
+    }
+    let found = bench.findings("RealmWLScr");
+    assert!(
+        found.contains(&("unlisted".to_owned(), "detected", 3)),
+        "{found:?}"
+    );
+    // Between nodes of ours no measure is asked.
+    out.to_realm = HOME.to_owned();
+    assert_eq!(bench.request(OWN_PEER, &out.message()), Fate::WentOn);
+}
+
+#[test]
+fn answers_of_foreign_hosts_are_screened_by_the_measures_for_them() {
+    let mut bench = Bench::new(&[format!("OhOrFrmChk,{DROP}"), format!("SesIdValChk,{DETECT}")]);
+    let out = Sent::of_ours(ULR);
+    let good = out.answer(&format!("hss1.{FRANCE}"), 2001);
+    assert_eq!(bench.exchange(OWN_PEER, &out.message(), &good), Fate::WentOn);
+    let bad = out.answer("hss1", 2001);
+    assert_eq!(bench.exchange(OWN_PEER, &out.message(), &bad), Fate::Dropped);
+    assert_eq!(bench.findings("OhOrFrmChk"), [("west".to_owned(), "dropped", 1)]);
+    assert!(bench.findings("SesIdValChk").is_empty());
+}
+
+#[test]
+fn contradictions_are_findings_of_the_measure_that_reads_the_avp() {
+    type Change = fn(&mut diameter_proto::MessageBuilder);
+    let cases: [(&str, Change); 8] = [
+        ("RealmWLScr", |builder| {
+            builder.put(known::ORIGIN_REALM, USA);
+        }),
+        ("OhOrCstChk", |builder| {
+            builder.put(known::ORIGIN_HOST, "mme2.example");
+        }),
+        ("DrOrMatch", |builder| {
+            builder.put(known::DESTINATION_REALM, FRANCE);
+        }),
+        ("VplmnORCst", |builder| raw(builder, 10415, 1407, &IN_USA)),
+        ("SubsIdenValid", |builder| {
+            builder.put(known::USER_NAME, "262011234567891");
+        }),
+        ("SubsIdenValid", |builder| {
+            builder.group(known::SUBSCRIPTION_ID, |group| {
+                group
+                    .put(known::SUBSCRIPTION_ID_TYPE, 1)
+                    .put(known::SUBSCRIPTION_ID_DATA, "262019934567899");
+            });
+        }),
+        ("SesIdValChk", |builder| {
+            builder.put(known::SESSION_ID, "other;1;1");
+        }),
+        ("DhDrFrmChk", |builder| {
+            builder.put(known::DESTINATION_REALM, USA);
+        }),
+    ];
+    for (measure, more) in cases {
+        let mut bench = Bench::one(measure, DROP);
+        let bad = Sent {
+            more,
+            ..Sent::new(ULR)
+        };
+        assert_eq!(
+            bench.request(FOREIGN_PEER, &bad.message()),
+            Fate::Dropped,
+            "{measure}"
+        );
+    }
+    // An exception for one of two subscribers is none.
+    let mut bench = Bench::one("SubsIdenValid", DROP);
+    let bad = Sent {
+        more: |builder| {
+            builder.put(known::USER_NAME, "262011234567890");
+        },
+        ..Sent::new(ULR)
+    };
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &bad.excepted().message()),
+        Fate::Dropped
+    );
+}
+
+#[test]
+fn what_is_explained_is_what_happens_and_counts_nothing() {
+    use diameter_proto::{Origin, Routing};
+    let bench = Bench::new(&[format!("AppCmdCst,{DETECT}"), format!("OhOrCstChk,{ANSWER}")]);
+    let bad = Sent {
+        host: "mme1.evil.example".to_owned(),
+        ..Sent::new(322)
+    };
+    let message = bad.message();
+    let routing = Routing::scan(&message, b"").unwrap();
+    let request = dsr_app::Request {
+        message: &message,
+        view: &dsr_app::View::new(message.application(), message.command(), 10, &routing),
+        peer: FOREIGN_PEER,
+        names: &Origin::new("dsr.example", "example"),
+    };
+    let explained = bench.application.explain(&request).unwrap();
+    assert!(matches!(explained.flow, dsr_app::Flow::Answer(_)));
+    assert_eq!(
+        explained.reasons,
+        [
+            "screened as from partner west",
+            "AppCmdCst: command 322 of application 16777251 is not in AppCmdCst_Config (detected)",
+            "OhOrCstChk: Origin-Host is not in Origin-Realm (answered)",
+        ]
+    );
+    assert!(bench.application.findings().is_empty());
+}
