@@ -27,6 +27,7 @@ escript:erlang-base
 node:nodejs
 linux.uml:user-mode-linux
 insmod:kmod
+chromium:chromium
 promtool:prometheus
 prometheus:prometheus
 ip:iproute2

@@ -7,7 +7,7 @@ use layout::Rooms;
 use crate::workspace::{Workspace, root};
 
 /// Network functions: a chain of rooms longer than a person can follow is a pile.
-const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp"];
+const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp", "console"];
 
 /// Floors of a function, at most.
 const FLOORS: usize = 12;
@@ -43,6 +43,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("dsr", 406),
     ("ipfe", 34),
     ("stp", 80),
+    ("console", 4),
 ];
 
 #[test]

@@ -9,7 +9,11 @@ use crate::workspace::{Workspace, root};
 /// The floors of the picture, from above, and their crates.
 const FLOORS: &[(&str, &str, &str)] = &[
     ("binary", "the binary", "signalbox"),
-    ("functions", "network functions", "nrf scp bsf pcf dsr ipfe stp"),
+    (
+        "functions",
+        "network functions",
+        "nrf scp bsf pcf dsr ipfe stp console",
+    ),
     (
         "applications",
         "applications inside the router",
