@@ -29,6 +29,7 @@ escript:erlang-base
 node:nodejs
 qemu-system-x86_64:qemu-system-x86
 depmod:kmod
+chromium:chromium
 promtool:prometheus
 prometheus:prometheus
 ip:iproute2

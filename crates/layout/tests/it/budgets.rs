@@ -7,7 +7,7 @@ use layout::Rooms;
 use crate::workspace::{Workspace, root};
 
 /// Network functions: a chain of rooms longer than a person can follow is a pile.
-const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp", "enum-server"];
+const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp", "enum-server", "console"];
 
 /// Floors of a function, at most.
 const FLOORS: usize = 12;
@@ -44,6 +44,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("ipfe", 34),
     ("stp", 99),
     ("enum", 50),
+    ("console", 4),
 ];
 
 #[test]

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Version, header};
 use axum::middleware::Next;
@@ -39,6 +40,15 @@ impl Names {
             || host == "localhost"
             || self.0.iter().any(|name| name == "*" || *name == host)
     }
+}
+
+/// Has a router refuse what is meant for another host, and changes that pages of other sites ask for. It answers for IP
+/// addresses, `localhost` and these names.
+pub fn for_us_only(router: Router, names: &[String]) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(
+        Names::new(names),
+        refuse_foreign,
+    ))
 }
 
 fn is_port(text: &str) -> bool {

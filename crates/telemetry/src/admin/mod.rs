@@ -38,7 +38,8 @@ use crate::logging;
 use crate::metrics::{Format, Registry, render_as};
 
 pub use config::Config;
-pub use serve::{Limits, METRICS, Serving, register, serve, serve_within};
+pub use guard::for_us_only;
+pub use serve::{Limits, METRICS, Serving, register, serve, serve_at, serve_within};
 
 /// The reload hook: gets who wants the reload, returns what has changed, or why nothing has. Where a part was refused, the
 /// answer lists it as `invalid`: the status is then 422 as well.

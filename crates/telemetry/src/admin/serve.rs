@@ -102,6 +102,18 @@ pub async fn serve_within(address: SocketAddr, router: Router, limits: Limits) -
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| io::Error::new(error.kind(), format!("admin address {address}: {error}")))?;
+    begin(listener, router, limits)
+}
+
+/// As [`serve_within`], at a listener that is bound and does not block.
+///
+/// # Errors
+/// When the runtime cannot wait for it.
+pub fn serve_at(listener: std::net::TcpListener, router: Router, limits: Limits) -> io::Result<Serving> {
+    begin(TcpListener::from_std(listener)?, router, limits)
+}
+
+fn begin(listener: TcpListener, router: Router, limits: Limits) -> io::Result<Serving> {
     let address = listener.local_addr()?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(accept(listener, router, limits, stopped));

@@ -1,0 +1,7 @@
+//! The console over real sockets, and in a real browser: functions that answer, hang, die, come back, or write markup.
+
+mod browser;
+mod chromium;
+mod safety;
+mod summary;
+mod support;
