@@ -30,6 +30,7 @@ pub(crate) fn judge(config: &Config, faults: &mut Faults) {
     let value = serde_json::to_value(config).unwrap_or_default();
     walk(&value, "", faults);
     stp::check_files(&config.stp, faults);
+    enum_server::check_files(&config.r#enum, faults);
     for function in ALL {
         for (key, address) in (function.addresses)(config) {
             // Port 0 asks for nothing but the address.
