@@ -267,7 +267,9 @@ pub(crate) fn words(metric: &str) -> String {
         .iter()
         .fold(rest, |rest, unit| rest.strip_suffix(unit).unwrap_or(rest));
     let function = match function {
-        "nrf" | "scp" | "bsf" | "pcf" | "dsr" | "ipfe" | "stp" | "sbi" => function.to_ascii_uppercase(),
+        "nrf" | "scp" | "bsf" | "pcf" | "dsr" | "ipfe" | "stp" | "enum" | "sbi" => {
+            function.to_ascii_uppercase()
+        }
         other => {
             let (first, rest) = other.split_at(other.len().min(1));
             first.to_ascii_uppercase() + rest

@@ -31,6 +31,7 @@ pub(crate) fn judge(config: &Config, faults: &mut Faults) {
     walk(&value, "", faults);
     stp::check_files(&config.stp, faults);
     dsr::check_files(&config.dsr, faults);
+    enum_server::check_files(&config.r#enum, faults);
     for function in ALL {
         for (key, address) in (function.addresses)(config) {
             // Port 0 asks for nothing but the address.

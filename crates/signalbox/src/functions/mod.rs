@@ -131,6 +131,16 @@ fn mount<F: NetworkFunction>(
     })
 }
 
+/// A name without the mark of one that is a word of Rust: `enum` of `r#enum`.
+const fn plain(name: &'static str) -> &'static str {
+    if let [b'r', b'#', rest @ ..] = name.as_bytes()
+        && let Ok(rest) = std::str::from_utf8(rest)
+    {
+        return rest;
+    }
+    name
+}
+
 /// Makes of the table: the configuration with a section per function, and the list of functions.
 macro_rules! table {
     ($($(#[doc = $about:literal])+ $name:ident: $function:ty;)+) => {
@@ -152,7 +162,7 @@ macro_rules! table {
                 faults.within("log", &self.log);
                 faults.within("admin", &self.admin);
                 faults.within("traces", &self.traces);
-                $(faults.within(stringify!($name), &self.$name);)+
+                $(faults.within(plain(stringify!($name)), &self.$name);)+
                 self.validate_addresses(faults);
                 self.validate_directories(faults);
             }
@@ -160,16 +170,16 @@ macro_rules! table {
 
         /// Every function, in the order in which they start.
         pub(crate) const ALL: &[Function] = &[$(Function {
-            name: stringify!($name),
+            name: plain(stringify!($name)),
             title: <$function>::TITLE,
             about: concat!($($about),+),
             admin: |config| <$function>::common(&config.$name).admin,
             addresses: |config| addresses::<$function>(&config.$name),
             journal: |config| <$function>::common(&config.$name).directory.map(Path::to_owned),
-            journal_name: concat!(stringify!($name), "-journal"),
+            journal_name: plain(concat!(stringify!($name), "-journal")),
             frame: Frame::new::<$function>,
             start: |config, frame| {
-                let admins = admins_beside(stringify!($name), config);
+                let admins = admins_beside(plain(stringify!($name)), config);
                 mount::<$function>(config.$name.clone(), |config| &config.$name, &admins, frame)
             },
             pages: <$function>::PAGES,
@@ -194,6 +204,8 @@ table! {
     ipfe: ::ipfe::Ipfe;
     /// Signal transfer point: routes SS7 messages (M3UA) by point code and global title.
     stp: ::stp::Stp;
+    /// ENUM server (RFC 6116): what a telephone number resolves to in DNS.
+    r#enum: ::enum_server::EnumServer;
 }
 
 /// The function of this name.

@@ -202,6 +202,7 @@ fn a_reload_does_not_empty_what_had_settings() {
         ("dsr", "/dsr"),
         ("ipfe", "/ipfe"),
         ("stp", "/stp"),
+        ("enum", "/enum"),
     ] {
         std::fs::write(&config, settings::to_yaml(&before)).unwrap();
         let process = Process::start(
