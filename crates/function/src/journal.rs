@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -208,8 +209,15 @@ impl Writer {
             if !std::fs::metadata(&path)?.is_file() {
                 return Err(io::Error::other("no regular file"));
             }
-            let file = File::options().append(true).open(path)?;
-            let room = file_bytes.saturating_sub(file.metadata()?.len());
+            let file = File::options().read(true).append(true).open(path)?;
+            let length = file.metadata()?.len();
+            let mut last = [b'\n'];
+            file.read_exact_at(&mut last[..length.min(1) as usize], length.saturating_sub(1))?;
+            // What died while it wrote has left a part of a line, which the next one would continue.
+            let room = match last == [b'\n'] {
+                true => file_bytes.saturating_sub(length),
+                false => 0,
+            };
             io::Result::Ok((file, room))
         };
         let Ok((file, left)) = open() else { return false };

@@ -187,6 +187,9 @@ fn row(endpoint: &Endpoint, file: Option<&PathBuf>) -> Value {
     }
 }
 
+/// Alarms that do not impair service which are shown of a function, at most; `signalbox FUNCTION alarms` has all.
+const MOST_LESSER: usize = 10;
+
 fn in_words(rows: &[Value]) -> String {
     const COLUMNS: &[(&str, &str)] = &[
         ("function", "/function"),
@@ -204,6 +207,7 @@ fn in_words(rows: &[Value]) -> String {
             said.push_str(&format!("\n{name}: {}: {}\n", word("what"), word("detail")));
             said.push_str(&format!("    {}\n", word("remedy")));
         }
+        said.push_str(&lesser(&name, row));
     }
     let (well, others): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["state"] == SERVES);
     let names = others.iter().map(|row| {
@@ -220,6 +224,20 @@ fn in_words(rows: &[Value]) -> String {
         (count, all) => format!("\n{count} of {all} functions serve and lack nothing; not so: {names}\n"),
     });
     said
+}
+
+/// The active alarms of a function that do not impair its service.
+fn lesser(name: &str, row: &Value) -> String {
+    let is_lesser =
+        |alarm: &&Value| !["major", "critical"].contains(&alarm["severity"].as_str().unwrap_or(""));
+    let alarms = row["alarms"].as_array().into_iter().flatten();
+    let line = |alarm: &Value| {
+        let [severity, number, kind, about, detail, advice] =
+            ["severity", "number", "name", "instance", "detail", "advice"]
+                .map(|member| inspect::cell(alarm.get(member)));
+        format!("\n{name}: {severity} alarm {number} {kind}, {about}: {detail}\n    {advice}\n")
+    };
+    alarms.filter(is_lesser).take(MOST_LESSER).map(line).collect()
 }
 
 /// Adds in words where and since when a function is registered.

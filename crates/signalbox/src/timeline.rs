@@ -168,12 +168,16 @@ fn read(
         Err(why) => {
             let function = endpoint.function.ok_or_else(|| why.clone())?;
             let directory = (function.journal)(config).ok_or_else(|| why.clone())?;
-            let entries = function::journal_file::read(&directory, function.journal_name);
+            let (entries, faults) = function::journal_file::read(&directory, function.journal_name);
+            let faults: String = faults.iter().map(|fault| format!("; {fault}")).collect();
             match entries.is_empty() {
-                true => Err(why),
+                true => Err(why + &faults),
                 false => Ok((
                     newer(entries),
-                    Some(format!("{why}; its journal is read from {}", directory.display())),
+                    Some(format!(
+                        "{why}; its journal is read from {}{faults}",
+                        directory.display()
+                    )),
                 )),
             }
         }

@@ -121,12 +121,14 @@ impl Journal {
         Self::default()
     }
 
-    /// Takes what an earlier process has kept, line by line, as the oldest entries. Lines that are none are passed over: the
-    /// last one may be cut.
-    pub fn recover<'a>(&self, lines: impl Iterator<Item = &'a str>) {
+    /// Takes what an earlier process has kept, line by line, as the oldest entries. Returns how many lines are not
+    /// entries; they are passed over.
+    pub fn recover<'a>(&self, lines: impl Iterator<Item = &'a str>) -> usize {
         let mut state = self.inner.state.lock();
-        for line in lines {
+        let mut strange = 0;
+        for line in lines.filter(|line| !line.is_empty()) {
             let Ok(entry) = serde_json::from_str::<Entry>(line) else {
+                strange += 1;
                 continue;
             };
             state.last = state.last.max(entry.sequence);
@@ -135,6 +137,7 @@ impl Journal {
                 state.entries.pop_front();
             }
         }
+        strange
     }
 
     /// Gives each entry from now on to this as well. The first sink stays.
