@@ -6,6 +6,7 @@ mod delivery;
 mod equipment;
 mod files;
 mod judge;
+mod load;
 mod number_services;
 mod roles;
 mod screening;
