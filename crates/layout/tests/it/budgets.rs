@@ -43,7 +43,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("dsr", 406),
     ("ipfe", 34),
     ("stp", 80),
-    ("enum", 50),
+    ("enum", 40),
 ];
 
 #[test]
