@@ -10,11 +10,12 @@
 //! | `message` | from a query to its answer, without input and output |
 //! | `transport` | UDP and TCP, bounded |
 //! | `service` | the server as a network function |
-//! | `metrics`, `alarms`, `pages` | how to look inside |
+//! | `control`, `metrics`, `alarms`, `pages` | how to look inside |
 
 mod alarms;
 mod changes;
 pub mod config;
+mod control;
 mod message;
 mod metrics;
 mod pages;

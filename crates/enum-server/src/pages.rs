@@ -12,8 +12,8 @@ use numbers::{Change, DestinationSet};
 use serde_json::{Value, json};
 
 use crate::changes::Refusal;
+use crate::control::Control;
 use crate::resolve::{Resolution, Source, check, records};
-use crate::service::EnumServer;
 use crate::tables::{Digits, Naptr, Tables, Tree};
 
 pub(crate) const PAGES: &[Page] = &[
@@ -72,7 +72,7 @@ pub(crate) const PAGES: &[Page] = &[
 ];
 
 /// Serves [`PAGES`] and changes, through a weak handle: a page must not keep the server from ending.
-pub(crate) fn routes(server: &Arc<EnumServer>) -> Router {
+pub(crate) fn routes(server: &Arc<Control>) -> Router {
     let page = |make: fn(&Tables) -> Value| {
         let server = Arc::downgrade(server);
         get(move || async move { axum::Json(shown(&server, make)) })
@@ -106,7 +106,7 @@ pub(crate) fn routes(server: &Arc<EnumServer>) -> Router {
         .route("/enum/numbers/{number}", one)
 }
 
-fn shown(server: &Weak<EnumServer>, make: impl FnOnce(&Tables) -> Value) -> Value {
+fn shown(server: &Weak<Control>, make: impl FnOnce(&Tables) -> Value) -> Value {
     let server = server.upgrade();
     server.map_or(Value::Null, |server| make(&server.live.load().derived))
 }
@@ -290,7 +290,7 @@ fn numbers(tables: &Tables) -> Value {
 }
 
 /// Applies lines: `put,NUMBER,DESTINATIONS` and `remove,NUMBER`; all of them, or none.
-async fn change(server: &Weak<EnumServer>, lines: Vec<String>) -> (StatusCode, String) {
+async fn change(server: &Weak<Control>, lines: Vec<String>) -> (StatusCode, String) {
     let Some(server) = server.upgrade() else {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -302,7 +302,7 @@ async fn change(server: &Weak<EnumServer>, lines: Vec<String>) -> (StatusCode, S
     done.unwrap_or_else(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))
 }
 
-fn apply(server: &EnumServer, lines: &[String]) -> (StatusCode, String) {
+fn apply(server: &Control, lines: &[String]) -> (StatusCode, String) {
     let tables = server.live.load().derived.clone();
     let Some(changes) = &tables.changes else {
         let wrong = "numbers cannot be changed here; set `enum.directory`, in which changes are kept\n";

@@ -12,10 +12,11 @@ use function::{
     Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
 use parking_lot::Mutex;
-use telemetry::{AlarmKind, Alarms, Declaration};
+use telemetry::{AlarmKind, Declaration};
 
 use crate::alarms::{DAMAGED, NO_PROFILE, UNWRITTEN};
 use crate::config::Config;
+use crate::control::Control;
 use crate::metrics::{CHANGED, METRICS, Meters, Outcome};
 use crate::pages;
 use crate::tables::Tables;
@@ -28,9 +29,7 @@ const QUIET: u32 = 12;
 
 /// An ENUM server: what its threads share.
 pub struct EnumServer {
-    pub(crate) live: Arc<function::Live<Self>>,
-    pub(crate) meters: Arc<Meters>,
-    pub(crate) alarms: Alarms,
+    control: Arc<Control>,
 }
 
 /// A running ENUM server.
@@ -137,7 +136,7 @@ impl NetworkFunction for EnumServer {
     }
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
-        let function = Arc::new(Self {
+        let control = Arc::new(Control {
             live: opening.live.clone(),
             meters: Arc::new(Meters::new(&opening.registry)),
             alarms: opening.alarms.clone(),
@@ -148,10 +147,10 @@ impl NetworkFunction for EnumServer {
             let count = move || changes.upgrade().map_or(0.0, |changes| changes.count() as f64);
             opening.registry.observe(&CHANGED, count);
         }
-        tokio::task::spawn_local(watch(function.clone()));
+        tokio::task::spawn_local(watch(control.clone()));
         tokio::task::spawn_local(settle(opening.live.clone()));
         let drained = opening.drained;
-        Ok(Opened::new(function, async move {
+        Ok(Opened::new(Arc::new(Self { control }), async move {
             drained.fired().await;
             if let Some(changes) = changes {
                 changes.close();
@@ -170,7 +169,10 @@ impl NetworkFunction for EnumServer {
 
     async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let seat = front.seat();
-        let desk = Rc::new(Desk::new(seat.live.clone(), front.function().meters.clone()));
+        let desk = Rc::new(Desk::new(
+            seat.live.clone(),
+            front.function().control.meters.clone(),
+        ));
         let mut tasks = Vec::new();
         for (udp, tcp) in seat.listeners.take(seat.context.index) {
             let udp = tokio::net::UdpSocket::from_std(udp)?;
@@ -186,7 +188,7 @@ impl NetworkFunction for EnumServer {
     }
 
     fn routes(self: &Arc<Self>) -> Router {
-        pages::routes(self)
+        pages::routes(&self.control)
     }
 
     fn metrics() -> Vec<Declaration> {
@@ -227,7 +229,7 @@ fn pair(address: SocketAddr) -> io::Result<((UdpSocket, TcpListener), SocketAddr
 }
 
 /// Raises and clears alarms by what was counted.
-async fn watch(server: Arc<EnumServer>) {
+async fn watch(server: Arc<Control>) {
     let mut seen = [(0, QUIET); 2];
     loop {
         let unwritten = server

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Listen, Validate};
+use settings::Listen;
 
 pub use limits::{Rate, Tcp};
 pub use profile::{Profile, Record};
@@ -81,21 +81,5 @@ impl Default for Config {
             rate: Rate::default(),
             tcp: Tcp::default(),
         }
-    }
-}
-
-impl Validate for Config {
-    fn validate(&self, faults: &mut Faults) {
-        crate::tables::check(self, faults);
-        if !(512..=4_096).contains(&self.udp_bytes) {
-            let what = format!("is {}", self.udp_bytes);
-            faults.at("udpBytes").say(what, "512 to 4096");
-        }
-        if self.require_tsig && self.tsig.is_empty() {
-            let what = "is true without keys, so that every query is refused";
-            faults.at("requireTsig").say(what, "keys in `tsig`");
-        }
-        faults.within("rate", &self.rate);
-        faults.within("tcp", &self.tcp);
     }
 }

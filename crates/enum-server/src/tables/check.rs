@@ -4,12 +4,28 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use numbers::{Load, Map};
-use settings::Faults;
+use settings::{Faults, Validate};
 
 use super::{Tree, keys, profile};
 use crate::config::Config;
 
-/// Reports everything that is wrong with settings. Files are not read.
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        check(self, faults);
+        if !(512..=4_096).contains(&self.udp_bytes) {
+            let what = format!("is {}", self.udp_bytes);
+            faults.at("udpBytes").say(what, "512 to 4096");
+        }
+        if self.require_tsig && self.tsig.is_empty() {
+            let what = "is true without keys, so that every query is refused";
+            faults.at("requireTsig").say(what, "keys in `tsig`");
+        }
+        faults.within("rate", &self.rate);
+        faults.within("tcp", &self.tcp);
+    }
+}
+
+/// Reports everything that is wrong with trees, profiles and keys. Files are not read.
 pub(crate) fn check(config: &Config, faults: &mut Faults) {
     let profiles = profile::compile(&config.profiles, faults);
     let mut apexes = HashSet::new();

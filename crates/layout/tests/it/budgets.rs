@@ -43,7 +43,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("dsr", 445),
     ("ipfe", 34),
     ("stp", 99),
-    ("enum", 50),
+    ("enum", 40),
     ("console", 4),
 ];
 
