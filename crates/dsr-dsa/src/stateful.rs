@@ -200,14 +200,16 @@ impl Memory<'_> {
                 })
             }
             s6a::AIR => {
-                let known = self.record(request);
                 let learn = |record: &mut Record| record.set_authenticated(visited);
-                if known.is_some() {
+                match self.record(request).map(|record| record.visited()) {
                     // Its place and time are still those of its last registration.
-                    self.states.amend(imsi, learn);
-                    return true;
+                    Some(place) if place != visited => {
+                        self.states.amend(imsi, learn);
+                        true
+                    }
+                    // It is where it has registered: one that stays for long is known for as long.
+                    _ => self.states.change(imsi, self.seconds(), bounds, learn),
                 }
-                self.states.change(imsi, self.seconds(), bounds, learn)
             }
             // Its place stays known: the next one must be within reach.
             s6a::PUR => {

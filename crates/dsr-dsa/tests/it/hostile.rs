@@ -152,6 +152,45 @@ fn a_file_of_findings_is_renamed_at_its_size() {
 }
 
 #[test]
+fn changed_bytes_are_screened_without_a_panic() {
+    use diameter_proto::{Message, Routing};
+    let mut bench = Bench::new(&all_measures(DETECT));
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    let mut screened = 0;
+    for round in 0..4000 {
+        let command = [316, 317, 318, 319, 320, 321, 322, 323, 272][round % 9];
+        let sent = Sent {
+            more: |builder| {
+                raw(builder, 10415, 1401, &nested(3));
+                raw(builder, 0, 443, &nested(2));
+                raw(builder, 0, 416, &[0, 0, 0, 1]);
+            },
+            ..Sent::new(command)
+        };
+        let mut bytes = bytes::BytesMut::from(sent.message().as_bytes());
+        for _ in 0..=next(6) {
+            // Behind the length of the message and its command.
+            let at = 20 + next(bytes.len() - 20);
+            bytes[at] = [0, 1, 0x40, 0x80, 0xff, b';', b'.'][next(7)];
+        }
+        let Ok(message) = Message::parse(bytes) else {
+            continue;
+        };
+        if Routing::scan(&message, b"").is_ok() {
+            bench.request(FOREIGN_PEER, &message);
+            screened += 1;
+        }
+    }
+    assert!(screened > 1000, "{screened}");
+}
+
+#[test]
 fn honest_traffic_is_no_finding() {
     let mut bench = Bench::new(&all_measures(DROP));
     for number in 0..50 {

@@ -404,6 +404,35 @@ fn measures_learn_before_they_block() {
 }
 
 #[test]
+fn a_subscriber_that_stays_for_long_is_known_for_as_long() {
+    let day = Duration::from_secs(24 * 3600);
+    let mut bench = Bench::new(&[format!("PreLocChk,{DROP}"), format!("TimeDistChk,{DROP}")]);
+    registers(&mut bench, "262011234567890");
+    for _ in 0..10 {
+        bench.pass(6 * day);
+        assert_eq!(succeeds(&mut bench, &Sent::new(AIR)), Fate::WentOn);
+        assert_eq!(
+            bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
+            Fate::WentOn
+        );
+    }
+    // It was seen there a moment ago.
+    assert_eq!(bench.request(FOREIGN_PEER, &in_usa(ULR).message()), Fate::Dropped);
+    // An authentication elsewhere says nothing about where it is registered.
+    bench.pass(day);
+    assert_eq!(succeeds(&mut bench, &in_usa(AIR)), Fate::WentOn);
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
+        Fate::WentOn
+    );
+    bench.pass(8 * day);
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
+        Fate::Dropped
+    );
+}
+
+#[test]
 fn a_full_table_refuses_newcomers_and_blames_no_one_for_it() {
     let directory = tables(&[format!("PreLocChk,{DROP}")]);
     let mut bench = Bench::with(&dsr_dsa::config::Dsa {
