@@ -47,20 +47,21 @@ pub(super) fn uri(text: &str) -> Option<Uri<'_>> {
     (!host.contains('@')).then_some(Uri::Sip { scheme, user, host })
 }
 
-/// Whether a realm is `….mncNNN.mccNNN.3gppnetwork.org` (TS 23.003 §13.2).
-pub(super) fn is_of_3gpp(realm: &str) -> bool {
+/// The mobile country code of a realm `….mncNNN.mccNNN.3gppnetwork.org` (TS 23.003 §13.2, §19.2), or one of the public
+/// network below `pub.3gppnetwork.org`; none: the realm is another.
+pub(super) fn mcc_of_realm(realm: &str) -> Option<String> {
     let realm = realm.to_ascii_lowercase();
-    let Some(network) = realm.strip_suffix(".3gppnetwork.org") else {
-        return false;
-    };
+    let network = realm.strip_suffix(".3gppnetwork.org")?;
+    let network = network.strip_suffix(".pub").unwrap_or(network);
     let mut labels = network.rsplit('.');
-    let mut is_code = |start: &str| {
-        let code = labels.next().and_then(|label| label.strip_prefix(start));
-        code.is_some_and(|code| {
-            (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_digit())
-        })
+    let mut code = |start: &str| {
+        let code = labels.next().and_then(|label| label.strip_prefix(start))?;
+        let is_code = (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_digit());
+        is_code.then(|| code.to_owned())
     };
-    is_code("mcc") && is_code("mnc")
+    let mcc = code("mcc")?;
+    code("mnc")?;
+    Some(mcc)
 }
 
 /// The form in which a name of an entity is compared; none: it is not one.

@@ -4,7 +4,7 @@ use dsr_app::Digits;
 use numbers::{Key, Kind};
 
 use super::Address;
-use super::name::{Uri, is_of_3gpp, uri};
+use super::name::{Uri, mcc_of_realm, uri};
 
 /// Fewest digits of an IMSI: those of the country, the network and one of the subscriber (TS 23.003 §2.2).
 pub(super) const LEAST_IMSI: usize = 6;
@@ -28,12 +28,18 @@ pub(super) fn imsi(text: &str) -> Option<Digits> {
     };
     // `home!user@visited`.
     let (home, user) = user.rsplit_once('!').unwrap_or((realm, user));
-    let least = if is_of_3gpp(home) { LEAST_IMSI } else { MOST_IMSI };
+    let mcc = mcc_of_realm(home);
+    let is_behind = |rest: &[u8]| {
+        // A shorter IMSI behind the digit has the length of one without: the realm says where it begins.
+        let is_home = |digits: &[u8]| mcc.as_ref().is_some_and(|mcc| digits.starts_with(mcc.as_bytes()));
+        rest.len() == MOST_IMSI || (is_home(rest) && !is_home(user.as_bytes()))
+    };
     let digits = match user.as_bytes() {
         // EAP-AKA, EAP-SIM and EAP-AKA' (TS 23.003 §19.3.2); the other leading digits are of pseudonyms.
-        [b'0' | b'1' | b'6', rest @ ..] if rest.len() == MOST_IMSI => Digits::parse(rest)?,
+        [b'0' | b'1' | b'6', rest @ ..] if is_behind(rest) => Digits::parse(rest)?,
         user => Digits::parse(user)?,
     };
+    let least = if mcc.is_some() { LEAST_IMSI } else { MOST_IMSI };
     (digits.as_bytes().len() >= least).then_some(digits)
 }
 

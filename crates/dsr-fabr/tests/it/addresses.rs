@@ -56,6 +56,15 @@ fn an_imsi_is_read_in_each_form_of_3gpp() {
     ] {
         assert_eq!(of_name(&fabr, name), "known", "{name}");
     }
+    // An IMSI of 14 digits, with and without the digit before it.
+    let short = by("imsi", "userName", "26201123456789");
+    for name in [
+        "26201123456789@ims.mnc001.mcc262.3gppnetwork.org",
+        "026201123456789@nai.epc.mnc001.mcc262.3gppnetwork.org",
+        "626201123456789@nai.epc.mnc001.mcc262.pub.3gppnetwork.org",
+    ] {
+        assert_eq!(of_name(&short, name), "known", "{name}");
+    }
     for name in [
         "001010000000002",
         "001019",

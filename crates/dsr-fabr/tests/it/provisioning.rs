@@ -133,3 +133,62 @@ fn what_cannot_be_changed_is_refused_and_changes_nothing() {
     let wrong = fixed.change("imsi:001010000000001", "b").unwrap().unwrap_err();
     assert!(wrong.contains("fabr.changes names no file"), "{wrong}");
 }
+
+/// The folder in which this process writes subscribers until it is killed, when a test has started it for that.
+const WRITER: &str = "DSR_FABR_WRITER";
+
+fn subscriber(number: u64) -> String {
+    format!("imsi:{:015}", 1_010_000_000_000 + number)
+}
+
+/// The other process of the test below; by itself it does nothing.
+#[test]
+fn writes_subscribers_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(WRITER) else {
+        return;
+    };
+    let fabr = load(Path::new(&folder), "").unwrap();
+    for number in 0.. {
+        fabr.change(&subscriber(number), "c").unwrap().unwrap();
+        // Acknowledged. The pipe ends with the test that reads it.
+        if writeln!(std::io::stderr(), "{number}").is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn kill_9_loses_no_subscriber_that_was_acknowledged() {
+    use std::io::BufRead as _;
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = 0;
+    for round in 1..=3_u64 {
+        let mut writer = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "provisioning::writes_subscribers_until_it_is_killed"])
+            .env(WRITER, folder.path())
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = std::io::BufReader::new(writer.stderr.take().unwrap()).lines();
+        let mut read = || lines.next()?.ok()?.parse::<u64>().ok();
+        while acknowledged < round * 50 {
+            acknowledged = acknowledged.max(read().unwrap() + 1);
+        }
+        // SIGKILL: what Rust's kill sends. What it had acknowledged by then is in the pipe.
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        while let Some(number) = read() {
+            acknowledged = acknowledged.max(number + 1);
+        }
+        let fabr = load(folder.path(), "").unwrap();
+        for number in 0..acknowledged {
+            let found = fabr.look_up(&subscriber(number)).unwrap();
+            assert_eq!(
+                found["destinations"], "c by changes",
+                "round {round}: {number} of {acknowledged}"
+            );
+        }
+    }
+}
