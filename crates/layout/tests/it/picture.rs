@@ -23,7 +23,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "platform",
         "platform",
-        "function notifier nrf-client store sbi diameter telemetry observability tls worker",
+        "function notifier nrf-client store sbr sbi diameter telemetry observability tls worker",
     ),
     (
         "pure",
