@@ -27,7 +27,7 @@ mod reservation;
 mod session;
 
 pub use desk::{Claim, Desk, Outcome, Turn};
-pub use opened::Opened;
+pub use opened::{Begun, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -73,6 +74,25 @@ impl Opened {
         true
     }
 
+    /// Begins something that the embedded engine often does at once; what is not done yet goes on on the thread, and `then`
+    /// gets what comes of it.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(T) + Send + 'static,
+    ) -> Begun<T> {
+        let mut work = Box::pin(work);
+        let entered = self.handle.enter();
+        if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return Begun::Done(done);
+        }
+        drop(entered);
+        match self.spawn(async move { then(work.await) }) {
+            true => Begun::GoesOn,
+            false => Begun::Refused,
+        }
+    }
+
     /// What comes of something that is done on the thread; none: it takes too long. It blocks, and is for pages.
     pub fn ask<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (answer, waits) = sync_channel(1);
@@ -81,6 +101,17 @@ impl Opened {
         });
         is_taken.then(|| waits.recv_timeout(PATIENCE).ok())?
     }
+}
+
+/// How something has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun<T> {
+    /// It is done.
+    Done(T),
+    /// It goes on on the thread.
+    GoesOn,
+    /// Too much is pending; it was not done.
+    Refused,
 }
 
 /// One of those that are pending, until it is dropped.
