@@ -49,6 +49,7 @@ impl Hosting {
         };
         hosting.tally::<dsr_rbar::Rbar>();
         hosting.tally::<dsr_eir::Eir>();
+        hosting.tally::<dsr_pdra::Pdra>();
         (hosting, receivers)
     }
 
@@ -80,5 +81,7 @@ impl Hosting {
 
 /// The metrics of the kinds that settings know.
 pub(crate) fn declarations() -> impl Iterator<Item = Declaration> {
-    events::declarations::<dsr_rbar::Event>().chain(events::declarations::<dsr_eir::Event>())
+    let rbar = events::declarations::<dsr_rbar::Event>();
+    let eir = events::declarations::<dsr_eir::Event>();
+    rbar.chain(eir).chain(events::declarations::<dsr_pdra::Event>())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dsr_app::Installed;
 use dsr_eir::config::Eir;
+use dsr_pdra::config::Pdra;
 use dsr_rbar::config::Rbar;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Application {
     /// Equipment identity register: the server of S13 and S13' (TS 29.272).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eir: Option<Eir>,
+    /// Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdra: Option<Pdra>,
     /// An application that the program brings which embeds the router; it is in no file.
     #[serde(skip)]
     pub ready: Option<Ready>,
@@ -30,8 +34,10 @@ impl Application {
     pub(super) fn validate_at(&self, at: &str, faults: &mut Faults) {
         faults.within(format!("{at}.rbar"), &self.rbar);
         faults.within(format!("{at}.eir"), &self.eir);
-        if self.rbar.is_some() && self.eir.is_some() {
-            faults.at(at).say("is of two kinds", "one of rbar and eir");
+        faults.within(format!("{at}.pdra"), &self.pdra);
+        let kinds = [self.rbar.is_some(), self.eir.is_some(), self.pdra.is_some()];
+        if kinds.into_iter().filter(|is_there| *is_there).count() > 1 {
+            faults.at(at).say("is of two kinds", "one of rbar, eir and pdra");
         }
     }
 }

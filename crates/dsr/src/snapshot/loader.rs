@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use dsr_app::Installed;
 use dsr_eir::Eir;
+use dsr_pdra::Pdra;
 use dsr_rbar::Rbar;
 use parking_lot::Mutex;
 
@@ -18,6 +19,7 @@ use crate::config::{self, Config, Ready};
 enum Kind {
     Rbar(dsr_rbar::config::Rbar),
     Eir(dsr_eir::config::Eir),
+    Pdra(Box<dsr_pdra::config::Pdra>),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -26,6 +28,8 @@ impl Kind {
     fn new(application: &config::Application, before: &[Loaded]) -> Option<Self> {
         let rbar = application.rbar.clone().map(Self::Rbar);
         let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
+        let pdra = || application.pdra.clone().map(|pdra| Self::Pdra(Box::new(pdra)));
+        let settings = settings.or_else(pdra);
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -39,7 +43,7 @@ impl Kind {
         match self {
             Self::Rbar(settings) => settings.file.as_deref(),
             Self::Eir(settings) => settings.file.as_deref(),
-            Self::Ready(_) => None,
+            Self::Pdra(_) | Self::Ready(_) => None,
         }
     }
 
@@ -48,6 +52,7 @@ impl Kind {
         Ok(match self {
             Self::Rbar(settings) => Arc::new(Rbar::load(settings)?),
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
+            Self::Pdra(settings) => Arc::new(Pdra::open(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }

@@ -13,7 +13,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "applications",
         "applications inside the router",
-        "dsr-app dsr-rbar dsr-eir",
+        "dsr-app dsr-rbar dsr-eir dsr-pdra",
     ),
     (
         "laboratory",
