@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use bytes::Bytes;
 use diameter_proto::{Avp, Fault, Message, ResultCode, known};
 use dsr_app::View;
 use model::Ipv6Prefix;
@@ -125,7 +124,7 @@ const MOST_PREFIXES: usize = 8;
 const MOST_OF_SESSION: usize = 384;
 
 fn fault(code: ResultCode, why: &'static str, avp: &Avp<'_>) -> Fault {
-    Fault::new(code, why).about(Bytes::from(avp.padded()))
+    Fault::new(code, why).about(avp.padded())
 }
 
 /// A Framed-IPv6-Prefix (RFC 3162 §2.3): a reserved byte, the length, as many bytes as it needs. Bits beyond the length, which
