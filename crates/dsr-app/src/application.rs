@@ -54,7 +54,8 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
     }
 
     /// What becomes of a request that it let through and that nothing answers: each attempt of the router has failed.
-    /// [`Flow::Next`] answers as the router's settings say, or drops it; [`Flow::To`] sends the request once more.
+    /// [`Flow::Next`] answers as the router's settings say, or drops it; [`Flow::To`] sends the request once more, and where
+    /// that is not possible, this is called again.
     fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
         let _ = (on, lost);
         Flow::Next

@@ -51,6 +51,7 @@ impl Hosting {
         hosting.tally::<dsr_eir::Eir>();
         hosting.tally::<dsr_fabr::Fabr>();
         hosting.tally::<dsr_dsa::Dsa>();
+        hosting.tally::<dsr_pdra::Pdra>();
         (hosting, receivers)
     }
 
@@ -86,4 +87,5 @@ pub(crate) fn declarations() -> impl Iterator<Item = Declaration> {
         .chain(events::declarations::<dsr_eir::Event>())
         .chain(events::declarations::<dsr_fabr::Event>())
         .chain(events::declarations::<dsr_dsa::Event>())
+        .chain(events::declarations::<dsr_pdra::Event>())
 }

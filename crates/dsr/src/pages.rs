@@ -22,6 +22,21 @@ use crate::trace::collect;
 /// Interval at which a worker reports its peers.
 const REPORT: Duration = Duration::from_millis(500);
 
+/// Columns of sessions of a Policy DRA.
+const PDRA_COLUMNS: &[(&str, &str)] = &[
+    ("application", "/application"),
+    ("session", "/session"),
+    ("pcrf", "/pcrf"),
+    ("since", "/since"),
+    ("rule", "/rule"),
+    ("pool", "/pool"),
+    ("apn", "/apn"),
+    ("imsi", "/imsi"),
+    ("msisdn", "/msisdn"),
+    ("addresses", "/addresses"),
+    ("client", "/client"),
+];
+
 pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "peers",
@@ -122,6 +137,20 @@ pub(crate) const PAGES: &[Page] = &[
             ("status", "/status"),
             ("by", "/by"),
         ],
+    },
+    Page {
+        name: "pdra session",
+        about: "Which PCRF has a session, since when and by which rule, by its Session-Id",
+        path: "/dsr/pdra/session/{}",
+        argument: Some("SESSION-ID"),
+        columns: PDRA_COLUMNS,
+    },
+    Page {
+        name: "pdra binding",
+        about: "Which PCRF a subscriber is bound to: the sessions under KEY, an IMSI, an MSISDN, an IP address or prefix",
+        path: "/dsr/pdra/binding/{}",
+        argument: Some("KEY"),
+        columns: PDRA_COLUMNS,
     },
     Page {
         name: "list-equipment",
@@ -257,6 +286,7 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             "/dsr/ranges/{*identity}",
             known(seen, |row| row.get("entity").is_none()),
         )
+        .route("/dsr/pdra/{kind}/{*key}", pdra(seen))
         .route(
             "/dsr/applications/{application}/ranges/{identity}/{*first}",
             put_range(seen).merge(delete_range(seen)),
@@ -436,6 +466,20 @@ fn known(seen: &Weak<Dsr>, is_of_page: fn(&Value) -> bool) -> MethodRouter {
         let mut rows = shown.unwrap_or_default();
         rows.retain(is_of_page);
         axum::Json(rows)
+    })
+}
+
+/// Sessions of Policy DRAs, a row each. Their repositories may be asked for a while.
+fn pdra(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    get(async move |Path((kind, key)): Path<(String, String)>| {
+        let shown = seen
+            .upgrade()
+            .map(|dsr| tokio::task::spawn_blocking(move || dsr.pdra_sessions(&kind, &key)));
+        match shown {
+            Some(shown) => axum::Json(shown.await.unwrap_or_default()),
+            None => axum::Json(Vec::new()),
+        }
     })
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use diameter::proto::{Dictionary, ResultCode};
-use dsr_app::{Finding, Table};
+use dsr_app::{Application as _, Finding, Table};
+use dsr_pdra::Pdra;
 use function::Counts;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -176,6 +177,28 @@ impl Dsr {
             Some(found)
         });
         known.collect()
+    }
+
+    /// Sessions that Policy DRAs know, by `session` and its Session-Id or by `binding` and a key of the subscriber. It may wait
+    /// for a database.
+    #[must_use]
+    pub fn pdra_sessions(&self, kind: &str, key: &str) -> Vec<Value> {
+        let (snapshot, subject) = (self.snapshot(), format!("{kind}:{key}"));
+        let mut rows = Vec::new();
+        let all = snapshot.applications();
+        for (name, application) in all.filter(|(_, application)| application.kind() == Pdra::KIND) {
+            let mut found = application.look_up(&subject).unwrap_or_default();
+            let sessions = found
+                .get_mut("sessions")
+                .and_then(Value::as_array_mut)
+                .map(std::mem::take);
+            // Without sessions it says what is wrong.
+            for mut row in sessions.unwrap_or_else(|| vec![found]) {
+                row["application"] = name.into();
+                rows.push(row);
+            }
+        }
+        rows
     }
 
     /// Changes an entry of the application of this name. It may wait for the disk.

@@ -6,6 +6,7 @@ use dsr_app::Installed;
 use dsr_dsa::config::Dsa;
 use dsr_eir::config::Eir;
 use dsr_fabr::config::Fabr;
+use dsr_pdra::config::Pdra;
 use dsr_rbar::config::Rbar;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct Application {
     /// Security application: counter-measures against what roaming partners send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dsa: Option<Dsa>,
+    /// Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdra: Option<Pdra>,
     /// An application that the program brings which embeds the router; it is in no file.
     #[serde(skip)]
     pub ready: Option<Ready>,
@@ -40,11 +44,18 @@ impl Application {
         faults.within(format!("{at}.eir"), &self.eir);
         faults.within(format!("{at}.fabr"), &self.fabr);
         faults.within(format!("{at}.dsa"), &self.dsa);
-        let kinds = [self.rbar.is_some(), self.eir.is_some(), self.fabr.is_some(), self.dsa.is_some()];
+        faults.within(format!("{at}.pdra"), &self.pdra);
+        let kinds = [
+            self.rbar.is_some(),
+            self.eir.is_some(),
+            self.fabr.is_some(),
+            self.dsa.is_some(),
+            self.pdra.is_some(),
+        ];
         if kinds.into_iter().filter(|is_there| *is_there).count() > 1 {
             faults
                 .at(at)
-                .say("is of several kinds", "one of rbar, eir, fabr and dsa");
+                .say("is of several kinds", "one of rbar, eir, fabr, dsa and pdra");
         }
     }
 }

@@ -291,8 +291,8 @@ impl Core {
         self.count(Event::Abandoned);
     }
 
-    /// Sends a request once more, for the application that follows it last; where it cannot be sent, that one is not asked
-    /// again.
+    /// Sends a request once more, for the application that follows it last. Where it cannot be sent, that one learns so, and
+    /// may try again within the bound of rounds; beyond, it is not asked again.
     fn once_more(&self, kept: Kept, mut transit: Transit) {
         let followed = transit.followed.get_or_insert_default();
         followed.rounds += 1;
@@ -305,7 +305,9 @@ impl Core {
             false => self.try_again(kept, CommandFlags::default(), transit),
         };
         if let Err((kept, mut transit)) = sent {
-            transit.followed.get_or_insert_default().visits.pop();
+            if is_bound {
+                transit.followed.get_or_insert_default().visits.pop();
+            }
             self.show_back(kept, Came::Lost(Exception::NoRoute), transit);
         }
     }

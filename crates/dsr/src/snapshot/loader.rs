@@ -9,6 +9,7 @@ use dsr_app::Installed;
 use dsr_dsa::Dsa;
 use dsr_eir::Eir;
 use dsr_fabr::Fabr;
+use dsr_pdra::Pdra;
 use dsr_rbar::Rbar;
 use parking_lot::Mutex;
 
@@ -22,6 +23,7 @@ enum Kind {
     Eir(dsr_eir::config::Eir),
     Fabr(dsr_fabr::config::Fabr),
     Dsa(dsr_dsa::config::Dsa),
+    Pdra(Box<dsr_pdra::config::Pdra>),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -32,6 +34,8 @@ impl Kind {
         let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
         let settings = settings.or_else(|| application.fabr.clone().map(Self::Fabr));
         let settings = settings.or_else(|| application.dsa.clone().map(Self::Dsa));
+        let pdra = || application.pdra.clone().map(|pdra| Self::Pdra(Box::new(pdra)));
+        let settings = settings.or_else(pdra);
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -48,7 +52,7 @@ impl Kind {
             Self::Eir(settings) => settings.file.iter().cloned().collect(),
             Self::Fabr(settings) => [&settings.file, &settings.numbers].into_iter().flatten().cloned().collect(),
             Self::Dsa(settings) => dsr_dsa::files(settings),
-            Self::Ready(_) => Vec::new(),
+            Self::Pdra(_) | Self::Ready(_) => Vec::new(),
         }
     }
 
@@ -59,6 +63,7 @@ impl Kind {
             Self::Eir(settings) => Arc::new(Eir::load(settings)?),
             Self::Fabr(settings) => Arc::new(Fabr::load(settings)?),
             Self::Dsa(settings) => Arc::new(Dsa::load(settings)?),
+            Self::Pdra(settings) => Arc::new(Pdra::open(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }

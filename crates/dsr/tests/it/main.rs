@@ -22,6 +22,7 @@ mod mediation;
 mod names;
 mod obedience;
 mod overload;
+mod pdra;
 mod profile;
 mod relay;
 mod routing;

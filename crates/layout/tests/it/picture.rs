@@ -17,7 +17,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "applications",
         "applications inside the router",
-        "dsr-app dsr-rbar dsr-eir dsr-fabr dsr-dsa",
+        "dsr-app dsr-rbar dsr-eir dsr-fabr dsr-dsa dsr-pdra",
     ),
     (
         "laboratory",
@@ -27,7 +27,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "platform",
         "platform",
-        "function notifier nrf-client store sbi diameter telemetry observability tls worker",
+        "function notifier nrf-client store sbr sbi diameter telemetry observability tls worker",
     ),
     (
         "pure",

@@ -1,0 +1,286 @@
+//! Requests that begin a session for which a PCRF may be chosen (Gx, Gxx, S9): claim, choice, sending.
+
+use diameter_proto::{Fault, ResultCode};
+use dsr_app::{Flow, On, Request};
+use sbr::{Begun, Claim, Outcome, Party, Reserved, Turn, binding_key};
+
+use crate::config::{Early, Pcrf, Pool};
+use crate::events::Event;
+use crate::facts::Facts;
+use crate::note::{Note, Rule, Stage};
+use crate::pools::{choose, position};
+use crate::{Found, Pdra};
+
+/// A request on its way to a PCRF, as all steps need it.
+#[derive(Debug)]
+pub(crate) struct Beginning<'p> {
+    pub(crate) facts: Facts,
+    pub(crate) pool: &'p Pool,
+    /// At the desk and in the repository.
+    pub(crate) key: Vec<u8>,
+}
+
+impl Pdra {
+    /// The subscriber of a request and its pool; no pool: none serves the APN.
+    pub(crate) fn beginning(&self, facts: Facts) -> Option<Beginning<'_>> {
+        let pool = self.pools.of(&facts.apn)?;
+        let key = binding_key(&facts.subscriber(), &pool.name);
+        Some(Beginning { facts, pool, key })
+    }
+
+    pub(crate) fn follows(&self) -> bool {
+        self.settings.early == Early::Follow
+    }
+
+    /// A request that begins a session has come.
+    pub(crate) fn begin<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        let facts = Facts::read(request.message, request.view)?;
+        let Some(beginning) = self.beginning(facts) else {
+            let why = "no pool of PCRFs serves this Called-Station-Id";
+            return Ok(Self::refuse(
+                on,
+                Event::NoPcrf,
+                ResultCode::UNABLE_TO_DELIVER,
+                why,
+            ));
+        };
+        if self.shared.opened.repository().is_full() {
+            let why = "there are too many sessions";
+            return Ok(Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why));
+        }
+        let claim = self
+            .shared
+            .desk
+            .claim(&beginning.key, on.ticket, self.follows(), on.now);
+        Ok(match claim {
+            Claim::First(token) => self.look(on, &beginning, token),
+            Claim::Follow(token, server) => {
+                on.count(Event::Followed);
+                Self::send(on, token, Rule::Early, 0, &server)
+            }
+            Claim::Wait(token) => {
+                on.count(Event::Waited);
+                let note = Note {
+                    stage: Stage::Waits,
+                    token,
+                    ticket: on.ticket,
+                    ..Note::default()
+                };
+                note.write(on.memo);
+                Flow::Later(self.settings.wait.duration())
+            }
+            Claim::Full => {
+                let why = "too many requests of this subscriber wait";
+                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+            }
+        })
+    }
+
+    /// One that waited has its turn.
+    pub(crate) fn take_turn<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        turn: Turn,
+    ) -> Flow<'a> {
+        match turn {
+            Turn::Follow(token, server) => Self::send(on, token, Rule::Early, 0, &server),
+            Turn::First(token) => match self.again(request) {
+                Some(beginning) => self.look(on, &beginning, token),
+                // A reload has taken its pool away; the desk gives its place up in time.
+                None => Self::refuse(
+                    on,
+                    Event::NoPcrf,
+                    ResultCode::UNABLE_TO_DELIVER,
+                    "its pool is gone",
+                ),
+            },
+        }
+    }
+
+    /// What was read of a request when it came.
+    fn again(&self, request: &Request<'_>) -> Option<Beginning<'_>> {
+        self.beginning(Facts::read(request.message, request.view).ok()?)
+    }
+
+    /// One that waited for too long gives up.
+    pub(crate) fn gave_up<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        note: Note,
+    ) -> Flow<'a> {
+        let key = self.again(request).map(|beginning| beginning.key);
+        let still_waits = key.is_none_or(|key| self.shared.desk.withdraw(&key, note.token, note.ticket));
+        if !still_waits {
+            // Its turn has come and not reached it.
+            self.settle_failed(on, request, note.token);
+        }
+        let why = "another request of this subscriber has no answer yet";
+        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+    }
+
+    /// A request without a session ends; the next one of its subscriber has its turn.
+    pub(crate) fn settle_failed(&self, on: &On<'_, Self>, request: &Request<'_>, token: u64) {
+        if let Some(beginning) = self.again(request) {
+            self.fail(on, &beginning.key, token);
+        }
+    }
+
+    /// As [`Pdra::settle_failed`].
+    pub(crate) fn fail(&self, on: &On<'_, Self>, key: &[u8], token: u64) {
+        let turns = self.shared.desk.settle(key, token, Outcome::Failed, on.now);
+        // The next one goes on under the same reservation.
+        if turns.is_empty() {
+            let (repository, key) = (self.shared.opened.repository().clone(), key.to_vec());
+            self.shared.opened.spawn(async move {
+                // Else it ends by its time.
+                let _ = repository.release(&key).await;
+            });
+        }
+        Self::wake(on.worker.resume.as_ref(), turns);
+    }
+
+    /// The first one of its subscriber asks for sessions that exist.
+    fn look<'a>(&'a self, on: &mut On<'_, Self>, beginning: &Beginning<'_>, token: u64) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Looks,
+            token,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        let repository = self.shared.opened.repository().clone();
+        let (id, key) = (beginning.facts.session.clone(), beginning.key.clone());
+        let patience = self.settings.wait.duration();
+        let work = async move {
+            // A request that comes again after its answer (RFC 6733 §3, T flag), or twice.
+            if let Some(session) = repository.session(&id).await?
+                && session.binding.as_ref().is_some_and(|binding| binding.key == key)
+            {
+                return Ok(Reserved::Bound(Box::new(session)));
+            }
+            repository.reserve(&key, patience).await
+        };
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        let then = move |reserved| {
+            if let Some(resume) = resume {
+                resume.resume(ticket, Found::Reserved(reserved));
+            }
+        };
+        match self.shared.opened.begin(work, then) {
+            Begun::Done(reserved) => self.place(on, beginning, token, reserved),
+            // Beyond the wait for another router: the database answers as well.
+            Begun::GoesOn => Flow::Later(patience * 2),
+            Begun::Refused => {
+                self.fail(on, &beginning.key, token);
+                Self::failed(on)
+            }
+        }
+    }
+
+    /// The repository has answered.
+    pub(crate) fn reserved<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        token: u64,
+        reserved: Result<Reserved, store::Error>,
+    ) -> Flow<'a> {
+        match self.again(request) {
+            Some(beginning) => self.place(on, &beginning, token, reserved),
+            None => Self::refuse(
+                on,
+                Event::NoPcrf,
+                ResultCode::UNABLE_TO_DELIVER,
+                "its pool is gone",
+            ),
+        }
+    }
+
+    fn place<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        beginning: &Beginning<'_>,
+        token: u64,
+        reserved: Result<Reserved, store::Error>,
+    ) -> Flow<'a> {
+        let Beginning { facts, pool, key } = beginning;
+        match reserved {
+            Ok(Reserved::Bound(session)) => {
+                on.count(Event::Bound);
+                let rule = if session.id == facts.session {
+                    Rule::Repeated
+                } else {
+                    Rule::Bound
+                };
+                let turns = self
+                    .shared
+                    .desk
+                    .decide(key, token, &session.server, true, self.follows());
+                Self::wake(on.worker.resume.as_ref(), turns);
+                let tried = position(pool, &session.server.host).map_or(0, |at| 1 << at);
+                Self::send(on, token, rule, tried, &session.server)
+            }
+            Ok(Reserved::Free) => {
+                // A client may name a PCRF that it knows.
+                let named = position(pool, &facts.destination_host);
+                let named = named.and_then(|at| Some((at, pool.pcrfs.get(at)?)));
+                let rule = if named.is_some() {
+                    Rule::Named
+                } else {
+                    Rule::Weight
+                };
+                let chosen =
+                    named.or_else(|| choose(pool, &facts.subscriber(), 0, &on.worker.suspects, on.now));
+                let Some((at, pcrf)) = chosen else {
+                    self.fail(on, key, token);
+                    let why = "the pool has no PCRF for new subscribers";
+                    return Self::refuse(on, Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
+                };
+                on.count(Event::Chosen);
+                let server = party(pcrf);
+                let turns = self
+                    .shared
+                    .desk
+                    .decide(key, token, &server, false, self.follows());
+                Self::wake(on.worker.resume.as_ref(), turns);
+                Self::send(on, token, rule, 1 << at, &server)
+            }
+            Ok(Reserved::Busy) => {
+                self.fail(on, key, token);
+                let why = "another router chooses a PCRF for this subscriber";
+                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+            }
+            Err(_) => {
+                self.fail(on, key, token);
+                Self::failed(on)
+            }
+        }
+    }
+
+    /// A request goes to a PCRF.
+    fn send<'a>(on: &mut On<'_, Self>, token: u64, rule: Rule, tried: u64, server: &Party) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Begins,
+            rule,
+            sent: 1,
+            token,
+            tried,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        Flow::to(server.realm.clone(), server.host.clone())
+    }
+}
+
+/// A PCRF as one end of a session.
+pub(crate) fn party(pcrf: &Pcrf) -> Party {
+    Party {
+        host: pcrf.host.clone(),
+        realm: pcrf.realm.clone(),
+    }
+}

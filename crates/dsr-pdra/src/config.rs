@@ -1,0 +1,223 @@
+//! The settings of a Policy DRA.
+
+use std::collections::BTreeSet;
+
+use dsr_app::Answer;
+use sbr::config::Sbr;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7, a proxy as of §7.4.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Pdra {
+    /// Where sessions and bindings are kept.
+    pub repository: Sbr,
+    /// Pools of PCRFs, by APN. A subscriber is bound to one PCRF of each pool.
+    pub pools: Vec<Pool>,
+    /// By what a request of an AF or TDF finds the session of its subscriber, in this order. Where it names a Called-Station-Id,
+    /// sessions of other APNs are left out, and so are those that contradict another of its keys.
+    pub keys: Vec<Key>,
+    /// What a request that begins a session does while another one of its subscriber has chosen a PCRF that has not answered.
+    pub early: Early,
+    /// Time that it waits for the other one, at most.
+    pub wait: Period,
+    /// PCRFs that a request which begins a session is sent to, at most, one after another. One that may have got it gets it
+    /// first; the next gets it with the T flag.
+    pub attempts: u8,
+    /// When a subscriber whose PCRF fails is bound to another one by its next session.
+    pub rebind: Rebind,
+    /// Time that a PCRF which was unreachable or did not answer is chosen last.
+    pub suspect: Period,
+    /// What becomes of an AF's request whose subscriber has no session.
+    pub on_not_found: NotFound,
+    /// The answer to an AF's request whose PCRF is known and unreachable; absent: that of the router's exceptions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unreachable: Option<Answer>,
+}
+
+impl Default for Pdra {
+    fn default() -> Self {
+        Self {
+            repository: Sbr::default(),
+            pools: Vec::new(),
+            keys: vec![Key::Ipv6, Key::Ipv4, Key::Msisdn, Key::Imsi],
+            early: Early::default(),
+            wait: Period::from_secs(2),
+            attempts: 3,
+            rebind: Rebind::default(),
+            suspect: Period::from_secs(10),
+            on_not_found: NotFound::default(),
+            on_unreachable: None,
+        }
+    }
+}
+
+/// A pool of PCRFs.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Pool {
+    /// Name. Bindings are kept under it: a pool that is renamed has none.
+    pub name: String,
+    /// Called-Station-Ids whose sessions it serves, without the operator's part (`.mnc001.mcc001.gprs`); empty: those of no
+    /// other pool.
+    pub apns: Vec<String>,
+    /// Its PCRFs.
+    pub pcrfs: Vec<Pcrf>,
+}
+
+/// A PCRF.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Pcrf {
+    /// The Destination-Host that requests get.
+    pub host: String,
+    /// The Destination-Realm that they get; empty: they keep theirs.
+    pub realm: String,
+    /// Its part of the subscribers, in relation to the weights of the others; 0: it gets no new ones.
+    pub weight: u32,
+}
+
+impl Default for Pcrf {
+    fn default() -> Self {
+        Self {
+            host: String::new(),
+            realm: String::new(),
+            weight: 1,
+        }
+    }
+}
+
+/// By what the session of a subscriber is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Key {
+    /// Framed-IPv6-Prefix: the session's prefix holds it.
+    #[default]
+    Ipv6,
+    /// Framed-IP-Address.
+    Ipv4,
+    /// MSISDN.
+    Msisdn,
+    /// IMSI.
+    Imsi,
+}
+
+impl Key {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ipv6 => "ipv6",
+            Self::Ipv4 => "ipv4",
+            Self::Msisdn => "msisdn",
+            Self::Imsi => "imsi",
+        }
+    }
+}
+
+/// What requests of one subscriber do that come at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Early {
+    /// They wait until the first one has its answer.
+    #[default]
+    Wait,
+    /// They take its PCRF at once.
+    Follow,
+}
+
+/// When a subscriber gets another PCRF.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Rebind {
+    /// Never: its requests fail until the PCRF is back or its sessions have ended.
+    Never,
+    /// When the PCRF is unreachable.
+    #[default]
+    Unreachable,
+    /// When the PCRF is unreachable, or was lost or silent after it got the request.
+    Unanswered,
+}
+
+/// What becomes of a request whose subscriber has no session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NotFound {
+    /// It is answered.
+    Answer(Answer),
+    /// It goes on without a PCRF's name, by its realm.
+    Route,
+}
+
+impl Default for NotFound {
+    /// IP-CAN_SESSION_NOT_AVAILABLE (TS 29.214 §5.5), as a PCRF answers that has no session.
+    fn default() -> Self {
+        Self::Answer(Answer {
+            result_code: 5065,
+            vendor_id: 10415,
+            message: "no IP-CAN session of this subscriber is known".to_owned(),
+        })
+    }
+}
+
+/// Positions of those that were tried are bits of a number.
+const MOST_PCRFS: usize = 64;
+
+impl Validate for Pdra {
+    fn validate(&self, faults: &mut Faults) {
+        faults.within("repository", &self.repository);
+        if self.pools.is_empty() {
+            faults.at("pools").say("is empty", "at least one pool of PCRFs");
+        }
+        if self.keys.is_empty() {
+            faults
+                .at("keys")
+                .say("is empty", "at least one key, such as ipv4");
+        }
+        if self.attempts == 0 {
+            faults.at("attempts").say("is 0", "at least 1");
+        }
+        if self.wait.is_zero() {
+            faults.at("wait").say("is 0", "some time, such as 2s");
+        }
+        let (mut names, mut apns, mut hosts) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (index, pool) in self.pools.iter().enumerate() {
+            let at = format!("pools[{index}]");
+            if pool.name.is_empty() || pool.name.contains('/') || !names.insert(&pool.name) {
+                let name = format!("{at}.name");
+                faults.at(&name).say(
+                    "is empty, has a slash, or is that of another pool",
+                    "a name of its own",
+                );
+            }
+            if pool.pcrfs.is_empty() || pool.pcrfs.len() > MOST_PCRFS {
+                let expected = format!("1 to {MOST_PCRFS}");
+                faults
+                    .at(format!("{at}.pcrfs"))
+                    .say(format!("has {} entries", pool.pcrfs.len()), expected);
+            }
+            let named = pool.apns.iter().map(|apn| apn.to_ascii_lowercase());
+            let served: Vec<String> = if pool.apns.is_empty() {
+                vec![String::new()]
+            } else {
+                named.collect()
+            };
+            if served.into_iter().any(|apn| !apns.insert(apn)) {
+                let other = "an APN of another pool, or as that has none";
+                faults
+                    .at(format!("{at}.apns"))
+                    .say(format!("has {other}"), "each APN in one pool");
+            }
+            for (number, pcrf) in pool.pcrfs.iter().enumerate() {
+                let name = (index, pcrf.host.to_ascii_lowercase());
+                if pcrf.host.is_empty() || !hosts.insert(name) {
+                    faults
+                        .at(format!("{at}.pcrfs[{number}].host"))
+                        .say("is empty, or there twice", "the name of a PCRF");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What can happen in a Policy DRA.
+
+use telemetry::{Alert, When};
+
+telemetry::events! {
+    "dsr";
+    /// The Policy DRA chose a PCRF for a subscriber without a session.
+    Chosen = "pdra_pcrf_choices";
+    /// The Policy DRA found the PCRF of a subscriber for a new session.
+    Bound = "pdra_bound_sessions";
+    /// A request waited while another one of its subscriber chose a PCRF.
+    Waited = "pdra_early_waits";
+    /// A request took the PCRF that another one of its subscriber had chosen.
+    Followed = "pdra_early_follows";
+    /// Too many requests of one subscriber waited, or one waited for too long; it was refused.
+    Crowded = "pdra_early_refusals";
+    /// A session was kept.
+    Kept = "pdra_sessions_kept";
+    /// A session was kept in place of the oldest one of its subscriber.
+    KeptInstead = "pdra_sessions_replaced";
+    /// A session ended.
+    Ended = "pdra_sessions_ended";
+    /// A request that begins a session was refused: the bound on sessions is reached.
+    Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
+    /// A subscriber was bound to another PCRF, because its own failed.
+    Rebound = "pdra_rebindings", alert Alert::minor(When::Occurs, 1, "A PCRF fails: see `signalbox dsr peers`. Sessions at it stay there until they end.");
+    /// A request was sent to another PCRF after the first one failed.
+    Again = "pdra_further_attempts";
+    /// A request of an AF or TDF found the session of its subscriber.
+    Correlated = "pdra_correlations";
+    /// Several sessions at different PCRFs fitted a request of an AF or TDF; the newest one counted.
+    Ambiguous = "pdra_ambiguous_correlations";
+    /// A request of an AF or TDF found no session of its subscriber.
+    NotFound = "pdra_bindings_not_found", alert Alert::major(When::PartAbove { of: "signalbox_dsr_pdra_correlations_total", share: 0.05 }, 5, "AFs ask for subscribers without a session: check which addresses they send (`signalbox dsr pdra binding ADDRESS`), and that Gx passes this application.");
+    /// The PCRF of a subscriber was known and unreachable for a request of an AF or TDF.
+    Unreachable = "pdra_pcrf_unreachable", alert Alert::major(When::Occurs, 1, "A PCRF with bound subscribers is unreachable: see `signalbox dsr peers`.");
+    /// No pool serves the APN of a request, or its pool has no PCRF left.
+    NoPcrf = "pdra_without_pcrf", alert Alert::major(When::Occurs, 1, "Add the APN to a pool, or a pool without `apns`; check which PCRFs are down.");
+    /// A request of a session that is not known named no host, and was refused.
+    UnknownSession = "pdra_unknown_sessions";
+    /// A PCRF answered that was not asked.
+    AnsweredElsewhere = "pdra_answers_of_others";
+    /// A request had an address, a prefix or a Session-Id that cannot be kept, and was refused.
+    Invalid = "pdra_invalid_requests";
+    /// The repository could not be read or written in time; the request was refused.
+    RepositoryFailed = "pdra_repository_failures", alert Alert::major(When::Occurs, 1, "The store of the application cannot be read or written: check disk or database.");
+}

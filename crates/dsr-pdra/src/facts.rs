@@ -1,0 +1,279 @@
+//! What a request says of its session and subscriber.
+
+use std::net::Ipv4Addr;
+
+use diameter_proto::{Avp, Fault, Message, ResultCode, known};
+use dsr_app::View;
+use model::Ipv6Prefix;
+use sbr::{Binding, MAX_LENGTH, MAX_SESSION_ID, MIN_LENGTH, Party, Session};
+
+/// What a request says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) session: Vec<u8>,
+    pub(crate) application: u32,
+    /// Who sends it.
+    pub(crate) sender: Party,
+    pub(crate) destination_host: String,
+    pub(crate) imsi: String,
+    pub(crate) msisdn: String,
+    /// Of Called-Station-Id, without the operator's part, in lower case.
+    pub(crate) apn: String,
+    pub(crate) ipv4: Option<Ipv4Addr>,
+    pub(crate) prefixes: Vec<Ipv6Prefix>,
+}
+
+impl Facts {
+    /// Of a request that begins a session, or finds one.
+    ///
+    /// # Errors
+    /// When it has no Session-Id, or one that is too long to be a key, or an address or prefix that is none.
+    pub(crate) fn read<B: AsRef<[u8]>>(message: &Message<B>, view: &View<'_>) -> Result<Self, Fault> {
+        let digits = |digits: Option<&dsr_app::Digits>| {
+            let digits = digits.map(|digits| String::from_utf8_lossy(digits.as_bytes()).into_owned());
+            digits.unwrap_or_default()
+        };
+        let mut facts = Self::of_session(message)?;
+        facts.imsi = digits(view.imsi());
+        facts.msisdn = digits(view.msisdn());
+        for avp in message.avps() {
+            let Ok(avp) = avp else { break };
+            if avp.is(known::CALLED_STATION_ID) {
+                facts.apn = network_identifier(avp.data);
+            } else if avp.is(known::FRAMED_IP_ADDRESS) {
+                let octets = <[u8; 4]>::try_from(avp.data);
+                let wrong = |_| {
+                    fault(
+                        ResultCode::INVALID_AVP_LENGTH,
+                        "an IPv4 address has 4 bytes",
+                        &avp,
+                    )
+                };
+                facts.ipv4 = Some(octets.map_err(wrong)?.into());
+            } else if avp.is(known::FRAMED_IPV6_PREFIX) && facts.prefixes.len() < MOST_PREFIXES {
+                facts.prefixes.push(prefix(&avp)?);
+            }
+        }
+        Ok(facts)
+    }
+
+    /// What all requests of a session have.
+    pub(crate) fn of_session<B: AsRef<[u8]>>(message: &Message<B>) -> Result<Self, Fault> {
+        let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
+        let session = message.require(known::SESSION_ID)?.as_bytes().to_vec();
+        if session.is_empty() || session.len() > MAX_SESSION_ID {
+            let why = "a Session-Id has 1 to 512 bytes here";
+            return Err(Fault::new(ResultCode::INVALID_AVP_VALUE, why));
+        }
+        Ok(Self {
+            session,
+            application: message.application(),
+            sender: Party {
+                host: text(message.get(known::ORIGIN_HOST)),
+                realm: text(message.get(known::ORIGIN_REALM)),
+            },
+            destination_host: text(message.get(known::DESTINATION_HOST)),
+            ..Self::default()
+        })
+    }
+
+    /// By what its subscriber is bound: a request without a number binds its session alone.
+    pub(crate) fn subscriber(&self) -> Vec<u8> {
+        let with = |kind: &[u8], bytes: &[u8]| [kind, bytes].concat();
+        if !self.imsi.is_empty() {
+            return with(b"i", self.imsi.as_bytes());
+        }
+        if !self.msisdn.is_empty() {
+            return with(b"m", self.msisdn.as_bytes());
+        }
+        // Session-Ids that agree up to there share a place at the desk.
+        let most = self.session.len().min(MOST_OF_SESSION);
+        with(b"s", self.session.get(..most).unwrap_or_default())
+    }
+
+    /// The binding under this key.
+    pub(crate) fn binding(&self, key: Vec<u8>) -> Binding {
+        Binding {
+            key,
+            imsi: self.imsi.clone(),
+            msisdn: self.msisdn.clone(),
+            ipv4: self.ipv4,
+            prefixes: self.prefixes.clone(),
+        }
+    }
+
+    /// Whether a session may be that of its subscriber: nothing that both name contradicts it. An address counts only where
+    /// the session has one of the same family.
+    pub(crate) fn fits(&self, session: &Session) -> bool {
+        let Some(binding) = &session.binding else {
+            return false;
+        };
+        let agrees = |own: &str, other: &str| own.is_empty() || other.is_empty() || own == other;
+        let covers = |wanted: &Ipv6Prefix| binding.prefixes.iter().any(|prefix| prefix.covers(wanted));
+        agrees(&self.apn, &session.apn)
+            && agrees(&self.imsi, &binding.imsi)
+            && agrees(&self.msisdn, &binding.msisdn)
+            && (self.ipv4.is_none() || binding.ipv4.is_none() || self.ipv4 == binding.ipv4)
+            && (binding.prefixes.is_empty() || self.prefixes.iter().all(covers))
+    }
+}
+
+/// Prefixes of one session that are keys.
+const MOST_PREFIXES: usize = 8;
+/// Bytes of a Session-Id that count for a subscriber without a number; a key has the name of the pool as well.
+const MOST_OF_SESSION: usize = 384;
+
+fn fault(code: ResultCode, why: &'static str, avp: &Avp<'_>) -> Fault {
+    Fault::new(code, why).about(avp.padded())
+}
+
+/// A Framed-IPv6-Prefix (RFC 3162 §2.3): a reserved byte, the length, as many bytes as it needs. Bits beyond the length, which
+/// ought to be zero, do not count.
+fn prefix(avp: &Avp<'_>) -> Result<Ipv6Prefix, Fault> {
+    let wrong = |why| fault(ResultCode::INVALID_AVP_VALUE, why, avp);
+    let [_, length, given @ ..] = avp.data else {
+        return Err(fault(
+            ResultCode::INVALID_AVP_LENGTH,
+            "an IPv6 prefix has 2 to 18 bytes",
+            avp,
+        ));
+    };
+    if given.len() > 16 {
+        return Err(fault(
+            ResultCode::INVALID_AVP_LENGTH,
+            "an IPv6 prefix has 2 to 18 bytes",
+            avp,
+        ));
+    }
+    // A short prefix would catch the addresses of other subscribers.
+    if !(MIN_LENGTH..=MAX_LENGTH).contains(length) {
+        return Err(wrong("an IPv6 prefix of a subscriber has 32 to 128 bits"));
+    }
+    if given.len() < usize::from(length.div_ceil(8)) {
+        return Err(wrong("an IPv6 prefix has fewer bytes than its length"));
+    }
+    let mut octets = [0; 16];
+    octets.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    Ok(Ipv6Prefix::new(octets.into(), *length))
+}
+
+/// The network identifier of an APN (TS 23.003 §9.1): without `.mnc001.mcc001.gprs`, in lower case.
+pub(crate) fn network_identifier(apn: &[u8]) -> String {
+    let apn = String::from_utf8_lossy(apn).to_ascii_lowercase();
+    let labels: Vec<&str> = apn.split('.').collect();
+    match labels.as_slice() {
+        [network @ .., mnc, mcc, "gprs"]
+            if !network.is_empty() && mnc.starts_with("mnc") && mcc.starts_with("mcc") =>
+        {
+            network.join(".")
+        }
+        _ => apn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diameter_proto::{MessageBuilder, Routing};
+    use proptest::prelude::*;
+
+    fn read(fill: impl FnOnce(&mut MessageBuilder)) -> Result<Facts, Fault> {
+        let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+        builder.put(known::SESSION_ID, "pgw;1;2");
+        fill(&mut builder);
+        let message = builder.finish().unwrap();
+        let routing = Routing::scan(&message, b"").unwrap();
+        let view = View::new(message.application(), message.command(), 10, &routing);
+        Facts::read(&message, &view)
+    }
+
+    fn prefixed(bytes: &[u8]) -> Result<Vec<Ipv6Prefix>, u32> {
+        let facts = read(|b| {
+            b.put(known::FRAMED_IPV6_PREFIX, bytes);
+        });
+        facts.map(|facts| facts.prefixes).map_err(|fault| fault.code.0)
+    }
+
+    #[test]
+    fn prefixes_are_read_and_those_that_are_none_are_refused() {
+        let link = [0, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1];
+        let expected = vec!["2001:db8:0:1::/64".parse().unwrap()];
+        assert_eq!(prefixed(&link), Ok(expected.clone()));
+        // Bits of the host do not count.
+        assert_eq!(prefixed(&[&link[..], &[7; 8]].concat()), Ok(expected));
+        let host = [&[0, 128, 0x20, 1][..], &[0; 14]].concat();
+        assert_eq!(prefixed(&host).unwrap()[0].length(), 128);
+        for (length, bytes) in [(129, 16), (255, 16), (0, 0), (8, 1), (31, 4), (64, 7)] {
+            let wrong = [&[0, length][..], &vec![1; bytes]].concat();
+            assert_eq!(prefixed(&wrong), Err(5004), "{length}");
+        }
+        assert_eq!(prefixed(&[]), Err(5014));
+        assert_eq!(prefixed(&[0]), Err(5014));
+        assert_eq!(prefixed(&[&[0, 128][..], &[1; 17]].concat()), Err(5014));
+    }
+
+    #[test]
+    fn an_apn_has_no_operator_part() {
+        let is = |apn: &str| network_identifier(apn.as_bytes());
+        assert_eq!(is("Internet.mnc001.mcc001.gprs"), "internet");
+        assert_eq!(is("a.b.mnc001.mcc001.gprs"), "a.b");
+        assert_eq!(is("IMS"), "ims");
+        assert_eq!(is("mnc001.mcc001.gprs"), "mnc001.mcc001.gprs");
+        assert_eq!(is(""), "");
+    }
+
+    #[test]
+    fn a_session_id_that_cannot_be_a_key_is_refused() {
+        for (length, is_valid) in [(0, false), (1, true), (512, true), (513, false)] {
+            let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+            builder.put(known::SESSION_ID, "x".repeat(length).as_str());
+            assert_eq!(
+                Facts::of_session(&builder.finish().unwrap()).is_ok(),
+                is_valid,
+                "{length}"
+            );
+        }
+        let none = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+        let fault = Facts::of_session(&none.finish().unwrap()).unwrap_err();
+        assert_eq!(fault.code, ResultCode::MISSING_AVP);
+    }
+
+    #[test]
+    fn what_contradicts_a_session_does_not_fit_it() {
+        let session = Session {
+            apn: "internet".to_owned(),
+            binding: Some(Binding {
+                imsi: "1".to_owned(),
+                ipv4: Some([10, 0, 0, 1].into()),
+                ..Binding::default()
+            }),
+            ..Session::default()
+        };
+        let facts = Facts {
+            ipv4: Some([10, 0, 0, 1].into()),
+            ..Facts::default()
+        };
+        assert!(facts.fits(&session));
+        let with = |change: fn(&mut Facts)| {
+            let mut facts = facts.clone();
+            change(&mut facts);
+            facts.fits(&session)
+        };
+        assert!(with(|facts| facts.msisdn = "49".to_owned()));
+        assert!(with(
+            |facts| facts.prefixes = vec!["2001:db8::/64".parse().unwrap()]
+        ));
+        assert!(!with(|facts| facts.apn = "ims".to_owned()));
+        assert!(!with(|facts| facts.imsi = "2".to_owned()));
+        assert!(!with(|facts| facts.ipv4 = Some([10, 0, 0, 2].into())));
+    }
+
+    proptest! {
+        #[test]
+        fn any_prefix_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..24)) {
+            if let Ok(found) = prefixed(&bytes) {
+                prop_assert!((MIN_LENGTH..=MAX_LENGTH).contains(&found[0].length()));
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7), as a proxy agent (PA1, §7.4.1).
+//!
+//! A CC-Request of Gx, Gxx or S9 that begins a session finds the PCRF of its subscriber or chooses one; the session is written
+//! before its answer goes on, so that an AF which hears of the session at that moment finds it. A request of an AF (Rx) or of a
+//! TDF (Sd) finds the PCRF by the addresses and numbers that it has. Requests of a session that name a host go there, the others
+//! to the peer of their session.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `config`, `events` | settings, and what can happen |
+//! | `facts` | what a request says of its session and subscriber |
+//! | `pools` | which PCRF a subscriber without a session gets |
+//! | `note` | what is kept with a transaction |
+//! | `begin` | requests that begin a session: claim, choice, sending |
+//! | `outcome` | what became of them: written, tried elsewhere, given up |
+//! | `within` | requests of AFs, and of sessions that exist |
+//! | `explain` | which PCRF, since when, by which rule |
+
+mod begin;
+pub mod config;
+mod events;
+mod explain;
+mod facts;
+mod note;
+mod outcome;
+mod pools;
+mod within;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diameter_proto::known::{application, command};
+use diameter_proto::{Fault, Message, Origin, ResultCode, known};
+use dsr_app::appended::OpenOnce;
+use dsr_app::{Answered, Application, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use sbr::{Desk, Opened, Reserved, Session, Turn};
+use serde_json::Value;
+use store::EngineKind;
+
+pub use events::Event;
+
+use note::{Note, Stage};
+use pools::{Pools, Suspects};
+
+/// Gxx (TS 29.212).
+const GXX: u32 = 16_777_266;
+
+/// The repository of a router: one for all applications with the same store, and for all of a reload.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) opened: Opened,
+    pub(crate) desk: Desk<Ticket>,
+}
+
+static SHARED: OpenOnce<Shared> = OpenOnce::new();
+
+/// The Policy DRA.
+#[derive(Debug)]
+pub struct Pdra {
+    settings: config::Pdra,
+    pools: Pools,
+    shared: Arc<Shared>,
+}
+
+/// Its state on one worker.
+#[derive(Debug, Default)]
+pub struct Worker {
+    resume: Option<Resume<Found>>,
+    suspects: Suspects,
+}
+
+/// What it goes on with.
+#[derive(Debug)]
+pub enum Found {
+    /// Its turn at the desk.
+    Turn(Turn),
+    /// Whether a PCRF may be chosen.
+    Reserved(Result<Reserved, store::Error>),
+    /// The session of its subscriber.
+    Correlated(Result<Option<Correlated>, store::Error>),
+    /// Its session.
+    Recalled(Result<Option<Box<Session>>, store::Error>),
+    /// Whether its session was written, and whether another one had to go.
+    Written(Result<bool, store::Error>),
+}
+
+/// What a request of an AF or a TDF has found.
+#[derive(Clone, Debug)]
+pub enum Correlated {
+    /// It is of a session that exists.
+    Own(Box<Session>),
+    /// The session of its subscriber, by this key.
+    Other {
+        /// The session.
+        session: Box<Session>,
+        /// The key.
+        key: config::Key,
+        /// Whether sessions at other PCRFs fitted as well.
+        is_ambiguous: bool,
+    },
+}
+
+impl Pdra {
+    /// Opens the repository of a configuration, unless it is open.
+    ///
+    /// # Errors
+    /// When its store cannot be opened.
+    pub fn open(settings: &config::Pdra) -> Result<Self, String> {
+        let repository = &settings.repository;
+        let store = &repository.store;
+        // A name by which stores differ.
+        let name = match store.engine {
+            EngineKind::Embedded => store.embedded.directory.clone(),
+            EngineKind::Mariadb => PathBuf::from(format!("database {}", store.mariadb.database)),
+            EngineKind::Cassandra => PathBuf::from(format!("keyspace {}", store.cassandra.keyspace)),
+        };
+        let shared = SHARED.get(&name, || {
+            Ok(Shared {
+                opened: Opened::open(repository)?,
+                desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
+            })
+        })?;
+        Ok(Self {
+            settings: settings.clone(),
+            pools: Pools::new(&settings.pools),
+            shared,
+        })
+    }
+
+    /// Hands the turns of the desk to those that waited.
+    fn wake(resume: Option<&Resume<Found>>, turns: Vec<(Ticket, Turn)>) {
+        let Some(resume) = resume else { return };
+        for (ticket, turn) in turns {
+            // One whose time is over meanwhile settles its turn itself.
+            resume.resume(ticket, Found::Turn(turn));
+        }
+    }
+
+    fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
+        on.count(event);
+        Flow::refuse(Fault::new(code, why))
+    }
+
+    /// The repository did not do what it should.
+    fn failed<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "sessions cannot be read or written";
+        Self::refuse(on, Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
+    }
+}
+
+/// What a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It begins a session, for which a PCRF may be chosen.
+    Begins,
+    /// It begins a session at the PCRF of its subscriber, or is of one that has begun.
+    Finds,
+    /// It is of a session: of the client, or of the PCRF.
+    Within { is_end: bool, is_of_pcrf: bool },
+    /// It is of no interest.
+    Other,
+}
+
+/// CC-Request-Type (RFC 8506 §8.3).
+const INITIAL_REQUEST: i32 = 1;
+const UPDATE_REQUEST: i32 = 2;
+const TERMINATION_REQUEST: i32 = 3;
+
+impl Kind {
+    fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
+        let within = |is_end, is_of_pcrf| Self::Within { is_end, is_of_pcrf };
+        let kind = message.get(known::CC_REQUEST_TYPE).ok().flatten();
+        match (message.application(), message.command()) {
+            (application::GX | GXX | application::S9, command::CREDIT_CONTROL)
+                if kind == Some(INITIAL_REQUEST) =>
+            {
+                Self::Begins
+            }
+            // Unsolicited reporting (TS 29.212 §4b.5.7).
+            (application::SD, command::CREDIT_CONTROL) if kind == Some(INITIAL_REQUEST) => Self::Finds,
+            (application::RX, command::AA) => Self::Finds,
+            (application::GX | GXX | application::S9 | application::SD, command::CREDIT_CONTROL) => {
+                match kind {
+                    Some(UPDATE_REQUEST) => within(false, false),
+                    Some(TERMINATION_REQUEST) => within(true, false),
+                    _ => Self::Other,
+                }
+            }
+            (application::RX, command::SESSION_TERMINATION) => within(true, false),
+            (
+                application::GX | GXX | application::S9 | application::SD | application::RX,
+                command::RE_AUTH | command::ABORT_SESSION,
+            ) => within(false, true),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Application for Pdra {
+    const KIND: &'static str = "pdra";
+    const FOLLOWS: bool = true;
+    const TICK: Option<Duration> = Some(Duration::from_secs(10));
+
+    type Event = Event;
+    type Worker = Worker;
+    type Found = Found;
+
+    fn configure(&self, worker: &mut Worker, resume: Resume<Found>) {
+        worker.resume = Some(resume);
+    }
+
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        let flow = match Kind::of(request.message) {
+            Kind::Begins => self.begin(on, request),
+            Kind::Finds => self.find(on, request),
+            Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
+            Kind::Other => Ok(Flow::Next),
+        };
+        flow.unwrap_or_else(|fault| {
+            on.count(Event::Invalid);
+            Flow::refuse(fault)
+        })
+    }
+
+    fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match note.stage {
+            Stage::Begins => self.begun(on, note, answered),
+            Stage::Found => self.found(on, note, answered),
+            Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
+            _ => Flow::Next,
+        }
+    }
+
+    fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match note.stage {
+            Stage::Begins => self.begin_lost(on, note, lost),
+            Stage::Found => self.find_lost(on, lost),
+            _ => Flow::Next,
+        }
+    }
+
+    fn resume<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>, found: Found) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match (found, resumed) {
+            (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
+            (Found::Reserved(reserved), Resumed::Request(request)) => {
+                self.reserved(on, request, note.token, reserved)
+            }
+            (Found::Correlated(correlated), Resumed::Request(request)) => {
+                self.correlated(on, request, correlated)
+            }
+            (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
+            (Found::Written(written), _) => Self::written(on, written),
+            // A turn of a transaction that is not a request any more.
+            _ => Flow::Next,
+        }
+    }
+
+    fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match (note.stage, resumed) {
+            (Stage::Waits, Resumed::Request(request)) => self.gave_up(on, request, note),
+            (Stage::Looks, Resumed::Request(request)) => {
+                self.settle_failed(on, request, note.token);
+                Self::failed(on)
+            }
+            _ => Self::failed(on),
+        }
+    }
+
+    fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        let now = on.now;
+        self.shared.desk.purge(now);
+        on.worker.suspects.retain(|_, until| now < *until);
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let table = |name, entries| Table {
+            name,
+            entries,
+            bytes: 0,
+        };
+        vec![
+            table("sessions", self.shared.opened.repository().held()),
+            table("beginning", self.shared.desk.len()),
+        ]
+    }
+
+    fn look_up(&self, subject: &str) -> Option<Value> {
+        self.explain(subject)
+    }
+}

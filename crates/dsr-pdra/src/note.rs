@@ -1,0 +1,167 @@
+//! What the application keeps with a transaction.
+
+use dsr_app::{Memo, Ticket};
+
+/// How far a transaction is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// It is not of interest.
+    #[default]
+    None = 0,
+    /// It waits at the desk.
+    Waits = 1,
+    /// It chooses, and asks the repository.
+    Looks = 2,
+    /// It begins a session, and was sent.
+    Begins = 3,
+    /// It asks the repository for the session of its subscriber.
+    Searches = 4,
+    /// It begins a session at the PCRF of its subscriber, and was sent.
+    Found = 5,
+    /// It asks the repository for its session.
+    Recalls = 6,
+    /// It is of a session, and was sent.
+    Within = 7,
+    /// It ends a session, and was sent.
+    Ends = 8,
+    /// Its session is being written.
+    Writes = 9,
+}
+
+/// By which rule a session has its PCRF.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Rule {
+    /// By weight, in its pool.
+    #[default]
+    Weight = 0,
+    /// The request named it.
+    Named = 1,
+    /// Another session of the subscriber has it.
+    Bound = 2,
+    /// Another request of the subscriber, in flight, has chosen it.
+    Early = 3,
+    /// The request came again.
+    Repeated = 4,
+    /// The one of the subscriber failed.
+    Rebound = 5,
+    /// The first choice failed.
+    Further = 6,
+    /// By these keys of an AF's request.
+    Ipv6 = 7,
+    Ipv4 = 8,
+    Msisdn = 9,
+    Imsi = 10,
+}
+
+const STAGES: [Stage; 10] = [
+    Stage::None,
+    Stage::Waits,
+    Stage::Looks,
+    Stage::Begins,
+    Stage::Searches,
+    Stage::Found,
+    Stage::Recalls,
+    Stage::Within,
+    Stage::Ends,
+    Stage::Writes,
+];
+
+const RULES: [(Rule, &str); 11] = [
+    (Rule::Weight, "chosen by weight"),
+    (Rule::Named, "named by the request"),
+    (Rule::Bound, "bound by another session"),
+    (Rule::Early, "chosen by another request in flight"),
+    (Rule::Repeated, "request repeated"),
+    (Rule::Rebound, "rebound: the PCRF before failed"),
+    (Rule::Further, "chosen after another PCRF failed"),
+    (Rule::Ipv6, "found by ipv6"),
+    (Rule::Ipv4, "found by ipv4"),
+    (Rule::Msisdn, "found by msisdn"),
+    (Rule::Imsi, "found by imsi"),
+];
+
+impl Rule {
+    /// The rule in words.
+    pub(crate) fn as_str(self) -> &'static str {
+        RULES
+            .iter()
+            .find(|(rule, _)| *rule == self)
+            .map_or("", |(_, words)| words)
+    }
+}
+
+/// A memo with names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) stage: Stage,
+    pub(crate) rule: Rule,
+    /// How often it was sent.
+    pub(crate) sent: u8,
+    /// At the desk.
+    pub(crate) token: u64,
+    /// PCRFs of the pool that were tried, bits by position.
+    pub(crate) tried: u64,
+    /// Under which it waits at the desk.
+    pub(crate) ticket: Ticket,
+}
+
+impl Note {
+    pub(crate) fn read(memo: &Memo) -> Self {
+        let number = |at: usize| {
+            let bytes = memo.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u64::from_be_bytes)
+        };
+        let [stage, rule, sent, _, high, low, ..] = *memo;
+        Self {
+            stage: STAGES.get(usize::from(stage)).copied().unwrap_or_default(),
+            rule: RULES
+                .get(usize::from(rule))
+                .map(|(rule, _)| *rule)
+                .unwrap_or_default(),
+            sent,
+            token: number(8),
+            tried: number(16),
+            ticket: Ticket {
+                worker: u16::from_be_bytes([high, low]),
+                number: number(24),
+            },
+        }
+    }
+
+    pub(crate) fn write(self, memo: &mut Memo) {
+        let [high, low] = self.ticket.worker.to_be_bytes();
+        memo[..8].copy_from_slice(&[self.stage as u8, self.rule as u8, self.sent, 0, high, low, 0, 0]);
+        memo[8..16].copy_from_slice(&self.token.to_be_bytes());
+        memo[16..24].copy_from_slice(&self.tried.to_be_bytes());
+        memo[24..].copy_from_slice(&self.ticket.number.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        for (stage, (rule, _)) in STAGES.into_iter().chain([Stage::Writes]).zip(RULES) {
+            let note = Note {
+                stage,
+                rule,
+                sent: 3,
+                token: u64::MAX - 1,
+                tried: 1 << 63,
+                ticket: Ticket {
+                    worker: 513,
+                    number: 7 << 40,
+                },
+            };
+            let mut memo = Memo::default();
+            note.write(&mut memo);
+            assert_eq!(Note::read(&memo), note);
+        }
+        assert_eq!(Note::read(&Memo::default()), Note::default());
+        assert_eq!(Note::read(&[255; 32]).stage, Stage::None);
+    }
+}

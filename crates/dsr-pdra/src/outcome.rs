@@ -1,0 +1,246 @@
+//! What became of a request that begins a session: written, tried elsewhere, given up.
+
+use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
+use dsr_app::{Answered, Flow, Loss, Lost, On, View};
+use sbr::{Outcome, Party, Session};
+
+use crate::begin::{Beginning, party};
+use crate::config::Rebind;
+use crate::events::Event;
+use crate::facts::Facts;
+use crate::note::{Note, Rule, Stage};
+use crate::pools::choose;
+use crate::{Found, Pdra};
+
+/// Why another PCRF might do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// It did not get the request.
+    Unreachable,
+    /// It has too much to do: a subscriber without a session may go elsewhere.
+    Busy,
+    /// It may have got it.
+    Unanswered,
+}
+
+impl Pdra {
+    /// What the request that was sent says: its numbers and addresses have been read before.
+    fn sent(&self, request: &Message) -> Option<Beginning<'_>> {
+        let routing = Routing::scan_as(request, |_| false).ok()?;
+        let view = View::new(request.application(), request.command(), 0, &routing);
+        self.beginning(Facts::read(request, &view).ok()?)
+    }
+
+    /// The answer to a request that begins a session.
+    pub(crate) fn begun<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        note: Note,
+        answered: &Answered<'_>,
+    ) -> Flow<'a> {
+        let Some(beginning) = self.sent(answered.request) else {
+            return Flow::Next;
+        };
+        let result = answered.answer.get(known::RESULT_CODE).ok().flatten();
+        match result.map(ResultCode) {
+            Some(result) if result.is_success() => {
+                let server = self.server(on, &beginning.facts.destination_host, answered);
+                self.keep(on, note, beginning, server)
+            }
+            // It was not carried out, so that another PCRF may get it (RFC 6733 §7.1.3).
+            Some(result @ (ResultCode::UNABLE_TO_DELIVER | ResultCode::TOO_BUSY)) => {
+                let is_busy = result == ResultCode::TOO_BUSY;
+                let failure = if is_busy {
+                    Failure::Busy
+                } else {
+                    Failure::Unreachable
+                };
+                let elsewhere = self.elsewhere(on, note, &beginning, answered.request, failure);
+                elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+            }
+            _ => self.give_up(on, &beginning, note),
+        }
+    }
+
+    fn give_up<'a>(&'a self, on: &On<'_, Self>, beginning: &Beginning<'_>, note: Note) -> Flow<'a> {
+        self.fail(on, &beginning.key, note.token);
+        Flow::Next
+    }
+
+    /// Who serves a session: the one that was asked, or another PCRF that has answered in its place. A name that no pool has
+    /// does not become a binding.
+    pub(crate) fn server(&self, on: &On<'_, Self>, asked: &str, answered: &Answered<'_>) -> Party {
+        let host = answered
+            .answer
+            .get(known::ORIGIN_HOST)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let realm = answered
+            .answer
+            .get(known::ORIGIN_REALM)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let is_other = !host.eq_ignore_ascii_case(asked);
+        if is_other && !asked.is_empty() {
+            on.count(Event::AnsweredElsewhere);
+        }
+        let is_valid = !is_other || asked.is_empty() || self.pools.has(host);
+        Party {
+            host: if is_valid { host } else { asked }.to_owned(),
+            realm: realm.to_owned(),
+        }
+    }
+
+    /// Writes a session that has begun. Its answer waits for that.
+    fn keep<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        note: Note,
+        beginning: Beginning<'_>,
+        server: Party,
+    ) -> Flow<'a> {
+        let Beginning { facts, pool, key } = beginning;
+        let repository = self.shared.opened.repository().clone();
+        let session = Session {
+            id: facts.session.clone(),
+            application: facts.application,
+            client: facts.sender.clone(),
+            server: server.clone(),
+            apn: facts.apn.clone(),
+            pool: pool.name.clone(),
+            rule: note.rule.as_str().to_owned(),
+            binding: Some(facts.binding(key.clone())),
+            began: repository.now(),
+            expires: 0,
+        };
+        let (shared, resume, ticket) = (self.shared.clone(), on.worker.resume.clone(), on.ticket);
+        let write = async move {
+            let kept = repository.keep(session).await;
+            let outcome = match &kept {
+                Ok(_) => Outcome::Kept(server),
+                Err(_) => Outcome::Failed,
+            };
+            let now = std::time::Instant::now();
+            let turns = shared.desk.settle(&key, note.token, outcome, now);
+            Self::wake(resume.as_ref(), turns);
+            if let Some(resume) = resume {
+                resume.resume(ticket, Found::Written(kept.map(|kept| kept.is_instead)));
+            }
+        };
+        self.write(on, write)
+    }
+
+    /// Does a write, for which an answer waits.
+    pub(crate) fn write<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        write: impl Future<Output = ()> + Send + 'static,
+    ) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Writes,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        match self.shared.opened.spawn(write) {
+            // As long as the transaction has time.
+            true => Flow::Later(self.settings.repository.reservation.duration()),
+            false => Self::failed(on),
+        }
+    }
+
+    /// A session was written, or was not: then its client must not think that it is kept.
+    pub(crate) fn written<'a>(on: &On<'_, Self>, written: Result<bool, store::Error>) -> Flow<'a> {
+        match written {
+            Ok(is_instead) => {
+                on.count(if is_instead {
+                    Event::KeptInstead
+                } else {
+                    Event::Kept
+                });
+                Flow::Next
+            }
+            Err(_) => Self::failed(on),
+        }
+    }
+
+    /// A request that begins a session got no answer.
+    pub(crate) fn begin_lost<'a>(&'a self, on: &mut On<'_, Self>, note: Note, lost: &Lost<'_>) -> Flow<'a> {
+        let Some(beginning) = self.sent(lost.request) else {
+            return Flow::Next;
+        };
+        let failure = match lost.why {
+            Loss::NoPeer => Failure::Unreachable,
+            Loss::Timeout | Loss::Disconnected => Failure::Unanswered,
+            Loss::Full | Loss::Dropped => return self.give_up(on, &beginning, note),
+        };
+        let until = on.now + self.settings.suspect.duration();
+        let host = beginning.facts.destination_host.clone();
+        on.worker.suspects.insert(host, until);
+        let elsewhere = self.elsewhere(on, note, &beginning, lost.request, failure);
+        elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+    }
+
+    /// Sends a request to another PCRF of its pool, where the settings permit that and there is one.
+    fn elsewhere<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        note: Note,
+        beginning: &Beginning<'_>,
+        request: &Message,
+        failure: Failure,
+    ) -> Option<Flow<'a>> {
+        let is_bound = matches!(note.rule, Rule::Bound | Rule::Early | Rule::Repeated);
+        let may_rebind = match failure {
+            Failure::Busy => false,
+            Failure::Unreachable => self.settings.rebind >= Rebind::Unreachable,
+            Failure::Unanswered => self.settings.rebind >= Rebind::Unanswered,
+        };
+        if note.sent >= self.settings.attempts || (is_bound && !may_rebind) {
+            return None;
+        }
+        let Beginning { facts, pool, key } = beginning;
+        let subscriber = facts.subscriber();
+        let failed = crate::pools::position(pool, &facts.destination_host).map_or(0, |at| 1 << at);
+        let tried = note.tried | failed;
+        let (at, pcrf) = choose(pool, &subscriber, tried, &on.worker.suspects, on.now)?;
+        on.count(if is_bound { Event::Rebound } else { Event::Again });
+        let server = party(pcrf);
+        let turns = self
+            .shared
+            .desk
+            .decide(key, note.token, &server, false, self.follows());
+        Self::wake(on.worker.resume.as_ref(), turns);
+        let note = Note {
+            rule: if is_bound { Rule::Rebound } else { Rule::Further },
+            sent: note.sent + 1,
+            tried: tried | 1 << at,
+            ..note
+        };
+        note.write(on.memo);
+        // RFC 6733 §5.5.4: one that may have been carried out gets the T flag.
+        match failure {
+            Failure::Unreachable | Failure::Busy => Some(Flow::to(server.realm, server.host)),
+            Failure::Unanswered => Some(Flow::Changed(sent_again(request, &server)?)),
+        }
+    }
+}
+
+/// The request for another server, with the T flag.
+fn sent_again(request: &Message, server: &Party) -> Option<MessageMut> {
+    let mut builder = MessageBuilder::new(request.header());
+    for avp in request.avps().map_while(Result::ok) {
+        let is_realm = avp.is(known::DESTINATION_REALM) && !server.realm.is_empty();
+        if !is_realm && !avp.is(known::DESTINATION_HOST) {
+            builder.copy(&avp);
+        }
+    }
+    if !server.realm.is_empty() {
+        builder.put(known::DESTINATION_REALM, server.realm.as_str());
+    }
+    builder.put(known::DESTINATION_HOST, server.host.as_str());
+    let mut message = builder.finish().ok()?;
+    message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
+    Some(message)
+}

@@ -1,0 +1,306 @@
+//! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
+
+use diameter_proto::{Fault, ResultCode, known};
+use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
+use sbr::{Begun, Party, Repository, Session};
+
+use crate::config::{Key, NotFound};
+use crate::events::Event;
+use crate::facts::Facts;
+use crate::note::{Note, Rule, Stage};
+use crate::{Correlated, Found, Kind, Pdra};
+
+/// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
+const NO_STATE_MAINTAINED: i32 = 1;
+
+impl Pdra {
+    /// A request of an AF or TDF has come.
+    pub(crate) fn find<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        let facts = Facts::read(request.message, request.view)?;
+        note(on, Stage::Searches, Rule::default());
+        let repository = self.shared.opened.repository().clone();
+        let work = correlate(repository, facts, self.settings.keys.clone());
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        let then = move |found| {
+            if let Some(resume) = resume {
+                resume.resume(ticket, Found::Correlated(found));
+            }
+        };
+        Ok(match self.shared.opened.begin(work, then) {
+            Begun::Done(found) => self.correlated(on, request, found),
+            Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
+            Begun::Refused => Self::failed(on),
+        })
+    }
+
+    /// The repository has answered.
+    pub(crate) fn correlated<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        found: Result<Option<Correlated>, store::Error>,
+    ) -> Flow<'a> {
+        let has_host = request.view.routing.destination_host.is_some();
+        match found {
+            Ok(Some(Correlated::Own(session))) => {
+                note(on, Stage::Within, Rule::default());
+                self.touch(&session.id);
+                match has_host {
+                    true => Flow::Next,
+                    false => to(&session.server),
+                }
+            }
+            Ok(Some(Correlated::Other {
+                session,
+                key,
+                is_ambiguous,
+            })) => {
+                on.count(Event::Correlated);
+                if is_ambiguous {
+                    on.count(Event::Ambiguous);
+                }
+                let rule = match key {
+                    Key::Ipv6 => Rule::Ipv6,
+                    Key::Ipv4 => Rule::Ipv4,
+                    Key::Msisdn => Rule::Msisdn,
+                    Key::Imsi => Rule::Imsi,
+                };
+                note(on, Stage::Found, rule);
+                to(&session.server)
+            }
+            Ok(None) => {
+                on.count(Event::NotFound);
+                // Of a session from before, whose PCRF the AF knows.
+                note(on, Stage::Found, Rule::Named);
+                match &self.settings.on_not_found {
+                    NotFound::Answer(answer) if !has_host => Flow::refuse(answer.fault()),
+                    NotFound::Answer(_) | NotFound::Route => Flow::Next,
+                }
+            }
+            Err(_) => Self::failed(on),
+        }
+    }
+
+    /// The answer to a request of an AF or TDF that begins its session.
+    pub(crate) fn found<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        note: Note,
+        answered: &Answered<'_>,
+    ) -> Flow<'a> {
+        let (answer, request) = (answered.answer, answered.request);
+        let result = answer.get(known::RESULT_CODE).ok().flatten();
+        let is_kept = answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
+        let facts = Facts::of_session(request);
+        let (true, Ok(facts)) = (
+            result.is_some_and(|code| ResultCode(code).is_success()) && is_kept,
+            facts,
+        ) else {
+            return Flow::Next;
+        };
+        let repository = self.shared.opened.repository().clone();
+        let session = Session {
+            id: facts.session,
+            application: facts.application,
+            client: facts.sender,
+            server: self.server(on, &facts.destination_host, answered),
+            rule: note.rule.as_str().to_owned(),
+            began: repository.now(),
+            ..Session::default()
+        };
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        self.write(on, async move {
+            let kept = repository.keep(session).await;
+            if let Some(resume) = resume {
+                resume.resume(ticket, Found::Written(kept.map(|kept| kept.is_instead)));
+            }
+        })
+    }
+
+    /// A request of an AF or TDF got no answer.
+    pub(crate) fn find_lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
+        if !matches!(lost.why, Loss::NoPeer | Loss::Timeout | Loss::Disconnected) {
+            return Flow::Next;
+        }
+        on.count(Event::Unreachable);
+        match &self.settings.on_unreachable {
+            Some(answer) => Flow::refuse(answer.fault()),
+            None => Flow::Next,
+        }
+    }
+
+    /// A request of a session has come. One that names a host goes there (TS 29.213 §7.4.1), the others to the peer of their
+    /// session.
+    pub(crate) fn within<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        is_end: bool,
+        is_of_pcrf: bool,
+    ) -> Result<Flow<'a>, Fault> {
+        let facts = Facts::of_session(request.message)?;
+        if request.view.routing.destination_host.is_some() {
+            note(
+                on,
+                if is_end { Stage::Ends } else { Stage::Within },
+                Rule::default(),
+            );
+            if !is_end && !is_of_pcrf {
+                self.touch(&facts.session);
+            }
+            return Ok(Flow::Next);
+        }
+        note(on, Stage::Recalls, Rule::default());
+        let repository = self.shared.opened.repository().clone();
+        let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        let then = move |session| {
+            if let Some(resume) = resume {
+                resume.resume(ticket, Found::Recalled(session));
+            }
+        };
+        Ok(match self.shared.opened.begin(work, then) {
+            Begun::Done(session) => self.recalled(on, request, session),
+            Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
+            Begun::Refused => Self::failed(on),
+        })
+    }
+
+    /// The repository has answered.
+    pub(crate) fn recalled<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        session: Result<Option<Box<Session>>, store::Error>,
+    ) -> Flow<'a> {
+        let Kind::Within { is_end, is_of_pcrf } = Kind::of(request.message) else {
+            return Flow::Next;
+        };
+        match session {
+            Ok(Some(session)) => {
+                note(
+                    on,
+                    if is_end { Stage::Ends } else { Stage::Within },
+                    Rule::default(),
+                );
+                self.touch(&session.id);
+                to(if is_of_pcrf {
+                    &session.client
+                } else {
+                    &session.server
+                })
+            }
+            Ok(None) => {
+                let why = "the session is not known, and the request names no host";
+                Self::refuse(on, Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
+            }
+            Err(_) => Self::failed(on),
+        }
+    }
+
+    /// The answer to a request of a session: what has ended it ends the record too.
+    pub(crate) fn passed<'a>(&'a self, on: &On<'_, Self>, is_end: bool, answered: &Answered<'_>) -> Flow<'a> {
+        let result = answered
+            .answer
+            .get(known::RESULT_CODE)
+            .ok()
+            .flatten()
+            .map(ResultCode);
+        let is_unknown = result == Some(ResultCode::UNKNOWN_SESSION_ID);
+        let has_ended = is_end && result.is_some_and(ResultCode::is_success);
+        let session = answered.request.require(known::SESSION_ID);
+        let (true, Ok(session)) = (is_unknown || has_ended, session) else {
+            return Flow::Next;
+        };
+        on.count(Event::Ended);
+        let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
+        let (id, by) = (session.as_bytes().to_vec(), by.unwrap_or_default().to_owned());
+        let repository = self.shared.opened.repository().clone();
+        self.shared.opened.spawn(async move {
+            // One that is not removed now is stale in time.
+            let _ = end(&repository, &id, &by, has_ended).await;
+        });
+        Flow::Next
+    }
+
+    /// Notes the use of a session.
+    fn touch(&self, id: &[u8]) {
+        let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
+        self.shared.opened.spawn(async move {
+            // The next message notes it.
+            let _ = repository.touch(&id).await;
+        });
+    }
+}
+
+/// Ends a session, when one of its ends says so.
+async fn end(repository: &Repository, id: &[u8], by: &str, has_ended: bool) -> Result<(), store::Error> {
+    if !has_ended {
+        let Some(session) = repository.session(id).await? else {
+            return Ok(());
+        };
+        let is_end = |party: &Party| party.host.eq_ignore_ascii_case(by);
+        if !is_end(&session.client) && !is_end(&session.server) {
+            return Ok(());
+        }
+    }
+    repository.end(id).await.map(|_| ())
+}
+
+fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
+    let note = Note {
+        stage,
+        rule,
+        ..Note::default()
+    };
+    note.write(on.memo);
+}
+
+fn to<'a>(party: &Party) -> Flow<'a> {
+    Flow::to(party.realm.clone(), party.host.clone())
+}
+
+/// The session that a request is of, or else that of its subscriber.
+async fn correlate(
+    repository: Repository,
+    facts: Facts,
+    keys: Vec<Key>,
+) -> Result<Option<Correlated>, store::Error> {
+    if let Some(session) = repository.session(&facts.session).await? {
+        return Ok(Some(Correlated::Own(Box::new(session))));
+    }
+    for key in keys {
+        let mut fitting = by_key(&repository, &facts, key).await?;
+        fitting.retain(|session| facts.fits(session));
+        let mut fitting = fitting.into_iter();
+        let Some(session) = fitting.next() else { continue };
+        let is_ambiguous = fitting.any(|other| other.server.host != session.server.host);
+        let session = Box::new(session);
+        return Ok(Some(Correlated::Other {
+            session,
+            key,
+            is_ambiguous,
+        }));
+    }
+    Ok(None)
+}
+
+async fn by_key(repository: &Repository, facts: &Facts, key: Key) -> Result<Vec<Session>, store::Error> {
+    match key {
+        Key::Ipv6 => match facts.prefixes.first() {
+            Some(prefix) => repository.by_prefix(prefix).await,
+            None => Ok(Vec::new()),
+        },
+        Key::Ipv4 => match facts.ipv4 {
+            Some(address) => repository.by_ipv4(address).await,
+            None => Ok(Vec::new()),
+        },
+        Key::Msisdn if !facts.msisdn.is_empty() => repository.by_msisdn(&facts.msisdn).await,
+        Key::Imsi if !facts.imsi.is_empty() => repository.by_imsi(&facts.imsi).await,
+        Key::Msisdn | Key::Imsi => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,249 @@
+//! PCRFs that are unreachable, lost, silent, busy, or not the one that was asked.
+
+use diameter::proto::known::{self, application, command};
+use diameter::proto::{CommandFlags, MessageBuilder, ResultCode};
+use dsr_pdra::Event;
+
+use super::support::{IMSI, PCRFS, World, aar, agent, initial, request, subscriber};
+use crate::support::{REALM, run, until};
+
+/// Until the router has noticed that a peer is down.
+async fn down(world: &World, host: &str) {
+    let key = host.as_bytes();
+    until(|| {
+        let hops = world.dsr.hops();
+        let all = hops.get(key);
+        all.is_none_or(|hops| hops.iter().all(|hop| hop.state() != dsr::HopState::Available))
+    })
+    .await;
+}
+
+/// Lets the connection of a PCRF end.
+async fn lose(world: &mut World, at: usize) {
+    let unused = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = unused.local_addr().unwrap();
+    let (other, accepted) = tokio::join!(testpeer::diameter::Peer::connect(address), unused.accept());
+    drop(accepted);
+    std::mem::replace(&mut world.pcrfs[at], other).break_off();
+    let host = world.servers[at].host.clone();
+    down(world, &host).await;
+}
+
+#[test]
+fn a_pcrf_that_is_unreachable_is_passed_over_and_its_subscribers_are_bound_anew_with_their_next_session() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        lose(&mut world, at).await;
+        let by_imsi = |session: &str| aar(session, |b| subscriber(b, 1, IMSI));
+        world.af.send(by_imsi("af;1;1").as_bytes()).await;
+        world
+            .af
+            .expect_result(command::AA, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        assert_eq!(world.count(Event::Unreachable), 1);
+        let left = 1 - at;
+        world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        assert!(!arrived.flags().contains(CommandFlags::RETRANSMITTED));
+        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        assert_eq!(world.count(Event::Rebound), 1);
+        // The newest session counts for an AF, and the older one stays where it is.
+        world.af.send(by_imsi("af;1;2").as_bytes()).await;
+        let arrived = world.pcrfs[left].expect(command::AA).await;
+        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
+        world.af.expect_result(command::AA, ResultCode::SUCCESS).await;
+        let rows = world.dsr.pdra_sessions("session", "pgw;1;1");
+        assert_eq!(rows[0]["pcrf"], PCRFS[at]);
+    });
+}
+
+#[test]
+fn settings_keep_a_subscriber_at_its_pcrf_and_say_what_an_af_is_answered() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let more = "      rebind: never\n      onUnreachable: {resultCode: 3004, message: later}\n      onNotFound: {answer: {resultCode: 5012}}";
+        let mut world = World::new(folder.path(), more).await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        lose(&mut world, at).await;
+        world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        for (session, imsi, result) in [
+            ("af;1;1", IMSI, ResultCode::TOO_BUSY),
+            ("af;1;2", "001010000000009", ResultCode::UNABLE_TO_COMPLY),
+        ] {
+            world
+                .af
+                .send(aar(session, |b| subscriber(b, 1, imsi)).as_bytes())
+                .await;
+            world.af.expect_result(command::AA, result).await;
+        }
+    });
+}
+
+#[test]
+fn when_no_pcrf_is_reachable_the_subscriber_is_free_again() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        for at in 0..2 {
+            lose(&mut world, at).await;
+        }
+        for number in 0..3 {
+            let request = initial(&format!("pgw;1;{number}"), IMSI);
+            world.pgw.send(request.as_bytes()).await;
+            world
+                .pgw
+                .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_DELIVER)
+                .await;
+        }
+        let beginning = world.dsr.applications();
+        let beginning = beginning.iter().find(|row| row.table == "beginning").unwrap();
+        assert_eq!(beginning.entries, 0);
+        world.pcrfs[1] = world.servers[1].relay(&world.dsr).await;
+        world.pgw.send(initial("pgw;1;9", IMSI).as_bytes()).await;
+        let arrived = world.pcrfs[1].expect(command::CREDIT_CONTROL).await;
+        world.pcrfs[1].answer(&arrived, ResultCode::SUCCESS).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+    });
+}
+
+#[test]
+fn a_pcrf_that_is_lost_with_a_request_leaves_it_to_another_with_the_t_flag() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let (at, _) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        lose(&mut world, at).await;
+        let left = 1 - at;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        assert!(arrived.flags().contains(CommandFlags::RETRANSMITTED));
+        assert_eq!(arrived.require(known::DESTINATION_HOST).unwrap(), PCRFS[left]);
+        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        let rows = world.dsr.pdra_sessions("binding", IMSI);
+        assert_eq!(rows[0]["pcrf"], PCRFS[left]);
+        assert_eq!(rows[0]["rule"], "chosen after another PCRF failed");
+    });
+}
+
+#[test]
+fn a_pcrf_that_never_answers_holds_nothing_for_good() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = agent(folder.path(), &PCRFS, "      attempts: 1");
+        config.routing.transaction.answer = settings::Period::from_millis(500);
+        let mut world = World::of(config, &PCRFS).await;
+        let (_, silent) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let beginning = || {
+            let rows = world.dsr.applications();
+            rows.iter()
+                .any(|row| row.table == "beginning" && row.entries == 0)
+        };
+        until(beginning).await;
+        assert!(world.dsr.pdra_sessions("binding", IMSI).is_empty());
+        // Its answer comes after all: nothing is bound by it.
+        for pcrf in &mut world.pcrfs {
+            pcrf.answer(&silent, ResultCode::SUCCESS).await;
+        }
+        assert!(world.dsr.pdra_sessions("binding", IMSI).is_empty());
+    });
+}
+
+#[test]
+fn a_busy_pcrf_gives_a_subscriber_without_a_session_to_another() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let (at, arrived) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        world.pcrfs[at].answer(&arrived, ResultCode::TOO_BUSY).await;
+        let left = 1 - at;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        // One with a session stays.
+        let (again, arrived) = world.reaches(&initial("pgw;1;2", IMSI)).await;
+        assert_eq!(again, left);
+        world.pcrfs[left].answer(&arrived, ResultCode::TOO_BUSY).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::TOO_BUSY)
+            .await;
+    });
+}
+
+#[test]
+fn an_answer_of_another_host_binds_to_a_pcrf_of_a_pool_alone() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let from = |request: &diameter::proto::MessageMut, host: &str| {
+            let mut answer = MessageBuilder::answer(request);
+            let origin = diameter::proto::Origin::new(host, REALM);
+            answer.result(ResultCode::SUCCESS, &origin);
+            answer.finish().unwrap()
+        };
+        let (at, arrived) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        let other = PCRFS[1 - at];
+        world.pcrfs[at].send(from(&arrived, other).as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        assert_eq!(world.dsr.pdra_sessions("session", "pgw;1;1")[0]["pcrf"], other);
+        let (at, arrived) = world.reaches(&initial("pgw;2;1", "001010000000002")).await;
+        world.pcrfs[at]
+            .send(from(&arrived, "stranger.example").as_bytes())
+            .await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        assert_eq!(
+            world.dsr.pdra_sessions("session", "pgw;2;1")[0]["pcrf"],
+            PCRFS[at]
+        );
+        assert_eq!(world.count(Event::AnsweredElsewhere), 2);
+    });
+}
+
+#[test]
+fn a_tdf_finds_the_pcrf_of_its_subscriber() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        let unsolicited = request(
+            command::CREDIT_CONTROL,
+            application::SD,
+            "af.example",
+            "tdf;1;1",
+            |b| {
+                b.put(known::CC_REQUEST_TYPE, 1);
+                subscriber(b, 1, IMSI);
+            },
+        );
+        assert_eq!(world.of_af(&unsolicited).await, at);
+    });
+}

@@ -1,0 +1,80 @@
+//! What is acknowledged survives the router.
+
+use std::path::Path;
+
+use diameter::proto::known;
+
+use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
+use crate::support::run;
+
+/// The files of a store as a process leaves them that is killed now.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+        let mut at = Vec::new();
+        {
+            let mut world = World::new(&before, "").await;
+            for number in 0..50_u8 {
+                let imsi = format!("0010100000000{number:02}");
+                let request = ccr(&format!("pgw;1;{number}"), 1, |b| {
+                    subscriber(b, 1, &imsi);
+                    b.put(known::FRAMED_IP_ADDRESS, &[10, 0, 0, number]);
+                });
+                at.push(world.session(&request).await);
+            }
+            // The router runs and has closed nothing.
+            copy(&before, &after);
+        }
+        let mut world = World::new(&after, "").await;
+        for number in 0..50_u8 {
+            let found = aar(&format!("af;1;{number}"), |b| {
+                b.put(known::FRAMED_IP_ADDRESS, &[10, 0, 0, number]);
+            });
+            assert_eq!(world.of_af(&found).await, at[usize::from(number)]);
+        }
+    });
+}
+
+#[test]
+fn bindings_outlive_a_reload_of_the_application() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        // The PCRF that has the session gets no new subscribers; another setting of the same application.
+        let mut config = world.dsr.snapshot().config.as_ref().clone();
+        let pdra = config.applications[0].pdra.as_mut().unwrap();
+        pdra.pools[0].pcrfs[at].weight = 0;
+        world.dsr.reload(&config).unwrap();
+        assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, at);
+        for number in 0..10 {
+            let imsi = format!("00101000000010{number}");
+            let other = world.session(&initial(&format!("pgw;2;{number}"), &imsi)).await;
+            assert_eq!(PCRFS[other], PCRFS[1 - at]);
+        }
+    });
+}
+
+#[test]
+fn one_store_has_one_router_and_another_is_refused() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "not a directory").unwrap();
+        let config = super::support::agent(&file, &PCRFS, "");
+        let error = dsr::start(config).err().unwrap().to_string();
+        assert!(error.contains("policy"), "{error}");
+    });
+}

@@ -1,0 +1,7 @@
+//! The Policy DRA at the wire (TS 29.213 §7).
+
+mod beginning;
+mod correlation;
+mod failures;
+mod kept;
+mod support;

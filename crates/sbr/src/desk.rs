@@ -1,0 +1,321 @@
+//! First requests of a subscriber that come at once (early binding): one chooses a server, the others wait for what becomes
+//! of it or follow it at once, so that a subscriber is never at two servers.
+//!
+//! No clock and no transport: time is an argument, and who waits is a name by which the caller goes on with it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use ahash::{AHashMap, RandomState};
+use parking_lot::Mutex;
+
+use crate::session::Party;
+
+/// Parts of a desk, each with a lock: workers rarely meet at one.
+const SHARDS: usize = 64;
+
+/// The subscribers with requests in flight that begin a session.
+#[derive(Debug)]
+pub struct Desk<W> {
+    shards: Vec<Mutex<AHashMap<Vec<u8>, Entry<W>>>>,
+    hasher: RandomState,
+    next: AtomicU64,
+    max_waiting: usize,
+    hold: Duration,
+}
+
+#[derive(Debug)]
+struct Entry<W> {
+    token: u64,
+    /// Where they go; none: the first has not chosen yet.
+    server: Option<Arc<Party>>,
+    /// A session at the server exists.
+    is_certain: bool,
+    /// Requests in flight.
+    users: usize,
+    waiting: VecDeque<W>,
+    /// When it is void: what became of its requests was not reported.
+    until: Instant,
+}
+
+/// What a request may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It chooses, under this token.
+    First(u64),
+    /// It goes to this server, under this token.
+    Follow(u64, Arc<Party>),
+    /// It waits, under this token: [`Desk::decide`] or [`Desk::settle`] gives it its turn.
+    Wait(u64),
+    /// Too many wait.
+    Full,
+}
+
+/// The turn of one that waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It chooses.
+    First(u64),
+    /// It goes to this server.
+    Follow(u64, Arc<Party>),
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Its session is at this server, and was written.
+    Kept(Party),
+    /// It has no session.
+    Failed,
+}
+
+impl<W: Copy + PartialEq> Desk<W> {
+    /// A desk at which `max_waiting` requests of a subscriber wait, and whose requests end within `hold`.
+    #[must_use]
+    pub fn new(max_waiting: usize, hold: Duration) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            next: AtomicU64::new(1),
+            max_waiting,
+            hold,
+        }
+    }
+
+    fn shard(&self, key: &[u8]) -> &Mutex<AHashMap<Vec<u8>, Entry<W>>> {
+        let position = self.hasher.hash_one(key) as usize % SHARDS;
+        // A remainder of their number.
+        &self.shards[position]
+    }
+
+    /// A request of this subscriber has come. `follows`: it takes a server that another has chosen without a session yet.
+    pub fn claim(&self, key: &[u8], who: W, follows: bool, now: Instant) -> Claim {
+        let mut shard = self.shard(key).lock();
+        let known = shard.get_mut(key).filter(|entry| now < entry.until);
+        let Some(entry) = known else {
+            let token = self.next.fetch_add(1, Relaxed);
+            let entry = Entry {
+                token,
+                server: None,
+                is_certain: false,
+                users: 1,
+                waiting: VecDeque::new(),
+                until: now + self.hold,
+            };
+            shard.insert(key.to_vec(), entry);
+            return Claim::First(token);
+        };
+        if let Some(server) = entry.server.clone().filter(|_| entry.is_certain || follows) {
+            entry.users += 1;
+            entry.until = now + self.hold;
+            return Claim::Follow(entry.token, server);
+        }
+        if entry.waiting.len() >= self.max_waiting {
+            return Claim::Full;
+        }
+        entry.waiting.push_back(who);
+        Claim::Wait(entry.token)
+    }
+
+    /// The one that chooses has chosen, or has found that a session exists (`is_certain`). Returns the turns of those that
+    /// go to the same server now.
+    pub fn decide(
+        &self,
+        key: &[u8],
+        token: u64,
+        server: &Party,
+        is_certain: bool,
+        follows: bool,
+    ) -> Vec<(W, Turn)> {
+        let mut shard = self.shard(key).lock();
+        let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
+            return Vec::new();
+        };
+        // A session that exists counts more than what one without a session tries.
+        if entry.is_certain && !is_certain {
+            return Vec::new();
+        }
+        entry.is_certain = is_certain;
+        let server = Arc::new(server.clone());
+        entry.server = Some(server.clone());
+        match is_certain || follows {
+            true => entry.all_follow(&server),
+            false => Vec::new(),
+        }
+    }
+
+    /// A request has an outcome. Returns the turns of those that go on now.
+    pub fn settle(&self, key: &[u8], token: u64, outcome: Outcome, now: Instant) -> Vec<(W, Turn)> {
+        let mut shard = self.shard(key).lock();
+        let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
+            return Vec::new();
+        };
+        entry.users = entry.users.saturating_sub(1);
+        let turns = match outcome {
+            Outcome::Kept(server) => {
+                let server = Arc::new(server);
+                entry.is_certain = true;
+                entry.server = Some(server.clone());
+                entry.all_follow(&server)
+            }
+            Outcome::Failed if entry.users == 0 => entry.next_first(now + self.hold),
+            Outcome::Failed => Vec::new(),
+        };
+        if entry.users == 0 && entry.waiting.is_empty() {
+            shard.remove(key);
+        }
+        turns
+    }
+
+    /// One that waits waits no longer. Whether it still did: else it has been given a turn, which it settles.
+    pub fn withdraw(&self, key: &[u8], token: u64, who: W) -> bool {
+        let mut shard = self.shard(key).lock();
+        let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
+            return true;
+        };
+        let before = entry.waiting.len();
+        entry.waiting.retain(|one| *one != who);
+        before != entry.waiting.len()
+    }
+
+    /// Removes what is void.
+    pub fn purge(&self, now: Instant) {
+        for shard in &self.shards {
+            shard.lock().retain(|_, entry| now < entry.until);
+        }
+    }
+
+    /// Number of subscribers with requests in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Whether no request is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<W> Entry<W> {
+    fn all_follow(&mut self, server: &Arc<Party>) -> Vec<(W, Turn)> {
+        self.users += self.waiting.len();
+        let follow = |who| (who, Turn::Follow(self.token, server.clone()));
+        self.waiting.drain(..).map(follow).collect()
+    }
+
+    /// The one that waits longest chooses; a session that existed may have ended meanwhile.
+    fn next_first(&mut self, until: Instant) -> Vec<(W, Turn)> {
+        let Some(next) = self.waiting.pop_front() else {
+            return Vec::new();
+        };
+        (self.users, self.server, self.is_certain, self.until) = (1, None, false, until);
+        vec![(next, Turn::First(self.token))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &[u8] = b"001010000000001/all";
+
+    fn party(host: &str) -> Party {
+        Party {
+            host: host.to_owned(),
+            realm: String::new(),
+        }
+    }
+
+    fn desk() -> (Desk<u32>, Instant) {
+        (Desk::new(2, Duration::from_secs(60)), Instant::now())
+    }
+
+    #[test]
+    fn one_chooses_and_the_others_wait_for_its_outcome() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, false, now) else {
+            panic!("the first one chooses");
+        };
+        assert_eq!(desk.claim(KEY, 2, false, now), Claim::Wait(token));
+        assert_eq!(desk.decide(KEY, token, &party("a"), false, false), []);
+        assert_eq!(desk.claim(KEY, 3, false, now), Claim::Wait(token));
+        assert_eq!(desk.claim(KEY, 4, false, now), Claim::Full);
+        let server = Arc::new(party("a"));
+        let follow = |who| (who, Turn::Follow(token, server.clone()));
+        let turns = desk.settle(KEY, token, Outcome::Kept(party("a")), now);
+        assert_eq!(turns, [follow(2), follow(3)]);
+        // The binding is certain while they are in flight.
+        assert_eq!(desk.claim(KEY, 5, false, now), Claim::Follow(token, server));
+        for _ in 0..3 {
+            assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), []);
+        }
+        assert!(desk.is_empty());
+    }
+
+    #[test]
+    fn after_a_failure_the_one_that_waits_longest_chooses() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, false, now) else {
+            panic!("the first one chooses");
+        };
+        desk.claim(KEY, 2, false, now);
+        desk.claim(KEY, 3, false, now);
+        let first = |who| [(who, Turn::First(token))];
+        assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), first(2));
+        assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), first(3));
+        assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), []);
+        assert!(desk.is_empty());
+    }
+
+    #[test]
+    fn one_that_follows_takes_what_was_chosen_at_once() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, true, now) else {
+            panic!("the first one chooses");
+        };
+        assert_eq!(desk.claim(KEY, 2, true, now), Claim::Wait(token));
+        let server = Arc::new(party("a"));
+        let follow = Turn::Follow(token, server.clone());
+        assert_eq!(desk.decide(KEY, token, &server, false, true), [(2, follow)]);
+        assert_eq!(desk.claim(KEY, 3, true, now), Claim::Follow(token, server));
+    }
+
+    #[test]
+    fn one_that_waits_no_longer_is_passed_over() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, false, now) else {
+            panic!("the first one chooses");
+        };
+        desk.claim(KEY, 2, false, now);
+        desk.claim(KEY, 3, false, now);
+        assert!(desk.withdraw(KEY, token, 2));
+        let turns = desk.settle(KEY, token, Outcome::Failed, now);
+        assert_eq!(turns, [(3, Turn::First(token))]);
+        // It has been given its turn: it settles that.
+        assert!(!desk.withdraw(KEY, token, 3));
+        desk.settle(KEY, token, Outcome::Failed, now);
+        assert!(desk.is_empty());
+    }
+
+    #[test]
+    fn what_is_never_settled_is_void_in_the_end() {
+        let (desk, now) = desk();
+        let Claim::First(old) = desk.claim(KEY, 1, false, now) else {
+            panic!("the first one chooses");
+        };
+        let later = now + Duration::from_secs(60);
+        let Claim::First(new) = desk.claim(KEY, 2, false, later) else {
+            panic!("the entry is void");
+        };
+        assert_ne!(old, new);
+        assert_eq!(desk.settle(KEY, old, Outcome::Failed, later), []);
+        assert_eq!(desk.len(), 1);
+        desk.purge(later + Duration::from_secs(60));
+        assert!(desk.is_empty());
+    }
+}

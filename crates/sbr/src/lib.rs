@@ -1,0 +1,44 @@
+//! The session and binding repository: which server has a session, and which server a subscriber is bound to.
+//!
+//! A [`Session`] is any Diameter session by its Session-Id, with the client and the server between which it runs. One that
+//! binds its subscriber can also be found by the subscriber in a pool of servers, by IMSI, MSISDN, IPv4 address and IPv6
+//! prefix. A binding is not a record of its own: it is what the sessions of the subscriber say, begins with the first and
+//! ends with the last, so that no count of sessions can go wrong, and one lookup by any key gives the server.
+//!
+//! Records are those of a `store`: what [`Repository::keep`] acknowledges survives the process. Of a database, several
+//! routers share it.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `session` | the record and its keys |
+//! | `prefix` | IPv6 prefixes as keys: an address finds the prefix that holds it |
+//! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
+//! | `reservation` | the same between routers that share a database |
+//! | `repository` | what is asked and written |
+//! | `opened` | the thread that does what takes time |
+//! | `config` | settings |
+
+pub mod config;
+mod desk;
+mod opened;
+mod prefix;
+mod repository;
+mod reservation;
+mod session;
+
+pub use desk::{Claim, Desk, Outcome, Turn};
+pub use opened::{Begun, Opened};
+pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
+pub use repository::{Kept, Repository, Reserved};
+pub use reservation::Reservation;
+pub use session::{Binding, MAX_SESSION_ID, Party, Session, binding_key};
+
+/// Every table of a repository.
+#[must_use]
+pub fn tables() -> Vec<store::TableDef> {
+    vec![
+        store::TableDef::of::<Session>(),
+        store::TableDef::of::<Reservation>(),
+        store::TableDef::of::<KeyLength>(),
+    ]
+}

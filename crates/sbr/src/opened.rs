@@ -1,0 +1,180 @@
+//! A repository with the thread that does what takes time: the workers of a router wait for nothing.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use store::{EngineKind, Store};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::config::Sbr;
+use crate::repository::Repository;
+use crate::tables;
+
+/// Bound on what is pending on the thread.
+const MAX_PENDING: usize = 100_000;
+/// How long [`Opened::ask`] waits.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An open repository. The store closes when it is dropped.
+#[derive(Debug)]
+pub struct Opened {
+    repository: Repository,
+    handle: Handle,
+    pending: Arc<AtomicUsize>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Opened {
+    /// Opens the store of a repository.
+    ///
+    /// # Errors
+    /// When it cannot be opened; what is wrong.
+    pub fn open(settings: &Sbr) -> Result<Self, String> {
+        let (settings, (stop, stopped)) = (settings.clone(), oneshot::channel());
+        let (opened, waits) = sync_channel(1);
+        let work = move || run(&settings, stopped, &opened);
+        let thread = std::thread::Builder::new().name("sbr".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| error.to_string())?;
+        let (repository, handle) = waits
+            .recv()
+            .unwrap_or_else(|_| Err("the thread of the repository has ended".to_owned()))?;
+        Ok(Self {
+            repository,
+            handle,
+            pending: Arc::default(),
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// The repository.
+    #[must_use]
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// Does something on the thread. Whether it does: not when too much is pending.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
+        let pending = Pending(self.pending.clone());
+        if pending.0.fetch_add(1, Relaxed) >= MAX_PENDING {
+            return false;
+        }
+        self.handle.spawn(async move {
+            let _pending = pending;
+            work.await;
+        });
+        true
+    }
+
+    /// Begins something that the embedded engine often does at once; what is not done yet goes on on the thread, and `then`
+    /// gets what comes of it.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(T) + Send + 'static,
+    ) -> Begun<T> {
+        let mut work = Box::pin(work);
+        let entered = self.handle.enter();
+        if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return Begun::Done(done);
+        }
+        drop(entered);
+        match self.spawn(async move { then(work.await) }) {
+            true => Begun::GoesOn,
+            false => Begun::Refused,
+        }
+    }
+
+    /// What comes of something that is done on the thread; none: it takes too long. It blocks, and is for pages.
+    pub fn ask<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (answer, waits) = sync_channel(1);
+        let is_taken = self.spawn(async move {
+            let _ = answer.send(work.await);
+        });
+        is_taken.then(|| waits.recv_timeout(PATIENCE).ok())?
+    }
+}
+
+/// How something has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun<T> {
+    /// It is done.
+    Done(T),
+    /// It goes on on the thread.
+    GoesOn,
+    /// Too much is pending; it was not done.
+    Refused,
+}
+
+/// One of those that are pending, until it is dropped.
+struct Pending(Arc<AtomicUsize>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let thread = self.thread.take();
+        // What it was doing last may hold the last handle.
+        let other = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
+        if let Some(thread) = other {
+            let _ = thread.join();
+        }
+    }
+}
+
+type Started = Result<(Repository, Handle), String>;
+
+/// The life of the thread.
+fn run(settings: &Sbr, stopped: oneshot::Receiver<()>, opened: &std::sync::mpsc::SyncSender<Started>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = opened.send(Err(error.to_string()));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let (store, repository) = match open(settings).await {
+            Ok(both) => both,
+            Err(error) => {
+                let _ = opened.send(Err(error.to_string()));
+                return;
+            }
+        };
+        let _ = opened.send(Ok((repository.clone(), Handle::current())));
+        tokio::select! {
+            _ = stopped => {}
+            ended = repository.look_after() => {
+                if let Err(error) = ended {
+                    tracing::warn!(%error, "stale sessions are not removed");
+                }
+            }
+        }
+        store.close().await;
+    });
+}
+
+async fn open(settings: &Sbr) -> Result<(Store, Repository), store::Error> {
+    let store = Store::open(&settings.store, &tables()).await?;
+    let owner = match settings.store.engine {
+        EngineKind::Embedded => None,
+        EngineKind::Mariadb | EngineKind::Cassandra => Some(ahash::RandomState::new().hash_one(0_u8)),
+    };
+    let repository = Repository::new(&store, settings, owner)?;
+    repository.refresh().await?;
+    Ok((store, repository))
+}

@@ -1,0 +1,355 @@
+//! What is asked of a repository, and written to it.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::Ipv6Prefix;
+use store::{Batch, Clock, Condition, Error, Index, Scan, Store, Stored, Sweep, Table};
+
+use crate::config::Sbr;
+use crate::prefix::{KeyLength, Lengths};
+use crate::reservation::Reservation;
+use crate::session::{BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Session};
+
+/// Sessions under one address or number that are read: of the same address in several networks, of one subscriber.
+const CANDIDATES: usize = 64;
+/// Between two looks at the reservation of another router.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A repository. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    sessions: Table<Session>,
+    reservations: Table<Reservation>,
+    key_lengths: Table<KeyLength>,
+    lengths: Arc<Lengths>,
+    held: Arc<AtomicUsize>,
+    clock: Clock,
+    settings: Arc<Sbr>,
+    /// The name of this router in reservations; none: no other router writes to this store.
+    owner: Option<u64>,
+}
+
+/// Whether a server may be chosen for a subscriber.
+#[derive(Clone, Debug)]
+pub enum Reserved {
+    /// It may: no session exists, and no other router chooses.
+    Free,
+    /// A session exists.
+    Bound(Box<Session>),
+    /// Another router chooses, and has not come to an end.
+    Busy,
+}
+
+/// A session that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Another session of its subscriber had to go.
+    pub is_instead: bool,
+}
+
+impl Repository {
+    /// The repository in a store that was opened with [`tables`](crate::tables). With an `owner`, a number of its own, other
+    /// routers write to the store.
+    ///
+    /// # Errors
+    /// When the store has not its tables.
+    pub fn new(store: &Store, settings: &Sbr, owner: Option<u64>) -> Result<Self, Error> {
+        Ok(Self {
+            sessions: store.table()?,
+            reservations: store.table()?,
+            key_lengths: store.table()?,
+            lengths: Arc::default(),
+            held: Arc::default(),
+            clock: Clock::default(),
+            settings: Arc::new(settings.clone()),
+            owner,
+        })
+    }
+
+    /// Microseconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.clock.micros()
+    }
+
+    /// Sessions that are held, as of the last count.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    /// Whether one more session is one too many.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.held() >= self.settings.max_sessions
+    }
+
+    /// The session of a Session-Id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn session(&self, id: &[u8]) -> Result<Option<Session>, Error> {
+        Ok(self.sessions.get(id).await?.map(|stored| stored.record))
+    }
+
+    /// The newest session of a subscriber in a pool.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn bound(&self, key: &[u8]) -> Result<Option<Session>, Error> {
+        let most = self.settings.max_sessions_per_subscriber;
+        let found = self.sessions.find(BY_BINDING, key, most).await?;
+        Ok(found
+            .into_iter()
+            .max_by_key(|stored| stored.record.began)
+            .map(|stored| stored.record))
+    }
+
+    async fn found(&self, index: Index, key: &[u8]) -> Result<Vec<Session>, Error> {
+        let found = self.sessions.find(index, key, CANDIDATES).await?;
+        let mut found: Vec<Session> = found.into_iter().map(|stored| stored.record).collect();
+        found.sort_by_key(|session| std::cmp::Reverse(session.began));
+        Ok(found)
+    }
+
+    /// Sessions that bind this IMSI, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn by_imsi(&self, imsi: &str) -> Result<Vec<Session>, Error> {
+        self.found(BY_IMSI, imsi.as_bytes()).await
+    }
+
+    /// Sessions that bind this MSISDN, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn by_msisdn(&self, msisdn: &str) -> Result<Vec<Session>, Error> {
+        self.found(BY_MSISDN, msisdn.as_bytes()).await
+    }
+
+    /// Sessions with this IPv4 address, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn by_ipv4(&self, address: Ipv4Addr) -> Result<Vec<Session>, Error> {
+        self.found(BY_IPV4, &address.octets()).await
+    }
+
+    /// Sessions with a prefix that holds this address or prefix: those of the longest one that do, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn by_prefix(&self, wanted: &Ipv6Prefix) -> Result<Vec<Session>, Error> {
+        for key in self.lengths.keys(wanted) {
+            let found = self.found(BY_PREFIX, &key).await?;
+            let longest = |session: &Session| {
+                let prefixes = session.binding.iter().flat_map(|binding| &binding.prefixes);
+                let holding = prefixes.filter(|prefix| prefix.covers(wanted));
+                holding.map(Ipv6Prefix::length).max()
+            };
+            let Some(most) = found.iter().filter_map(longest).max() else {
+                continue;
+            };
+            let is_best = |session: &Session| longest(session) == Some(most);
+            return Ok(found.into_iter().filter(is_best).collect());
+        }
+        Ok(Vec::new())
+    }
+
+    /// Reserves a subscriber before a server is chosen, until the session is kept or [`Repository::release`]. Waits for another
+    /// router that chooses as long as `patience`.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn reserve(&self, key: &[u8], patience: Duration) -> Result<Reserved, Error> {
+        let deadline = tokio::time::Instant::now().checked_add(patience);
+        loop {
+            if let Some(session) = self.bound(key).await? {
+                return Ok(Reserved::Bound(Box::new(session)));
+            }
+            let Some(owner) = self.owner else {
+                return Ok(Reserved::Free);
+            };
+            if self.is_reserved(key, owner).await? {
+                // Another router may have come to an end in between.
+                return Ok(match self.bound(key).await? {
+                    Some(session) => {
+                        self.release(key).await?;
+                        Reserved::Bound(Box::new(session))
+                    }
+                    None => Reserved::Free,
+                });
+            }
+            if deadline.is_some_and(|deadline| tokio::time::Instant::now() + PAUSE > deadline) {
+                return Ok(Reserved::Busy);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether the reservation is ours: made now, or by an earlier request of this router.
+    async fn is_reserved(&self, key: &[u8], owner: u64) -> Result<bool, Error> {
+        let hold = u64::try_from(self.settings.reservation.duration().as_micros()).unwrap_or(u64::MAX);
+        let reservation = Reservation {
+            key: key.to_vec(),
+            owner,
+            expires: self.now().saturating_add(hold),
+        };
+        let mut batch = Batch::default();
+        batch.insert(&self.reservations, &reservation);
+        match self.sessions.store().commit(batch).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict { .. }) => {
+                let stands = self.reservations.get(key).await?;
+                Ok(stands.is_some_and(|stands| stands.record.owner == owner))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a subscriber free that was reserved and has no session.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then the reservation ends by its time.
+    pub async fn release(&self, key: &[u8]) -> Result<(), Error> {
+        let Some(owner) = self.owner else { return Ok(()) };
+        let Some(stands) = self.reservations.get(key).await? else {
+            return Ok(());
+        };
+        if stands.record.owner != owner {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        batch.delete(&self.reservations, key, Condition::Version(stands.version));
+        match self.sessions.store().commit(batch).await {
+            Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a session: it is durable when this returns, under all of its keys.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn keep(&self, session: Session) -> Result<Kept, Error> {
+        let session = session.used(self.now(), self.settings.stale.duration());
+        let mut batch = Batch::default();
+        let (mut is_instead, mut new_lengths) = (false, Vec::new());
+        if let Some(binding) = &session.binding {
+            if let Some(oldest) = self.surplus(&session, &binding.key).await? {
+                batch.delete(&self.sessions, &oldest, Condition::Always);
+                is_instead = true;
+            }
+            if self.owner.is_some() {
+                batch.delete(&self.reservations, &binding.key, Condition::Always);
+            }
+            new_lengths.extend(
+                binding
+                    .prefixes
+                    .iter()
+                    .filter_map(|prefix| self.lengths.unknown(prefix)),
+            );
+            for length in &new_lengths {
+                batch.put(&self.key_lengths, length, Condition::Always);
+            }
+        }
+        batch.put(&self.sessions, &session, Condition::Always);
+        self.sessions.store().commit(batch).await?;
+        new_lengths
+            .into_iter()
+            .for_each(|length| self.lengths.note(length));
+        self.held.fetch_add(usize::from(!is_instead), Relaxed);
+        Ok(Kept { is_instead })
+    }
+
+    /// The session that goes for another one of its subscriber.
+    async fn surplus(&self, session: &Session, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let most = self.settings.max_sessions_per_subscriber;
+        let found = self.sessions.find(BY_BINDING, key, most + 1).await?;
+        let others = found.into_iter().filter(|stored| stored.record.id != session.id);
+        let others: Vec<Stored<Session>> = others.collect();
+        let is_over = others.len() >= most;
+        let oldest = others.into_iter().min_by_key(|stored| stored.record.began);
+        Ok(oldest.filter(|_| is_over).map(|stored| stored.record.id))
+    }
+
+    /// Ends a session. Whether it existed.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.sessions, id, Condition::Present);
+        match self.sessions.store().commit(batch).await {
+            Ok(_) => {
+                let less = |held: usize| Some(held.saturating_sub(1));
+                let _ = self.held.fetch_update(Relaxed, Relaxed, less);
+                Ok(true)
+            }
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that a session is in use, where that was not written for long.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn touch(&self, id: &[u8]) -> Result<(), Error> {
+        let (now, stale) = (self.now(), self.settings.stale.duration());
+        let stored = self.sessions.get(id).await?;
+        let Some(stored) = stored.filter(|stored| stored.record.is_due(now, stale)) else {
+            return Ok(());
+        };
+        let mut batch = Batch::default();
+        batch.update(&self.sessions, &stored.record.used(now, stale), stored.version);
+        match self.sessions.store().commit(batch).await {
+            // It has ended, or another has noted it.
+            Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what is stale and counts what is held, again and again; drop the future to end it.
+    ///
+    /// # Errors
+    /// When the tables cannot be swept at all.
+    pub async fn look_after(&self) -> Result<(), Error> {
+        let sessions = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
+        let reservations = Sweep::new(self.reservations.clone(), self.settings.sweep.clone())?;
+        loop {
+            if let Err(error) = self.round(&sessions, &reservations).await {
+                tracing::warn!(%error, "stale sessions were not removed; the sweep begins again later");
+            }
+            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
+        }
+    }
+
+    async fn round(&self, sessions: &Sweep<Session>, reservations: &Sweep<Reservation>) -> Result<(), Error> {
+        sessions.round().await?;
+        reservations.round().await?;
+        self.refresh().await
+    }
+
+    /// Counts what is held, and reads which lengths of prefixes other routers and earlier runs have written.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn refresh(&self) -> Result<(), Error> {
+        let count = self.sessions.count().await?;
+        self.held
+            .store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);
+        // There are fewer than a page has.
+        let lengths = self.key_lengths.scan(&Scan::all(64)).await?;
+        lengths
+            .records
+            .iter()
+            .for_each(|stored| self.lengths.note(stored.record));
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! A session as the repository keeps it.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use model::Ipv6Prefix;
+use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+use crate::prefix;
+
+/// The longest Session-Id that has a record: that of a key in a database.
+pub const MAX_SESSION_ID: usize = store::MAX_KEY;
+
+pub(crate) const BY_BINDING: Index = Index(0);
+pub(crate) const BY_IMSI: Index = Index(1);
+pub(crate) const BY_MSISDN: Index = Index(2);
+pub(crate) const BY_IPV4: Index = Index(3);
+pub(crate) const BY_PREFIX: Index = Index(4);
+const BY_EXPIRY: Index = Index(5);
+
+/// One end of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Party {
+    /// Its Diameter identity.
+    pub host: String,
+    /// Its realm.
+    pub realm: String,
+}
+
+/// The keys by which a session binds its subscriber to its server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// As [`binding_key`].
+    pub key: Vec<u8>,
+    /// IMSI; empty: not known.
+    pub imsi: String,
+    /// MSISDN; empty: not known.
+    pub msisdn: String,
+    /// IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// IPv6 prefixes.
+    pub prefixes: Vec<Ipv6Prefix>,
+}
+
+/// The key under which the sessions of a subscriber in a pool of servers meet.
+#[must_use]
+pub fn binding_key(subscriber: &[u8], pool: &str) -> Vec<u8> {
+    [subscriber, b"/", pool.as_bytes()].concat()
+}
+
+/// A Diameter session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// Session-Id (RFC 6733 §8.8).
+    pub id: Vec<u8>,
+    /// Application id.
+    pub application: u32,
+    /// Who began it.
+    pub client: Party,
+    /// Who serves it.
+    pub server: Party,
+    /// Called-Station-Id; empty: none.
+    pub apn: String,
+    /// The pool that its server was chosen from; empty: it was found by the binding of another session.
+    pub pool: String,
+    /// The rule by which it has its server, in words.
+    pub rule: String,
+    /// Its subscriber, where it binds it.
+    pub binding: Option<Binding>,
+    /// When it began, in microseconds since 1970.
+    pub began: u64,
+    /// When it expires unless it is used, in microseconds since 1970.
+    pub expires: u64,
+}
+
+impl Session {
+    /// The session, used at this time (microseconds since 1970), which stays for `stale` without use.
+    #[must_use]
+    pub fn used(mut self, now: u64, stale: Duration) -> Self {
+        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
+        self.expires = now.saturating_add(stale);
+        self
+    }
+
+    /// Whether its use is written at this time: an eighth of its time is over.
+    #[must_use]
+    pub fn is_due(&self, now: u64, stale: Duration) -> bool {
+        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
+        self.expires.saturating_sub(now) < stale - stale / 8
+    }
+}
+
+impl Record for Session {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "sbr_session",
+        indexes: &[
+            IndexSchema::many("binding"),
+            IndexSchema::many("imsi"),
+            IndexSchema::many("msisdn"),
+            IndexSchema::many("ipv4"),
+            IndexSchema::many("prefix").multi(),
+            IndexSchema::many("expiry").ordered(),
+        ],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(BY_EXPIRY);
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.id)
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        let Some(binding) = &self.binding else { return };
+        keys.add(BY_BINDING, &binding.key);
+        for (index, digits) in [(BY_IMSI, &binding.imsi), (BY_MSISDN, &binding.msisdn)] {
+            if !digits.is_empty() {
+                keys.add(index, digits.as_bytes());
+            }
+        }
+        if let Some(ipv4) = binding.ipv4 {
+            keys.add(BY_IPV4, &ipv4.octets());
+        }
+        for one in &binding.prefixes {
+            keys.add(BY_PREFIX, &prefix::key(one));
+        }
+    }
+
+    fn expires(&self) -> Option<u64> {
+        Some(self.expires)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(FORMAT);
+        out.extend(self.application.to_be_bytes());
+        out.extend(self.began.to_be_bytes());
+        out.extend(self.expires.to_be_bytes());
+        let (client, server) = (&self.client, &self.server);
+        let texts = [&client.host, &client.realm, &server.host, &server.realm];
+        for text in texts.into_iter().chain([&self.apn, &self.pool, &self.rule]) {
+            put(out, text.as_bytes());
+        }
+        let Some(binding) = &self.binding else { return };
+        put(out, &binding.key);
+        put(out, binding.imsi.as_bytes());
+        put(out, binding.msisdn.as_bytes());
+        put(
+            out,
+            binding
+                .ipv4
+                .map(|ipv4| ipv4.octets())
+                .as_ref()
+                .map_or(&[], |octets| octets),
+        );
+        for one in &binding.prefixes {
+            out.push(one.length());
+            out.extend(one.address().octets());
+        }
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
+        read(key, value).ok_or_else(|| DecodeError("the bytes are not a session".to_owned()))
+    }
+}
+
+/// The first byte of a record.
+const FORMAT: u8 = 1;
+
+/// A text of at most 65,535 bytes with its length: a Diameter identity has 255, an APN 100.
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend(length.to_be_bytes());
+    out.extend(&bytes[..usize::from(length)]);
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(count)?;
+    *rest = after;
+    Some(taken)
+}
+
+fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
+    take(rest, usize::from(length))
+}
+
+fn text(rest: &mut &[u8]) -> Option<String> {
+    String::from_utf8(bytes(rest)?.to_vec()).ok()
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(take(rest, 8)?.try_into().ok()?))
+}
+
+fn read(key: &[u8], value: &[u8]) -> Option<Session> {
+    let mut rest = value.strip_prefix(&[FORMAT])?;
+    let rest = &mut rest;
+    let application = u32::from_be_bytes(take(rest, 4)?.try_into().ok()?);
+    let (began, expires) = (number(rest)?, number(rest)?);
+    let mut party = || {
+        Some(Party {
+            host: text(rest)?,
+            realm: text(rest)?,
+        })
+    };
+    let (client, server) = (party()?, party()?);
+    Some(Session {
+        id: key.to_vec(),
+        application,
+        client,
+        server,
+        apn: text(rest)?,
+        pool: text(rest)?,
+        rule: text(rest)?,
+        binding: match rest.is_empty() {
+            true => None,
+            false => Some(binding(rest)?),
+        },
+        began,
+        expires,
+    })
+}
+
+fn binding(rest: &mut &[u8]) -> Option<Binding> {
+    let key = bytes(rest)?.to_vec();
+    let (imsi, msisdn) = (text(rest)?, text(rest)?);
+    let ipv4 = match bytes(rest)? {
+        [] => None,
+        octets => Some(<[u8; 4]>::try_from(octets).ok()?.into()),
+    };
+    let mut prefixes = Vec::new();
+    while let Some(length) = take(rest, 1) {
+        let octets: [u8; 16] = take(rest, 16)?.try_into().ok()?;
+        prefixes.push(Ipv6Prefix::new(octets.into(), *length.first()?));
+    }
+    Some(Binding {
+        key,
+        imsi,
+        msisdn,
+        ipv4,
+        prefixes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn whole() -> Session {
+        Session {
+            id: b"pgw.example;1;2".to_vec(),
+            application: 16_777_238,
+            client: Party {
+                host: "pgw.example".to_owned(),
+                realm: "epc.example".to_owned(),
+            },
+            server: Party {
+                host: "pcrf1.example".to_owned(),
+                realm: "pcc.example".to_owned(),
+            },
+            apn: "internet".to_owned(),
+            pool: "all".to_owned(),
+            rule: "chosen".to_owned(),
+            binding: Some(Binding {
+                key: binding_key(b"001010000000001", "all"),
+                imsi: "001010000000001".to_owned(),
+                msisdn: "491701234567".to_owned(),
+                ipv4: Some([10, 0, 0, 1].into()),
+                prefixes: vec![
+                    "2001:db8:0:1::/64".parse().unwrap(),
+                    "2001:db8:8::/56".parse().unwrap(),
+                ],
+            }),
+            began: 5,
+            expires: 7,
+        }
+    }
+
+    fn again(session: &Session) -> Result<Session, DecodeError> {
+        let mut bytes = Vec::new();
+        session.encode(&mut bytes);
+        Session::decode(&session.key(), &bytes)
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let bare = Binding {
+            key: b"x/".to_vec(),
+            ..Binding::default()
+        };
+        for binding in [whole().binding, Some(bare), None] {
+            let session = Session { binding, ..whole() };
+            assert_eq!(again(&session), Ok(session));
+        }
+    }
+
+    #[test]
+    fn its_use_is_written_seldom() {
+        let stale = Duration::from_secs(80);
+        let session = whole().used(1_000_000, stale);
+        assert_eq!(session.expires, 81_000_000);
+        assert!(!session.is_due(10_000_000, stale));
+        assert!(session.is_due(11_000_001, stale));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_session_or_refused(value in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Session::decode(b"a", &value);
+        }
+
+        #[test]
+        fn a_cut_record_is_refused_or_another(at in 0usize..200) {
+            let mut bytes = Vec::new();
+            whole().encode(&mut bytes);
+            bytes.truncate(at.min(bytes.len().saturating_sub(1)));
+            prop_assert_ne!(Session::decode(&whole().key(), &bytes).ok(), Some(whole()));
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The repository on the embedded engine.
+
+mod repository;

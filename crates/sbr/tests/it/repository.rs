@@ -1,0 +1,258 @@
+//! Sessions and bindings: found by every key, kept over a restart, one server for a subscriber.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::Ipv6Prefix;
+use sbr::config::Sbr;
+use sbr::{Binding, Opened, Party, Repository, Reserved, Session, binding_key, tables};
+use store::Store;
+
+const IMSI: &str = "001010000000001";
+
+fn settings(directory: &Path) -> Sbr {
+    let mut settings = Sbr::default();
+    settings.store.embedded.directory = directory.to_owned();
+    settings
+}
+
+fn session(number: u64, server: &str, prefixes: &[&str]) -> Session {
+    Session {
+        id: format!("pgw.example;1;{number}").into_bytes(),
+        application: 16_777_238,
+        server: Party {
+            host: server.to_owned(),
+            realm: "pcc.example".to_owned(),
+        },
+        pool: "all".to_owned(),
+        binding: Some(Binding {
+            key: binding_key(IMSI.as_bytes(), "all"),
+            imsi: IMSI.to_owned(),
+            msisdn: "49170".to_owned(),
+            ipv4: Some([10, 0, 0, number as u8].into()),
+            prefixes: prefixes.iter().map(|text| text.parse().unwrap()).collect(),
+        }),
+        began: number,
+        ..Session::default()
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(work)
+}
+
+/// The servers of these sessions.
+fn servers(found: &[Session]) -> Vec<&str> {
+    found.iter().map(|session| session.server.host.as_str()).collect()
+}
+
+async fn on(store: &Store, settings: &Sbr, owner: Option<u64>) -> Repository {
+    let repository = Repository::new(store, settings, owner).unwrap();
+    repository.refresh().await.unwrap();
+    repository
+}
+
+#[test]
+fn a_session_is_found_by_every_key_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = settings(folder.path());
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        all.keep(session(1, "a", &["2001:db8:0:1::/64"])).await.unwrap();
+        let key = binding_key(IMSI.as_bytes(), "all");
+        let address: Ipv6Prefix = "2001:db8:0:1::77/128".parse().unwrap();
+        assert_eq!(all.bound(&key).await.unwrap().unwrap().server.host, "a");
+        assert_eq!(
+            all.bound(&binding_key(IMSI.as_bytes(), "other")).await.unwrap(),
+            None
+        );
+        assert_eq!(servers(&all.by_imsi(IMSI).await.unwrap()), ["a"]);
+        assert_eq!(servers(&all.by_msisdn("49170").await.unwrap()), ["a"]);
+        assert_eq!(servers(&all.by_ipv4([10, 0, 0, 1].into()).await.unwrap()), ["a"]);
+        assert_eq!(servers(&all.by_prefix(&address).await.unwrap()), ["a"]);
+        let foreign: Ipv6Prefix = "2001:db8:0:2::77/128".parse().unwrap();
+        assert!(all.by_prefix(&foreign).await.unwrap().is_empty());
+        assert!(all.end(b"pgw.example;1;1").await.unwrap());
+        assert!(!all.end(b"pgw.example;1;1").await.unwrap());
+        assert!(all.by_prefix(&address).await.unwrap().is_empty());
+        assert_eq!(all.bound(&key).await.unwrap(), None);
+        store.close().await;
+    });
+}
+
+#[test]
+fn an_address_finds_the_longest_prefix_that_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = settings(folder.path());
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        let with = [
+            ("2001:db8:8::/45", "wide"),
+            ("2001:db8:8:100::/56", "site"),
+            ("2001:db8:8:180::/57", "half"),
+            ("2001:db8:8:101::/64", "link"),
+            ("2001:db8:8:101::1/128", "host"),
+        ];
+        for (number, (prefix, server)) in with.iter().enumerate() {
+            all.keep(session(number as u64, server, &[prefix])).await.unwrap();
+        }
+        let expected = [
+            ("2001:db8:8:101::1/128", Some("host")),
+            ("2001:db8:8:101::2/128", Some("link")),
+            ("2001:db8:8:101::/64", Some("link")),
+            ("2001:db8:8:102::1/128", Some("site")),
+            ("2001:db8:8:181::1/128", Some("half")),
+            ("2001:db8:9::1/128", Some("wide")),
+            ("2001:db8:8:100::/55", Some("wide")),
+            ("2001:db8:7::1/128", None),
+        ];
+        // The second one is that of another run.
+        for one in [all, on(&store, &settings, None).await] {
+            for (wanted, server) in expected {
+                let found = one.by_prefix(&wanted.parse().unwrap()).await.unwrap();
+                assert_eq!(servers(&found).first().copied(), server, "{wanted}");
+            }
+        }
+        store.close().await;
+    });
+}
+
+#[test]
+fn what_is_kept_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    {
+        let opened = Opened::open(&settings).unwrap();
+        let repository = opened.repository().clone();
+        let kept = opened.ask(async move { repository.keep(session(1, "a", &[])).await });
+        kept.unwrap().unwrap();
+        let second = Opened::open(&settings).unwrap_err();
+        assert!(!second.is_empty(), "one process has the directory");
+    }
+    let opened = Opened::open(&settings).unwrap();
+    assert_eq!(opened.repository().held(), 1);
+    let repository = opened.repository().clone();
+    let found = opened.ask(async move { repository.session(b"pgw.example;1;1").await });
+    assert_eq!(found.unwrap().unwrap().unwrap().server.host, "a");
+}
+
+#[test]
+fn a_subscriber_has_a_bound_of_sessions_and_the_oldest_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = Sbr {
+            max_sessions_per_subscriber: 3,
+            ..settings(folder.path())
+        };
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        for number in 1..=100 {
+            let kept = all.keep(session(number, "a", &[])).await.unwrap();
+            assert_eq!(kept.is_instead, number > 3);
+        }
+        // The same session again takes no room.
+        assert!(!all.keep(session(100, "a", &[])).await.unwrap().is_instead);
+        let began = |found: Vec<Session>| found.iter().map(|one| one.began).collect::<Vec<_>>();
+        assert_eq!(began(all.by_imsi(IMSI).await.unwrap()), [100, 99, 98]);
+        store.close().await;
+    });
+}
+
+#[test]
+fn what_is_stale_is_out_and_swept_and_use_renews_it() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = Sbr {
+            stale: settings::Period::from_millis(40),
+            ..settings(folder.path())
+        };
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        while all.session(b"pgw.example;1;1").await.unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
+        all.touch(b"pgw.example;1;1").await.unwrap();
+        assert!(all.by_imsi(IMSI).await.unwrap().is_empty(), "its time is over");
+        let swept = tokio::time::timeout(Duration::from_secs(60), async {
+            tokio::select! {
+                ended = all.look_after() => ended.unwrap(),
+                () = async { while all.held() > 0 { tokio::time::sleep(Duration::from_millis(5)).await; } } => {}
+            }
+        });
+        swept.await.unwrap();
+        let long = Sbr {
+            stale: settings::Period::from_secs(3600),
+            ..settings
+        };
+        let renewing = on(&store, &long, None).await;
+        let soon = all.now() + 600_000_000;
+        let mut short = session(2, "a", &[]);
+        renewing.keep(short.clone()).await.unwrap();
+        short = renewing.session(&short.id).await.unwrap().unwrap();
+        assert!(short.expires > soon);
+        store.close().await;
+    });
+}
+
+#[test]
+fn of_two_routers_on_one_store_one_chooses() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = settings(folder.path());
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let (one, other) = (
+            on(&store, &settings, Some(1)).await,
+            on(&store, &settings, Some(2)).await,
+        );
+        let key = binding_key(IMSI.as_bytes(), "all");
+        let now = Duration::ZERO;
+        assert!(matches!(one.reserve(&key, now).await.unwrap(), Reserved::Free));
+        // The request that waits at its own router goes on under the same reservation.
+        assert!(matches!(one.reserve(&key, now).await.unwrap(), Reserved::Free));
+        assert!(matches!(other.reserve(&key, now).await.unwrap(), Reserved::Busy));
+        // What is not its own it does not release.
+        other.release(&key).await.unwrap();
+        assert!(matches!(other.reserve(&key, now).await.unwrap(), Reserved::Busy));
+        one.release(&key).await.unwrap();
+        assert!(matches!(other.reserve(&key, now).await.unwrap(), Reserved::Free));
+        let waits = one.reserve(&key, Duration::from_secs(60));
+        let keeps = other.keep(session(1, "b", &[]));
+        let (reserved, kept) = tokio::join!(waits, keeps);
+        kept.unwrap();
+        let Reserved::Bound(session) = reserved.unwrap() else {
+            panic!("the other router has kept a session");
+        };
+        assert_eq!(session.server.host, "b");
+        store.close().await;
+    });
+}
+
+#[test]
+fn sessions_of_any_application_are_kept_without_a_binding() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = Sbr {
+            max_sessions: 1,
+            ..settings(folder.path())
+        };
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        let online = Session {
+            application: 4,
+            binding: None,
+            ..session(1, "ocs", &[])
+        };
+        assert!(!all.is_full());
+        all.keep(online).await.unwrap();
+        assert!(all.is_full());
+        let found = all.session(b"pgw.example;1;1").await.unwrap().unwrap();
+        assert_eq!((found.application, found.server.host.as_str()), (4, "ocs"));
+        assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
+        store.close().await;
+    });
+}
