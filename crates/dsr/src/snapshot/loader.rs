@@ -50,7 +50,11 @@ impl Kind {
         match self {
             Self::Rbar(settings) => settings.file.iter().cloned().collect(),
             Self::Eir(settings) => settings.file.iter().cloned().collect(),
-            Self::Fabr(settings) => [&settings.file, &settings.numbers].into_iter().flatten().cloned().collect(),
+            Self::Fabr(settings) => [&settings.file, &settings.numbers]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect(),
             Self::Dsa(settings) => dsr_dsa::files(settings),
             Self::Pdra(_) | Self::Ready(_) => Vec::new(),
         }
@@ -118,7 +122,11 @@ fn stamp(settings: &Kind) -> Option<Stamp> {
 
 /// Whether each file that has changed is another one, which was renamed into its place.
 fn is_replaced(then: &Stamp, now: &Stamp) -> bool {
-    then.len() == now.len() && then.iter().zip(now).all(|(then, now)| then == now || then.2 != now.2)
+    then.len() == now.len()
+        && then
+            .iter()
+            .zip(now)
+            .all(|(then, now)| then == now || then.2 != now.2)
 }
 
 impl Loader {

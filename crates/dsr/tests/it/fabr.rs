@@ -115,7 +115,10 @@ fn a_subscriber_leads_to_its_server_and_why_says_how() {
             "destination two by the realm",
         ];
         let findings = why["application"]["findings"].as_array().unwrap();
-        assert!(reasons.iter().all(|reason| findings.contains(&(*reason).into())), "{why}");
+        assert!(
+            reasons.iter().all(|reason| findings.contains(&(*reason).into())),
+            "{why}"
+        );
         assert_eq!(count(Event::Requests), 6, "nothing is counted");
         until(|| dsr.indicators().iter().any(|row| row.id == 4170)).await;
     });

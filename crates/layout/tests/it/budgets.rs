@@ -7,7 +7,17 @@ use layout::Rooms;
 use crate::workspace::{Workspace, root};
 
 /// Network functions: a chain of rooms longer than a person can follow is a pile.
-const FUNCTIONS: &[&str] = &["nrf", "scp", "bsf", "pcf", "dsr", "ipfe", "stp", "enum-server", "console"];
+const FUNCTIONS: &[&str] = &[
+    "nrf",
+    "scp",
+    "bsf",
+    "pcf",
+    "dsr",
+    "ipfe",
+    "stp",
+    "enum-server",
+    "console",
+];
 
 /// Floors of a function, at most.
 const FLOORS: usize = 12;

@@ -194,7 +194,11 @@ fn other_documents_merge_keys_and_odd_keys_are_refused() {
     says("a: &a {first: 1}\nports: {<<: *a}\n", &["merge keys"]);
     says("? [a, b]\n: c\n", &["cannot be a key"]);
     let config = read("validity: {\"<<\": 1s, '<<a': 2s}\n").unwrap();
-    assert_eq!(config.validity["<<"], Period::from_secs(1), "in quotes it is a key like any other");
+    assert_eq!(
+        config.validity["<<"],
+        Period::from_secs(1),
+        "in quotes it is a key like any other"
+    );
 }
 
 #[test]
