@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use function::sbi::{Answer, Nature, NotBegun, OperationMetrics, Weight};
+use function::sbi::{Answer, Nature, NotBegun, OperationMetrics, Weight, named_api, unserved};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, path};
 
@@ -63,6 +63,7 @@ const SERVICES: &[&str] = &[
 /// Why a path names no resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unknown<'p> {
+    Service(&'p str),
     Version(&'p str),
     Resource,
 }
@@ -73,7 +74,8 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
     let mut next = || segments.next();
     let (service, version) = (next(), next());
     let service = SERVICES.iter().find(|known| Some(**known) == service);
-    let service = *service.ok_or(Unknown::Resource)?;
+    let unknown = || named_api(path).map_or(Unknown::Resource, Unknown::Service);
+    let service = *service.ok_or_else(unknown)?;
     match version {
         Some("v1") => {}
         Some(version) => return Err(Unknown::Version(version)),
@@ -322,6 +324,7 @@ async fn notified(worker: &Worker, request: &Request, callback: Callback<'_>) ->
 
 fn unknown_problem(unknown: Unknown<'_>, path: &str) -> Problem {
     match unknown {
+        Unknown::Service(name) => unserved(name, "PCF"),
         Unknown::Version(version) => {
             let shown: String = version.chars().take(32).collect();
             Problem::new(Cause::InvalidApi).detail(format!("version {shown} is not served here; v1 is"))
@@ -453,7 +456,8 @@ mod tests {
                 "/npcf-smpolicycontrol/v9/sm-policies",
                 Err(Unknown::Version("v9")),
             ),
-            ("/other/v1/sm-policies", Err(Unknown::Resource)),
+            ("/other/v1/sm-policies", Err(Unknown::Service("other"))),
+            ("/other/sm-policies", Err(Unknown::Resource)),
             ("", Err(Unknown::Resource)),
         ] {
             assert_eq!(resource(path), expected, "{path}");

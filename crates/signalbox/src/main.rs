@@ -8,7 +8,7 @@
 //! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
-//! - [`store_files`], [`store_running`]: damage to the files of a store, copies of it;
+//! - [`store_files`]: damage to the files of a store, copies of it;
 //! - [`number_files`]: files of numbers with their destinations;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
 //! - [`manual`]: man pages and completions; [`pack`]: rules and dashboards;
@@ -45,7 +45,6 @@ mod secure;
 mod started;
 mod store_export;
 mod store_files;
-mod store_running;
 mod supervisor;
 mod timeline;
 mod welcome;

@@ -1,5 +1,7 @@
 //! `signalbox store`: the files of the embedded store of a function that does not run, and a copy of one that does.
 
+mod running;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::{FAILED, Failure};
 use crate::store_export::{self, Form};
-use crate::{complain, print, store_running};
+use crate::{complain, print};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -34,7 +36,7 @@ pub(crate) enum StoreCommand {
         #[arg(value_name = "TO")]
         to: PathBuf,
         #[command(flatten)]
-        endpoint: store_running::EndpointArgs,
+        endpoint: running::EndpointArgs,
     },
     /// Put a copy in the place of the store of a function that does not run; sets the store that is there aside
     ///
@@ -98,8 +100,8 @@ pub(crate) fn run(command: &StoreCommand) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         StoreCommand::Backup { store, to, endpoint } => {
-            let made = match store_running::named(&store.directory) {
-                Some(function) => store_running::backup(function, to, endpoint)?,
+            let made = match running::named(&store.directory) {
+                Some(function) => running::backup(function, to, endpoint)?,
                 None => failed(::store::backup(&store.directory, to))?,
             };
             show(store.json, &made, backed_up_text)?;

@@ -261,6 +261,13 @@ fn what_the_table_of_resources_lacks_is_refused_by_name() {
             ),
             (Method::GET, "v2/pcfBindings", 400, "INVALID_API", ""),
             (
+                Method::GET,
+                "/nbsf-managment/v1/pcfBindings",
+                400,
+                "INVALID_API",
+                "",
+            ),
+            (
                 Method::DELETE,
                 "v1/pcfBindings/{id}",
                 404,
@@ -270,7 +277,10 @@ fn what_the_table_of_resources_lacks_is_refused_by_name() {
             // Encoded letters are letters (RFC 3986 §6.2.2.2).
             (Method::PUT, "%761/pcf%42indings", 405, "", "GET, POST"),
         ] {
-            let path = format!("/nbsf-management/{}", path.replace("{id}", id));
+            let path = match path.starts_with('/') {
+                true => path.to_owned(),
+                false => format!("/nbsf-management/{}", path.replace("{id}", id)),
+            };
             let got = bsf.ask(method.clone(), &path, "application/json", "{}").await;
             assert_eq!(
                 (got.status.as_u16(), got.cause()),
@@ -304,6 +314,6 @@ fn a_path_of_a_protected_service_needs_a_token_whatever_it_names() {
             let got = bsf.get(&format!("/nbsf-management/{path}")).await;
             assert_eq!(got.status, StatusCode::UNAUTHORIZED, "{path}");
         }
-        assert_eq!(bsf.get("/elsewhere/v1/x").await.status, StatusCode::NOT_FOUND);
+        assert_eq!(bsf.get("/elsewhere/v1/x").await.status, StatusCode::BAD_REQUEST);
     });
 }

@@ -56,7 +56,7 @@ pub use queue::{Nature, NotBegun, QueueBounds, QueueMetrics, RequestQueue, elsew
 pub use rates::{Exceeded, Rates};
 pub use refusals::{RefusalLog, RefusedRequest};
 pub use registration::{Profile, Registration, nrfs};
-pub use resources::{Access, Answering, Call, Resource, later, now};
+pub use resources::{Access, Answering, Call, Resource, later, named_api, now, unserved};
 pub use routed::Routed;
 pub use verification::Verification;
 

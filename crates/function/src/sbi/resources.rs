@@ -245,7 +245,7 @@ impl<W: Routed> Table<W> {
         })
     }
 
-    /// TS 29.500 table 5.2.7.2-1: `INVALID_API` for a version that is not served, otherwise
+    /// TS 29.500 table 5.2.7.2-1: `INVALID_API` for an API name or a version that is not served, otherwise
     /// `RESOURCE_URI_STRUCTURE_NOT_FOUND`.
     fn unknown(&self, request: &Request) -> Problem {
         let path = path::usual(request.path());
@@ -259,6 +259,11 @@ impl<W: Routed> Table<W> {
                 Problem::new(Cause::InvalidApi)
                     .detail(format!("version {version} is not served here; {served} is"))
             }
+            _ if served.is_empty()
+                && let Some(name) = named_api(&path) =>
+            {
+                unserved(name, W::NF_TYPE)
+            }
             _ => Problem::new(Cause::ResourceUriStructureNotFound).detail(format!(
                 "{} is not a resource of this {}",
                 shown(&path),
@@ -266,6 +271,26 @@ impl<W: Routed> Table<W> {
             )),
         }
     }
+}
+
+/// The API that a path names: the first of its segments, where a version follows it (TS 29.501 §4.4.1).
+#[must_use]
+pub fn named_api(path: &str) -> Option<&str> {
+    let mut segments = rooted(path).split('/').skip(1);
+    let name = segments.next().filter(|name| !name.is_empty())?;
+    let is_version = |segment: &str| {
+        segment
+            .strip_prefix('v')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    is_version(segments.next()?).then_some(name)
+}
+
+/// The refusal of an API that a function of this type does not serve.
+#[must_use]
+pub fn unserved(name: &str, nf_type: &str) -> Problem {
+    let name: String = name.chars().take(SHOWN).collect();
+    Problem::new(Cause::InvalidApi).detail(format!("{name} is not an API of this {nf_type}"))
 }
 
 /// What a worker judges a sender by.
@@ -373,6 +398,23 @@ mod tests {
             ("/a", "", None),
         ] {
             assert_eq!(of(template, path), expected, "{template} {path}");
+        }
+    }
+
+    #[test]
+    fn an_api_is_a_name_before_a_version() {
+        for (path, name) in [
+            ("/nfoo-bar/v1/things", Some("nfoo-bar")),
+            ("//nfoo-bar/v1", Some("nfoo-bar")),
+            ("/nfoo-bar/v1.0.0/things", Some("nfoo-bar")),
+            ("/nfoo-bar/things", None),
+            ("/nfoo-bar/version", None),
+            ("/nfoo-bar", None),
+            ("/v1/things", None),
+            ("//", None),
+            ("", None),
+        ] {
+            assert_eq!(named_api(path), name, "{path}");
         }
     }
 

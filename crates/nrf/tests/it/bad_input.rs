@@ -210,6 +210,21 @@ fn what_the_table_of_resources_lacks_is_refused_by_name() {
             (Method::GET, "/nnrf-disc/v1/nf-instance", 404, unknown, ""),
             (Method::GET, "/oauth2/keys", 404, unknown, ""),
             (Method::GET, "/nnrf-disc/v2/nf-instances", 400, "INVALID_API", ""),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings",
+                400,
+                "INVALID_API",
+                "",
+            ),
+            (
+                Method::PUT,
+                "/nnrf-dics/v1/nf-instances/{id}",
+                400,
+                "INVALID_API",
+                "",
+            ),
+            (Method::GET, "/favicon.ico", 404, unknown, ""),
         ] {
             let path = path.replace("{id}", &id(1));
             let got = nrf.ask(method.clone(), &path, "application/json", "{}").await;

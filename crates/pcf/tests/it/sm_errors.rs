@@ -97,6 +97,21 @@ fn requests_that_no_resource_takes_are_refused() {
                 "INVALID_API",
             ),
             (
+                "/npcf-smpolicycontrl/v1/sm-policies",
+                StatusCode::BAD_REQUEST,
+                "INVALID_API",
+            ),
+            (
+                "/nnrf-disc/v1/nf-instances",
+                StatusCode::BAD_REQUEST,
+                "INVALID_API",
+            ),
+            (
+                "/favicon.ico",
+                StatusCode::NOT_FOUND,
+                "RESOURCE_URI_STRUCTURE_NOT_FOUND",
+            ),
+            (
                 "/npcf-smpolicycontrol/v1/other",
                 StatusCode::NOT_FOUND,
                 "RESOURCE_URI_STRUCTURE_NOT_FOUND",
