@@ -9,7 +9,6 @@ use telemetry::journal::Entry;
 
 use crate::client::Failure;
 use crate::figures::{Counts, Figures, is_kind};
-use crate::peers::Down;
 
 /// Time over which rates and latency are measured.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -30,6 +29,13 @@ pub(crate) enum Reach {
     Lost { since: SystemTime, why: Failure },
     /// Something else answers, or an earlier release.
     Foreign { since: SystemTime, why: String },
+}
+
+/// Peers that are down, and how many more there are.
+#[derive(Debug, Default)]
+pub(crate) struct Down {
+    pub(crate) peers: Vec<Value>,
+    pub(crate) more: usize,
 }
 
 /// One function.
