@@ -22,8 +22,8 @@ pub struct Config {
     /// Where browsers connect. It has no users yet, so it must be an address of this machine alone: 127.0.0.0/8 or ::1.
     #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
-    /// The functions it follows. Empty: those of the same configuration file, or of a file without sections all functions
-    /// at their default addresses.
+    /// The functions it follows. Empty: those of the same process and of the same file; a console that is alone and has no
+    /// file with other sections follows all functions at their default addresses.
     #[schemars(extend("x-reload" = true))]
     pub functions: Vec<Target>,
     /// Whether the next free port is taken where that of `listen` is not free: for `signalbox up`.

@@ -9,10 +9,12 @@ use telemetry::journal::Entry;
 
 use crate::client::Failure;
 use crate::figures::{Counts, Figures, is_kind};
-use crate::peers::Down;
 
 /// Time over which rates and latency are measured.
 const WINDOW: Duration = Duration::from_secs(10);
+/// Rounds without an answer in time after which a function that answered is lost: one alone is a busy machine. A connection
+/// that is refused counts at once.
+const SILENT_ROUNDS: u32 = 2;
 /// Entries of a journal at most.
 const MOST_ENTRIES: usize = 1_000;
 
@@ -29,6 +31,13 @@ pub(crate) enum Reach {
     Foreign { since: SystemTime, why: String },
 }
 
+/// Peers that are down, and how many more there are.
+#[derive(Debug, Default)]
+pub(crate) struct Down {
+    pub(crate) peers: Vec<Value>,
+    pub(crate) more: usize,
+}
+
 /// One function.
 #[derive(Debug)]
 pub(crate) struct Observation {
@@ -40,9 +49,9 @@ pub(crate) struct Observation {
     pub(crate) answered: Option<(SystemTime, Instant)>,
     /// Its state, and since when; none where this console has seen no other state of it.
     pub(crate) state_since: Option<(String, Option<SystemTime>)>,
+    /// Rounds in a row without an answer in time.
+    misses: u32,
     pub(crate) entries: VecDeque<Entry>,
-    /// Whether its journal may have been begun again since it was read last.
-    pub(crate) was_restarted: bool,
     /// The peers that it lists as down.
     pub(crate) down: Down,
     readings: VecDeque<(Instant, Counts)>,
@@ -64,8 +73,8 @@ impl Observation {
             status: Value::Null,
             answered: None,
             state_since: None,
+            misses: 0,
             entries: VecDeque::new(),
-            was_restarted: false,
             down: Down::default(),
             readings: VecDeque::new(),
             figures: None,
@@ -96,13 +105,13 @@ impl Observation {
             let since = self.state_since.as_ref().map(|_| now).or(was_lost.then_some(now));
             self.state_since = Some((state, since));
         }
-        let is_another = |member: &str| self.status[member] != status[member];
-        if is_another("process") || is_another("upSince") {
+        // Its start is computed from its age each time, and differs by nanoseconds.
+        if self.status["process"] != status["process"] {
             self.readings.clear();
             self.figures = None;
-            self.was_restarted = true;
         }
         self.status = status;
+        self.misses = 0;
         self.reach = Reach::Answers;
         self.answered = Some((now, Instant::now()));
         was_lost
@@ -110,6 +119,11 @@ impl Observation {
 
     /// It did not answer; returns whether it did before.
     pub(crate) fn is_lost(&mut self, why: Failure) -> bool {
+        self.misses = self.misses.saturating_add(1);
+        let may_be_busy = why == Failure::Silent && self.misses < SILENT_ROUNDS;
+        if may_be_busy && self.reach == Reach::Answers {
+            return false;
+        }
         let since = match &self.reach {
             Reach::Lost { since, .. } | Reach::Foreign { since, .. } => *since,
             Reach::Unasked | Reach::Answers => SystemTime::now(),
@@ -172,8 +186,18 @@ impl Observation {
         self.entries.back().map_or(0, |entry| entry.sequence)
     }
 
-    /// Takes the entries of its journal from the last one that is known on, that one included. A journal that was begun
-    /// again has another entry of that number, or none.
+    /// Whether a journal was begun again: from the last entry that is known on, it has another one of that number, or none.
+    pub(crate) fn is_another_journal(&self, from_last: &[Entry]) -> bool {
+        let same =
+            |known: &Entry, first: &Entry| known.sequence == first.sequence && known.time == first.time;
+        match (self.entries.back(), from_last.first()) {
+            (Some(known), Some(first)) => !same(known, first),
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    /// Takes entries of its journal; those that are known stay as they are.
     pub(crate) fn journal(&mut self, entries: Vec<Entry>) {
         let entries = entries.into_iter().take(MOST_ENTRIES).map(|entry| Entry {
             about: cut(&entry.about, 500),
@@ -187,7 +211,6 @@ impl Observation {
                 self.entries.push_back(entry);
             }
         }
-        self.was_restarted = false;
         while self.entries.len() > MOST_ENTRIES {
             self.entries.pop_front();
         }
@@ -243,6 +266,33 @@ mod tests {
     }
 
     #[test]
+    fn one_late_answer_is_not_an_outage() {
+        let mut nrf = known();
+        nrf.answers(json!({"function": "nrf", "state": "serves"}));
+        for _ in 0..3 {
+            assert!(!nrf.is_lost(Failure::Silent));
+            assert_eq!(nrf.reach, Reach::Answers);
+            assert!(!nrf.answers(json!({"function": "nrf", "state": "serves"})));
+        }
+        assert!(!nrf.is_lost(Failure::Silent));
+        assert!(nrf.is_lost(Failure::Silent));
+    }
+
+    #[test]
+    fn figures_outlast_a_start_that_is_computed_again() {
+        let mut nrf = known();
+        let says = |start: &str, process: u32| json!({"function": "nrf", "state": "serves", "process": process, "upSince": start});
+        let counts = || Counts::read("nrf", "signalbox_nrf_responses_total 1\n").unwrap();
+        nrf.answers(says("2026-11-28T01:02:03.000000001Z", 1));
+        nrf.counted(counts());
+        nrf.counted(counts());
+        nrf.answers(says("2026-11-28T01:02:03.000000002Z", 1));
+        assert!(nrf.figures.is_some());
+        nrf.answers(says("2026-11-28T01:02:03.000000002Z", 2));
+        assert!(nrf.figures.is_none());
+    }
+
+    #[test]
     fn a_state_that_was_there_before_the_console_has_no_beginning() {
         let mut nrf = known();
         let says = |state: &str| json!({"function": "nrf", "state": state});
@@ -270,6 +320,10 @@ mod tests {
         let times: Vec<&str> = nrf.entries.iter().map(|one| one.time.as_str()).collect();
         assert_eq!(times, ["a", "b", "c", "d"]);
         assert_eq!(nrf.last_entry(), 1);
+        assert!(!nrf.is_another_journal(&[entry(1, "d"), entry(2, "e")]));
+        for other in [&[][..], &[entry(1, "x")], &[entry(2, "d")]] {
+            assert!(nrf.is_another_journal(other));
+        }
         assert!(nrf.entries.iter().all(|one| one.detail.chars().count() <= 501));
     }
 }

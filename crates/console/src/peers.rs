@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::observation::{Observation, Reach, cut};
+use crate::observation::{Down, Observation, Reach, cut};
 
 /// Peers of one function that are shown.
 const MOST: usize = 100;
@@ -48,13 +48,6 @@ const LISTINGS: &[Listing] = &[
 /// The page that lists the peers of a kind of function.
 pub(crate) fn listing(kind: &str) -> Option<&'static Listing> {
     LISTINGS.iter().find(|listing| listing.function == kind)
-}
-
-/// Peers that are down, and how many more there are.
-#[derive(Debug, Default)]
-pub(crate) struct Down {
-    pub(crate) peers: Vec<Value>,
-    pub(crate) more: usize,
 }
 
 impl Listing {

@@ -141,29 +141,32 @@ async fn ask(
             return Ok(());
         }
         // The last one comes again: a journal that was begun again lacks it.
-        if known.was_restarted {
-            0
-        } else {
-            known.last_entry().saturating_sub(1)
-        }
+        known.last_entry().saturating_sub(1)
     };
     // What comes from here on is less: that a function serves stays known without it.
-    let page = connection
-        .get(&format!("/journal?after={after}"), MOST_JOURNAL)
-        .await;
-    let entries = page.map(|page| serde_json::from_slice::<Vec<Entry>>(&page.body).unwrap_or_default());
-    let entries = match entries {
-        Ok(entries) if entries.is_empty() && after > 0 => {
-            let page = connection.get("/journal?after=0", MOST_JOURNAL).await;
-            page.map(|page| serde_json::from_slice(&page.body).unwrap_or_default())
-        }
-        other => other,
-    };
-    known.lock().journal(entries.unwrap_or_default());
+    let mut entries = read_journal(&mut connection, after).await;
+    let is_another = entries
+        .as_ref()
+        .is_some_and(|entries| known.lock().is_another_journal(entries));
+    if is_another {
+        entries = read_journal(&mut connection, 0).await;
+    }
+    if let Some(entries) = entries {
+        known.lock().journal(entries);
+    }
     if counts {
         count(known, &mut connection).await;
     }
     Ok(())
+}
+
+/// Reads the entries of its journal after a number.
+async fn read_journal(connection: &mut Connection, after: u64) -> Option<Vec<Entry>> {
+    let page = connection
+        .get(&format!("/journal?after={after}"), MOST_JOURNAL)
+        .await
+        .ok()?;
+    serde_json::from_slice(&page.body).ok()
 }
 
 /// Reads its metrics, and its list of peers.

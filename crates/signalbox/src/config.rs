@@ -8,8 +8,8 @@ use serde_json::Value;
 use settings::Faults;
 
 use crate::failure::Failure;
-use crate::functions::ALL;
 pub(crate) use crate::functions::Config;
+use crate::functions::{ALL, CONSOLE};
 
 impl Config {
     /// Reads the configuration; without a file the defaults.
@@ -106,6 +106,11 @@ impl Config {
             for (key, address) in (function.addresses)(self) {
                 // Port 0 stands for a free port.
                 if address.port() == 0 {
+                    continue;
+                }
+                // A file that is older than the console may have given its ports to others: `up` finds free ones then.
+                let is_default = || (function.addresses)(&Self::default()).contains(&(key.clone(), address));
+                if function.name == CONSOLE && taken.contains_key(&address) && is_default() {
                     continue;
                 }
                 let path = format!("{}.{key}", function.name);

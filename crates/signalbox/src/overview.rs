@@ -64,11 +64,7 @@ pub(crate) fn endpoints(
         });
         return Ok((each.collect(), config));
     }
-    let has_section = |function: &&Function| {
-        let text = text.as_deref().unwrap_or_default();
-        text.lines().any(|line| key_of(line) == Some(function.name))
-    };
-    let mut all: Vec<&'static Function> = ALL.iter().filter(has_section).collect();
+    let mut all: Vec<&'static Function> = functions::sections(text.as_deref().unwrap_or_default()).collect();
     if all.is_empty() {
         all = ALL.iter().collect();
     }
@@ -80,12 +76,6 @@ pub(crate) fn endpoints(
         address: (function.admin)(&config),
     });
     Ok((each.collect(), config))
-}
-
-/// The key of a line that begins a section, with or without quotes.
-fn key_of(line: &str) -> Option<&str> {
-    let (key, _) = line.split_once(':')?;
-    Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
 /// Asks all of them at the same time.

@@ -4,13 +4,14 @@
 //! not ready any more → admin endpoints → functions, requests in flight first.
 
 use std::future::pending;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use console::config::Target;
 use function::Frame;
 use telemetry::admin::{Entrance, Limits, Serving, serve_within};
 use telemetry::{Admin, Registry, journal, logging};
@@ -19,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::functions::{self, Function, Mounted};
+use crate::functions::{self, CONSOLE, Function, Mounted};
 use crate::laboratory::{self, traffic};
 use crate::reload::Reloader;
 use crate::secure::Secure;
@@ -45,7 +46,7 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
     };
     if fresh {
         let config = Config::load(file.as_deref())?;
-        running::refuse_second(&all, &config)?;
+        running::refuse_second(&settled(&all, kind), &config)?;
         State::of(&config).set_aside()?;
     }
     let mut running = Running::start(&all, file, kind)?;
@@ -121,6 +122,37 @@ enum Kind {
     SecureCore,
 }
 
+/// Functions that must have their ports. The console of `up` takes the next free ones: a core does not fail for its page.
+fn settled(wanted: &[&'static Function], kind: Kind) -> Vec<&'static Function> {
+    let must = |function: &&&Function| kind == Kind::Functions || function.name != CONSOLE;
+    wanted.iter().filter(must).copied().collect()
+}
+
+/// What a console follows whose settings name no function: those of this process, and others that the file has. One that is
+/// alone and has no such file follows all at their default addresses.
+fn followed(doors: &[Door], config: &Config, text: Option<&str>) -> Vec<Target> {
+    let named: Vec<&str> = functions::sections(text.unwrap_or_default())
+        .map(|one| one.name)
+        .filter(|name| *name != CONSOLE)
+        .collect();
+    let is_alone = doors.iter().all(|door| door.function.name == CONSOLE);
+    let others = functions::ALL.iter().filter(|function| function.name != CONSOLE);
+    let all = others.filter_map(|function| {
+        let door = doors.iter().find(|door| door.function.name == function.name);
+        let admin = match door {
+            Some(door) => door.serving.address(),
+            None => (function.admin)(config),
+        };
+        let is_meant = door.is_some() || named.contains(&function.name) || (named.is_empty() && is_alone);
+        // Port 0 stands for one that is not known here.
+        (is_meant && admin.port() != 0).then(|| Target {
+            name: function.name.to_owned(),
+            admin,
+        })
+    });
+    all.collect()
+}
+
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -156,7 +188,7 @@ impl Running {
         };
         let core = Arc::new(Core::new(kind != Kind::Functions, secure.clone()));
         core.adapt(&mut config);
-        running::refuse_second(wanted, &config)?;
+        running::refuse_second(&settled(wanted, kind), &config)?;
         let state = State::of(&config);
         logging::init(&config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -174,9 +206,11 @@ impl Running {
         let functions = functions::ALL.iter();
         let functions = functions.filter(|function| wanted.iter().any(|one| one.name == function.name));
         let doors: Result<Vec<Door>, _> = functions
-            .map(|function| Door::open(function, &config, &runtime))
+            .map(|function| Door::open(function, &config, &runtime, kind))
             .collect();
         let doors = doors?;
+        core.follow(followed(&doors, &config, text.as_deref()));
+        core.adapt(&mut config);
         let (mounted, signals) = mount(&doors, &mut config, &core, &runtime, signals)?;
         let supervisor = Arc::new(Supervisor::of_environment());
         let watched = (core, supervisor.clone());
@@ -313,7 +347,12 @@ struct Door {
 }
 
 impl Door {
-    fn open(function: &'static Function, config: &Config, runtime: &Runtime) -> Result<Self, Failure> {
+    fn open(
+        function: &'static Function,
+        config: &Config,
+        runtime: &Runtime,
+        kind: Kind,
+    ) -> Result<Self, Failure> {
         let address = (function.admin)(config);
         if !address.ip().is_loopback() {
             tracing::warn!(
@@ -339,7 +378,17 @@ impl Door {
         let pages = pages.wrap(move |router| function::browser::pages(router, name, own));
         let entrance = Entrance::new(pages);
         let limits = Limits::from(&config.admin);
-        let serving = runtime.block_on(serve_within(address, entrance.router(), limits))?;
+        let mut serving = runtime.block_on(serve_within(address, entrance.router(), limits));
+        let may_move = settled(&[function], kind).is_empty();
+        if may_move
+            && serving
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+        {
+            let free = SocketAddr::new(address.ip(), 0);
+            serving = runtime.block_on(serve_within(free, entrance.router(), limits));
+        }
+        let serving = serving?;
         Ok(Self {
             function,
             frame,

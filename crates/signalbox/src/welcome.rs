@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use crate::config::Config;
-use crate::functions;
+use crate::functions::{self, CONSOLE};
 use crate::running::{option, program};
 use crate::secure::{self, Secure};
-use crate::started::Started;
+use crate::started::{self, Started};
 
 /// The folders of the stores, and whether they hold the state of an earlier start.
 pub(crate) struct State {
@@ -70,6 +70,12 @@ impl State {
 /// The table of addresses, and what to try.
 pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, traffic: bool) -> String {
     let mut page = String::from("\nSignalbox is up. Ctrl-C ends it.\n\n");
+    if let Some(console) = started::interface(started, CONSOLE, "HTTP") {
+        let _ = writeln!(
+            page,
+            "  In a browser: {console}/  (how all functions are doing, and the remedy)\n"
+        );
+    }
     // Writing to a String cannot fail.
     let _ = writeln!(
         page,

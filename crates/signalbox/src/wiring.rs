@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use console::config::Target;
 use dsr::config::{Group, Member, Peer, RealmRoute, RouteList, Routing};
 use pcf::config::DiameterPeer;
 use serde_json::json;
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     bsf: OnceLock<String>,
     /// Rx of the BSF.
     rx: OnceLock<SocketAddr>,
+    /// What a console follows whose settings name no function.
+    followed: OnceLock<Vec<Target>>,
 }
 
 impl Core {
@@ -34,7 +37,13 @@ impl Core {
             nrf: OnceLock::new(),
             bsf: OnceLock::new(),
             rx: OnceLock::new(),
+            followed: OnceLock::new(),
         }
+    }
+
+    /// Admin endpoints of the functions of this process and of the file, for a console.
+    pub(crate) fn follow(&self, followed: Vec<Target>) {
+        let _ = self.followed.set(followed);
     }
 
     /// A function of this process listens at these interfaces.
@@ -73,6 +82,14 @@ impl Core {
 
     /// Changes a configuration to what runs here.
     pub(crate) fn adapt(&self, config: &mut Config) {
+        config.console.may_move = self.joined;
+        if let Some(followed) = self
+            .followed
+            .get()
+            .filter(|_| config.console.functions.is_empty())
+        {
+            config.console.functions.clone_from(followed);
+        }
         // A PCF without a BSF registers its bindings at the one beside it. With TLS, only `--secure` has certificates for both.
         let reachable = |root: &&String| self.secure.is_some() || root.starts_with("http://");
         let bsf = self.bsf.get().filter(reachable);

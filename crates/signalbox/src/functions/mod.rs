@@ -206,6 +206,25 @@ table! {
     stp: ::stp::Stp;
     /// ENUM server (RFC 6116): what a telephone number resolves to in DNS.
     r#enum: ::enum_server::EnumServer;
+    /// Console: one page that shows how all functions are doing, what is wrong and the remedy.
+    console: ::console::Console;
+}
+
+/// The console's name. It follows the others, and no other function needs it.
+pub(crate) const CONSOLE: &str = "console";
+
+/// The functions that have a section in this file, in the order of [`ALL`].
+pub(crate) fn sections(text: &str) -> impl Iterator<Item = &'static Function> {
+    ALL.iter().filter(move |function| {
+        let mut lines = text.lines();
+        lines.any(|line| key_of(line) == Some(function.name))
+    })
+}
+
+/// The key of a line that begins a section, with or without quotes.
+fn key_of(line: &str) -> Option<&str> {
+    let (key, _) = line.split_once(':')?;
+    Some(key.trim_end().trim_matches(['"', '\'']))
 }
 
 /// The function of this name.
@@ -273,7 +292,11 @@ fn common() -> Vec<Section> {
 pub(crate) fn pack(docs: &str) -> Pack {
     Pack {
         common: common(),
-        functions: ALL.iter().map(Function::section).collect(),
+        functions: ALL
+            .iter()
+            .map(Function::section)
+            .filter(|section| !section.metrics.is_empty())
+            .collect(),
         docs: docs.trim_end_matches('/').to_owned(),
     }
 }

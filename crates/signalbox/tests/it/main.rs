@@ -3,6 +3,7 @@
 mod activity;
 mod answers;
 mod commands;
+mod console;
 mod crash;
 mod documents;
 mod foreign;

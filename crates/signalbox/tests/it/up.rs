@@ -22,8 +22,13 @@ impl Up {
     /// Starts it with state and ports of its own, and waits until it has printed its page.
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let config = harmless(None, folder);
+        Self::of(config.to_str().unwrap(), folder, args)
+    }
+
+    /// As [`Up::start`], by a configuration that a test has made.
+    pub(crate) fn of(config: &str, folder: &Path, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_signalbox"))
-            .args(["up", "--config", config.to_str().unwrap()])
+            .args(["up", "--config", config])
             .args(args)
             .env_remove("RUST_LOG")
             .current_dir(folder)

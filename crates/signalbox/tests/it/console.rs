@@ -1,0 +1,190 @@
+//! The console beside real functions: in `up`, and as a process of its own.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::process::{Process, ask, harmless, signalbox, text, until};
+use crate::up::Up;
+
+fn summary(console: SocketAddr) -> Value {
+    let (status, body) = ask(console, "GET", "/api/v1/summary");
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+fn headline(console: SocketAddr) -> String {
+    let summary = summary(console);
+    summary["headline"]["text"].as_str().unwrap().to_owned()
+}
+
+/// The address that `up` prints.
+fn printed(up: &Up) -> SocketAddr {
+    let line = up
+        .page
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("In a browser: http://"));
+    let address = line.and_then(|line| line.split('/').next()).unwrap();
+    address.parse().unwrap()
+}
+
+#[test]
+fn up_has_a_console_that_sees_every_function_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    let console = printed(&up);
+    let at_work = ["nrf", "scp", "bsf", "pcf", "dsr"];
+    until(
+        "every function to answer, and those at work to have requests",
+        || {
+            let summary = summary(console);
+            let rows = summary["functions"].as_array().unwrap();
+            let serves = |row: &&Value| row["level"] == "good" || row["level"] == "attention";
+            let works = |row: &&Value| {
+                row["figures"]["perSecond"]
+                    .as_f64()
+                    .is_some_and(|rate| rate > 0.0)
+            };
+            let working = rows.iter().filter(works).filter_map(|row| row["name"].as_str());
+            let working: Vec<&str> = working.collect();
+            rows.iter().filter(serves).count() == 7 && at_work.iter().all(|name| working.contains(name))
+        },
+    );
+    let summary = summary(console);
+    let scp = summary["functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "scp")
+        .unwrap();
+    assert_eq!(scp["admin"], up.admin("scp").to_string());
+    assert_eq!(scp["registered"]["state"], "good", "{scp}");
+    assert!(scp["figures"]["p99PeersSeconds"].is_f64(), "{scp}");
+    // What the box finds is what the function's own page has.
+    until("a session to be found", || {
+        let sessions: Value = serde_json::from_str(&ask(up.admin("pcf"), "GET", "/pcf/sessions").1).unwrap();
+        let Some(supi) = sessions[0]["supi"].as_str() else {
+            return false;
+        };
+        let (_, body) = ask(console, "GET", &format!("/api/v1/find?text={supi}"));
+        let found: Value = serde_json::from_str(&body).unwrap();
+        let answers = found["answers"].as_array().unwrap();
+        let asked: Vec<&str> = answers
+            .iter()
+            .filter_map(|one| one["function"].as_str())
+            .collect();
+        assert!(
+            ["bsf", "pcf", "dsr"].iter().all(|name| asked.contains(name)),
+            "{found}"
+        );
+        answers
+            .iter()
+            .any(|one| one["about"] == "policy associations" && one["rows"][0]["supi"] == supi)
+    });
+    // A reload of the file keeps what is followed.
+    assert_eq!(ask(up.admin("console"), "POST", "/config/reload").0, 200);
+    let (_, words) = ask(console, "GET", "/text");
+    assert!(words.contains("pcf: serves"), "{words}");
+}
+
+#[test]
+fn a_console_of_its_own_follows_the_file_and_sees_a_killed_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = || free_ports::address().unwrap();
+    let state = folder.path().join("state");
+    let file = folder.path().join("core.yaml");
+    let words = format!(
+        "nrf: {{listen: \"{}\", admin: \"{}\", workers: 1, store: {{embedded: {{directory: \"{}\"}}}}}}\n\
+         console: {{listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}}\n",
+        address(),
+        address(),
+        state.display()
+    );
+    std::fs::write(&file, words).unwrap();
+    let start = |function: &str| {
+        let own = folder.path().join(function);
+        std::fs::create_dir_all(&own).unwrap();
+        Process::start(&["run", function, "--config", file.to_str().unwrap()], &own)
+    };
+    let console = start("console");
+    let at = console.address("console HTTP");
+    until("the NRF to be missed", || {
+        let said = headline(at);
+        said.starts_with("0 of 1 functions serve; 1 thing needs you: NRF is not running since ")
+            && said.ends_with("; it has never answered this console).")
+    });
+    let nrf = start("nrf");
+    until("the NRF to serve", || headline(at) == "The function serves.");
+    nrf.signal("KILL");
+    nrf.ended();
+    until("the NRF to be gone", || {
+        headline(at).contains("NRF is not running since ")
+    });
+    let _nrf = start("nrf");
+    until("the NRF to serve again", || {
+        headline(at) == "The function serves."
+    });
+    until("the journal to name the kill", || {
+        let summary = summary(at);
+        summary["changes"]
+            .to_string()
+            .contains("ended without a stop in order")
+    });
+}
+
+/// A file whose console listens at this address.
+fn with_console(folder: &Path, listen: SocketAddr) -> String {
+    let file = harmless(None, folder);
+    let words = std::fs::read_to_string(&file).unwrap();
+    let (others, _) = words.split_once("\nconsole:").unwrap();
+    let words = format!("{others}\nconsole: {{admin: \"{listen}\", listen: \"{listen}\"}}\n");
+    let words = words.replacen(&format!("admin: \"{listen}\""), "admin: \"127.0.0.1:0\"", 1);
+    std::fs::write(&file, words).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_port_that_is_taken_moves_the_console_of_up_and_stops_one_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
+    let file = with_console(folder.path(), taken);
+    let refused = signalbox(&["run", "console", "--config", &file]);
+    assert!(!refused.status.success());
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("console.listen") && said.contains(&taken.to_string()),
+        "{said}"
+    );
+    let up = Up::of(&file, folder.path(), &["--no-traffic"]);
+    assert_ne!(printed(&up), taken);
+    until("the functions", || headline(printed(&up)).contains("7 functions"));
+}
+
+#[test]
+fn off_loopback_the_console_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = with_console(folder.path(), "0.0.0.0:9000".parse().unwrap());
+    let refused = signalbox(&["run", "console", "--config", &file]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("neither TLS nor users"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
+fn a_file_that_is_older_than_the_console_may_have_its_ports() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.yaml");
+    let check = |words: &str| {
+        std::fs::write(&file, words).unwrap();
+        signalbox(&["check", file.to_str().unwrap()])
+    };
+    let old = check("nrf: {admin: \"127.0.0.1:9000\"}\nscp: {admin: \"127.0.0.1:9080\"}\n");
+    assert!(old.status.success(), "{}", text(&old.stdout) + &text(&old.stderr));
+    let both = check("nrf: {admin: \"127.0.0.1:9007\"}\nconsole: {listen: \"127.0.0.1:9007\"}\n");
+    assert!(!both.status.success());
+}
