@@ -1,5 +1,6 @@
 //! Changes of associations by one writer at a time, whichever worker or instance they come from.
 
+pub(crate) mod af_notices;
 pub(crate) mod owed;
 
 use std::convert::Infallible;
@@ -11,7 +12,6 @@ use serde_json::{Map, Value, json};
 use store::{Stored, Version};
 
 use crate::activity::{Entry, trail};
-use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::unanswered::Unanswered;
 use crate::association::unconfirmed::Unconfirmed;

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::activity::{Entry, trail};
-use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::{Association, claims, origination, sd};
+use crate::change::af_notices;
 use crate::change::{ChangeFault, TRIES, pause};
 use crate::delivery;
 use crate::events::Event;

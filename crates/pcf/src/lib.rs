@@ -41,7 +41,6 @@ pub mod repository;
 pub mod service;
 
 mod activity;
-mod af_notices;
 mod agent;
 mod api;
 mod audit;

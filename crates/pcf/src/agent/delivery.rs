@@ -7,7 +7,7 @@ use diameter::proto::Message;
 
 use super::Agent;
 use crate::activity::{of_diameter, trail};
-use crate::af_notices;
+use crate::change::af_notices;
 use crate::events::Event;
 use crate::gx;
 use crate::orders::{Order, Queued, Receiver, Then};

@@ -14,13 +14,13 @@ use super::fault::Fault;
 use super::owner::Consumer;
 use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
-use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
 use crate::association::{
     Association, AssociationId, Kind, af, applications, consumer, context, decision, origination, repetition,
     usage,
 };
+use crate::change::af_notices;
 use crate::change::{self, Rewritten};
 use crate::creation::{self, Created};
 use crate::events::Event;

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use store::{Stored, Version};
 
+use super::af_notices;
 use crate::association::gx as session;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind};
 use crate::events::Event;
 use crate::tdf::now_ms;
 use crate::worker::{Front, Worker};
-use crate::{af_notices, notices, pushes};
+use crate::{notices, pushes};
 
 /// Pause between sweeps.
 const PAUSE: Duration = Duration::from_secs(1);

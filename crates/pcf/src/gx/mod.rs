@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::ledger::Draft;
 use crate::association::{Association, AssociationId, Kind, af, applications, context, origination, usage};
+use crate::change::af_notices;
 use crate::change::{self, ChangeFault};
 use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::peers::bsf;
 use crate::worker::Worker;
-use crate::{af_notices, owner, pds, pre, reassessment, renewal, restoration};
+use crate::{owner, pds, pre, reassessment, renewal, restoration};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;

@@ -14,10 +14,11 @@ use crate::activity::trail;
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change;
+use crate::change::af_notices;
 use crate::events::Event;
 use crate::orders::{Push, What};
+use crate::pushes;
 use crate::worker::Worker;
-use crate::{af_notices, pushes};
 
 /// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.
 pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Option<&Message>) {

@@ -27,8 +27,9 @@ async fn found(pcf: &Pcf) -> usize {
 #[test]
 fn a_pdu_session_that_is_established_again_replaces_the_one_before_with_its_af_sessions() {
     local(async {
-        let (pcf, af) = (detecting(), listener());
-        let old = pcf.session(&json!({})).await;
+        // An SMF that takes what it gets: its AF hears of nothing else.
+        let (pcf, af, smf) = (detecting(), listener(), listener());
+        let old = pcf.session(&json!({"notificationUri": smf.root()})).await;
         let app = pcf.post(APP_SESSIONS, &call(&af.root(), &json!({}))).await;
         let app = path_of(&app);
         // Another address: the identity of the session decides.

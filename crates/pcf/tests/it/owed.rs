@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use diameter::proto::known::application;
+use diameter::proto::known::{application, disconnect_cause};
 use http::{Method, StatusCode};
 use pcf::Config;
 use sbi::client::Origin;
@@ -350,7 +350,10 @@ fn an_af_over_rx_gets_the_requests_that_it_was_owed() {
         let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
         assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
         until(|| cscf.service().seen.borrow().len() >= 2).await;
-        drop((first, cscf));
+        // It would connect again, beside the AF of below.
+        let grace = std::time::Duration::from_millis(100);
+        cscf.node().stop(grace, disconnect_cause::REBOOTING).await;
+        drop(first);
 
         let _second = Process::start(&settings);
         let cscf = peer_at("cscf.example.org", address, &rx).await;
