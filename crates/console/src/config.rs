@@ -35,7 +35,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            admin: SocketAddr::from(([127, 0, 0, 1], 9080)),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9001)),
             listen: SocketAddr::from(([127, 0, 0, 1], 9000)),
             functions: Vec::new(),
             may_move: false,

@@ -191,19 +191,19 @@ impl Loader {
             let (Some(current), then) = (stamp(&loaded.settings), &loaded.stamp) else {
                 return false;
             };
-            if Some(current) == *then {
+            if Some(&current) == then.as_ref() {
                 *seen = None;
                 return false;
             }
             let seen = match seen {
                 Some(known) if known.stamp == current => known,
                 _ => seen.insert(Seen {
-                    stamp: current,
+                    stamp: current.clone(),
                     since: now,
                     is_tried: false,
                 }),
             };
-            let is_another = then.is_none_or(|then| is_replaced(&then, &current));
+            let is_another = then.as_ref().is_none_or(|then| is_replaced(then, &current));
             let is_whole = is_another || now.saturating_duration_since(seen.since) >= SETTLED;
             is_whole && !std::mem::replace(&mut seen.is_tried, is_whole)
         };

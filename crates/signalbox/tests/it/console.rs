@@ -183,7 +183,7 @@ fn a_file_that_is_older_than_the_console_may_have_its_ports() {
         std::fs::write(&file, words).unwrap();
         signalbox(&["check", file.to_str().unwrap()])
     };
-    let old = check("nrf: {admin: \"127.0.0.1:9000\"}\nscp: {admin: \"127.0.0.1:9080\"}\n");
+    let old = check("nrf: {admin: \"127.0.0.1:9000\"}\nscp: {admin: \"127.0.0.1:9001\"}\n");
     assert!(old.status.success(), "{}", text(&old.stdout) + &text(&old.stderr));
     let both = check("nrf: {admin: \"127.0.0.1:9007\"}\nconsole: {listen: \"127.0.0.1:9007\"}\n");
     assert!(!both.status.success());
