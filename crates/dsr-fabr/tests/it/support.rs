@@ -59,6 +59,7 @@ fn with<T>(message: &MessageMut, show: impl FnOnce(&Request<'_>) -> T) -> T {
     let routing = Routing::scan(message, b"").unwrap();
     let view = View::new(message.application(), message.command(), 10, &routing);
     show(&Request {
+        peer: "mme",
         message,
         view: &view,
         names: &Origin::new("dsr.example", "example"),

@@ -46,15 +46,15 @@ const SETTINGS: &[(&str, usize)] = &[
     ("log", 4),
     ("admin", 3),
     ("traces", 5),
-    ("nrf", 283),
+    ("nrf", 284),
     ("scp", 487),
-    ("bsf", 262),
-    ("pcf", 447),
-    ("dsr", 445),
+    ("bsf", 263),
+    ("pcf", 448),
+    ("dsr", 544),
     ("ipfe", 34),
     ("stp", 99),
     ("enum", 40),
-    ("console", 4),
+    ("console", 5),
 ];
 
 #[test]
