@@ -33,7 +33,7 @@ use std::time::Duration;
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
 use dsr_app::appended::OpenOnce;
-use dsr_app::{Answered, Application, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::{Desk, Opened, Reserved, Session, Turn};
 use serde_json::Value;
 use store::EngineKind;
@@ -220,6 +220,24 @@ impl Application for Pdra {
         flow.unwrap_or_else(|fault| {
             on.count(Event::Invalid);
             Flow::refuse(fault)
+        })
+    }
+
+    /// Where a request would go depends on those in flight and on the store, which only a request itself may change.
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        let reason = match Kind::of(request.message) {
+            Kind::Begins => {
+                "begins a session: goes to the PCRF of its subscriber, else to one of the pool of its APN"
+            }
+            Kind::Finds => {
+                "goes to the PCRF of the session that its keys lead to (`signalbox dsr pdra binding KEY`)"
+            }
+            Kind::Within { .. } => "belongs to a session (`signalbox dsr pdra session ID`)",
+            Kind::Other => "is left to the routes",
+        };
+        Some(Explained {
+            flow: Flow::Next,
+            reasons: vec![reason.to_owned()],
         })
     }
 

@@ -32,13 +32,14 @@ pub(crate) enum Created {
 
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in the records that
 /// they share, it decides again. Of several requests with one Session-Id in flight, one makes the session. With `collisionDetection` it replaces sessions of the same identity or address, in the same write,
-/// but for those of its subscriber whose establishment was begun later.
+/// but for those of its subscriber whose establishment was begun later. It replaces none when its consumer does not wait any longer.
 ///
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.
 pub(crate) async fn create(
     worker: &Rc<Worker>,
     association: &mut Association,
+    is_awaited: impl Fn() -> bool,
 ) -> Result<Created, ChangeFault<Refusal>> {
     trail::concerns(association);
     claims::make(association, worker.config().collision_detection);
@@ -47,7 +48,7 @@ pub(crate) async fn create(
     let mut draft = Draft::default();
     let decided = pre::decide_new(worker, association, &mut draft).await;
     plan(worker, association, decided.map_err(ChangeFault::Refused)?);
-    let written = write(worker, association, draft).await;
+    let written = write(worker, association, draft, is_awaited).await;
     match written {
         Ok(Written::New(replaced)) => {
             if pds::has_changed(worker, association).await {
@@ -88,11 +89,17 @@ async fn write(
     worker: &Rc<Worker>,
     association: &mut Association,
     mut draft: Draft,
+    is_awaited: impl Fn() -> bool,
 ) -> Result<Written, ChangeFault<Refusal>> {
     let repository = worker.repository();
     let mut replaced = Vec::new();
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
+        // What its consumer has given up does not stand, and ends none that does: it may be what the consumer has sent since.
+        if !replaced.is_empty() && !is_awaited() {
+            worker.count(Event::TooLate);
+            return Err(ChangeFault::Refused(Refusal::Late));
+        }
         let left = replaced
             .iter()
             .filter_map(|old: &Ending| sd::successor(&old.stored.record, tdf::overdue(worker)));

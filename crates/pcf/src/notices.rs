@@ -47,6 +47,7 @@ pub(crate) struct Notices {
 
 /// `3gpp-Sbi-Callback` of changes of SM policies.
 const SM_UPDATE: &str = "Npcf_SMPolicyControl_SmPolicyUpdateNotification";
+const SM_TERMINATE: &str = "Npcf_SMPolicyControl_SmPolicyControlTerminationRequestNotification";
 /// The path of application sessions.
 pub(crate) const APP_SESSIONS: &str = "/npcf-policyauthorization/v1/app-sessions";
 
@@ -295,9 +296,7 @@ fn below(base: &str, segment: &str) -> Option<Uri> {
 /// are spelt there.
 fn callback(kind: Kind, what: &str) -> &'static str {
     match (kind, what) {
-        (Kind::Sm | Kind::Gx | Kind::Tdf, "terminate") => {
-            "Npcf_SMPolicyControl_SmPolicyControlTerminationRequestNotification"
-        }
+        (Kind::Sm | Kind::Gx | Kind::Tdf, "terminate") => SM_TERMINATE,
         (Kind::Sm | Kind::Gx | Kind::Tdf, _) => SM_UPDATE,
         (Kind::Am, "terminate") => "Npcf_AMPolicyControl_policyAssocitionTerminationRequestNotification",
         (Kind::Am, _) => "Npcf_AMPolicyControl_policyUpdateNotification",
@@ -402,12 +401,20 @@ impl Publisher for Consumers {
         if let (Some(id), Answer::Delivered) = (id, answer) {
             self.confirm(id, self.removals.delivered(id, notification));
         }
-        let (Some(id), Some(response)) = (id.filter(|_| notification.callback == SM_UPDATE), response) else {
+        let (Some(id), Some(response)) = (id, response) else {
             return;
         };
-        // It has lost the session, or never had it: nothing keeps that alive (TS 29.512 §4.2.3.2).
+        let is_update = notification.callback == SM_UPDATE;
         if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::GONE) {
-            return self.report(id, Content::Unknown);
+            // It has lost the session, or never had it: nothing keeps that alive (TS 29.512 §4.2.3.2).
+            if is_update || notification.callback == SM_TERMINATE {
+                return self.report(id, Content::Unknown);
+            }
+            // An AMF that does not know the association is sent nothing again; the audit decides about it.
+            return self.confirm(id, self.removals.delivered(id, notification));
+        }
+        if !is_update {
+            return;
         }
         let limit = self.live.load().config.max_body_size.as_usize();
         match reports::read(response.status(), &response.body, limit) {

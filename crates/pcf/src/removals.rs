@@ -30,9 +30,26 @@ pub(crate) struct Removals {
     pending: Mutex<AHashMap<AssociationId, Pending>>,
     /// The last mark that was given.
     last: AtomicU64,
+    /// The record of the last events that each AF session was sent.
+    events: Mutex<AHashMap<(AssociationId, String), u64>>,
 }
 
 impl Removals {
+    /// An AF session is sent events, which have this record.
+    pub(crate) fn tell(&self, id: AssociationId, session: &str, record: u64) {
+        let mut events = self.events.lock();
+        if events.len() >= MOST {
+            events.clear();
+        }
+        events.insert((id, session.to_owned()), record);
+    }
+
+    /// Whether an AF session was sent events after those of this record: they may say the contrary.
+    pub(crate) fn has_later(&self, id: AssociationId, session: &str, record: u64) -> bool {
+        let last = self.events.lock().get(&(id, session.to_owned())).copied();
+        last.is_some_and(|last| last != record)
+    }
+
     /// A change goes to the consumer of an association; `record` is its record in the store. What its notification is known by; 0:
     /// it is not known, and its record is taken up again.
     pub(crate) fn note(&self, id: AssociationId, change: &Map<String, Value>, record: Option<u64>) -> u64 {
@@ -153,6 +170,18 @@ pub(crate) fn nulls(change: &Map<String, Value>) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_of_before_are_not_repeated_after_later_ones() {
+        let (removals, id) = (Removals::default(), AssociationId([7; 16]));
+        assert!(!removals.has_later(id, "a", 1), "of before a restart");
+        removals.tell(id, "a", 1);
+        removals.tell(id, "b", 2);
+        assert!(!removals.has_later(id, "a", 1));
+        removals.tell(id, "a", 3);
+        assert!(removals.has_later(id, "a", 1) && !removals.has_later(id, "a", 3));
+        assert!(!removals.has_later(id, "b", 2));
+    }
     use serde_json::json;
 
     fn object(value: Value) -> Map<String, Value> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use settings::Report;
 use settings::reload::is_within;
 use telemetry::journal::Kind;
@@ -390,21 +390,26 @@ fn refuse((name, keys): (&'static str, &[String]), mine: Vec<String>, reason: St
     outcome.invalid.push((name, about, reason));
 }
 
-/// The paths at which two configurations differ. Lists are compared as a whole; so are groups that only one
-/// of them has.
+/// The paths at which two configurations differ. Lists are compared as a whole; so are groups without a common key, which are of
+/// different kinds, and groups whose keys are names with a dot, which no path can have.
 fn changes(old: &Value, new: &Value) -> Vec<String> {
     fn walk(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
         match (old, new) {
-            (Value::Object(before), Value::Object(after)) if before.keys().eq(after.keys()) => {
-                for ((key, before), after) in before.iter().zip(after.values()) {
+            _ if old == new => {}
+            (Value::Object(before), Value::Object(after))
+                if before.keys().any(|key| after.contains_key(key))
+                    && !before.keys().chain(after.keys()).any(|key| key.contains('.')) =>
+            {
+                let added = after.keys().filter(|key| !before.contains_key(*key));
+                for key in before.keys().chain(added) {
                     let inner = match path.is_empty() {
                         true => key.clone(),
                         false => format!("{path}.{key}"),
                     };
-                    walk(before, after, &inner, found);
+                    let of = |group: &Map<String, Value>| group.get(key).cloned().unwrap_or_default();
+                    walk(&of(before), &of(after), &inner, found);
                 }
             }
-            _ if old == new => {}
             _ => found.push(path.to_owned()),
         }
     }
@@ -451,5 +456,9 @@ mod tests {
         let new = json!({"a": {"b": 2, "c": [1, 2]}, "d": {"y": 1}});
         assert_eq!(changes(&old, &new), ["a.b", "a.c", "d"]);
         assert_eq!(changes(&old, &old), Vec::<String>::new());
+        // An optional key more or less.
+        let old = json!({"a": {"b": 1, "c": 2, "e": {"f": 1}}, "n": {"x.y": 1, "z": 1}});
+        let new = json!({"a": {"b": 1, "d": 3, "e": {"f": 1}}, "n": {"x.y": 2, "z": 1}});
+        assert_eq!(changes(&old, &new), ["a.c", "a.d", "n"]);
     }
 }

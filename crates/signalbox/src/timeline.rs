@@ -184,6 +184,11 @@ fn read(
     }
 }
 
+/// A moment to the second.
+fn second(time: &str) -> &str {
+    time.get(..19).unwrap_or(time)
+}
+
 /// Entries of functions of one process about the same thing become one: a reload, a stop.
 fn merged(rows: Vec<(String, Entry)>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
@@ -192,7 +197,7 @@ fn merged(rows: Vec<(String, Entry)>) -> Vec<Row> {
             let known = &row.entry;
             (known.kind, &known.detail, &known.by) == (entry.kind, &entry.detail, &entry.by)
                 && known.about == entry.about
-                && known.time[..19.min(known.time.len())] == entry.time[..19.min(entry.time.len())]
+                && second(&known.time) == second(&entry.time)
                 && !row.functions.contains(&name)
         };
         match all.iter_mut().rev().take(20).find(is_same) {

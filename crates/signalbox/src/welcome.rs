@@ -37,7 +37,22 @@ impl State {
     }
 
     /// Renames the folders of an earlier start; those that were renamed before are removed.
+    /// None is touched while a process has one of them open.
     pub(crate) fn set_aside(&self) -> anyhow::Result<()> {
+        let mut held = Vec::new();
+        for (folder, _) in &self.folders {
+            let lock = folder.join("store.lock");
+            let Ok(file) = std::fs::File::open(&lock) else {
+                continue;
+            };
+            if file.try_lock().is_err() {
+                anyhow::bail!(
+                    "another process has the store in {} open: end it, or begin in another directory",
+                    folder.display()
+                );
+            }
+            held.push(file);
+        }
         for (folder, _) in self.folders.iter().filter(|(_, found)| *found) {
             let mut old = folder.clone().into_os_string();
             old.push(".old");
@@ -125,4 +140,29 @@ pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, 
     }
     page.push('\n');
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_has_open_is_not_set_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let (free, held) = (directory.path().join("free"), directory.path().join("held"));
+        for folder in [&free, &held] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("store.lock"), "").unwrap();
+        }
+        let state = State {
+            folders: vec![(free.clone(), true), (held.clone(), true)],
+        };
+        let lock = std::fs::File::open(held.join("store.lock")).unwrap();
+        lock.try_lock().unwrap();
+        let refused = state.set_aside().unwrap_err().to_string();
+        assert!(refused.contains("held") && free.exists(), "{refused}");
+        lock.unlock().unwrap();
+        state.set_aside().unwrap();
+        assert!(!free.exists() && !held.exists());
+    }
 }

@@ -457,7 +457,7 @@ async fn prepare(world: &mut World, tick: Duration) -> anyhow::Result<()> {
         }
         Stage::Pcf | Stage::PcfTls => {
             let context = json!({
-                "supi": SUBSCRIBER, "pduSessionId": 1, "pduSessionType": "IPV4", "dnn": "internet",
+                "supi": SUBSCRIBER, "pduSessionId": 5, "pduSessionType": "IPV4", "dnn": "internet",
                 "notificationUri": "http://127.0.0.1:9/smf", "sliceInfo": {"sst": 1}, "ipv4Address": HONEST_ADDRESS
             });
             let post = Ask::new(Method::POST, "/npcf-smpolicycontrol/v1/sm-policies").json(&context);

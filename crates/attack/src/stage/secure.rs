@@ -152,7 +152,7 @@ impl Core {
     /// When the core does not serve the SMF in time.
     pub async fn session(&self, smf: &Member) -> anyhow::Result<(String, String)> {
         let context = json!({
-            "supi": "imsi-001010000000001", "pduSessionId": 1, "pduSessionType": "IPV4", "dnn": "internet",
+            "supi": "imsi-001010000000001", "pduSessionId": 5, "pduSessionType": "IPV4", "dnn": "internet",
             "notificationUri": "https://127.0.0.1:9/smf", "sliceInfo": {"sst": 1}, "ipv4Address": super::HONEST_ADDRESS
         });
         let mut last = String::new();

@@ -46,7 +46,7 @@ alarms! {
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",
         "Check address, port, Origin-Host and applications of the peer; the log has the reason.";
-    CONGESTED = 22200 "Communication Agent Routed Service Congested" Major: "The Diameter process is near or over its engineered capacity.",
+    CONGESTED = 22200 "MP CPU Congested" Major: "The Diameter process is near or over its engineered capacity.",
         "Lower the load, or add message processors; what is discarded is set by `overload.levels`.";
     DISCARDED = 22215 "Ingress Message Discarded: DA MP Overload Control" Major: "Requests are discarded because of CPU congestion or the danger of it.",
         "Lower the load, or add message processors; requests of priority 0 and 1 still pass.";

@@ -65,6 +65,12 @@ pub(super) fn is_late(request: &Request) -> bool {
     Offer(request).is_late(waited(request, now)).unwrap_or_default()
 }
 
+/// Whether the consumer of a request still waits: it has neither left nor is past its `3gpp-Sbi-Max-Rsp-Time`.
+#[must_use]
+pub fn is_awaited(request: &Request) -> bool {
+    !request.is_given_up() && !is_late(request)
+}
+
 /// An upper bound of the time that a request was queued for its worker, and the moment from which it counts.
 #[must_use]
 pub fn waited(request: &Request, now: Instant) -> Duration {

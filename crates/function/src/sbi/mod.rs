@@ -38,7 +38,7 @@ use telemetry::{Declaration, Registry, events};
 use tls::Watched;
 use worker::Waiting;
 
-pub use admission::{Offer, admit, admit_as, refusal, waited};
+pub use admission::{Offer, admit, admit_as, is_awaited, refusal, waited};
 pub use certified::{certify_instance, contradiction};
 pub use completion::Completion;
 pub use destinations::{Destinations, Use, guard};

@@ -71,7 +71,7 @@ pub(crate) async fn collection(
     let mut association = Association::new(service.kind, Value::Object(members));
     consumer.own(&mut association);
     let version = pds::version(worker, &association);
-    creation::create(worker, &mut association).await?;
+    creation::create(worker, &mut association, || true).await?;
     worker.count(service.events[0]);
     delivery::begin(worker, &association);
     if pds::version(worker, &association) != version {

@@ -75,7 +75,8 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
         origination::note(&mut association, begun);
     }
     let version = pds::version(worker, &association);
-    if let Created::New(replaced) = creation::create(worker, &mut association).await? {
+    let is_awaited = || function::sbi::is_awaited(request);
+    if let Created::New(replaced) = creation::create(worker, &mut association, is_awaited).await? {
         creation::close(worker, &replaced).await;
     }
     worker.count(Event::SmCreated);

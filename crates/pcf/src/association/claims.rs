@@ -2,7 +2,7 @@
 //! one before, at whatever instance. They are kept with the association, in a unique index.
 //!
 //! Session-Ids of Gx and Rx are always claimed: of two copies of a request in flight one makes the session. So is the PDU session of a
-//! subscriber in a DNN and slice: its SMF that establishes it again has lost it (TS 29.512 §4.2.2.2). The other claims are for
+//! subscriber in a DNN and slice at its SMF, which has lost it when it establishes it again (TS 29.512 §4.2.2.2). The other claims are for
 //! `collisionDetection`: networks may reuse addresses, but no UE has two PDU sessions of one identity.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) use pcc::usage::network;
 
 use super::gx::{self, PcefSession};
-use super::{Association, Kind, af};
+use super::{Association, Kind, af, consumer};
 
 /// The room of an association that has its claims.
 const ROOM: &str = "claims";
@@ -31,7 +31,7 @@ pub(crate) fn make(association: &mut Association, collide: bool) {
         .filter(|_| association.kind == Kind::Sm && collide);
     let everywhere = everywhere.map(|session| format!("sm:{session}"));
     let identity = identity.map(|identity| match association.kind {
-        Kind::Sm => format!("pdu:{identity}:{}", within(association)),
+        Kind::Sm => format!("pdu:{}:{identity}:{}", smf(association), within(association)),
         _ => identity,
     });
     let addresses = addresses(association).filter(|_| collide);
@@ -92,6 +92,16 @@ fn pdu_session(association: &Association) -> Option<String> {
     Some(format!("{supi}:{number}"))
 }
 
+/// The SMF of a session: the instance that it has proved to be, else where it is notified. Another one ends no session of its.
+fn smf(association: &Association) -> String {
+    let notified = || {
+        let uri: http::Uri = association.text_of("notificationUri")?.parse().ok()?;
+        Some(uri.authority()?.as_str().to_ascii_lowercase())
+    };
+    let instance = consumer::of(association).map(str::to_owned);
+    instance.or_else(notified).unwrap_or_default()
+}
+
 /// The DNN and slice of a session, as part of a claim.
 fn within(association: &Association) -> String {
     let dnn = network(association.text_of("dnn").unwrap_or_default()).to_ascii_lowercase();
@@ -128,13 +138,13 @@ mod tests {
         make(&mut association, false);
         assert_eq!(
             of(&association).collect::<Vec<_>>(),
-            ["pdu:imsi-1:5:internet:1-00000a"]
+            ["pdu::imsi-1:5:internet:1-00000a"]
         );
         make(&mut association, true);
         let claims: Vec<String> = of(&association).map(Cow::into_owned).collect();
         let expected = [
             "sm:imsi-1:5",
-            "pdu:imsi-1:5:internet:1-00000a",
+            "pdu::imsi-1:5:internet:1-00000a",
             "ip:internet:1-00000a::10.0.0.1",
             "ip:internet:1-00000a::2001:db8::/64",
         ];

@@ -95,6 +95,12 @@ pub(crate) fn due(worker: &Worker, message: &AfMessage) -> u64 {
 pub(crate) fn send(worker: &Worker, draft: &Draft) {
     for one in &draft.owed {
         if let Some(message) = &one.af {
+            if !message.ends {
+                worker
+                    .notices()
+                    .removals
+                    .tell(one.id, &message.session, one.number);
+            }
             deliver(worker, message, (one.id, Some(one.number)));
         }
     }

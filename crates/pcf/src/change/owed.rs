@@ -8,9 +8,10 @@ use std::time::Duration;
 use store::{Stored, Version};
 
 use super::af_notices;
+use crate::association::af_message::AfMessage;
 use crate::association::gx as session;
 use crate::association::unconfirmed::Unconfirmed;
-use crate::association::{Association, AssociationId, Kind};
+use crate::association::{Association, AssociationId, Kind, af};
 use crate::events::Event;
 use crate::tdf::now_ms;
 use crate::worker::{Front, Worker};
@@ -153,6 +154,24 @@ fn again(end: u64, taken: u32) -> u64 {
     end.saturating_add(pause)
 }
 
+/// Whether a message to an AF is about what is past: its session has ended by itself or goes on, or has had later events.
+async fn is_past(
+    worker: &Worker,
+    id: AssociationId,
+    message: &AfMessage,
+    number: u64,
+) -> Result<bool, store::Error> {
+    if !message.ends && worker.notices().removals.has_later(id, &message.session, number) {
+        return Ok(true);
+    }
+    // With its association all of its AF sessions end, which the AFs are told.
+    let Some(stored) = worker.repository().get(id).await? else {
+        return Ok(false);
+    };
+    let own = af::sessions(&stored.record).find(|session| session.id == message.session);
+    Ok(own.is_none_or(|session| message.ends && !session.ending))
+}
+
 /// Repeats a message to an AF; one of several PCFs of a database does.
 async fn resume(worker: &Worker, found: &Stored<Unconfirmed>) -> Result<(), store::Error> {
     let Unconfirmed {
@@ -161,6 +180,9 @@ async fn resume(worker: &Worker, found: &Stored<Unconfirmed>) -> Result<(), stor
     let Some(message) = found.record.af.as_ref() else {
         return Ok(());
     };
+    if is_past(worker, id, message, number).await? {
+        return worker.repository().confirm(id, number).await;
+    }
     if taken >= MOST_TAKEN {
         worker.count(Event::AfGivenUp);
         tracing::info!(%id, session = message.session, "an AF does not answer, a message to it was given up");

@@ -66,7 +66,7 @@ async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) 
     {
         origination::note(&mut association, begun);
     }
-    let created = creation::create(worker, &mut association).await;
+    let created = creation::create(worker, &mut association, || true).await;
     if let Created::New(replaced) = created.map_err(answer::fault)? {
         creation::close(worker, &replaced).await;
         worker.count(Event::GxCreated);

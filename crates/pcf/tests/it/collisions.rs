@@ -59,13 +59,14 @@ fn a_pdu_session_that_is_established_again_is_one_session() {
         let new = pcf.session(&json!({"dnn": "INTERNET.mnc001.mcc001.gprs"})).await;
         assert_eq!(pcf.get(&old).await.status, StatusCode::NOT_FOUND);
         assert_eq!(pcf.get(&new).await.status, StatusCode::OK);
-        // Another UE, session, DNN or slice is another session, whatever its address, and so is a SUPI that is not authenticated.
+        // Another UE, session, DNN, slice or SMF is another session, whatever its address, and so is a SUPI that is not authenticated.
         for more in [
             json!({"supi": "imsi-001010000000002"}),
             json!({"pduSessionId": 6}),
             json!({"dnn": "ims"}),
             json!({"sliceInfo": {"sst": 1}}),
             json!({"invalidSupi": true}),
+            json!({"notificationUri": "http://127.0.0.2:9/another-smf"}),
         ] {
             pcf.session(&more).await;
         }

@@ -502,6 +502,14 @@ fn what_its_consumer_has_given_up_does_not_stand() {
         }
         let (_, sessions) = testpeer::page(pcf.running().handle().routes(), "/pcf/sessions").await;
         assert_eq!(sessions, "[]");
+        // Nor does it end what stands: the consumer may have sent it again meanwhile.
+        let standing = pcf.session(&json!({"pduSessionId": 9})).await;
+        for (number, leaves) in [(1, false), (2, true)] {
+            let again = context(&json!({"pduSessionId": 9}));
+            given_up(&pcf, &udr, (SM_POLICIES, &again), leaves).await;
+            until(|| count(Event::TooLate) == number).await;
+        }
+        assert_eq!(pcf.get(&standing).await.status, StatusCode::OK);
 
         let path = pcf.session(&json!({})).await;
         for (number, leaves) in [(1, false), (2, true)] {

@@ -2,11 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-/// Timeout of a connection and of each read.
+/// Timeout of a connection, and of an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest page that is read.
 const MOST: u64 = 256 << 20;
@@ -120,12 +120,28 @@ fn ask_within(
         "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nUser-Agent: {agent}\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all(format!("{head}{body}").as_bytes())?;
-    let mut answer = String::new();
-    stream
-        .take(MOST)
-        .read_to_string(&mut answer)
-        .with_context(|| format!("reading from {admin}"))?;
+    let answer = read_within(stream, timeout).with_context(|| format!("reading from {admin}"))?;
     parse(&answer).with_context(|| format!("{admin} does not answer as an admin endpoint does"))
+}
+
+/// All of an answer, which comes within this time and a second for each MiB, not an octet now and then for ever.
+fn read_within(mut stream: TcpStream, timeout: Duration) -> std::io::Result<String> {
+    let begun = Instant::now();
+    let (mut answer, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let size = Duration::from_secs(answer.len() as u64 >> 20);
+        let left = (timeout + size).saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let read = stream.read(&mut chunk)?;
+        answer.extend_from_slice(&chunk[..read]);
+        if read == 0 || answer.len() as u64 >= MOST {
+            break;
+        }
+    }
+    String::from_utf8(answer).map_err(|_| std::io::ErrorKind::InvalidData.into())
 }
 
 fn parse(answer: &str) -> Option<Answer> {
@@ -148,5 +164,18 @@ mod tests {
         for odd in ["", "HTTP/1.0\r\n\r\n", "HTTP/1.0 x\r\n\r\n", "\r\n\r\n"] {
             assert!(parse(odd).is_none(), "{odd:?}");
         }
+    }
+
+    #[test]
+    fn an_octet_now_and_then_is_no_answer() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let admin = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        assert!(ask_within(Duration::from_millis(200), admin, "GET", "/", "").is_err());
     }
 }

@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::process::{Process, ask, harmless, signalbox, text, until};
 use crate::up::Up;
 
+/// Functions that `up` starts beside the console.
+const FOLLOWED: usize = 8;
+
 fn summary(console: SocketAddr) -> Value {
     let (status, body) = ask(console, "GET", "/api/v1/summary");
     assert_eq!(status, 200, "{body}");
@@ -48,7 +51,8 @@ fn up_has_a_console_that_sees_every_function_work() {
             };
             let working = rows.iter().filter(works).filter_map(|row| row["name"].as_str());
             let working: Vec<&str> = working.collect();
-            rows.iter().filter(serves).count() == 7 && at_work.iter().all(|name| working.contains(name))
+            rows.iter().filter(serves).count() == FOLLOWED
+                && at_work.iter().all(|name| working.contains(name))
         },
     );
     let summary = summary(console);
@@ -159,7 +163,9 @@ fn a_port_that_is_taken_moves_the_console_of_up_and_stops_one_of_its_own() {
     );
     let up = Up::of(&file, folder.path(), &["--no-traffic"]);
     assert_ne!(printed(&up), taken);
-    until("the functions", || headline(printed(&up)).contains("7 functions"));
+    until("the functions", || {
+        headline(printed(&up)).contains(&format!("{FOLLOWED} functions"))
+    });
 }
 
 #[test]
