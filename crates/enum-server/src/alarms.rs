@@ -8,14 +8,14 @@ pub(crate) const UNWRITTEN: AlarmKind = AlarmKind {
     name: "ENUM Changes Not Written",
     severity: Severity::Major,
     text: "The directory of changed numbers cannot be written: changes are refused, and answers stay as they are.",
-    advice: "Check the disk and the permissions of `enum.directory`, then restart the server.",
+    advice: "Check the disk and the permissions of `enum.directory`. The next change that is written clears the alarm; where changes are still refused, restart the server.",
 };
 /// Queries for numbers of a damaged block are answered SERVFAIL.
 pub(crate) const DAMAGED: AlarmKind = AlarmKind {
     number: 10581,
     name: "ENUM Numbers Damaged",
     severity: Severity::Major,
-    text: "A part of the file of numbers is damaged: queries for its numbers are answered SERVFAIL.",
+    text: "A part of the file of numbers is damaged, or changed numbers have no room beside it: queries for these numbers are answered SERVFAIL.",
     advice: "Import the file of numbers again (`signalbox numbers import`), and reload.",
 };
 /// Numbers name profiles that do not exist.

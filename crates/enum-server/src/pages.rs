@@ -71,6 +71,9 @@ pub(crate) const PAGES: &[Page] = &[
     },
 ];
 
+/// What is said of a number whose change is kept and not in effect.
+const ASIDE: &str = "it was changed, and the change has no room among the numbers";
+
 /// Serves [`PAGES`] and changes, through a weak handle: a page must not keep the server from ending.
 pub(crate) fn routes(server: &Arc<Control>) -> Router {
     let page = |make: fn(&Tables) -> Value| {
@@ -132,6 +135,7 @@ fn find(tables: &Tables, text: &str) -> Value {
             Ok(Resolution::Without) => rows.push(row("no records for this tree")),
             Ok(Resolution::Incomplete) => rows.push(row("incomplete")),
             Ok(Resolution::Unknown) => rows.push(row("unknown")),
+            Ok(Resolution::Aside) => rows.push(row(ASIDE)),
             Ok(Resolution::NoProfile(name)) => rows.push(row(&format!("profile `{name}` does not exist"))),
             Err(damaged) => rows.push(row(&damaged.to_string())),
         }
@@ -168,8 +172,8 @@ fn why(tables: &Tables, text: &str) -> Value {
     };
     let mut steps = vec![format!("number +{number}")];
     match (&tables.numbers, number.key()) {
-        (Some(map), Some(key)) => {
-            let explained = map.explain(key);
+        (Some(numbers), Some(key)) => {
+            let explained = numbers.load().map.explain(key);
             let entry = match &explained.found {
                 Ok(Some(set)) => format!("entry `{set}`"),
                 Ok(None) => "no entry of its own".to_owned(),
@@ -222,6 +226,7 @@ fn outcome(tables: &Tables, tree: &Tree, number: &Digits) -> (String, &'static s
             "no range has it, and no longer number begins with it".to_owned(),
             "NXDOMAIN",
         ),
+        Ok(Resolution::Aside) => (ASIDE.to_owned(), "SERVFAIL"),
         Ok(Resolution::NoProfile(name)) => (format!("profile `{name}` does not exist"), "SERVFAIL"),
         Err(damaged) => (damaged.to_string(), "SERVFAIL"),
     }
@@ -283,7 +288,7 @@ fn profiles(tables: &Tables) -> Value {
 
 fn numbers(tables: &Tables) -> Value {
     json!({
-        "imported": tables.numbers.as_ref().map(|map| map.imported()),
+        "imported": tables.numbers.as_ref().map(|numbers| numbers.load().map.imported()),
         "changed": tables.changes.as_ref().map(|changes| changes.count()),
         "canChange": tables.changes.is_some(),
     })

@@ -29,6 +29,8 @@ pub(crate) enum Resolution {
     Unknown,
     /// Its entry names a profile that does not exist.
     NoProfile(String),
+    /// It was changed, and the change has no room among the numbers: what they have of it is out of date.
+    Aside,
 }
 
 impl Resolution {
@@ -38,7 +40,14 @@ impl Resolution {
     /// When the numbers near it are damaged.
     pub(crate) fn find(tables: &Tables, tree: &Tree, number: &Digits) -> Result<Self, Damaged> {
         let key = number.key();
-        let map = tables.numbers.as_deref();
+        let view = tables.numbers.as_ref().map(|numbers| numbers.load());
+        let view = view.as_ref().map(|view| &***view);
+        let map = view.map(|view| &*view.map);
+        if let (Some(view), Some(key)) = (view, &key)
+            && view.aside.contains(key)
+        {
+            return Ok(Self::Aside);
+        }
         let mut hidden = false;
         if let (Some(map), Some(key)) = (map, key)
             && let Some(set) = map.find(key)?.and_then(|id| map.set(id))

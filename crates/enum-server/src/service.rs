@@ -27,6 +27,9 @@ const WATCH: Duration = Duration::from_secs(5);
 /// Rounds without a new case, after which an alarm is cleared.
 const QUIET: u32 = 12;
 
+/// What helps against changes that are not in effect.
+const ADVICE: &str = "import them into the file of numbers, and reload";
+
 /// An ENUM server: what its threads share.
 pub struct EnumServer {
     control: Arc<Control>,
@@ -129,7 +132,7 @@ impl NetworkFunction for EnumServer {
 
     /// The file of numbers, and the keys, are read again.
     fn rederive(now: &Effective<Config, Arc<Tables>>) -> Result<Option<Arc<Tables>>, String> {
-        if now.config.numbers.is_none() && now.config.tsig.is_empty() {
+        if now.derived.numbers.is_none() && now.config.tsig.is_empty() {
             return Ok(None);
         }
         Tables::load(&now.config, Some(&now.derived)).map(|tables| Some(Arc::new(tables)))
@@ -232,13 +235,8 @@ fn pair(address: SocketAddr) -> io::Result<((UdpSocket, TcpListener), SocketAddr
 async fn watch(server: Arc<Control>) {
     let mut seen = [(0, QUIET); 2];
     loop {
-        let unwritten = server
-            .live
-            .load()
-            .derived
-            .changes
-            .as_ref()
-            .and_then(|changes| changes.failure());
+        let live = server.live.load().derived.clone();
+        let unwritten = live.changes.as_ref().and_then(|changes| changes.failure());
         server.alarms.set(&UNWRITTEN, "changed numbers", unwritten);
         let watched = [(Outcome::Damaged, &DAMAGED), (Outcome::NoProfile, &NO_PROFILE)];
         for ((outcome, kind), (before, quiet)) in watched.into_iter().zip(&mut seen) {
@@ -248,6 +246,13 @@ async fn watch(server: Arc<Control>) {
             let detail = (*quiet < QUIET).then(|| format!("{now} queries since the start"));
             server.alarms.set(kind, "numbers", detail);
         }
+        let aside = live
+            .numbers
+            .as_ref()
+            .map_or(0, |numbers| numbers.load().aside.len());
+        let detail = (aside > 0).then(|| format!("{aside} changes are not in effect: {ADVICE}"));
+        server.alarms.set(&DAMAGED, "changed numbers", detail);
+        drop(live);
         tokio::time::sleep(WATCH).await;
     }
 }
@@ -258,13 +263,13 @@ async fn settle(live: Arc<function::Live<EnumServer>>) {
     let mut before = None;
     loop {
         let now = live.load_full();
-        if let (Some(path), Some(changed)) = (now.config.numbers.clone(), now.derived.changes.clone())
+        if let (Some(numbers), Some(changed)) = (now.derived.numbers.clone(), now.derived.changes.clone())
             && before
                 .as_ref()
                 .is_none_or(|before| !Arc::ptr_eq(before, &now.derived))
         {
-            // It reads a file, and may write one.
-            let settled = tokio::task::spawn_blocking(move || changed.settle(&path)).await;
+            // It may write a file.
+            let settled = tokio::task::spawn_blocking(move || changed.settle(&numbers)).await;
             if let Err(error) = settled {
                 tracing::warn!(%error, "changed numbers are not compared with the file of numbers");
             }

@@ -167,6 +167,17 @@ impl Sets {
         Ok(SetId(id))
     }
 
+    /// The table as it was with its first sets alone.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        let all: Vec<_> = self.all.iter().take(count).cloned().collect();
+        let known = |id: &u16| usize::from(*id) < count;
+        let ids = self.ids.iter().filter(|(_, id)| known(id));
+        Self {
+            all,
+            ids: ids.map(|(set, id)| (Arc::clone(set), *id)).collect(),
+        }
+    }
+
     pub(crate) fn all(&self) -> &[Arc<DestinationSet>] {
         &self.all
     }

@@ -4,14 +4,16 @@
 
 mod log;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use numbers::{Change, DestinationSet, Key, Load, Map, Writer};
+use numbers::{Change, DestinationSet, Key, Load, Map, SetError, Writer};
 use parking_lot::Mutex;
 
 use log::Log;
+
+use crate::tables::{Numbers, View};
 
 /// Most numbers that are changed beside the file of numbers. Each has about 200 octets of memory.
 pub(crate) const MOST_CHANGED: usize = 1_000_000;
@@ -37,8 +39,8 @@ struct Inner {
     log: Log,
     /// What each changed number has by now; none: it was removed.
     changed: BTreeMap<Key, Option<DestinationSet>>,
-    /// The maps in use: the newest, and those before it that a worker may still read.
-    maps: Vec<Weak<Map>>,
+    /// The numbers in use: the newest, and those before them that a worker may still read.
+    all: Vec<Weak<Numbers>>,
 }
 
 impl Changes {
@@ -57,7 +59,7 @@ impl Changes {
             inner: Mutex::new(Inner {
                 log,
                 changed,
-                maps: Vec::new(),
+                all: Vec::new(),
             }),
         })
     }
@@ -73,72 +75,70 @@ impl Changes {
         map.map_err(|error| format!("directory: {error}"))
     }
 
-    /// Puts all changes into a new map, which gets those to come as well.
-    ///
-    /// # Errors
-    /// When a block of the map is damaged, or it gets too many different destination sets.
-    pub(crate) fn adopt(&self, map: &Arc<Map>) -> Result<(), String> {
+    /// Puts all changes into new numbers, which get those to come as well. A change that cannot be put into them stays aside.
+    pub(crate) fn adopt(&self, numbers: &Arc<Numbers>) {
         let mut inner = self.inner.lock();
-        let all: Vec<Change> = inner
-            .changed
-            .iter()
-            .map(|(key, set)| change(*key, set.clone()))
-            .collect();
-        map.replay(&all, 0).map_err(|error| format!("numbers: {error}"))?;
-        inner.maps.retain(|map| map.strong_count() > 0);
-        inner.maps.push(Arc::downgrade(map));
-        Ok(())
+        let map = numbers.load().map.clone();
+        let aside = inner.put_into(&map);
+        numbers.store(View { map, aside });
+        inner.all.retain(|numbers| numbers.strong_count() > 0);
+        inner.all.push(Arc::downgrade(numbers));
     }
 
     /// Makes changes durable, then visible.
     pub(crate) fn apply(&self, changes: &[Change]) -> Result<(), Refusal> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        let new = changes
-            .iter()
-            .filter(|change| !inner.changed.contains_key(&change.key()));
+        let live: Vec<Arc<Numbers>> = inner.all.iter().filter_map(Weak::upgrade).collect();
+        let Some((newest, others)) = live.split_last() else {
+            return Err(Refusal::Unwritten("the server is stopping".to_owned()));
+        };
+        let mut wanted = BTreeMap::new();
+        for change in changes {
+            note(&mut wanted, change);
+        }
+        // A removal of what is unknown, and a number as it is in the file: nothing to keep.
+        wanted.retain(|key, set| {
+            inner.changed.contains_key(key) || !live.iter().all(|numbers| is_in_base(numbers, *key, set))
+        });
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let new = wanted.keys().filter(|key| !inner.changed.contains_key(key));
         if inner.changed.len() + new.count() > MOST_CHANGED {
             return Err(Refusal::Wrong(format!(
                 "more than {MOST_CHANGED} numbers are changed beside the file of numbers; import them into it, and reload"
             )));
         }
-        let maps: Vec<Arc<Map>> = inner.maps.iter().filter_map(Weak::upgrade).collect();
-        let Some((newest, others)) = maps.split_last() else {
-            return Err(Refusal::Unwritten("the server is stopping".to_owned()));
-        };
-        newest
-            .change(changes, &mut inner.log)
-            .map_err(|error| match error {
-                numbers::Error::Journal(error) => Refusal::Unwritten(error.to_string()),
-                other => Refusal::Wrong(other.to_string()),
-            })?;
-        for map in others {
-            // A map that is on its way out: its workers take the newest one any moment.
-            if let Err(error) = map.replay(changes, 0) {
-                tracing::debug!(%error, "a map that is being replaced does not take a change");
+        let wanted: Vec<Change> = wanted.into_iter().map(|(key, set)| change(key, set)).collect();
+        inner.change(newest, &wanted)?;
+        for numbers in others {
+            // On their way out: workers take the newest ones any moment.
+            for (_, error) in numbers.load().map.replay_possible(&wanted, 0) {
+                tracing::debug!(%error, "numbers that are being replaced do not take a change");
             }
         }
-        changes.iter().for_each(|change| note(&mut inner.changed, change));
+        for change in &wanted {
+            note(&mut inner.changed, change);
+        }
+        for change in &wanted {
+            let key = change.key();
+            let is_needless = |set| live.iter().all(|numbers| is_in_base(numbers, key, set));
+            if inner.changed.get(&key).is_some_and(is_needless) {
+                inner.changed.remove(&key);
+            }
+        }
         if inner.log.lines() > 2 * inner.changed.len() + SLACK {
             inner.compact();
         }
         Ok(())
     }
 
-    /// Drops changes that a file of numbers has as well. Runs when its map is in effect.
-    pub(crate) fn settle(&self, file: &Path) {
-        let base = match Map::open(file, None, Load::Mapped) {
-            Ok(base) => base,
-            Err(error) => {
-                return tracing::warn!(%error, "changed numbers are not compared with the file of numbers");
-            }
-        };
+    /// Drops changes that a file of numbers has as well. Runs when its numbers are in effect.
+    pub(crate) fn settle(&self, numbers: &Numbers) {
         let mut inner = self.inner.lock();
         let before = inner.changed.len();
-        inner.changed.retain(|key, set| {
-            let has = base.find(*key).map(|id| id.and_then(|id| base.set(id)));
-            has.map_or(true, |has| has.as_deref() != set.as_ref())
-        });
+        inner.changed.retain(|key, set| !is_in_base(numbers, *key, set));
         if inner.changed.len() < before {
             let dropped = before - inner.changed.len();
             tracing::info!(dropped, "changed numbers that the file of numbers has as well");
@@ -163,12 +163,64 @@ impl Changes {
 }
 
 impl Inner {
+    /// Puts all changes into a map; the numbers whose change it does not take.
+    fn put_into(&self, map: &Map) -> BTreeSet<Key> {
+        let changed = self.changed.iter();
+        let all: Vec<Change> = changed.map(|(key, set)| change(*key, set.clone())).collect();
+        let refused = map.replay_possible(&all, 0);
+        if let Some((_, error)) = refused.first() {
+            let count = refused.len();
+            tracing::error!(count, %error, "changed numbers are not in effect: queries for them are answered SERVFAIL");
+        }
+        refused.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// Writes changes to the log, then into numbers. A map never frees a destination set: where they have run out, the base with
+    /// the changes of today takes its place.
+    fn change(&mut self, numbers: &Numbers, wanted: &[Change]) -> Result<(), Refusal> {
+        let view = numbers.load();
+        let mut map = view.map.clone();
+        let mut aside = view.aside.clone();
+        let mut done = map.change(wanted, &mut self.log);
+        if let Err(numbers::Error::Set(SetError::TooManySets)) = done {
+            map = Arc::new(map.without_changes());
+            // Without the sets of numbers that change now.
+            let renewed: BTreeSet<Key> = wanted.iter().map(Change::key).collect();
+            let changed = self.changed.iter().filter(|(key, _)| !renewed.contains(key));
+            let all: Vec<Change> = changed.map(|(key, set)| change(*key, set.clone())).collect();
+            aside = map
+                .replay_possible(&all, 0)
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect();
+            done = map.change(wanted, &mut self.log);
+        }
+        done.map_err(|error| match error {
+            numbers::Error::Journal(error) => Refusal::Unwritten(error.to_string()),
+            other => Refusal::Wrong(other.to_string()),
+        })?;
+        for change in wanted {
+            aside.remove(&change.key());
+        }
+        if !Arc::ptr_eq(&map, &view.map) || aside.len() != view.aside.len() {
+            numbers.store(View { map, aside });
+        }
+        Ok(())
+    }
+
     fn compact(&mut self) {
         let all = self.changed.iter().map(|(key, set)| change(*key, set.clone()));
         if let Err(error) = self.log.rewrite(all) {
             tracing::warn!(%error, "the log of changed numbers is not rewritten; it stays as it is");
         }
     }
+}
+
+/// Whether the file of numbers has the same; a damaged part of it has nothing.
+fn is_in_base(numbers: &Numbers, key: Key, set: &Option<DestinationSet>) -> bool {
+    let map = &numbers.load().map;
+    let found = map.find_in_base(key);
+    found.is_ok_and(|id| id.and_then(|id| map.set(id)).as_deref() == set.as_ref())
 }
 
 fn note(changed: &mut BTreeMap<Key, Option<DestinationSet>>, change: &Change) {

@@ -67,7 +67,7 @@ impl Responder {
         let signer = match signer(tables, &query) {
             Ok(signer) => signer,
             Err(error) => {
-                let written = self.writer.tsig_error(query.message, error, limit);
+                let written = self.writer.tsig_error(&query, error, limit);
                 return (handled(&query, Outcome::Signature, false), written);
             }
         };
@@ -78,9 +78,12 @@ impl Responder {
     }
 
     /// An empty, truncated answer: the client asks again over TCP, if it is the one that has asked.
-    pub(crate) fn slip(&mut self, octets: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn slip(&mut self, tables: &Tables, octets: &[u8]) -> Option<&[u8]> {
         let query = Query::read(octets).ok()?;
-        Some(self.writer.slip(&query))
+        let limit = limit(tables, &query, Transport::Udp);
+        // A signature that does not fit gets no signature.
+        let signer = signer(tables, &query).ok().flatten();
+        Some(self.writer.write(&query, &Reply::truncated(), limit, signer).1)
     }
 
     fn malformed(&mut self, octets: &[u8], error: NoQuery) -> (Handled, &[u8]) {
@@ -130,10 +133,27 @@ fn signer(tables: &Tables, query: &Query<'_>) -> Result<Option<Signer>, Signatur
     if !query.is_signed {
         return Ok(None);
     }
-    let Ok(mut message) = Message::from_octets(query.message.as_slice().to_vec()) else {
+    let mut octets = query.message.as_slice().to_vec();
+    // Names compare without case (RFC 8945 §4.2), those of algorithms as well: the library has them in lower case.
+    if let Some(name) = query.algorithm.and_then(|at| plain_name(&mut octets, at)) {
+        name.make_ascii_lowercase();
+    }
+    let Ok(mut message) = Message::from_octets(octets) else {
         return Ok(None);
     };
     ServerTransaction::request(tables.keys.store(), &mut message, Time48::now())
+}
+
+/// The octets of a name that is written out.
+fn plain_name(octets: &mut [u8], begin: usize) -> Option<&mut [u8]> {
+    let mut end = begin;
+    loop {
+        match octets.get(end)? {
+            0 => return octets.get_mut(begin..end),
+            length @ 1..=63 => end += 1 + usize::from(*length),
+            _ => return None,
+        }
+    }
 }
 
 fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: bool) -> (Outcome, Reply<'t>) {
@@ -155,14 +175,14 @@ fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: b
 fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
     let number = match position(tree, &query.name) {
         Position::Apex => return at_apex(tree, query.kind),
-        Position::Other => return unknown(tree),
+        Position::Other => return unknown(tables, tree, query),
         Position::Number(number) => number,
     };
     match Resolution::find(tables, tree, &number) {
-        Ok(Resolution::Unknown) => unknown(tree),
+        Ok(Resolution::Unknown) => unknown(tables, tree, query),
         Ok(Resolution::Incomplete | Resolution::Without) => no_data(tree),
         Ok(Resolution::NoProfile(_)) => (Outcome::NoProfile, Reply::code(Rcode::SERVFAIL)),
-        Err(_) => (Outcome::Damaged, Reply::code(Rcode::SERVFAIL)),
+        Ok(Resolution::Aside) | Err(_) => (Outcome::Damaged, Reply::code(Rcode::SERVFAIL)),
         Ok(Resolution::Known(profile, source)) => match query.kind {
             Rtype::NAPTR => match records(&profile, &source, &number) {
                 Ok(records) if records.is_empty() => no_data(tree),
@@ -192,7 +212,11 @@ fn any(tree: &Tree) -> (Outcome, Reply<'_>) {
     (Outcome::Any, Reply::records(Records::Hinfo(tree)))
 }
 
-fn unknown(tree: &Tree) -> (Outcome, Reply<'_>) {
+fn unknown<'t>(tables: &Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
+    // The apex of another tree below makes a name that exists (RFC 8020 §2).
+    if tables.trees.iter().any(|other| other.apex.ends_with(&query.name)) {
+        return no_data(tree);
+    }
     (Outcome::Unknown, Reply::negative(Rcode::NXDOMAIN, tree))
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Query<'m> {
     pub(crate) class: Class,
     pub(crate) edns: Option<Edns>,
     pub(crate) is_signed: bool,
+    /// Where the name of the signature's algorithm begins.
+    pub(crate) algorithm: Option<usize>,
 }
 
 /// What a client says of itself (RFC 6891 §6.1).
@@ -51,16 +53,19 @@ impl<'m> Query<'m> {
             return Err(NoQuery::Opcode);
         }
         let counts = message.header_counts();
-        let has_others = counts.ancount() > 0 || counts.nscount() > 0;
+        let question = message.sole_question().map_err(|_| NoQuery::Malformed)?;
+        // RFC 1995 §3: the SOA that the client has.
+        let most_authority = u16::from(question.qtype() == Rtype::IXFR);
+        let has_others = counts.ancount() > 0 || counts.nscount() > most_authority;
         if has_others || counts.arcount() > MOST_ADDITIONAL {
             return Err(NoQuery::Malformed);
         }
-        let question = message.sole_question().map_err(|_| NoQuery::Malformed)?;
         // A pointer in the first name points into the header.
         if !is_plain_name(octets) {
             return Err(NoQuery::Malformed);
         }
         let (edns, is_signed) = additional(message)?;
+        let algorithm = if is_signed { algorithm(message) } else { None };
         Ok(Self {
             message,
             kind: question.qtype(),
@@ -68,6 +73,7 @@ impl<'m> Query<'m> {
             name: *question.qname(),
             edns,
             is_signed,
+            algorithm,
         })
     }
 
@@ -88,6 +94,17 @@ fn is_plain_name(octets: &[u8]) -> bool {
             _ => return false,
         }
     }
+}
+
+/// Where the data of the last record begins.
+fn algorithm(message: &Message<[u8]>) -> Option<usize> {
+    let last = message.additional().ok()?.last()?.ok()?;
+    // It is the last of the message, behind its length.
+    let end = message.as_slice().len();
+    let length = usize::from(last.rdlen());
+    let begin = end.checked_sub(length)?;
+    let field = message.as_slice().get(begin.checked_sub(2)?..begin)?;
+    (field == last.rdlen().to_be_bytes()).then_some(begin)
 }
 
 /// OPT, and whether the last record is TSIG.

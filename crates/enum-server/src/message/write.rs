@@ -5,7 +5,7 @@ use std::mem;
 use domain::base::iana::{Class, OptRcode, Rcode, TsigRcode};
 use domain::base::message_builder::{AdditionalBuilder, PushError, StaticCompressor};
 use domain::base::record::Ttl;
-use domain::base::{CharStr, Message, MessageBuilder};
+use domain::base::{CharStr, MessageBuilder};
 use domain::rdata::tsig::Time48;
 use domain::rdata::{Hinfo, Naptr};
 
@@ -19,6 +19,7 @@ pub(super) struct Reply<'t> {
     records: Option<Records<'t>>,
     /// The tree whose SOA proves that there is nothing (RFC 2308 §2).
     negative: Option<&'t Tree>,
+    is_truncated: bool,
 }
 
 /// The records of the answer section.
@@ -35,6 +36,7 @@ impl<'t> Reply<'t> {
             rcode: rcode.into(),
             records: None,
             negative: None,
+            is_truncated: false,
         }
     }
 
@@ -43,6 +45,15 @@ impl<'t> Reply<'t> {
             rcode: OptRcode::BADVERS,
             records: None,
             negative: None,
+            is_truncated: false,
+        }
+    }
+
+    /// The client asks again over TCP.
+    pub(super) fn truncated() -> Self {
+        Self {
+            is_truncated: true,
+            ..Self::code(Rcode::NOERROR)
         }
     }
 
@@ -109,7 +120,7 @@ impl Writer {
             Ok(written) => written,
             Err(octets) => {
                 self.octets = octets;
-                return (true, self.truncated(query));
+                (true, bare(self.builder(), query))
             }
         };
         additional.clear_push_limit();
@@ -120,30 +131,9 @@ impl Writer {
         });
         self.octets = additional.finish().into_target();
         if done.is_err() || self.octets.len() > limit {
-            return (true, self.truncated(query));
+            return (true, self.header(query.message.as_slice(), Rcode::SERVFAIL));
         }
         (is_truncated, &self.octets)
-    }
-
-    /// The header and the question, with TC.
-    pub(super) fn slip(&mut self, query: &Query<'_>) -> &[u8] {
-        self.truncated(query)
-    }
-
-    fn truncated(&mut self, query: &Query<'_>) -> &[u8] {
-        self.header(query.message.as_slice(), Rcode::NOERROR);
-        let question = query.question();
-        self.octets.extend_from_slice(question);
-        // TC beside QR, opcode and RD, and one question.
-        if let Some([flags, ..]) = self.octets.get_mut(2..)
-            && !question.is_empty()
-        {
-            *flags |= 0x02;
-        }
-        if let Some(count) = self.octets.get_mut(5) {
-            *count = u8::from(!question.is_empty());
-        }
-        &self.octets
     }
 
     /// The header alone, for what cannot be read: never more than was sent.
@@ -160,13 +150,25 @@ impl Writer {
         &self.octets
     }
 
+    /// Puts OPT between the question and what is behind it (RFC 6891 §6.1.1). Names behind it point to the question at most.
+    fn insert_opt(&mut self, query: &Query<'_>) {
+        let at = HEADER + query.question().len();
+        let [high, low] = UDP_RECEIVED.to_be_bytes();
+        let dnssec_ok = query.edns.is_some_and(|edns| edns.dnssec_ok);
+        let opt = [0, 0, 41, high, low, 0, 0, u8::from(dnssec_ok) << 7, 0, 0, 0];
+        if at <= self.octets.len() {
+            self.octets.splice(at..at, opt);
+            if let Some(count) = self.octets.get_mut(11) {
+                *count += 1;
+            }
+        }
+    }
+
     /// The answer to a signature that does not fit.
-    pub(super) fn tsig_error(
-        &mut self,
-        message: &Message<[u8]>,
-        error: SignatureError,
-        limit: usize,
-    ) -> &[u8] {
+    pub(super) fn tsig_error(&mut self, query: &Query<'_>, error: SignatureError, limit: usize) -> &[u8] {
+        let message = query.message;
+        // A signature is over the whole message: the library leaves no room for OPT in front of it.
+        let is_signed = error.error() == TsigRcode::BADTIME;
         // RFC 8945 §5.2.2: BADSIG. The library has FORMERR in its place, within NOTAUTH.
         let is_wrong = error.error() == TsigRcode::FORMERR;
         let builder = self.builder();
@@ -185,11 +187,26 @@ impl Writer {
         {
             field.copy_from_slice(&TsigRcode::BADSIG.to_int().to_be_bytes());
         }
+        if query.edns.is_some() && !is_signed {
+            self.insert_opt(query);
+        }
         if self.octets.len() > limit {
             return self.header(message.as_slice(), Rcode::SERVFAIL);
         }
         &self.octets
     }
+}
+
+/// The header alone with TC, where the question leaves no room for a signature.
+fn bare(builder: MessageBuilder<Target>, query: &Query<'_>) -> AdditionalBuilder<Target> {
+    let mut question = builder.question();
+    let header = query.message.header();
+    let target = question.header_mut();
+    target.set_id(header.id());
+    target.set_qr(true);
+    target.set_rd(header.rd());
+    target.set_tc(true);
+    question.additional()
 }
 
 /// Question, answer and authority.
@@ -209,10 +226,11 @@ fn sections(
     target.set_rd(header.rd());
     target.set_aa(reply.is_authoritative());
     target.set_rcode(reply.rcode.rcode());
+    target.set_tc(reply.is_truncated);
     if question.push((query.name, query.kind, query.class)).is_err() {
         return Err(question.finish().into_target());
     }
-    let mut is_truncated = false;
+    let mut is_truncated = reply.is_truncated;
     let mut answer = question.answer();
     if let Some(records) = &reply.records {
         let pushed = match records {

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::str::FromStr as _;
 
+use domain::base::Name;
 use numbers::{Load, Map};
 use settings::{Faults, Validate};
 
@@ -43,7 +45,66 @@ pub(crate) fn check(config: &Config, faults: &mut Faults) {
                 .say("is that of another tree", "one tree for each apex");
         }
     }
+    check_servers(config, faults);
     keys::check(&config.tsig, faults);
+}
+
+/// Reports name servers within a tree: this server has no addresses of theirs (A, AAAA), so that resolvers would find none.
+fn check_servers(config: &Config, faults: &mut Faults) {
+    let name = |text: &str| {
+        Name::<Vec<u8>>::from_str(text)
+            .ok()
+            .filter(|name| !name.is_root())
+    };
+    let apexes: Vec<_> = config.trees.iter().filter_map(|tree| name(&tree.apex)).collect();
+    for (index, tree) in config.trees.iter().enumerate() {
+        for (number, server) in tree.name_servers.iter().enumerate() {
+            let is_within = |server: Name<Vec<u8>>| apexes.iter().any(|apex| server.ends_with(apex));
+            if name(server).is_some_and(is_within) {
+                let at = format!("trees[{index}].nameServers[{number}]");
+                let what =
+                    format!("`{server}` is within a tree of this server, which has no addresses (A, AAAA)");
+                faults.at(at).say(what, "a name outside all trees");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_servers_within_a_tree_are_refused() {
+        let tree = |apex: &str, server: &str| crate::config::Tree {
+            apex: apex.to_owned(),
+            name_servers: vec![server.to_owned()],
+            ..crate::config::Tree::default()
+        };
+        let paths = |trees| {
+            let mut faults = Faults::default();
+            let config = Config {
+                trees,
+                ..Config::default()
+            };
+            check(&config, &mut faults);
+            faults
+                .into_vec()
+                .into_iter()
+                .map(|fault| fault.path)
+                .collect::<Vec<_>>()
+        };
+        let good = tree("a.example", "ns.xa.example");
+        assert_eq!(paths(vec![good.clone()]), Vec::<String>::new());
+        for within in ["NS1.A.example", "a.example."] {
+            let wrong = tree("b.example", within);
+            assert_eq!(
+                paths(vec![good.clone(), wrong]),
+                ["trees[1].nameServers[0]"],
+                "{within}"
+            );
+        }
+    }
 }
 
 /// Reports files that cannot be used.

@@ -3,6 +3,7 @@
 mod check;
 mod digits;
 mod keys;
+mod numbers;
 mod profile;
 mod ranges;
 mod tree;
@@ -11,13 +12,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipnet::IpNet;
-use numbers::{Load, Map};
+use ::numbers::{Load, Map};
+use ipnet::{IpNet, Ipv4Net};
 use settings::Faults;
 
 use crate::changes::Changes;
 use crate::config::Config;
 
+pub(crate) use self::numbers::{Numbers, View};
 pub(crate) use check::check;
 pub use check::check_files;
 pub(crate) use digits::Digits;
@@ -32,7 +34,7 @@ pub struct Tables {
     pub(crate) trees: Vec<Tree>,
     pub(crate) profiles: HashMap<String, Arc<Profile>>,
     /// The numbers that were imported, with those that were changed since.
-    pub(crate) numbers: Option<Arc<Map>>,
+    pub(crate) numbers: Option<Arc<Numbers>>,
     /// Where changes are durable.
     pub(crate) changes: Option<Arc<Changes>>,
     pub(crate) keys: Keys,
@@ -64,16 +66,16 @@ impl Tables {
             (None, Some(changes)) => Some(changes.empty_map()?),
             (None, None) => None,
         };
-        let numbers = map.map(Arc::new);
-        if let (Some(changes), Some(map)) = (&changes, &numbers) {
-            changes.adopt(map)?;
+        let numbers = map.map(|map| Arc::new(Numbers::new(map)));
+        if let (Some(changes), Some(numbers)) = (&changes, &numbers) {
+            changes.adopt(numbers);
         }
         Self::compile(config, numbers, changes)
     }
 
     fn compile(
         config: &Config,
-        numbers: Option<Arc<Map>>,
+        numbers: Option<Arc<Numbers>>,
         changes: Option<Arc<Changes>>,
     ) -> Result<Self, String> {
         let mut faults = Faults::default();
@@ -95,7 +97,7 @@ impl Tables {
             keys: Keys::read(&config.tsig)?,
             require_tsig: config.require_tsig,
             udp_bytes: usize::from(config.udp_bytes),
-            clients: config.clients.clone(),
+            clients: config.clients.iter().map(canonical).collect(),
         })
     }
 
@@ -104,4 +106,16 @@ impl Tables {
         let client = client.to_canonical();
         self.clients.is_empty() || self.clients.iter().any(|network| network.contains(&client))
     }
+}
+
+/// A network of IPv4 that is written in the form of IPv6, as clients are compared.
+fn canonical(network: &IpNet) -> IpNet {
+    const MAPPED: u8 = 96;
+    let IpNet::V6(written) = network else {
+        return *network;
+    };
+    let length = written.prefix_len().checked_sub(MAPPED);
+    let mapped = written.addr().to_ipv4_mapped().zip(length);
+    let plain = mapped.and_then(|(address, length)| Ipv4Net::new(address, length).ok());
+    plain.map_or(*network, IpNet::V4)
 }

@@ -289,9 +289,10 @@ fn delimiter(regexp: &str) -> Result<char, String> {
         [pattern, result, flags]
             if !pattern.is_empty() && !result.is_empty() && matches!(flags.as_str(), "" | "i") =>
         {
-            let groups = pattern.matches('(').count() - pattern.matches("\\(").count();
-            let beyond = (1..=9)
-                .filter(|number| *number > groups)
+            let groups = groups(pattern)?;
+            // RFC 3402 §3.2: from 1 to 9.
+            let beyond = (0..=9)
+                .filter(|number| *number == 0 || *number > groups)
                 .find(|number| result.contains(&format!("\\{number}")));
             beyond.map_or(Ok(delimiter), |number| {
                 Err(format!(
@@ -305,12 +306,41 @@ fn delimiter(regexp: &str) -> Result<char, String> {
     }
 }
 
+/// Groups of an extended regular expression of POSIX.
+///
+/// # Errors
+/// Which bracket has no other one.
+fn groups(pattern: &str) -> Result<usize, String> {
+    let (mut groups, mut open) = (0, 0_usize);
+    let mut rest = pattern.chars();
+    while let Some(one) = rest.next() {
+        match one {
+            '\\' => drop(rest.next()),
+            '(' => (groups, open) = (groups + 1, open + 1),
+            ')' => open = open.checked_sub(1).ok_or("has a `)` without `(`")?,
+            '[' => {
+                // A `]` that comes first stands for itself.
+                let inner = rest.as_str();
+                let inner = inner.strip_prefix('^').unwrap_or(inner);
+                let inner = inner.strip_prefix(']').unwrap_or(inner);
+                let (_, behind) = inner.split_once(']').ok_or("has a `[` without `]`")?;
+                rest = behind.chars();
+            }
+            _ => {}
+        }
+    }
+    match open {
+        0 => Ok(groups),
+        _ => Err("has a `(` without `)`".to_owned()),
+    }
+}
+
 fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
         let Some((name, behind)) = behind.split_once('}') else {
-            break;
+            return Err("has a `{` without `}`".to_owned());
         };
         // Repetition of an expression: `{2,15}`.
         if name.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') {
@@ -388,6 +418,7 @@ mod tests {
             "!^.*$!sip:+{number}@ims.example!",
             "!^\\+43(.*)$!sip:\\1@ims.example!i",
             "/^.*$/sip:info@example/",
+            "!^[](]\\((.*)$!sip:\\1@h!",
             "!^\\+[0-9]{2,15}$!sip:{number}@{host}!",
         ] {
             assert_eq!(faults(with(good)), Vec::<String>::new(), "{good}");
@@ -406,6 +437,11 @@ mod tests {
             "!^.*$!sip:{Number}@b!",
             "!^.*$!sip:ä@b!",
             "!^.*$!sip:a@b!x",
+            "!^.*$!sip:{number@b!",
+            "!^.*$!sip:\\0@b!",
+            "!^(.*$!sip:a@b!",
+            "!^.*)$!sip:a@b!",
+            "!^[0-9$!sip:a@b!",
         ] {
             assert_ne!(faults(with(wrong)), Vec::<String>::new(), "{wrong}");
         }

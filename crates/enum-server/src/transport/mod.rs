@@ -60,8 +60,9 @@ impl Desk {
 
     /// Answers a query over the rate by `send`, truncated.
     fn slip<T>(&self, octets: &[u8], send: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let now = self.live.load();
         let mut responder = self.responder.borrow_mut();
-        let answer = responder.slip(octets);
+        let answer = responder.slip(&now.derived, octets);
         self.meters
             .count(answer.map_or(Outcome::Limited, |_| Outcome::Slipped));
         answer.map(send)

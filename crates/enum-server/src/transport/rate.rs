@@ -23,7 +23,7 @@ struct Slot {
     client: u64,
     /// Answers that the client may get at once, at `seen`.
     credit: f32,
-    seen: f32,
+    seen: f64,
     over: u32,
 }
 
@@ -57,7 +57,7 @@ impl Limiter {
         let network = network(client);
         // Not 0, which is an empty slot.
         let client = self.hasher.hash_one(network) | 1;
-        let now = now.saturating_duration_since(self.started).as_secs_f32();
+        let now = now.saturating_duration_since(self.started).as_secs_f64();
         let Some(slot) = self.slots.get_mut((client >> 32) as usize % SLOTS) else {
             return Verdict::Answer;
         };
@@ -70,7 +70,7 @@ impl Limiter {
                 over: 0,
             };
         }
-        slot.credit = (slot.credit + (now - slot.seen) * most).min(most);
+        slot.credit = (slot.credit + (now - slot.seen) as f32 * most).min(most);
         slot.seen = now;
         if slot.credit >= 1.0 {
             slot.credit -= 1.0;
@@ -125,6 +125,14 @@ mod tests {
         assert_eq!(judged(other, 0), Answer);
         assert_eq!(judged(one, 500), Answer, "one and a half are back");
         assert_eq!(judged(one, 500), Drop);
+        // A year later time counts as it does now.
+        let year = 365 * 24 * 3_600_000;
+        assert_eq!(judged(one, year), Answer);
+        for _ in 0..2 {
+            judged(one, year);
+        }
+        assert_eq!(judged(one, year + 300), Slip);
+        assert_eq!(judged(one, year + 400), Answer);
         let unbounded = Rate {
             per_second: 0,
             slip: 2,

@@ -84,16 +84,19 @@ async fn carry(
         let idle = desk.live.load().config.tcp.idle.duration();
         // From one whole query to the next: a client that sends an octet now and then is idle as well.
         let turn = async {
-            while !holds_message(&input) {
-                if stream.read_buf(&mut input).await? == 0 {
-                    return Ok(Some(End::Closed));
+            // What has no answer is not a query: the client is idle still.
+            while output.is_empty() {
+                while !holds_message(&input) {
+                    if stream.read_buf(&mut input).await? == 0 {
+                        return Ok(Some(End::Closed));
+                    }
+                    if length(&input).is_some_and(|length| length > MOST_OCTETS) {
+                        return Ok(Some(End::Broken));
+                    }
                 }
-                if length(&input).is_some_and(|length| length > MOST_OCTETS) {
-                    return Ok(Some(End::Broken));
-                }
+                answer(&mut input, &mut output, desk, peer);
             }
             place.used();
-            answer(&mut input, &mut output, desk, peer);
             stream.write_all(&output).await?;
             output.clear();
             Ok::<_, io::Error>(None)

@@ -292,3 +292,30 @@ fn unknown_versions_and_wrong_options_of_edns_are_answered_as_rfc_6891_says() {
         assert_eq!(client.ask(&wrong).header().rcode(), Rcode::FORMERR);
     }
 }
+
+/// RFC 8020 §2: a name above another one exists.
+#[test]
+fn a_name_above_the_apex_of_another_tree_exists() {
+    let mut wanted = config();
+    wanted.trees.push(crate::support::tree("e164.arpa", ""));
+    let server = start(wanted);
+    let client = Client::new(server.addresses()[0]);
+    let ask = |text: &str| client.ask(&query(1, text, Rtype::NS, None));
+    assert!(is_negative(&ask("4.e164.arpa"), Rcode::NOERROR));
+    assert!(is_negative(&ask("5.e164.arpa"), Rcode::NXDOMAIN));
+}
+
+/// RFC 1995 §3: the query has the SOA of the client.
+#[test]
+fn an_incremental_transfer_is_refused_with_opt() {
+    let server = start(config());
+    let client = Client::new(server.addresses()[0]);
+    let mut octets = query(1, APEX, Rtype::IXFR, Some(1_232));
+    let soa = [&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0][..], &[0; 20]].concat();
+    let opt = octets.len() - 11;
+    octets.splice(opt..opt, soa);
+    octets[9] = 1;
+    let answer = client.ask(&octets);
+    assert_eq!(answer.header().rcode(), Rcode::REFUSED);
+    assert!(answer.opt().is_some());
+}

@@ -35,7 +35,7 @@ fn a_number_is_put_and_removed_and_a_restart_has_it() {
     assert!(is_negative(&client.naptr(&name("431", APEX)), Rcode::NXDOMAIN));
     let lines = "put,43112,ims\nput,43113,ims\n\nremove,43113\n";
     assert_eq!(admin(&server, "POST", "/enum/numbers", lines).0, 200);
-    assert_eq!(metric(&server, "signalbox_enum_changed_numbers"), 2.0);
+    assert_eq!(metric(&server, "signalbox_enum_changed_numbers"), 1.0);
     server.stop().unwrap();
     let server = start(with_directory(folder.path()));
     let client = Client::new(server.addresses()[0]);
@@ -167,6 +167,122 @@ fn reloads_and_changes_beside_the_traffic_lose_no_answer() {
             "{digits}"
         );
     }
+}
+
+/// A removal of what is unknown, and numbers as the file has them, leave nothing behind.
+#[test]
+fn a_change_that_says_what_the_file_says_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("numbers.num");
+    numbers(&path, "msisdn,43111,ims\n");
+    for with_file in [false, true] {
+        let mut wanted = with_directory(&folder.path().join(with_file.to_string()));
+        wanted.numbers = with_file.then(|| path.clone());
+        let server = start(wanted.clone());
+        let changed = || metric(&server, "signalbox_enum_changed_numbers");
+        assert_eq!(admin(&server, "DELETE", "/enum/numbers/43112", "").0, 200);
+        let lines = "put,43113,ims\nremove,43113\n";
+        assert_eq!(admin(&server, "POST", "/enum/numbers", lines).0, 200);
+        assert_eq!(changed(), 0.0);
+        assert_eq!(admin(&server, "PUT", "/enum/numbers/43113", "ims").0, 200);
+        assert_eq!(admin(&server, "DELETE", "/enum/numbers/43113", "").0, 200);
+        assert_eq!(changed(), 0.0);
+        let client = Client::new(server.addresses()[0]);
+        assert!(is_negative(&client.naptr(&name("43113", APEX)), Rcode::NXDOMAIN));
+        server.stop().unwrap();
+        // The log has both of them; a restart comes to the same.
+        let server = start(wanted);
+        until("nothing is kept", || {
+            metric(&server, "signalbox_enum_changed_numbers") == 0.0
+        });
+    }
+}
+
+/// A map has 65,535 different destination sets, and frees none: the numbers of one day use up those of a process otherwise.
+#[test]
+fn more_destination_sets_than_a_map_has_are_taken_one_after_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(with_directory(folder.path()));
+    for hundred in 0..7 {
+        let lines: String = (0..10_000)
+            .map(|one| format!("put,43{one:04},ported,rn=+43{hundred}{one:04}\n"))
+            .collect();
+        assert_eq!(
+            admin(&server, "POST", "/enum/numbers", &lines),
+            (200, "10000 numbers changed\n".to_owned())
+        );
+    }
+    let client = Client::new(server.addresses()[0]);
+    for one in ["0000", "9999"] {
+        let found = expressions(&client.naptr(&name(&format!("43{one}"), APEX)));
+        assert!(found[1].contains(&format!("rn=+436{one}")), "{found:?}");
+    }
+    assert!(server.handle().reread().unwrap());
+}
+
+/// Changes that cannot be put into the numbers make those numbers fail, and nothing else.
+#[test]
+fn a_damaged_block_and_too_many_sets_leave_the_rest_in_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("numbers.num");
+    numbers(&path, "msisdn,43111,ims\n");
+    let mut wanted = with_directory(folder.path());
+    wanted.numbers = Some(path.clone());
+    let server = start(wanted.clone());
+    let lines = "put,43112,ported,rn=+4366099\nput,99,ims\n";
+    assert_eq!(admin(&server, "POST", "/enum/numbers", lines).0, 200);
+    // As many sets as a map has, none of them those of the changes.
+    let full: String = (0..65_535)
+        .map(|one| format!("msisdn,4369{one:05},ported,rn=+{one}\n"))
+        .collect();
+    numbers(&path, &full);
+    assert!(server.handle().reread().unwrap());
+    let client = Client::new(server.addresses()[0]);
+    assert_eq!(
+        client.naptr(&name("43112", APEX)).header().rcode(),
+        Rcode::SERVFAIL
+    );
+    assert_eq!(expressions(&client.naptr(&name("436900007", APEX))).len(), 2);
+    server.stop().unwrap();
+    let server = start(wanted.clone());
+    let client = Client::new(server.addresses()[0]);
+    assert_eq!(
+        client.naptr(&name("43112", APEX)).header().rcode(),
+        Rcode::SERVFAIL
+    );
+    let why = admin(&server, "GET", "/enum/why/43112", "").1;
+    assert!(why.contains("no room"), "{why}");
+    server.stop().unwrap();
+    // One block of the file is damaged: the first one, behind the header.
+    numbers(&path, "msisdn,43111,ims\nmsisdn,4399999999,ims\n");
+    let mut octets = std::fs::read(&path).unwrap();
+    let block = damaged(&path, &mut octets);
+    std::fs::write(&path, &octets).unwrap();
+    let server = start(wanted);
+    let client = Client::new(server.addresses()[0]);
+    assert_eq!(
+        client.naptr(&name("43111", APEX)).header().rcode(),
+        Rcode::SERVFAIL,
+        "{block}"
+    );
+    assert_eq!(
+        client.naptr(&name("43112", APEX)).header().rcode(),
+        Rcode::SERVFAIL
+    );
+    assert_eq!(expressions(&client.naptr(&name("4399999999", APEX))).len(), 1);
+    assert_eq!(expressions(&client.naptr(&name("99", APEX))).len(), 1);
+}
+
+/// Damages the block of 43111; returns where it begins.
+fn damaged(path: &std::path::Path, octets: &mut [u8]) -> u64 {
+    use numbers::{Key, Kind, Load, Map, Place};
+    let key = Key::new(Kind::Msisdn, b"43111").unwrap();
+    let map = Map::open(path, None, Load::Copied).unwrap();
+    let Place::Base(at) = map.explain(key).place else {
+        panic!("it is in the file");
+    };
+    octets[at as usize] ^= 0xff;
+    at
 }
 
 /// The body of the process that is killed.

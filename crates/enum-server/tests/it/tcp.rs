@@ -66,6 +66,22 @@ fn idle_connections_end_also_when_octets_trickle() {
     });
 }
 
+/// What has no answer does not count as use of a connection, however much of it comes.
+#[test]
+fn messages_that_are_not_queries_keep_no_connection_open() {
+    let mut wanted = config();
+    wanted.tcp.idle = Period::from_millis(300);
+    let server = start(wanted);
+    let mut stream = connect(server.addresses()[0]);
+    let mut answer = query(1, KNOWN, Rtype::NAPTR, None);
+    answer[2] |= 0x80;
+    let octets = framed(&[Vec::new(), answer]);
+    until("the connection ends", || stream.write_all(&octets).is_err());
+    until("it is counted", || {
+        metric(&server, "signalbox_enum_connections_total{outcome=\"idle\"}") == 1.0
+    });
+}
+
 /// Far more clients than positions: the longest idle ones give way, and an honest one is answered at any time.
 #[test]
 fn a_crowd_of_idle_clients_locks_out_no_other() {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::{Map, State};
 use crate::block::{Entry, OwnedBlock};
 use crate::error::{Damaged, Error};
-use crate::key::Key;
+use crate::key::{BLOCK_BITS, Key};
 use crate::overlay::Changed;
-use crate::sets::DestinationSet;
+use crate::sets::{DestinationSet, SetError};
 
 /// A change of one number. Each can be applied again with the same result, so a journal may be replayed from an earlier
 /// position.
@@ -70,6 +70,9 @@ impl Journal for NoJournal {
     }
 }
 
+/// Changed values by block, and by position in it.
+type Blocks = BTreeMap<u64, BTreeMap<u16, Option<u16>>>;
+
 /// Blocks to come, by number.
 type Rebuilt = Vec<(u64, OwnedBlock)>;
 
@@ -99,16 +102,36 @@ impl Map {
         Ok(())
     }
 
-    fn rebuilt(&self, state: &mut State, changes: &[Change]) -> Result<Rebuilt, Error> {
-        let mut blocks: BTreeMap<u64, BTreeMap<u16, Option<u16>>> = BTreeMap::new();
+    /// Applies those changes that can be applied, and returns the others, each with the reason.
+    pub fn replay_possible(&self, changes: &[Change], position: u64) -> Vec<(Key, Error)> {
+        let mut state = self.writer.lock();
+        let mut refused = Vec::new();
+        let mut blocks = Blocks::new();
         for change in changes {
-            // A set that a refused change has added stays in the table: it takes a place, and no number has it.
-            let value = match change {
-                Change::Put { set, .. } => Some(state.sets.intern(set)?.0),
-                Change::Remove { .. } => None,
-            };
-            let key = change.key();
-            blocks.entry(key.block()).or_default().insert(key.low(), value);
+            match value(&mut state, change) {
+                Ok(value) => note(&mut blocks, change.key(), value),
+                Err(error) => refused.push((change.key(), error.into())),
+            }
+        }
+        let mut rebuilt = Rebuilt::new();
+        for (block, changes) in blocks {
+            match self.entries(block) {
+                Ok(entries) => rebuilt.push((block, OwnedBlock::encode(&merged(&entries, &changes)))),
+                Err(damaged) => refused.extend(changes.keys().filter_map(|low| {
+                    let key = Key::from_raw(block << BLOCK_BITS | u64::from(*low))?;
+                    Some((key, damaged.into()))
+                })),
+            }
+        }
+        self.publish(&mut state, rebuilt, position);
+        refused
+    }
+
+    fn rebuilt(&self, state: &mut State, changes: &[Change]) -> Result<Rebuilt, Error> {
+        let mut blocks = Blocks::new();
+        for change in changes {
+            let value = value(state, change)?;
+            note(&mut blocks, change.key(), value);
         }
         let rebuilt = blocks.into_iter().map(|(block, changes)| {
             let entries = self.entries(block)?;
@@ -142,6 +165,19 @@ impl Map {
         }
         state.position = position;
     }
+}
+
+/// What a number has from now on. A set that a refused change has added stays in the table: it takes a place, and no number has
+/// it.
+fn value(state: &mut State, change: &Change) -> Result<Option<u16>, SetError> {
+    match change {
+        Change::Put { set, .. } => state.sets.intern(set).map(|id| Some(id.0)),
+        Change::Remove { .. } => Ok(None),
+    }
+}
+
+fn note(blocks: &mut Blocks, key: Key, value: Option<u16>) {
+    blocks.entry(key.block()).or_default().insert(key.low(), value);
 }
 
 /// Entries with changes, in order.

@@ -30,7 +30,9 @@ const SIDE_BY_SIDE: usize = 16;
 /// was before a change or after it. Changes are serialised.
 #[derive(Debug)]
 pub struct Map {
-    base: Base,
+    base: Arc<Base>,
+    /// Sets of the base: the first ones of the table.
+    base_sets: usize,
     overlay: Overlay,
     sets: ArcSwap<Vec<Arc<DestinationSet>>>,
     writer: Mutex<State>,
@@ -62,6 +64,7 @@ impl Map {
                 base: base.path().to_owned(),
             });
         }
+        let base_sets = sets.all().len();
         let overlay = Overlay::new(base.block_count());
         let mut position = base.position();
         let mut warnings = base.warnings().to_vec();
@@ -79,12 +82,39 @@ impl Map {
             position = changes.position();
         }
         Ok(Self {
-            base,
+            base: Arc::new(base),
+            base_sets,
             overlay,
             sets: ArcSwap::from_pointee(sets.all().to_vec()),
             writer: Mutex::new(State { sets, position }),
             warnings,
         })
+    }
+
+    /// The same base without the changes since, and without the sets that they have added. It shares the memory of the base.
+    #[must_use]
+    pub fn without_changes(&self) -> Self {
+        let state = self.writer.lock();
+        let sets = state.sets.first(self.base_sets);
+        Self {
+            base: Arc::clone(&self.base),
+            base_sets: self.base_sets,
+            overlay: Overlay::new(self.base.block_count()),
+            sets: ArcSwap::from_pointee(sets.all().to_vec()),
+            writer: Mutex::new(State {
+                sets,
+                position: self.base.position(),
+            }),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// The set of a number in the base, whatever was changed since.
+    ///
+    /// # Errors
+    /// When the number's block of the base is damaged.
+    pub fn find_in_base(&self, key: Key) -> Result<Option<SetId>, Damaged> {
+        self.base.find(key)
     }
 
     /// The set of a number; `None` when the number is unknown.
