@@ -72,12 +72,37 @@ pub struct Known(Option<Arc<States>>);
 /// Checks the tables of a configuration.
 ///
 /// # Errors
-/// Each mistake, with file, line and reason: also rows that can never match.
+/// Each mistake, with file, line and reason: also rows that can never match, and that no measure is on.
 pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
-    config
-        .tables
-        .as_deref()
-        .map_or(Ok(()), |tables| Tables::load(tables).map(drop))
+    let Some(directory) = config.tables.as_deref() else {
+        return Ok(());
+    };
+    match Tables::load(directory)?.has_measures() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}: no measure is on; Security_Countermeasure_Config.csv enables them",
+            directory.display()
+        )),
+    }
+}
+
+/// Checks the place of the file of findings, without making it.
+///
+/// # Errors
+/// When there is no directory for it, or it is not a regular file.
+pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
+    let Some(path) = config.findings.as_deref() else {
+        return Ok(());
+    };
+    let wrong = |what: &str| Err(format!("{}: {what}", path.display()));
+    if csv::is_other(path) {
+        return wrong("is not a regular file");
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.is_none_or(std::path::Path::is_dir) {
+        true => Ok(()),
+        false => wrong("its directory does not exist"),
+    }
 }
 
 /// The files of a configuration that make it another one when they change.
@@ -367,6 +392,9 @@ impl Application for Dsa {
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        for _ in 0..self.lines.take_lost() {
+            on.count(Event::LineLost);
+        }
         let facts = Facts::new(request.message);
         let Some((direction, partner)) = self.direction(request.message, &facts, request.peer) else {
             return Flow::Next;
