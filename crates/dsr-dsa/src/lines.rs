@@ -49,7 +49,7 @@ impl Lines {
         Ok(Self { sender, lost })
     }
 
-    /// Lines that were taken and could not be written, each told once.
+    /// Lines that were taken and could not be written, each counted once.
     pub(crate) fn take_lost(&self) -> u64 {
         match self.lost.load(Ordering::Relaxed) {
             0 => 0,
@@ -182,7 +182,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn lines_that_cannot_be_written_are_told_once() {
+    fn lines_that_cannot_be_written_count_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("findings.jsonl");
         let lines = Lines::new(Some(&file), 1).unwrap();
