@@ -191,6 +191,13 @@ impl Memory<'_> {
         Ok(())
     }
 
+    /// A country without a place (a ship, an aeroplane) says nothing of where the subscriber is; it is known where it was, and
+    /// when, for as long as no other journey needs.
+    fn keeps_place(&self, record: &Record) -> bool {
+        let elapsed = self.seconds().saturating_sub(record.seconds());
+        record.visited().is_some() && u64::from(elapsed) * 2 < self.bounds.lifetime.as_secs()
+    }
+
     /// Learns from a request and its answer; returns whether there was room.
     pub(crate) fn learn(&self, request: &Facts<'_>, answer: &Facts<'_>, distances: &Distances) -> bool {
         let is_success = answer
@@ -210,14 +217,8 @@ impl Memory<'_> {
         let origin = self.states.name(request.origin_host.shown().unwrap_or_default());
         let visited = request.visited.shown().and_then(Network::of_visited);
         let before = self.record(request);
-        // A country without a place (a ship, an aeroplane) says nothing of where the subscriber is; it is known where it was,
-        // and when, for as long as no other journey needs.
         let is_nowhere = !visited.is_some_and(|network| distances.has_place(network.country));
-        let keeps_place = is_nowhere
-            && before.is_some_and(|record| {
-                let elapsed = self.seconds().saturating_sub(record.seconds());
-                record.visited().is_some() && u64::from(elapsed) * 2 < self.bounds.lifetime.as_secs()
-            });
+        let keeps_place = is_nowhere && before.is_some_and(|record| self.keeps_place(&record));
         match request.command {
             s6a::ULR => {
                 let hss = self.states.name(answer.origin_host.shown().unwrap_or_default());
