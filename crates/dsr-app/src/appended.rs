@@ -37,13 +37,15 @@ impl<T> OpenOnce<T> {
     /// That of `open`, with the path.
     pub fn get(&self, path: &Path, open: impl FnOnce() -> Result<T, String>) -> Result<Arc<T>, String> {
         let mut all = self.0.lock();
-        if let Some(known) = all.get(path).and_then(Weak::upgrade) {
+        let name = one_name(path);
+        if let Some(known) = all.get(&name).and_then(Weak::upgrade) {
             return Ok(known);
         }
         let new = open().map_err(|wrong| format!("{}: {wrong}", path.display()))?;
         let new = Arc::new(new);
         all.retain(|_, one| one.strong_count() > 0);
-        all.insert(path.to_owned(), Arc::downgrade(&new));
+        // A link may lead to a file that is there only now.
+        all.insert(one_name(path), Arc::downgrade(&new));
         Ok(new)
     }
 }
@@ -63,6 +65,7 @@ impl Appended {
     /// # Errors
     /// When it cannot be read and written, another process has it, or `take` refuses a line.
     pub fn open(path: &Path, mut take: impl FnMut(&str) -> Result<(), String>) -> Result<Self, String> {
+        refuse_other(path)?;
         let options = OpenOptions::new()
             .read(true)
             .write(true)
@@ -76,12 +79,18 @@ impl Appended {
         File::open(folder.unwrap_or(Path::new(".")))
             .and_then(|folder| folder.sync_all())
             .map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)
-            .map_err(|error| error.to_string())?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        for (number, line) in text.get(..whole).unwrap_or_default().lines().enumerate() {
-            take(line).map_err(|wrong| format!("line {}: {wrong}", number + 1))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        // The line that was being written may end within a letter: it is cut before the others are read as text.
+        let whole = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        bytes.truncate(whole);
+        for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let line = std::str::from_utf8(line).map_err(|_| "not in UTF-8".to_owned());
+            let taken = line.and_then(|line| take(line.lines().next().unwrap_or_default()));
+            taken.map_err(|wrong| format!("line {}: {wrong}", number + 1))?;
         }
         let trim = file
             .set_len(whole as u64)
@@ -111,6 +120,31 @@ impl Appending<'_> {
             let _ = file.seek(SeekFrom::Start(end));
             format!("the change cannot be written: {error}")
         })
+    }
+}
+
+/// Refuses what is there and is not a regular file: the opening of a FIFO would wait for its writer.
+///
+/// # Errors
+/// Says so.
+pub fn refuse_other(path: &Path) -> Result<(), String> {
+    match path.metadata() {
+        Ok(data) if !data.is_file() => Err("is not a regular file".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The one name of a file, however its path is spelled: of one that is not there yet as far as its directory is.
+#[must_use]
+pub fn one_name(path: &Path) -> PathBuf {
+    if let Ok(known) = path.canonicalize() {
+        return known;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    match (folder, path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }
 
@@ -165,6 +199,43 @@ mod tests {
         drop(first);
         open().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\n");
+    }
+
+    #[test]
+    fn a_last_line_that_ends_within_a_letter_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("changes.csv");
+        std::fs::write(&path, b"a\r\nz\xc3\xbc\nhalf \xc3").unwrap();
+        let mut lines = Vec::new();
+        let mut take = |line: &str| {
+            lines.push(line.to_owned());
+            Ok(())
+        };
+        Appended::open(&path, &mut take).unwrap();
+        assert_eq!(lines, ["a", "zü"]);
+        assert_eq!(std::fs::read(&path).unwrap(), "a\r\nzü\n".as_bytes());
+        std::fs::write(&path, b"a\n\xc3\nb\n").unwrap();
+        let wrong = Appended::open(&path, |_| Ok(())).unwrap_err();
+        assert_eq!(wrong, "line 2: not in UTF-8");
+        let wrong = Appended::open(folder.path(), |_| Ok(())).unwrap_err();
+        assert_eq!(wrong, "is not a regular file");
+    }
+
+    #[test]
+    fn a_file_is_one_however_its_path_is_spelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = OpenOnce::<u8>::new();
+        let path = folder.path().join("changes.csv");
+        let make = || {
+            std::fs::write(&path, "").unwrap();
+            Ok(1)
+        };
+        let first = all.get(&path, make).unwrap();
+        let link = folder.path().join("link.csv");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for other in [folder.path().join("./changes.csv"), link] {
+            assert!(Arc::ptr_eq(&first, &all.get(&other, || Ok(2)).unwrap()));
+        }
     }
 
     #[test]

@@ -48,7 +48,11 @@ pub(crate) fn read(
     mistakes: &mut Vec<String>,
 ) -> Sheet {
     let path = directory.join(format!("{name}.csv"));
-    let text = match File::open(&path) {
+    let opened = match is_other(&path) {
+        true => Err(std::io::Error::other("is not a regular file")),
+        false => File::open(&path),
+    };
+    let text = match opened {
         Ok(file) => {
             let mut text = String::new();
             match file.take(MAX_BYTES + 1).read_to_string(&mut text) {
@@ -70,6 +74,11 @@ pub(crate) fn read(
             }
         }
     }
+}
+
+/// Whether something is there that is not a regular file: the opening of a FIFO would wait for its writer.
+pub(crate) fn is_other(path: &Path) -> bool {
+    path.metadata().is_ok_and(|data| !data.is_file())
 }
 
 fn parse(name: &'static str, text: &str, columns: &[&str], required: usize) -> Result<Sheet, String> {

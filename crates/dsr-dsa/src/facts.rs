@@ -1,7 +1,9 @@
 //! What measures read of a message, found in one pass over its top level.
 
-use diameter_proto::{Message, Routing};
+use diameter_proto::{Avp, Message, Routing, known};
 use dsr_app::{Digits, identity};
+
+use crate::states::Node;
 
 /// An AVP that a message may have once. One that comes again with another value is a contradiction: a peer further on may
 /// read the other one.
@@ -33,6 +35,11 @@ impl<'a> Once<'a> {
         Ok(self.first)
     }
 
+    /// Whether it is there with different values.
+    pub(crate) const fn contradicts(&self) -> bool {
+        self.contradicts
+    }
+
     /// The first value, for lines.
     pub(crate) const fn shown(&self) -> Option<&'a [u8]> {
         self.first
@@ -56,14 +63,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) visited: Once<'a>,
     pub(crate) result: Once<'a>,
     pub(crate) request_type: Once<'a>,
-    /// The subscriber: of the request, also for its answer.
+    pub(crate) ulr_flags: Once<'a>,
+    /// The subscriber, for lines: of the request, also for its answer. What decides reads [`Facts::subscriber`].
     pub(crate) imsi: Option<Digits>,
     /// Whether User-Names or Subscription-Ids name different subscribers.
-    pub(crate) is_of_two: bool,
+    is_of_two: bool,
 }
 
 /// Subscription-Id-Type END_USER_IMSI (RFC 8506 §8.47).
-const IMSI: i32 = 1;
+const IMSI: [u8; 4] = [0, 0, 0, 1];
+/// The least digits of an IMSI: those of its network and one more (TS 23.003 §2.2).
+const LEAST_IMSI: usize = 6;
 
 impl<'a> Facts<'a> {
     /// Reads a message. What follows an AVP that is framed wrong is not read; the router refuses such requests.
@@ -82,6 +92,7 @@ impl<'a> Facts<'a> {
             visited: Once::default(),
             result: Once::default(),
             request_type: Once::default(),
+            ulr_flags: Once::default(),
             imsi: None,
             is_of_two: false,
         };
@@ -98,43 +109,104 @@ impl<'a> Facts<'a> {
                 (0, 1) => &mut facts.user_name,
                 (0, 268) => &mut facts.result,
                 (0, 416) => &mut facts.request_type,
+                (10415, 1405) => &mut facts.ulr_flags,
                 (10415, 1407) => &mut facts.visited,
                 _ => continue,
             };
             place.put(avp.data);
         }
-        facts.subscriber(message);
+        facts.find_subscriber(message);
         facts
     }
 
-    fn subscriber<B: AsRef<[u8]>>(&mut self, message: &Message<B>) {
-        let Ok(routing) = Routing::scan(message, b"") else {
-            return;
-        };
-        self.imsi = identity::imsi(&routing);
-        let listed = routing.subscription_ids().filter(|(kind, _)| *kind == IMSI);
-        let listed = listed.map(|(_, data)| Digits::parse(data.as_bytes()));
-        let is_other = |imsi: Digits| Some(imsi) != self.imsi;
-        let named = self
-            .names_subscriber()
-            .then(|| self.imsi_of_user_name())
-            .flatten();
-        self.is_of_two = self.user_name.contradicts
-            || listed.into_iter().any(|one| one != self.imsi)
-            || named.is_some_and(is_other);
+    /// As facts of the answer to a request: a subscriber and where it is are those of the request.
+    pub(crate) fn answering(self, request: &Facts<'a>) -> Self {
+        Self {
+            imsi: request.imsi,
+            is_of_two: request.is_of_two,
+            visited: request.visited,
+            ..self
+        }
+    }
+
+    /// The subscriber.
+    ///
+    /// # Errors
+    /// When different ones are named: a peer further on may read the other one.
+    pub(crate) fn subscriber(&self) -> Result<Option<Digits>, &'static str> {
+        match self.is_of_two {
+            true => Err("names two subscribers"),
+            false => Ok(self.imsi),
+        }
+    }
+
+    /// Whether something is there with different values.
+    pub(crate) fn contradicts(&self) -> bool {
+        let places = [
+            &self.session_id,
+            &self.origin_host,
+            &self.origin_realm,
+            &self.destination_host,
+            &self.destination_realm,
+            &self.user_name,
+            &self.visited,
+            &self.result,
+            &self.request_type,
+            &self.ulr_flags,
+        ];
+        self.is_of_two || places.into_iter().any(Once::contradicts)
+    }
+
+    fn find_subscriber<B: AsRef<[u8]>>(&mut self, message: &'a Message<B>) {
+        let mut named = Named::default();
+        for avp in message.avps().map_while(Result::ok) {
+            if avp.is(known::SUBSCRIPTION_ID) {
+                named.read_subscription(&avp);
+            } else if avp.is(known::USER_IDENTIFIER) && self.names_subscriber() {
+                // Of S6t and S6c (TS 29.336 §6.4.2).
+                let names = avp.group().map_while(Result::ok);
+                names
+                    .filter(|name| name.is(known::USER_NAME))
+                    .for_each(|name| named.put(imsi(name.data)));
+            }
+        }
+        self.is_of_two = self.user_name.contradicts;
+        if self.names_subscriber() {
+            // User-Name counts (TS 29.272 §5.2.1.1.1); a Subscription-Id may not say otherwise.
+            let first = self.user_name.first.map(imsi);
+            let names = first.into_iter().chain(named.names);
+            named.names = names.collect();
+            named.names.dedup();
+            self.imsi = named.names.first().copied().flatten();
+            named.names.append(&mut named.listed);
+        } else {
+            // A User-Name may be any name here, and counts where there is no other.
+            self.imsi = match named.listed.first() {
+                Some(first) => *first,
+                None => Routing::scan(message, b"")
+                    .ok()
+                    .and_then(|routing| identity::imsi(&routing)),
+            };
+            named.names = named.listed;
+        }
+        self.is_of_two |= named.is_broken || named.names.windows(2).any(|pair| pair.first() != pair.last());
     }
 
     /// Whether a User-Name of this application is an IMSI. On Gx, Rx and Gy it may be any name.
     pub(crate) const fn names_subscriber(&self) -> bool {
-        // S6a, S13, SLh, S6c, S6t: TS 29.272 §7.2, TS 29.173 §6.2, TS 29.338 §5.3.
+        // S6a, S13, SLg, SLh, S7a, S6c, SGd, S6t: TS 29.272 §7.2, TS 29.172 §7.3, TS 29.173 §6.2, TS 29.338 §5.3 and §6.3,
+        // TS 29.336 §8.2.
         matches!(
             self.application,
-            16_777_251 | 16_777_252 | 16_777_291 | 16_777_312
+            16_777_251
+                | 16_777_252
+                | 16_777_255
+                | 16_777_291
+                | 16_777_308
+                | 16_777_312
+                | 16_777_313
+                | 16_777_345
         )
-    }
-
-    fn imsi_of_user_name(&self) -> Option<Digits> {
-        Digits::parse(self.user_name.first?)
     }
 
     /// Whether it is a request of S6a with this command.
@@ -142,11 +214,54 @@ impl<'a> Facts<'a> {
         self.application == diameter_proto::known::application::S6A && self.command == command
     }
 
+    /// The kind of node that an ULR registers: without S6a/S6d-Indicator (bit 1 of ULR-Flags, TS 29.272 §7.3.7) an SGSN.
+    pub(crate) fn registers_at(&self) -> Node {
+        match self.ulr_flags.first {
+            Some([.., last]) if last & 2 == 0 => Node::Sgsn,
+            _ => Node::Mme,
+        }
+    }
+
     /// The Result-Code, when it has four bytes.
     pub(crate) fn result_code(&self) -> Option<u32> {
         let bytes: [u8; 4] = self.result.first?.try_into().ok()?;
         Some(u32::from_be_bytes(bytes))
     }
+}
+
+/// The subscribers that a message names; none in a place that should have an IMSI and has not.
+#[derive(Default)]
+struct Named {
+    names: Vec<Option<Digits>>,
+    listed: Vec<Option<Digits>>,
+    /// A Subscription-Id of an IMSI has two types or data, which may be read either way.
+    is_broken: bool,
+}
+
+impl Named {
+    fn put(&mut self, name: Option<Digits>) {
+        self.names.push(name);
+    }
+
+    fn read_subscription(&mut self, group: &Avp<'_>) {
+        let (mut kind, mut data) = (Once::default(), Once::default());
+        for avp in group.group().map_while(Result::ok) {
+            if avp.is(known::SUBSCRIPTION_ID_TYPE) {
+                kind.put(avp.data);
+            } else if avp.is(known::SUBSCRIPTION_ID_DATA) {
+                data.put(avp.data);
+            }
+        }
+        self.is_broken |= kind.contradicts || data.contradicts;
+        if kind.first == Some(&IMSI) {
+            self.listed.extend(data.first.map(imsi));
+        }
+    }
+}
+
+/// 6 to 15 digits alone: no realm, and no digit that says how to authenticate.
+fn imsi(text: &[u8]) -> Option<Digits> {
+    Digits::parse(text).filter(|digits| digits.as_bytes().len() >= LEAST_IMSI)
 }
 
 /// Commands of S6a (TS 29.272 §7.2.2).

@@ -41,13 +41,16 @@ use serde_json::{Value, json};
 
 pub use events::Event;
 
-use facts::Facts;
+use facts::{Facts, Once};
 use lines::{About, Lines};
 use measure::Measure;
 use stateful::{Bounds, Memory};
 use stateless::Scene;
 use states::States;
 use tables::{Check, Direction, Mode, Tables, UNLISTED};
+
+const ORIGIN_REALM: u32 = 296;
+const DESTINATION_REALM: u32 = 283;
 
 /// The application.
 #[derive(Debug)]
@@ -69,12 +72,37 @@ pub struct Known(Option<Arc<States>>);
 /// Checks the tables of a configuration.
 ///
 /// # Errors
-/// Each mistake, with file, line and reason: also rows that can never match.
+/// Each mistake, with file, line and reason: also rows that can never match, and that no measure is on.
 pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
-    config
-        .tables
-        .as_deref()
-        .map_or(Ok(()), |tables| Tables::load(tables).map(drop))
+    let Some(directory) = config.tables.as_deref() else {
+        return Ok(());
+    };
+    match Tables::load(directory)?.has_measures() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}: no measure is on; Security_Countermeasure_Config.csv enables them",
+            directory.display()
+        )),
+    }
+}
+
+/// Checks the place of the file of findings, without making it.
+///
+/// # Errors
+/// When there is no directory for it, or it is not a regular file.
+pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
+    let Some(path) = config.findings.as_deref() else {
+        return Ok(());
+    };
+    let wrong = |what: &str| Err(format!("{}: {what}", path.display()));
+    if csv::is_other(path) {
+        return wrong("is not a regular file");
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.is_none_or(std::path::Path::is_dir) {
+        true => Ok(()),
+        false => wrong("its directory does not exist"),
+    }
 }
 
 /// The files of a configuration that make it another one when they change.
@@ -166,9 +194,32 @@ impl Dsa {
         }
     }
 
-    fn direction(&self, facts: &Facts<'_>, peer: &str) -> Option<(Direction, u16)> {
-        let (origin, destination) = (facts.origin_realm.shown(), facts.destination_realm.shown());
+    fn direction<B: AsRef<[u8]>>(
+        &self,
+        message: &Message<B>,
+        facts: &Facts<'_>,
+        peer: &str,
+    ) -> Option<(Direction, u16)> {
+        let origin = self.realm(message, ORIGIN_REALM, &facts.origin_realm);
+        let destination = self.realm(message, DESTINATION_REALM, &facts.destination_realm);
         self.tables.partners.direction(peer, origin, destination)
+    }
+
+    /// A realm of a message: of several the foreign one, which a peer further on may read.
+    fn realm<'m, B: AsRef<[u8]>>(
+        &self,
+        message: &'m Message<B>,
+        code: u32,
+        place: &Once<'m>,
+    ) -> Option<&'m [u8]> {
+        let first = place.shown();
+        if !place.contradicts() {
+            return first;
+        }
+        let avps = message.avps().map_while(Result::ok);
+        let mut all = avps.filter(|avp| avp.vendor == 0 && avp.code == code);
+        let foreign = all.find(|avp| self.tables.partners.is_foreign(avp.data));
+        foreign.map(|avp| avp.data).or(first)
     }
 
     /// Shows a message to the measures that are on for it.
@@ -281,7 +332,7 @@ impl Dsa {
 
     /// Screens the answer to a request: it goes the other way.
     fn answer_of<'a>(&'a self, on: &On<'_, Self>, answer: &MessageMut, facts: &Facts<'_>) -> Flow<'a> {
-        let Some((direction, partner)) = self.recall(on.memo) else {
+        let Some((direction, partner, peer)) = self.recall(on.memo) else {
             return Flow::Next;
         };
         let direction = match direction {
@@ -291,7 +342,7 @@ impl Dsa {
         let passage = Passage {
             scene: self.scene(answer, facts, direction),
             partner,
-            peer: "",
+            peer: &peer,
             is_rehearsal: false,
         };
         on.count(Event::Screened);
@@ -301,25 +352,27 @@ impl Dsa {
         flow
     }
 
-    /// Whose a request was, and where it went; none: it was screened by other tables, or stayed at home.
-    fn recall(&self, memo: &Memo) -> Option<(Direction, u16)> {
-        let [kind, low, high, _, a, b, c, d, ..] = *memo;
+    /// Whose a request was, where it went and which peer has sent it; none: it was screened by other tables, or stayed at home.
+    fn recall(&self, memo: &Memo) -> Option<(Direction, u16, Arc<str>)> {
+        let [kind, low, high, _, a, b, c, d, e, f, g, h, ..] = *memo;
         let direction = match kind {
             1 => Direction::Ingress,
             2 => Direction::Egress,
             _ => return None,
         };
         let is_same = u32::from_le_bytes([a, b, c, d]) == self.version;
-        is_same.then_some((direction, u16::from_le_bytes([low, high])))
+        let peer = || self.states().peer(u32::from_le_bytes([e, f, g, h]));
+        is_same.then(|| (direction, u16::from_le_bytes([low, high]), peer()))
     }
 
-    fn remember(&self, memo: &mut Memo, direction: Direction, partner: u16) {
+    fn remember(&self, memo: &mut Memo, direction: Direction, partner: u16, peer: &str) {
         memo[0] = match direction {
             Direction::Ingress => 1,
             Direction::Egress => 2,
         };
         memo[1..3].copy_from_slice(&partner.to_le_bytes());
         memo[4..8].copy_from_slice(&self.version.to_le_bytes());
+        memo[8..12].copy_from_slice(&self.states().number_of_peer(peer).to_le_bytes());
     }
 }
 
@@ -339,12 +392,15 @@ impl Application for Dsa {
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        for _ in 0..self.lines.take_lost() {
+            on.count(Event::LineLost);
+        }
         let facts = Facts::new(request.message);
-        let Some((direction, partner)) = self.direction(&facts, request.peer) else {
+        let Some((direction, partner)) = self.direction(request.message, &facts, request.peer) else {
             return Flow::Next;
         };
         on.count(Event::Screened);
-        self.remember(on.memo, direction, partner);
+        self.remember(on.memo, direction, partner, request.peer);
         let passage = Passage {
             scene: self.scene(request.message, &facts, direction),
             partner,
@@ -358,9 +414,14 @@ impl Application for Dsa {
     }
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
-        let answer = Facts::new(answered.answer);
+        let request = Facts::new(answered.request);
+        let answer = Facts::new(answered.answer).answering(&request);
         let flow = self.answer_of(on, answered.answer, &answer);
-        if matches!(flow, Flow::Next) && !self.memory(on.now).learn(&Facts::new(answered.request), &answer) {
+        let learns = || {
+            let memory = self.memory(on.now);
+            memory.learn(&request, &answer, &self.tables.distances)
+        };
+        if matches!(flow, Flow::Next) && !learns() {
             on.count(Event::Full);
         }
         flow
@@ -368,7 +429,7 @@ impl Application for Dsa {
 
     fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
         let facts = Facts::new(request.message);
-        let Some((direction, partner)) = self.direction(&facts, request.peer) else {
+        let Some((direction, partner)) = self.direction(request.message, &facts, request.peer) else {
             let reasons = vec!["not screened: it stays at home".to_owned()];
             return Some(Explained {
                 flow: Flow::Next,
@@ -420,7 +481,7 @@ impl Application for Dsa {
             Some(record) => json!({
                 "imsi": digits,
                 "known": true,
-                "registered": record.mme != 0,
+                "registered": record.is_registered(),
                 "visitedNetwork": shown(record.visited()),
                 "authenticatedIn": shown(record.authenticated()),
                 "ageSeconds": seconds.saturating_sub(record.seconds()),

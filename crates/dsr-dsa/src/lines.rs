@@ -3,6 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,26 +23,43 @@ const MAX_VALUE: usize = 128;
 
 /// Where lines go.
 #[derive(Debug)]
-pub(crate) struct Lines(Option<SyncSender<String>>);
+pub(crate) struct Lines {
+    sender: Option<SyncSender<String>>,
+    /// Lines that the thread could not write, until a worker counts them.
+    lost: Arc<AtomicU64>,
+}
 
 impl Lines {
     /// Lines in a file, or without one in the log. A thread of its own writes the file: workers wait for no disk.
     pub(crate) fn new(file: Option<&Path>, max_bytes: u64) -> Result<Self, String> {
-        let Some(path) = file else { return Ok(Self(None)) };
+        let lost = Arc::<AtomicU64>::default();
+        let Some(path) = file else {
+            return Ok(Self { sender: None, lost });
+        };
         let opened = open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let (sender, receiver) = sync_channel(MAX_QUEUED);
         let path = path.to_owned();
-        let write = move || write_all(&receiver, &path, opened, max_bytes);
+        let unwritten = lost.clone();
+        let write = move || write_all(&receiver, &path, opened, max_bytes, &unwritten);
         thread::Builder::new()
             .name("dsa-findings".to_owned())
             .spawn(write)
             .map_err(|error| error.to_string())?;
-        Ok(Self(Some(sender)))
+        let sender = Some(sender);
+        Ok(Self { sender, lost })
     }
 
-    /// Takes a line; returns whether it is written.
+    /// Lines that were taken and could not be written, each counted once.
+    pub(crate) fn take_lost(&self) -> u64 {
+        match self.lost.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.lost.swap(0, Ordering::Relaxed),
+        }
+    }
+
+    /// Takes a line; returns whether it waits for the disk, or is in the log.
     pub(crate) fn put(&self, line: String) -> bool {
-        match &self.0 {
+        match &self.sender {
             Some(sender) => sender.try_send(line).is_ok(),
             None => {
                 tracing::warn!(target: "dsa", finding = line, "message found to be wrong");
@@ -51,10 +70,13 @@ impl Lines {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
+    if crate::csv::is_other(path) {
+        return Err(std::io::Error::other("is not a regular file"));
+    }
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_all(lines: &Receiver<String>, path: &Path, opened: File, max_bytes: u64) {
+fn write_all(lines: &Receiver<String>, path: &Path, opened: File, max_bytes: u64, lost: &AtomicU64) {
     let mut file = Some(opened);
     for mut line in lines {
         line.push('\n');
@@ -76,6 +98,7 @@ fn write_all(lines: &Receiver<String>, path: &Path, opened: File, max_bytes: u64
         let written = file.as_mut().map(|file| file.write_all(line.as_bytes()));
         if !matches!(written, Some(Ok(()))) {
             tracing::warn!(path = %path.display(), "finding not written");
+            lost.fetch_add(1, Ordering::Relaxed);
             file = None;
         }
     }
@@ -151,4 +174,36 @@ fn text(value: &[u8]) -> Value {
         text.push('…');
     }
     Value::String(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn lines_that_cannot_be_written_count_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("findings.jsonl");
+        let lines = Lines::new(Some(&file), 1).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let wait = |is_done: &mut dyn FnMut() -> bool| {
+            while !is_done() {
+                assert!(Instant::now() < deadline);
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        assert!(lines.put("first".to_owned()));
+        wait(&mut || std::fs::read_to_string(&file).is_ok_and(|text| text == "first\n"));
+        assert_eq!(lines.take_lost(), 0);
+        drop(folder);
+        // The file has reached its size, and there is no directory for the next one.
+        assert!(lines.put("second".to_owned()) && lines.put("third".to_owned()));
+        let mut lost = 0;
+        wait(&mut || {
+            lost += lines.take_lost();
+            lost == 2
+        });
+        assert_eq!(lines.take_lost(), 0);
+    }
 }

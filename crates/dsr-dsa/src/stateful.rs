@@ -8,8 +8,8 @@ use crate::facts::{Facts, s6a};
 use crate::measure::Measure;
 use crate::network::Network;
 use crate::stateless::{Scene, Verdict};
-use crate::states::{Record, States};
-use crate::tables::Direction;
+use crate::states::{Node, Record, States};
+use crate::tables::{Direction, Distances};
 
 /// CC-Request-Type INITIAL_REQUEST (RFC 8506 §8.3).
 const INITIAL_REQUEST: [u8; 4] = [0, 0, 0, 1];
@@ -63,19 +63,34 @@ impl Memory<'_> {
         {
             return self.any_hss(facts);
         }
-        let Some(imsi) = facts.imsi.filter(|_| scene.direction == Direction::Ingress) else {
+        let is_one_of = |commands: &[u32]| commands.iter().any(|command| facts.is_s6a(*command));
+        let reads = scene.direction == Direction::Ingress
+            && match measure {
+                Measure::TimeDistChk => is_one_of(&[s6a::ULR, s6a::AIR]),
+                Measure::PreLocChk => is_one_of(&[s6a::PUR, s6a::NOR]),
+                Measure::SrcHostValHss => is_one_of(&[s6a::IDR, s6a::DSR, s6a::CLR]),
+                Measure::SrcHostValMme => is_one_of(&[s6a::ULR, s6a::PUR]),
+                Measure::SesIntValChk => is_initial(facts)?,
+                _ => false,
+            };
+        if !reads {
+            return Ok(());
+        }
+        // Of two subscribers one may be ours.
+        let Some(imsi) = facts.subscriber()? else {
             return Ok(());
         };
-        let is_own = scene.tables.subscribers.is_own(&imsi);
-        let is_one_of = |commands: &[u32]| commands.iter().any(|command| facts.is_s6a(*command));
+        if measure == Measure::SrcHostValHss {
+            return self.same_hss(facts);
+        }
+        if !scene.tables.subscribers.is_own(&imsi) {
+            return Ok(());
+        }
         match measure {
-            Measure::TimeDistChk if is_own && is_one_of(&[s6a::ULR, s6a::AIR]) => self.distance(scene),
-            Measure::PreLocChk if is_own && is_one_of(&[s6a::PUR, s6a::NOR]) => self.same_mme(facts),
-            Measure::SrcHostValHss if is_one_of(&[s6a::IDR, s6a::DSR, s6a::CLR]) => self.same_hss(facts),
-            Measure::SrcHostValMme if is_own && is_one_of(&[s6a::ULR]) => self.authenticated(facts),
-            Measure::SrcHostValMme if is_own && is_one_of(&[s6a::PUR]) => self.same_mme(facts),
-            Measure::SesIntValChk if is_own && is_initial(facts) => self.registered(facts),
-            _ => Ok(()),
+            Measure::TimeDistChk => self.distance(scene),
+            Measure::SrcHostValMme if is_one_of(&[s6a::ULR]) => self.authenticated(facts),
+            Measure::PreLocChk | Measure::SrcHostValMme => self.same_mme(facts),
+            _ => self.registered(facts),
         }
     }
 
@@ -125,8 +140,8 @@ impl Memory<'_> {
     fn same_mme(&self, facts: &Facts<'_>) -> Verdict {
         let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
         match self.record(facts) {
-            Some(record) if record.mme == self.states.name(host) => Ok(()),
-            Some(record) if record.mme != 0 => {
+            Some(record) if record.is_at(self.states.name(host)) => Ok(()),
+            Some(record) if record.is_registered() => {
                 Err("Origin-Host is not where the subscriber is registered".into())
             }
             _ => self.unknown("the subscriber is registered nowhere"),
@@ -136,8 +151,8 @@ impl Memory<'_> {
     fn same_hss(&self, facts: &Facts<'_>) -> Verdict {
         let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
         match self.record(facts) {
-            Some(record) if record.hss == self.states.name(host) => Ok(()),
-            Some(record) if record.hss != 0 => {
+            Some(record) if record.is(Node::Hss, self.states.name(host)) => Ok(()),
+            Some(record) if record.has(Node::Hss) => {
                 Err("Origin-Host is not the HSS that registered the subscriber".into())
             }
             _ => self.unknown("no HSS has registered the subscriber"),
@@ -164,7 +179,7 @@ impl Memory<'_> {
 
     fn registered(&self, facts: &Facts<'_>) -> Verdict {
         match self.record(facts) {
-            Some(record) if record.mme != 0 => Ok(()),
+            Some(record) if record.is_registered() => Ok(()),
             _ => self.unknown("the subscriber has a session and is registered nowhere"),
         }
     }
@@ -176,48 +191,72 @@ impl Memory<'_> {
         Ok(())
     }
 
+    /// A country without a place (a ship, an aeroplane) says nothing of where the subscriber is; it is known where it was, and
+    /// when, for as long as no other journey needs.
+    fn keeps_place(&self, record: &Record) -> bool {
+        let elapsed = self.seconds().saturating_sub(record.seconds());
+        record.visited().is_some() && u64::from(elapsed) * 2 < self.bounds.lifetime.as_secs()
+    }
+
     /// Learns from a request and its answer; returns whether there was room.
-    pub(crate) fn learn(&self, request: &Facts<'_>, answer: &Facts<'_>) -> bool {
+    pub(crate) fn learn(&self, request: &Facts<'_>, answer: &Facts<'_>, distances: &Distances) -> bool {
         let is_success = answer
             .result_code()
             .is_some_and(|code| (2000..3000).contains(&code));
-        let (Some(imsi), true) = (&request.imsi, is_success && !request.is_of_two) else {
+        let (Some(imsi), true) = (&request.imsi, is_success) else {
             return true;
         };
+        // What contradicts itself may have been read otherwise by who answered.
+        if request.contradicts() || answer.contradicts() {
+            return true;
+        }
         if request.application != application::S6A {
             return true;
         }
         let bounds = (self.bounds.max_subscribers, self.bounds.lifetime);
         let origin = self.states.name(request.origin_host.shown().unwrap_or_default());
         let visited = request.visited.shown().and_then(Network::of_visited);
+        let before = self.record(request);
+        let is_nowhere = !visited.is_some_and(|network| distances.has_place(network.country));
+        let keeps_place = is_nowhere && before.is_some_and(|record| self.keeps_place(&record));
         match request.command {
             s6a::ULR => {
                 let hss = self.states.name(answer.origin_host.shown().unwrap_or_default());
                 self.states.add_server(hss);
+                let node = request.registers_at();
+                let register = |record: &mut Record| {
+                    record.set(node, origin);
+                    record.set(Node::Hss, hss);
+                };
+                if keeps_place {
+                    self.states.amend(imsi, register);
+                    return true;
+                }
                 self.states.change(imsi, self.seconds(), bounds, |record| {
-                    (record.mme, record.hss) = (origin, hss);
+                    register(record);
                     record.set_visited(visited);
                 })
             }
             s6a::AIR => {
                 let learn = |record: &mut Record| record.set_authenticated(visited);
-                match self.record(request).map(|record| record.visited()) {
+                match before.map(|record| record.visited()) {
                     // Its place and time are still those of its last registration.
-                    Some(place) if place != visited => {
+                    Some(place) if place != visited && (keeps_place || !is_nowhere) => {
                         self.states.amend(imsi, learn);
                         true
                     }
                     // It is where it has registered: one that stays for long is known for as long.
-                    _ => self.states.change(imsi, self.seconds(), bounds, learn),
+                    _ => self.states.change(imsi, self.seconds(), bounds, |record| {
+                        learn(record);
+                        if is_nowhere {
+                            record.set_visited(None);
+                        }
+                    }),
                 }
             }
             // Its place stays known: the next one must be within reach.
             s6a::PUR => {
-                self.states.amend(imsi, |record| {
-                    if record.mme == origin {
-                        (record.mme, record.hss) = (0, 0);
-                    }
-                });
+                self.states.amend(imsi, |record| record.leaves(origin));
                 true
             }
             s6a::CLR => {
@@ -225,11 +264,7 @@ impl Memory<'_> {
                 let at = self
                     .states
                     .name(request.destination_host.shown().unwrap_or_default());
-                self.states.amend(imsi, |record| {
-                    if record.mme == at {
-                        (record.mme, record.hss) = (0, 0);
-                    }
-                });
+                self.states.amend(imsi, |record| record.leaves(at));
                 true
             }
             _ => true,
@@ -237,8 +272,10 @@ impl Memory<'_> {
     }
 }
 
-fn is_initial(facts: &Facts<'_>) -> bool {
-    facts.application == application::GX
-        && facts.command == command::CREDIT_CONTROL
-        && facts.request_type.shown() == Some(&INITIAL_REQUEST[..])
+fn is_initial(facts: &Facts<'_>) -> Result<bool, String> {
+    if facts.application != application::GX || facts.command != command::CREDIT_CONTROL {
+        return Ok(false);
+    }
+    let kind = facts.request_type.get("CC-Request-Type")?;
+    Ok(kind == Some(&INITIAL_REQUEST[..]))
 }

@@ -139,7 +139,7 @@ impl Scene<'_> {
 
     /// A serving node asks the home network of the subscriber; what the home network sends comes from there.
     fn realm_of_imsi(&self) -> Verdict {
-        let Some(imsi) = &self.facts.imsi else {
+        let Some(imsi) = &self.facts.subscriber()? else {
             return Ok(());
         };
         let origin = ("Origin-Realm", self.facts.origin_realm.get("Origin-Realm")?);
@@ -168,10 +168,7 @@ impl Scene<'_> {
 
     fn identity(&self) -> Verdict {
         let name = self.facts.user_name.get("User-Name")?;
-        if self.facts.is_of_two {
-            return Err("names two subscribers".into());
-        }
-        match &self.facts.imsi {
+        match &self.facts.subscriber()? {
             Some(imsi) if self.tables.subscribers.is_listed(imsi) => Ok(()),
             Some(_) => Err("the IMSI is of no network of MCC_MNC_List".into()),
             None if name.is_some() && self.facts.names_subscriber() => Err("User-Name is not an IMSI".into()),

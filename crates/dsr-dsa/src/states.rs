@@ -2,11 +2,12 @@
 //! reloads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::{AHashMap, AHashSet, RandomState};
 use dsr_app::{Digits, Finding};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::measure::Measure;
 use crate::network::Network;
@@ -17,25 +18,78 @@ const SHARDS: usize = 256;
 const MAX_RATES: usize = 65_536;
 /// Bound on HSSs.
 const MAX_SERVERS: usize = 65_536;
+/// Bound on names of peers that lines about answers have.
+const MAX_PEERS: usize = 65_536;
 /// Time between two searches of a full part for what is out of date.
 const SWEEP_SECONDS: u32 = 10;
 
 /// What is known of a subscriber: 16 bytes, and 8 of its IMSI.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Record {
-    /// Hash of the name of the MME at which it is registered; 0: at none.
-    pub(crate) mme: u32,
-    /// Hash of the name of the HSS that answered; 0: none.
-    pub(crate) hss: u32,
+    /// In 21 bits each: hashes of the names of the MME and the SGSN at which it is registered, and of the HSS that answered;
+    /// 0: none.
+    names: u64,
     /// In 20 bits each: the network where it registered, and the one that has authenticated it; then the time in 24 bits, in
     /// units of [`TICK_SECONDS`].
     packed: u64,
 }
 
+/// A name that a record has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Node {
+    Mme,
+    Sgsn,
+    Hss,
+}
+
+/// Bits of the hash of a name.
+const NAME_BITS: u32 = 21;
+const NAME_MASK: u64 = (1 << NAME_BITS) - 1;
+
 /// Resolution of the time of a record: 24 bits of it are 8 years.
 const TICK_SECONDS: u32 = 16;
 
 impl Record {
+    fn name(&self, node: Node) -> u64 {
+        self.names >> (node as u32 * NAME_BITS) & NAME_MASK
+    }
+
+    /// Notes the name of a node; 0: none.
+    pub(crate) fn set(&mut self, node: Node, name: u32) {
+        let at = node as u32 * NAME_BITS;
+        self.names = self.names & !(NAME_MASK << at) | short(name) << at;
+    }
+
+    pub(crate) fn is(&self, node: Node, name: u32) -> bool {
+        self.has(node) && self.name(node) == short(name)
+    }
+
+    pub(crate) fn has(&self, node: Node) -> bool {
+        self.name(node) != 0
+    }
+
+    /// Whether it is registered at an MME or at an SGSN: these are two places of one subscriber.
+    pub(crate) fn is_registered(&self) -> bool {
+        self.has(Node::Mme) || self.has(Node::Sgsn)
+    }
+
+    /// Whether it is registered at the node of that name.
+    pub(crate) fn is_at(&self, name: u32) -> bool {
+        self.is(Node::Mme, name) || self.is(Node::Sgsn, name)
+    }
+
+    /// It is not registered at the node of that name any more.
+    pub(crate) fn leaves(&mut self, name: u32) {
+        for node in [Node::Mme, Node::Sgsn] {
+            if self.is(node, name) {
+                self.set(node, 0);
+            }
+        }
+        if !self.is_registered() {
+            self.set(Node::Hss, 0);
+        }
+    }
+
     pub(crate) fn visited(&self) -> Option<Network> {
         Network::from_bits(self.packed >> 44)
     }
@@ -73,6 +127,12 @@ struct Shard {
 /// Second and count of messages.
 type Window = (u32, u32);
 
+#[derive(Debug, Default)]
+struct Peers {
+    numbers: AHashMap<Arc<str>, u32>,
+    names: Vec<Arc<str>>,
+}
+
 /// What workers share.
 #[derive(Debug)]
 pub(crate) struct States {
@@ -83,6 +143,8 @@ pub(crate) struct States {
     lines: Mutex<Window>,
     /// Hashes of the names of HSSs that have registered a subscriber.
     servers: Mutex<AHashSet<u32>>,
+    /// Names of peers by their numbers, from 1.
+    peers: RwLock<Peers>,
     findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
     /// When a subscriber was refused last.
     full: Mutex<Option<u32>>,
@@ -97,6 +159,7 @@ impl Default for States {
             rates: Mutex::default(),
             lines: Mutex::default(),
             servers: Mutex::default(),
+            peers: RwLock::default(),
             findings: Mutex::default(),
             full: Mutex::default(),
         }
@@ -185,6 +248,33 @@ impl States {
         servers.contains(&name) || servers.len() == MAX_SERVERS
     }
 
+    /// A number for the name of a peer, which a memo has room for; 0: there are too many.
+    pub(crate) fn number_of_peer(&self, name: &str) -> u32 {
+        if let Some(number) = self.peers.read().numbers.get(name) {
+            return *number;
+        }
+        let mut peers = self.peers.write();
+        if let Some(number) = peers.numbers.get(name) {
+            return *number;
+        }
+        if peers.names.len() >= MAX_PEERS {
+            return 0;
+        }
+        let name: Arc<str> = name.into();
+        peers.names.push(name.clone());
+        let number = peers.names.len() as u32;
+        peers.numbers.insert(name, number);
+        number
+    }
+
+    /// The peer of a number; empty: none has it.
+    pub(crate) fn peer(&self, number: u32) -> Arc<str> {
+        let at = (number as usize).checked_sub(1);
+        let peers = self.peers.read();
+        let name = at.and_then(|at| peers.names.get(at));
+        name.cloned().unwrap_or_default()
+    }
+
     /// Whether a subscriber may be unknown for want of room.
     pub(crate) fn was_full(&self, seconds: u32, lifetime: Duration) -> bool {
         let within = |at: u32| u64::from(seconds.saturating_sub(at)) < lifetime.as_secs();
@@ -247,6 +337,14 @@ impl States {
             let slots = (shard.records.capacity() * 8 / 7).next_power_of_two();
             (entries + shard.records.len(), bytes + slots * SLOT)
         })
+    }
+}
+
+/// The bits of a name that records have: 0 for none, and for none but it.
+fn short(name: u32) -> u64 {
+    match name {
+        0 => 0,
+        name => u64::from(name) % NAME_MASK + 1,
     }
 }
 

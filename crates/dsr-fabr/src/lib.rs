@@ -27,6 +27,14 @@ use config::{Destination, Entity, Otherwise};
 use data::Data;
 use resolve::{Exception, Outcome, Resolver};
 
+/// Checks the files of a configuration. It makes none, and another process may have them open.
+///
+/// # Errors
+/// When one cannot be used, with its line.
+pub fn check_files(config: &config::Fabr) -> Result<(), String> {
+    Data::check(config)
+}
+
 /// The unit of `queriesPerSecond`.
 const SECOND: Duration = Duration::from_secs(1);
 

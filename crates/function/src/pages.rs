@@ -78,9 +78,8 @@ impl Page {
         match self.name {
             "trace add" => "PUT",
             "trace remove" => "DELETE",
-            "reload" | "enable" | "drain" | "disable" | "reconnect" | "list-equipment" | "set-range" => {
-                "POST"
-            }
+            "reload" | "enable" | "drain" | "disable" | "reconnect" => "POST",
+            _ if self.path.contains("/change-") => "POST",
             _ => "GET",
         }
     }
@@ -193,6 +192,24 @@ mod tests {
         let text = "Zürich – 東京, \u{1f600}";
         assert_eq!(cell(Some(&Value::String(text.to_owned()))), text);
         assert_eq!(cell(Some(&Value::String("a\u{1b}b".to_owned()))), "ab");
+    }
+
+    #[test]
+    fn pages_that_change_something_are_posted() {
+        for (path, method) in [
+            ("/dsr/change-subscriber/{}", "POST"),
+            ("/x/change-anything/{}", "POST"),
+            ("/dsr/subscribers/{}", "GET"),
+        ] {
+            let page = Page {
+                name: "set-subscriber",
+                about: "",
+                path,
+                argument: Some("CHANGE"),
+                columns: &[],
+            };
+            assert_eq!(page.method(), method, "{path}");
+        }
     }
 
     #[test]

@@ -25,12 +25,24 @@ pub(crate) struct Program {
 }
 
 /// An AVP that makes a message wrong.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Value {
     path: Vec<AvpKey>,
     name: String,
     /// None: any.
     value: Option<Vec<u8>>,
+    /// Names of nodes and realms are compared without regard to case (RFC 6733 §4.3.1).
+    is_name: bool,
+}
+
+impl Value {
+    fn is(&self, data: &[u8]) -> bool {
+        let is = |value: &Vec<u8>| match self.is_name {
+            true => value.eq_ignore_ascii_case(data),
+            false => value == data,
+        };
+        self.value.as_ref().is_none_or(is)
+    }
 }
 
 /// How often an AVP may be there.
@@ -95,8 +107,12 @@ impl Avps {
                 path: path.clone(),
                 name: row.field(3).to_owned(),
                 value: value.clone(),
+                is_name: matches!(last.kind, AvpType::DiameterIdentity),
             };
-            let shadows = |known: &Value| known.path == new.path && (known.value.is_none() || *known == new);
+            let shadows = |known: &Value| {
+                let value = new.value.as_ref();
+                known.path == new.path && value.map_or(known.value.is_none(), |value| known.is(value))
+            };
             if values.iter().any(shadows) {
                 return Err("a row before it finds the same: it can never match".to_owned());
             }
@@ -152,7 +168,7 @@ impl Program {
         for wanted in &self.values {
             let mut found = false;
             visit(avps.clone(), &wanted.path, &mut |data| {
-                found |= wanted.value.as_ref().is_none_or(|value| value == data);
+                found |= wanted.is(data);
             });
             if found {
                 return Err(format!("{} has a value that is not permitted", wanted.name).into());

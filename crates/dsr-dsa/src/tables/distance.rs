@@ -124,6 +124,11 @@ impl Distances {
         Some((kilometres * 60.0 / f64::from(kilometres_per_hour.max(1))) as u32)
     }
 
+    /// Whether it is known where a country is.
+    pub(crate) fn has_place(&self, code: u16) -> bool {
+        self.place(code).is_some()
+    }
+
     fn place(&self, code: u16) -> Option<Place> {
         let own = self.places.get(&code).copied();
         own.or_else(|| Some(world::country_of(code)?.place))

@@ -119,8 +119,8 @@ impl Exceptions {
         let visited = once(&facts.visited).and_then(Network::of_visited);
         let visited = visited.and_then(|network| self.visited.get(&network));
         // A message that contradicts itself could name an exception beside what it is about.
-        let imsi = facts.imsi.as_ref().filter(|_| !facts.is_of_two);
-        imsi.is_some_and(of_imsi)
+        let imsi = facts.subscriber().ok().flatten();
+        imsi.as_ref().is_some_and(of_imsi)
             || visited.is_some_and(|set| set & bit != 0)
             || of_name(&self.hosts, once(&facts.origin_host))
             || of_name(&self.realms, once(&facts.origin_realm))

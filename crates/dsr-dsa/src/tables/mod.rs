@@ -76,6 +76,7 @@ impl Tables {
         let distances = Distances::load(&mut reading);
         let exceptions = Exceptions::load(&mut reading, &checks);
         needs(&mut reading, &checks);
+        unknown(&mut reading);
         if reading.mistakes.is_empty() {
             return Ok(Self {
                 checks,
@@ -95,6 +96,11 @@ impl Tables {
         }
         let mistakes = reading.mistakes.join("; ");
         Err(format!("{}: {mistakes}", directory.display()))
+    }
+
+    /// Whether a measure is on.
+    pub(crate) fn has_measures(&self) -> bool {
+        self.checks.iter().next().is_some()
     }
 
     /// Names and numbers of rows.
@@ -124,6 +130,54 @@ fn needs(reading: &mut Reading<'_>, checks: &Checks) {
             );
         }
     }
+}
+
+/// Files that no table has its name from: a measure would be without what an operator has written.
+fn unknown(reading: &mut Reading<'_>) {
+    let Ok(entries) = std::fs::read_dir(reading.directory) else {
+        return;
+    };
+    for entry in entries.map_while(Result::ok) {
+        let file = entry.file_name();
+        let file = file.to_string_lossy();
+        // Editors and packages leave hidden files.
+        let name = match file.rsplit_once('.') {
+            Some((name, end)) if end.eq_ignore_ascii_case("csv") && !name.is_empty() => name,
+            _ => continue,
+        };
+        if name.starts_with('.')
+            || (file.ends_with(".csv") && reading.counts.iter().any(|count| count.name == name))
+        {
+            continue;
+        }
+        let nearest = reading
+            .counts
+            .iter()
+            .min_by_key(|count| distance(count.name, name));
+        let nearest = nearest.map_or("", |count| count.name);
+        let mistake = format!("{file}: is the name of no table; did you mean {nearest}.csv?");
+        reading.mistakes.push(mistake);
+    }
+}
+
+/// How many letters of one name have to change for the other (Levenshtein), whatever their case.
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.to_ascii_lowercase();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.to_ascii_lowercase().bytes().enumerate() {
+        let mut before = at;
+        let mut last = at + 1;
+        for (cell, wanted) in row.iter_mut().skip(1).zip(other.bytes()) {
+            let kept = before + usize::from(letter != wanted);
+            before = *cell;
+            last = kept.min(before + 1).min(last + 1);
+            *cell = last;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = at + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// The reading of a directory.

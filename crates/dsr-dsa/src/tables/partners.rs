@@ -167,6 +167,11 @@ impl Partners {
         peer.is_empty()
     }
 
+    /// Whether a realm is not one of ours.
+    pub(crate) fn is_foreign(&self, realm: &[u8]) -> bool {
+        self.realm(realm).is_none_or(|realm| !realm.is_home)
+    }
+
     /// From where or to where a request goes, and whose it is; none: it stays at home. A request of a peer that is not ours
     /// comes in, whatever it says of itself; of ours one comes in that names a foreign origin.
     pub(crate) fn direction(
@@ -178,7 +183,7 @@ impl Partners {
         if let Some(partner) = self.of_peer(peer) {
             return Some((Direction::Ingress, partner));
         }
-        let is_foreign = |realm: &[u8]| self.realm(realm).is_none_or(|realm| !realm.is_home);
+        let is_foreign = |realm: &[u8]| self.is_foreign(realm);
         let partner = |realm: &[u8]| self.realm(realm).map_or(UNLISTED, |realm| realm.partner);
         if !self.is_own(peer) {
             return Some((Direction::Ingress, UNLISTED));

@@ -86,19 +86,6 @@ fn long_names_and_deep_groups_are_findings_and_cost_bounded_lines() {
     }
 }
 
-/// The lines of a file, once there are this many.
-fn lines_of(file: &std::path::Path, count: usize) -> Vec<String> {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    loop {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        if text.matches('\n').count() >= count {
-            return text.lines().map(str::to_owned).collect();
-        }
-        assert!(std::time::Instant::now() < deadline, "{count} lines: {text}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_line_has_who_what_and_why_and_nothing_of_authentication() {
     let directory = tables(&[format!("AppCmdCst,{DROP}")]);

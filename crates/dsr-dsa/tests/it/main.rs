@@ -3,5 +3,6 @@
 mod hostile;
 mod stateful;
 mod stateless;
+mod subscribers;
 mod support;
 mod tables;

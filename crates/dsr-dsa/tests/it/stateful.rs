@@ -492,3 +492,49 @@ fn a_subscriber_takes_at_most_64_bytes() {
         false
     );
 }
+
+#[test]
+fn mme_and_sgsn_are_two_places_of_one_subscriber() {
+    let mut bench = Bench::new(&[format!("PreLocChk,{DROP}"), format!("SrcHostValMme,{DROP}")]);
+    registers(&mut bench, "262011234567890");
+    let of_sgsn = |command: u32| Sent {
+        host: format!("sgsn1.{FRANCE}"),
+        ..Sent::new(command)
+    };
+    let registration = Sent {
+        more: |builder| raw(builder, 10415, 1405, &[0, 0, 0, 0]),
+        ..of_sgsn(ULR)
+    };
+    assert_eq!(succeeds(&mut bench, &registration), Fate::WentOn);
+    for sent in [Sent::new(NOR), of_sgsn(NOR), of_sgsn(PUR)] {
+        assert_eq!(succeeds(&mut bench, &sent), Fate::WentOn);
+    }
+    let mut request = |sent: &Sent| bench.request(FOREIGN_PEER, &sent.message());
+    assert_eq!(request(&of_sgsn(NOR)), Fate::Dropped, "it was purged there");
+    assert_eq!(request(&Sent::new(NOR)), Fate::WentOn);
+    assert_eq!(succeeds(&mut bench, &Sent::new(PUR)), Fate::WentOn);
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
+        Fate::Dropped
+    );
+}
+
+#[test]
+fn a_country_without_a_place_does_not_erase_the_last_one() {
+    let mut bench = Bench::one("TimeDistChk", DROP);
+    registers(&mut bench, "262011234567890");
+    // An international network, and bytes that are not a network.
+    for visited in [[0x09, 0xf1, 0x11], [0xff, 0xff, 0xff]] {
+        for command in [AIR, ULR] {
+            let ship = Sent {
+                visited: Some(visited),
+                ..Sent::new(command)
+            };
+            assert_eq!(succeeds(&mut bench, &ship), Fate::WentOn);
+        }
+        bench.pass(Duration::from_secs(3600));
+        assert_eq!(bench.request(FOREIGN_PEER, &in_usa(ULR).message()), Fate::Dropped);
+    }
+    bench.pass(Duration::from_secs(8 * 3600));
+    assert_eq!(bench.request(FOREIGN_PEER, &in_usa(ULR).message()), Fate::WentOn);
+}

@@ -281,3 +281,20 @@ fn what_is_explained_is_what_happens_and_counts_nothing() {
     );
     assert!(bench.application.findings().is_empty());
 }
+
+#[test]
+fn names_of_nodes_in_tables_are_compared_without_regard_to_case() {
+    let directory = tables(&[format!("SpecAVPScr,{DROP}")]);
+    let columns = "Application_ID,Command_Code,Message_Type,AVP_Name,AVP_Value\n";
+    let row = format!("16777251,316,Request,Origin-Host,MME1.{FRANCE}\n");
+    write(directory.path(), "SpecAVPScr_Config", &format!("{columns}{row}"));
+    let mut bench = Bench::with(&settings(directory.path()));
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &Sent::new(ULR).message()),
+        Fate::Dropped
+    );
+    let twice = format!("{columns}{row}{}", row.replace("MME1", "mme1"));
+    write(directory.path(), "SpecAVPScr_Config", &twice);
+    let error = dsr_dsa::check_tables(&settings(directory.path())).unwrap_err();
+    assert!(error.contains("can never match"), "{error}");
+}

@@ -336,3 +336,16 @@ pub(crate) fn raw(builder: &mut MessageBuilder, vendor: u32, code: u32, data: &[
     };
     builder.put_raw(AvpKey { vendor, code }, flags, data);
 }
+
+/// The lines of a file, once there are this many.
+pub(crate) fn lines_of(file: &std::path::Path, count: usize) -> Vec<String> {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if text.matches('\n').count() >= count {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(std::time::Instant::now() < deadline, "{count} lines: {text}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -84,10 +84,8 @@ fn a_row_for_commands_that_another_measure_blocks_can_never_match() {
 #[test]
 fn a_directory_that_is_none_and_bytes_that_are_no_text_are_errors() {
     let directory = tables(&[]);
-    assert!(
-        check_tables(&settings(directory.path())).is_ok(),
-        "no measure is on"
-    );
+    let error = check_tables(&settings(directory.path())).unwrap_err();
+    assert!(error.contains("no measure is on"), "{error}");
     std::fs::write(directory.path().join("Realm_List.csv"), [0xff, 0xfe, 0]).unwrap();
     let error = check_tables(&settings(directory.path())).unwrap_err();
     assert!(error.contains("Realm_List.csv"), "{error}");
@@ -106,4 +104,58 @@ fn a_directory_that_is_none_and_bytes_that_are_no_text_are_errors() {
     );
     let error = check_tables(&settings(directory.path())).unwrap_err();
     assert!(error.contains("and 180 more"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_the_name_of_no_table_is_a_mistake() {
+    let directory = tables(&[format!("AppIdWL,{DETECT}")]);
+    assert!(check_tables(&settings(directory.path())).is_ok());
+    for (name, nearest) in [
+        ("Realm_Lists", "Realm_List.csv"),
+        ("appidwl_config", "AppIdWL_Config.csv"),
+        ("TimeDistChk_Cfg", "TimeDistChk_Config.csv"),
+    ] {
+        write(directory.path(), name, "x\n");
+        let error = check_tables(&settings(directory.path())).unwrap_err();
+        let wanted = format!("{name}.csv: is the name of no table; did you mean {nearest}?");
+        assert!(error.contains(&wanted), "{error}");
+        std::fs::remove_file(directory.path().join(format!("{name}.csv"))).unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused() {
+    let directory = tables(&[format!("AppIdWL,{DETECT}")]);
+    let other = directory.path().join("VPLMN_ID_Exception_Config.csv");
+    for make in ["mkdir", "mkfifo"] {
+        let made = std::process::Command::new(make).arg(&other).status().unwrap();
+        assert!(made.success());
+        let error = check_tables(&settings(directory.path())).unwrap_err();
+        assert!(
+            error.contains("VPLMN_ID_Exception_Config.csv: is not a regular file"),
+            "{error}"
+        );
+        let findings = dsr_dsa::config::Dsa {
+            tables: None,
+            findings: Some(other.clone()),
+            ..settings(directory.path())
+        };
+        for error in [
+            dsr_dsa::check_findings(&findings).unwrap_err(),
+            dsr_dsa::Dsa::load(&findings).unwrap_err(),
+        ] {
+            assert!(error.contains("is not a regular file"), "{error}");
+        }
+        let removed = std::process::Command::new("rm")
+            .arg("-r")
+            .arg(&other)
+            .status()
+            .unwrap();
+        assert!(removed.success());
+    }
+    let nowhere = dsr_dsa::config::Dsa {
+        findings: Some("/nowhere/findings.jsonl".into()),
+        ..settings(directory.path())
+    };
+    assert!(dsr_dsa::check_findings(&nowhere).is_err());
 }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What a request has can be listed, in the form in which it is looked up.
+        /// What a request has can be listed, in the form in which it is looked up; a star would be a pattern.
         #[test]
         fn each_address_of_a_request_can_be_listed(
             text in prop_oneof![
@@ -135,7 +135,7 @@ mod tests {
                 for value in [Value::Text(text.as_bytes()), Value::Tbcd(&tbcd)] {
                     let Some(address) = Address::read(entity, value) else { continue };
                     let listed = address.to_string();
-                    if !listed.contains(',') {
+                    if !listed.contains([',', '*']) {
                         prop_assert_eq!(Address::parse(entity, &listed), Ok(address.clone()), "{}", entity.as_str());
                     }
                     prop_assert_eq!(address.entity(), entity);

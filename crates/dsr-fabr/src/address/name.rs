@@ -64,6 +64,35 @@ pub(super) fn mcc_of_realm(realm: &str) -> Option<String> {
     Some(mcc)
 }
 
+/// A part of a SIP URI without the escapes that mean the same as the character itself: those of all but the reserved ones
+/// (RFC 3261 §19.1.4), brackets, and what is not to be seen.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
+    }
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..2)
+            .filter(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        match (byte, part.get(2..)) {
+            (Some(byte), Some(rest)) if byte.is_ascii_graphic() && !b";/?:@&=+$,%[]".contains(&byte) => {
+                plain.push(char::from(byte));
+                plain.push_str(rest);
+            }
+            (Some(_), Some(_)) => {
+                plain.push('%');
+                plain.push_str(part);
+            }
+            // Not an escape: the text is compared as it is.
+            _ => return text.into(),
+        }
+    }
+    plain.into()
+}
+
 /// The form in which a name of an entity is compared; none: it is not one.
 pub(super) fn canonical(entity: Entity, text: &str) -> Option<Box<str>> {
     if !text.bytes().all(|byte| byte > b' ' && byte != 0x7f) {
@@ -76,8 +105,10 @@ pub(super) fn canonical(entity: Entity, text: &str) -> Option<Box<str>> {
                 scheme,
                 user: "",
                 host,
-            } if !host.is_empty() => format!("{scheme}:{host}"),
-            Uri::Sip { scheme, user, host } if !host.is_empty() => format!("{scheme}:{user}@{host}"),
+            } if !host.is_empty() => format!("{scheme}:{}", unescaped(host)),
+            Uri::Sip { scheme, user, host } if !host.is_empty() => {
+                format!("{scheme}:{}@{}", unescaped(user), unescaped(host))
+            }
             _ => return None,
         },
         Entity::Nai => {
@@ -128,6 +159,21 @@ pub(super) fn parse(entity: Entity, text: &str) -> Result<Box<str>, String> {
     };
     if text.contains(',') {
         return Err(format!("`{}` has a comma; expected {expected}", shown()));
+    }
+    // Other patterns would be names that no subscriber has. A star of a name is written `%2A`.
+    let before = text
+        .split_once("*@")
+        .map(|(before, realm)| (before, realm.contains('*')));
+    let is_realm = match before {
+        Some((scheme, false)) if entity == Entity::Impu => scheme.ends_with(':'),
+        Some((user, false)) => user.is_empty(),
+        _ => false,
+    };
+    if text.contains('*') && !is_realm {
+        return Err(format!(
+            "`{}` is a pattern of no supported form: a star stands for each user of a realm; expected {expected}",
+            shown()
+        ));
     }
     if text.len() > MOST_NAME_BYTES {
         return Err(format!(

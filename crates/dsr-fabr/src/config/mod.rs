@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use dsr_app::Answer;
+use dsr_app::appended::one_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
@@ -162,6 +163,13 @@ pub(crate) fn mccs(text: &str) -> Option<(u16, u16)> {
 
 impl Validate for Fabr {
     fn validate(&self, faults: &mut Faults) {
+        if let (Some(file), Some(changes)) = (&self.file, &self.changes)
+            && one_name(file) == one_name(changes)
+        {
+            faults
+                .at("changes")
+                .say("is the same file as `file`", "a file that only the router writes");
+        }
         let mut names = BTreeSet::new();
         for (index, destination) in self.destinations.iter().enumerate() {
             let at = format!("destinations[{index}]");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use dsr_app::appended::{Appended, OpenOnce, has_room};
+use dsr_app::appended::{Appended, OpenOnce, has_room, refuse_other};
 use numbers::DestinationSet;
 
 use crate::address::Address;
@@ -28,7 +28,10 @@ type Shard = AHashMap<Address, Changed>;
 pub(crate) struct Changes {
     hasher: RandomState,
     shards: Box<[ArcSwap<Shard>]>,
+    /// Addresses with a change, those that were taken away included.
     count: AtomicUsize,
+    /// Those with destinations.
+    held: AtomicUsize,
     file: Appended,
 }
 
@@ -54,25 +57,64 @@ impl Changes {
             Ok(Self {
                 hasher,
                 count: AtomicUsize::new(shards.iter().map(|shard| shard.len()).sum()),
+                held: AtomicUsize::new(shards.iter().flat_map(|shard| shard.values()).flatten().count()),
                 shards: shards.into_iter().map(ArcSwap::from_pointee).collect(),
                 file,
             })
         })
     }
 
-    /// Makes a change durable, then effective; `most` subscribers may have changes.
+    /// Reads the file of changes, without opening it for changes: another process may have it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has an invalid line.
+    pub(crate) fn check(
+        path: &Path,
+        mut judge: impl FnMut(&DestinationSet) -> Result<(), String>,
+    ) -> Result<(), String> {
+        refuse_other(path)?;
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let mut sets = AHashMap::new();
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        for (number, line) in lines.take_while(|line| line.ends_with(b"\n")).enumerate() {
+            let text = std::str::from_utf8(line).map_err(|_| "not in UTF-8".to_owned());
+            let change =
+                text.and_then(|text| Change::parse(text.lines().next().unwrap_or_default(), &mut sets));
+            change.map_err(|wrong| format!("line {}: {wrong}", number + 1))?;
+        }
+        sets.values().try_for_each(|set| judge(set))
+    }
+
+    /// Makes a change durable, then effective; `most` subscribers may have destinations by changes. One that changes nothing
+    /// is not written; `is_in_files`: whether taking it away does.
     ///
     /// # Errors
     /// When it cannot be written; it is not in effect then.
-    pub(crate) fn make(&self, change: Change, most: usize) -> Result<(), String> {
+    pub(crate) fn make(&self, change: Change, most: usize, is_in_files: bool) -> Result<(), String> {
         let mut file = self.file.lock();
-        if self.find(&change.address).is_none() {
-            has_room(self.len(), most, "file of subscribers")?;
+        let known = self.find(&change.address);
+        let is_held = known.as_ref().is_some_and(Option::is_some);
+        match &known {
+            Some(known) if *known == change.to => return Ok(()),
+            None if change.to.is_none() && !is_in_files => return Ok(()),
+            _ => {}
+        }
+        if change.to.is_some() && !is_held {
+            has_room(self.held.load(Ordering::Relaxed), most, "file of subscribers")?;
         }
         file.append(&change.line())?;
         let Some(shard) = self.shards.get(shard_of(&self.hasher, &change.address)) else {
             return Ok(());
         };
+        match (is_held, change.to.is_some()) {
+            (false, true) => _ = self.held.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.held.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
         let mut changed = Shard::clone(&shard.load());
         if changed.insert(change.address, change.to).is_none() {
             self.count.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +158,7 @@ fn shard_of(hasher: &RandomState, address: &Address) -> usize {
 /// A change of one subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    address: Address,
+    pub(crate) address: Address,
     pub(crate) to: Changed,
 }
 

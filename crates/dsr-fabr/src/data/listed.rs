@@ -33,6 +33,7 @@ impl Listed {
     /// # Errors
     /// Names the first line that is wrong.
     pub(crate) fn open(path: &Path, most: usize, by_name: &ByName) -> Result<Self, String> {
+        dsr_app::appended::refuse_other(path)?;
         let file = File::open(path).map_err(|error| error.to_string())?;
         Self::read(&mut BufReader::with_capacity(1 << 20, file), most, by_name)
             .map_err(|error| error.to_string())

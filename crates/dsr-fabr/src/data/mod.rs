@@ -65,35 +65,27 @@ impl By {
 /// The position of a destination, and where it was found.
 pub(crate) type Found = Option<(u16, By)>;
 
+fn by_name(config: &config::Fabr) -> ByName {
+    let names = config.destinations.iter().map(|one| one.name.as_str().into());
+    names.zip(0..).collect()
+}
+
 impl Data {
     /// Reads the files of a configuration.
     ///
     /// # Errors
     /// When one cannot be used, with the line where there is one.
     pub(crate) fn load(config: &config::Fabr) -> Result<Self, String> {
-        let names = config.destinations.iter().map(|one| one.name.as_str().into());
-        let by_name: ByName = names.zip(0..).collect();
-        let base = config.numbers.as_ref().map(|path| {
-            let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
-            for warning in map.warnings() {
-                tracing::warn!(file = %path.display(), %warning, "file of numbers is damaged");
-            }
-            let targets = map.sets().iter().map(|set| Targets::new(set, &by_name)).collect();
-            let targets: Result<_, String> = targets;
-            let targets = targets.map_err(|wrong| format!("{}: {wrong}", path.display()))?;
-            Ok::<_, String>(Base { map, targets })
-        });
-        let base = base.transpose()?;
-        let listed = config.file.as_ref().map(|path| {
-            let read = Listed::open(path, config.max_entries, &by_name);
-            read.map_err(|wrong| format!("{}: {wrong}", path.display()))
-        });
-        let listed = listed.transpose()?.unwrap_or_default();
+        let by_name = by_name(config);
+        let (base, listed) = Self::files(config, &by_name)?;
         let changes = config.changes.as_ref();
         let changes = changes.map(|path| Changes::open(path)).transpose()?;
         for text in changes.iter().flat_map(|changes| changes.sets()) {
             let set = numbers::DestinationSet::parse(&text).map_err(|error| error.to_string())?;
-            Targets::new(&set, &by_name).map_err(|wrong| format!("changes: {wrong}"))?;
+            Targets::new(&set, &by_name).map_err(|wrong| match &config.changes {
+                Some(path) => format!("{}: {wrong}", path.display()),
+                None => wrong,
+            })?;
         }
         Ok(Self {
             by_name,
@@ -101,6 +93,50 @@ impl Data {
             listed,
             base,
         })
+    }
+
+    /// Reads the files of a configuration, and keeps nothing of them.
+    ///
+    /// # Errors
+    /// When one cannot be used, with the line where there is one.
+    pub(crate) fn check(config: &config::Fabr) -> Result<(), String> {
+        let by_name = by_name(config);
+        Self::files(config, &by_name)?;
+        let Some(path) = &config.changes else {
+            return Ok(());
+        };
+        Changes::check(path, |set| Targets::new(set, &by_name).map(drop))
+            .map_err(|wrong| format!("{}: {wrong}", path.display()))
+    }
+
+    fn files(config: &config::Fabr, by_name: &ByName) -> Result<(Option<Base>, Listed), String> {
+        let base = config.numbers.as_ref().map(|path| {
+            dsr_app::appended::refuse_other(path).map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+            let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
+            for warning in map.warnings() {
+                tracing::warn!(file = %path.display(), %warning, "file of numbers is damaged");
+            }
+            let targets = map.sets().iter().map(|set| Targets::new(set, by_name)).collect();
+            let targets: Result<_, String> = targets;
+            let targets = targets.map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+            Ok::<_, String>(Base { map, targets })
+        });
+        let base = base.transpose()?;
+        let listed = config.file.as_ref().map(|path| {
+            let read = Listed::open(path, config.max_entries, by_name);
+            read.map_err(|wrong| format!("{}: {wrong}", path.display()))
+        });
+        let listed = listed.transpose()?.unwrap_or_default();
+        Ok((base, listed))
+    }
+
+    /// Whether the files have the address itself, or may have it.
+    fn is_in_files(&self, address: &Address) -> bool {
+        let in_numbers = |base: &Base| match address {
+            Address::Number(key) => !matches!(base.map.find(*key), Ok(None)),
+            Address::Name(..) => false,
+        };
+        self.listed.exact(address).is_some() || self.base.as_ref().is_some_and(in_numbers)
     }
 
     /// Finds the destination of an address for a service: the address itself, then the realm of a name or the range of a
@@ -167,7 +203,8 @@ impl Data {
         if let Some(set) = &change.to {
             Targets::new(set, &self.by_name)?;
         }
-        changes.make(change, most)
+        let is_in_files = self.is_in_files(&change.address);
+        changes.make(change, most, is_in_files)
     }
 
     /// Name, entries and bytes of each table.

@@ -167,6 +167,8 @@ fn names_are_compared_in_one_form_and_realms_have_wildcards() {
         "sip:alice@ims.example",
         "SIP:ALICE@IMS.EXAMPLE:5060;user=phone?subject=x",
         "sip:alice:secret@ims.example",
+        "sip:%61lic%65@ims.example",
+        "sip:%41LICE@%69ms.example",
     ] {
         assert_eq!(of_identity(&fabr, text), "known", "{text}");
     }

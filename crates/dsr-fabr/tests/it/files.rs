@@ -66,6 +66,18 @@ fn a_wrong_line_is_named_with_its_reason() {
             3,
             "the range overlaps that of line 2",
         ),
+        (format!("{good}nai,dev*@x,a\n"), 2, "pattern of no supported form"),
+        (format!("{good}nai,*@*.x,a\n"), 2, "pattern of no supported form"),
+        (
+            format!("{good}impu,tel:+49*,a\n"),
+            2,
+            "pattern of no supported form",
+        ),
+        (
+            format!("{good}impu,sip:a*@x,a\n"),
+            2,
+            "pattern of no supported form",
+        ),
         (format!("{good}nai,alice,a\n"), 2, "expected user@realm"),
         (format!("{good}impu,alice@x,a\n"), 2, "expected sip:user@realm"),
         (

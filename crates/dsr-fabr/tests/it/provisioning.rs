@@ -134,6 +134,95 @@ fn what_cannot_be_changed_is_refused_and_changes_nothing() {
     assert!(wrong.contains("fabr.changes names no file"), "{wrong}");
 }
 
+#[test]
+fn what_changes_nothing_is_not_written_and_a_full_file_can_be_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let fabr = load(folder.path(), "maxChanges: 1\n").unwrap();
+    let lines = || {
+        let text = std::fs::read_to_string(folder.path().join("changes.csv")).unwrap();
+        text.lines().count()
+    };
+    let change = |subject: &str, to: &str| fabr.change(subject, to).unwrap();
+    // Unknown; in a range only.
+    change("imsi:001030000000001", "").unwrap();
+    change("imsi:001020000000001", "").unwrap();
+    assert_eq!(lines(), 0);
+    change("imsi:001030000000001", "b,pcrf=a").unwrap();
+    change("imsi:001030000000001", "b,pcrf=a").unwrap();
+    assert_eq!(lines(), 1);
+    assert!(
+        change("imsi:001030000000002", "b")
+            .unwrap_err()
+            .contains("maxChanges")
+    );
+    // One of the text is taken away, and the one that was changed: there is room again.
+    change("imsi:001010000000001", "").unwrap();
+    change("imsi:001030000000001", "").unwrap();
+    change("imsi:001030000000001", "").unwrap();
+    assert_eq!(lines(), 3);
+    change("imsi:001030000000002", "b").unwrap();
+    assert!(change("imsi:001030000000003", "b").is_err());
+    drop(fabr);
+    let again = load(folder.path(), "maxChanges: 1\n").unwrap();
+    assert!(again.change("imsi:001030000000003", "b").unwrap().is_err());
+    again.change("imsi:001030000000002", "").unwrap().unwrap();
+    again.change("imsi:001030000000003", "b").unwrap().unwrap();
+}
+
+#[test]
+fn check_reads_all_files_beside_the_router_that_has_them_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = folder.path().join("changes.csv");
+    let check = || dsr_fabr::check_files(&settings(&format!("changes: {}\n", changes.display())));
+    check().unwrap();
+    assert!(!changes.exists());
+    let fabr = load(folder.path(), "").unwrap();
+    fabr.change("imsi:001010000000001", "b").unwrap().unwrap();
+    check().unwrap();
+    drop(fabr);
+    for (text, wanted) in [
+        (
+            "imsi,001010000000001,gone\n",
+            "the destination `gone` does not exist",
+        ),
+        ("imsi,001010000000001,a\nimsi,x,a\nhalf", "line 2: "),
+    ] {
+        std::fs::write(&changes, text).unwrap();
+        let wrong = check().unwrap_err();
+        assert!(
+            wrong.contains(wanted) && wrong.contains("changes.csv: "),
+            "{wrong}"
+        );
+    }
+    let here = folder.path().display();
+    for key in ["file", "numbers", "changes"] {
+        let settings = settings(&format!("{key}: {here}\n"));
+        for wrong in [
+            dsr_fabr::check_files(&settings).unwrap_err(),
+            Fabr::load(&settings).unwrap_err(),
+        ] {
+            assert!(wrong.contains("is not a regular file"), "{key}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn one_file_is_not_both_text_and_changes() {
+    use settings::{Faults, Validate as _};
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "s.csv", "imsi,001010000000001,a\n");
+    let other = folder.path().join("./s.csv");
+    let mut settings = settings("");
+    settings.file = Some(file.into());
+    settings.changes = Some(other);
+    let mut faults = Faults::default();
+    settings.validate(&mut faults);
+    assert!(
+        format!("{faults:?}").contains("is the same file as `file`"),
+        "{faults:?}"
+    );
+}
+
 /// The folder in which this process writes subscribers until it is killed, when a test has started it for that.
 const WRITER: &str = "DSR_FABR_WRITER";
 

@@ -1,8 +1,10 @@
 //! Applications inside the router: what application route rules lead to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dsr_app::Installed;
+use dsr_app::appended::one_name;
 use dsr_dsa::config::Dsa;
 use dsr_eir::config::Eir;
 use dsr_fabr::config::Fabr;
@@ -62,11 +64,32 @@ impl Application {
 
 /// Reports mistakes in the files of applications that say what is wrong with them.
 pub fn check_files(config: &super::Config, faults: &mut Faults) {
+    let mut all_changes = BTreeMap::new();
     for (index, application) in config.applications.iter().enumerate() {
-        let Some(dsa) = &application.dsa else { continue };
-        if let Err(mistakes) = dsr_dsa::check_tables(dsa) {
-            let at = format!("dsr.applications[{index}].dsa.tables");
-            faults.at(at).say(mistakes, "tables without mistakes");
+        let at = format!("dsr.applications[{index}]");
+        let mut judge = |at: String, judged: Result<(), String>, expected: &str| {
+            if let Err(mistakes) = judged {
+                faults.at(at).say(mistakes, expected);
+            }
+        };
+        if let Some(dsa) = &application.dsa {
+            let tables = dsr_dsa::check_tables(dsa);
+            judge(format!("{at}.dsa.tables"), tables, "tables without mistakes");
+            let findings = dsr_dsa::check_findings(dsa);
+            judge(
+                format!("{at}.dsa.findings"),
+                findings,
+                "a file in a directory that is there",
+            );
+        }
+        let Some(fabr) = &application.fabr else { continue };
+        let files = dsr_fabr::check_files(fabr);
+        judge(format!("{at}.fabr"), files, "files without mistakes");
+        if let Some(changes) = &fabr.changes
+            && let Some(other) = all_changes.insert(one_name(changes), index)
+        {
+            let both = Err(format!("is the file of dsr.applications[{other}] too"));
+            judge(format!("{at}.fabr.changes"), both, "a file of its own");
         }
     }
 }
