@@ -356,6 +356,9 @@ fn ported_numbers_are_answered_or_relayed() {
         .unwrap();
         out
     };
+    let mut unreadable = begin(22, 3, "43664567");
+    let external = unreadable.iter().position(|octet| *octet == 0x28).unwrap();
+    unreadable[external] = 0x29;
     let request = |digits: &str, text: &[u8]| udt(&number(1, 4, digits), &calling, text);
     for (octets, wanted) in [
         (request("43664567", &begin(45, 3, "43664567")), "99043664567"),
@@ -364,6 +367,18 @@ fn ported_numbers_are_answered_or_relayed() {
         (request("43664567", &begin(22, 3, "43664568")), "99043664567"),
         (request("43664567", b"\x62\x03\x48\x01"), "99043664567"),
         (segmented, "99043664567"),
+        // What a service message returns is not a request; a dialogue that cannot be read is not version 1.
+        (
+            unitdata(
+                sccp::MessageType::Udts,
+                0,
+                &number(1, 4, "43664567"),
+                &calling,
+                &begin(22, 3, "43664567"),
+            ),
+            "99043664567",
+        ),
+        (request("43664567", &unreadable), "99043664567"),
         (udt(&number(1, 3, "664567"), &calling, b"x"), "99043664567"),
     ] {
         one.send(&to_stp(11, 1, &octets));
@@ -371,7 +386,7 @@ fn ported_numbers_are_answered_or_relayed() {
         assert_eq!(called(&received), (wanted.to_owned(), Some(4), true));
         sent.push(received);
     }
-    assert_eq!(lookups(&stp, "relayed"), 7.0);
+    assert_eq!(lookups(&stp, "relayed"), 9.0);
     judge(folder.path(), &sent);
 }
 
@@ -430,10 +445,11 @@ fn call_related_requests_are_relayed_where_the_settings_say_so() {
         metric(&stp, "signalbox_stp_destination_available{destination=\"0-0-2\"}") == 0.0
     });
     one.send(&to_stp(11, 1, &octets));
-    assert_eq!(
-        parsed(&one.expect(MessageType::Data)).return_cause(),
-        Some(ReturnCause::MTP_FAILURE)
-    );
+    let received = one.expect(MessageType::Data);
+    let returned = parsed(&received);
+    assert_eq!(returned.return_cause(), Some(ReturnCause::MTP_FAILURE));
+    // The sender knows the number without the routing number (Q.714 §4.2).
+    assert_eq!(returned.calling, number(1, 4, "43664567"));
 }
 
 /// Every octet of a request changed, and every length: each message is answered, relayed, returned or dropped, and the peer beside
