@@ -239,3 +239,45 @@ fn a_foreign_network_is_refused_by_its_number() {
     let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
     assert_eq!(result.status, 3, "invalid network appearance");
 }
+
+/// RFC 4666 §3.3.1, §3.6.2, §3.8.1: one routing context of DATA, no network that is not configured, one destination of a key.
+#[test]
+fn what_settings_cannot_mean_is_refused() {
+    let stp = start(config());
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let octets = isup(11, 1, 2, 0, b"x");
+    let mut foreign = Vec::new();
+    ss7_proto::m3ua::Data {
+        network_appearance: Some(8),
+        ..data(&octets)
+    }
+    .write(&mut foreign);
+    let mut several = Vec::new();
+    let mut builder = Builder::new(MessageType::Data, &mut several);
+    builder.words(Tag::ROUTING_CONTEXT, &[11, 12]);
+    let message = Message::parse(&octets).unwrap();
+    builder.parameter(Tag::PROTOCOL_DATA, message.get(Tag::PROTOCOL_DATA).unwrap());
+    builder.finish();
+    for (octets, code) in [
+        (foreign, ErrorCode::InvalidNetworkAppearance),
+        (several, ErrorCode::ParameterFieldError),
+    ] {
+        one.send(&octets);
+        let refusal = one.expect(MessageType::Err);
+        let message = Message::parse(&refusal).unwrap();
+        assert_eq!(message.word(Tag::ERROR_CODE), Some(code as u32));
+    }
+    let mut register = Vec::new();
+    let mut builder = Builder::new(MessageType::RegReq, &mut register);
+    builder.group(Tag::ROUTING_KEY, |key| {
+        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1)
+            .word(Tag::DESTINATION_POINT_CODE, 1)
+            .word(Tag::DESTINATION_POINT_CODE, 2);
+    });
+    builder.finish();
+    one.send(&register);
+    let answer = one.expect(MessageType::RegRsp);
+    let result = Message::parse(&answer).unwrap();
+    let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
+    assert_eq!(result.status, 7, "not provisioned");
+}

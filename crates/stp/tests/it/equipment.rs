@@ -147,6 +147,10 @@ fn check_imei_is_answered_by_the_lists_of_the_diameter_register() {
         one.expect(MessageType::Data);
         count("grey") > 1.0
     });
+    // A file that was not written yet.
+    std::fs::write(&file, "").unwrap();
+    assert!(stp.reread().unwrap_err().contains("empty"));
+    assert!(stp::start(settings(&file)).is_err());
     std::fs::write(&file, "green,35209900\n").unwrap();
     assert!(stp.reread().unwrap_err().contains("equipment.csv"));
 }

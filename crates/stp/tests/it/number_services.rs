@@ -31,6 +31,8 @@ const NUMBERS: &[(Kind, &str, &str)] = &[
     (Kind::Msisdn, "43664567", "rn=990,network=23205"),
     (Kind::Msisdn, "43664568", "rn=D01"),
     (Kind::Msisdn, "43665569", "pcrf=pcrf1.example"),
+    (Kind::Msisdn, "43665570", "pcrf=pcrf1.example,three"),
+    (Kind::Msisdn, "43665571", "peer.example"),
     (Kind::Msisdn, "436761111", "hlr=three"),
     (Kind::Msisdn, "436642222222222", "rn=990,network=23205"),
 ];
@@ -54,7 +56,7 @@ fn settings(file: &Path) -> stp::Config {
     config.number_services.country_code = "43".to_owned();
     config.number_services.area_code = "660".to_owned();
     config.number_services.own = vec!["43660".to_owned(), "43664".to_owned()];
-    config.number_services.own_routing_numbers = vec!["d02".to_owned()];
+    config.number_services.own_routing_numbers = vec!["d0".to_owned(), "d02".to_owned()];
     config.number_services.mobile_titles = vec![MobileTitle {
         title: "43660".to_owned(),
         imsi: "23210".to_owned(),
@@ -160,6 +162,8 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
         (6, 4, "232100000000001"),
         (7, 4, "436600000000001"),
         (1, 4, "436761111"),
+        // A destination without a service.
+        (1, 4, "43665570"),
     ] {
         let address = number(plan, nature, digits);
         one.send(&to_stp(11, 1, &udt(&address, &title("43699", 8), b"x")));
@@ -176,12 +180,13 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
         called(&three.expect(MessageType::Data)),
         ("436761111".to_owned(), Some(4), true)
     );
-    assert_eq!(lookups(&stp, "home"), 8.0);
+    assert_eq!(lookups(&stp, "home"), 9.0);
     // Not listed, an entry of another service, too short, letters, another subsystem: translation decides.
     let other = title("43660123", 8);
     for address in [
         number(1, 4, "43660999"),
         number(1, 4, "43665569"),
+        number(1, 4, "43665571"),
         number(1, 4, "4366"),
         number(1, 4, "43b60123"),
         number(1, 3, "43660123"),
@@ -192,7 +197,7 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
     }
     assert_eq!(
         (lookups(&stp, "unlisted"), lookups(&stp, "unconditioned")),
-        (3.0, 2.0)
+        (4.0, 2.0)
     );
     // A number that is not here and came with our routing number would circle.
     for digits in ["d0243664567", "d0243660999"] {
