@@ -281,3 +281,45 @@ fn what_settings_cannot_mean_is_refused() {
     let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
     assert_eq!(result.status, 7, "not provisioned");
 }
+
+/// RFC 4666 §3.4.1: a mask covers every point code within it, so what is narrower and of another state is named behind it.
+#[test]
+fn what_a_mask_covers_is_named_behind_it() {
+    let mut before = config();
+    before.application_servers[1].point_codes = vec!["50".to_owned()];
+    before.links.push(crate::support::link("c", 13));
+    before.application_servers.push(server("three", 13, 3, &["c"]));
+    before.routes = vec![Route {
+        destination: "48/3".to_owned(),
+        via: "three".to_owned(),
+        priority: 0,
+    }];
+    let stp = start(before.clone());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let told = |one: &mut Asp| loop {
+        let octets = one.next().unwrap();
+        let message = Message::parse(&octets).unwrap();
+        let kind = message.message_type();
+        if matches!(kind, MessageType::Duna | MessageType::Dava) {
+            let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap());
+            break (
+                kind,
+                codes.map(|code| (code.mask, code.code.0)).collect::<Vec<_>>(),
+            );
+        }
+    };
+    let (duna, dava) = (MessageType::Duna, MessageType::Dava);
+    let _three = Asp::active(at, 13, 13);
+    // 50 has no ASP yet.
+    assert_eq!(told(&mut one), (dava, vec![(3, 48)]));
+    assert_eq!(told(&mut one), (duna, vec![(0, 50)]));
+    assert_eq!(told(&mut one), (dava, vec![(0, 3)]));
+    let _two = Asp::active(at, 12, 12);
+    assert_eq!(told(&mut one), (dava, vec![(0, 50)]));
+    // A reload takes the route of the others away.
+    before.routes.clear();
+    assert_eq!(stp.reload(&before), Ok(()));
+    assert_eq!(told(&mut one), (duna, vec![(3, 48)]));
+    assert_eq!(told(&mut one), (dava, vec![(0, 50)]));
+}
