@@ -136,7 +136,7 @@ impl Inner {
     }
 }
 
-/// What peers are told of a destination.
+/// What peers get to know of a destination.
 struct Known<'a> {
     cluster: Cluster,
     via: &'a [Via],

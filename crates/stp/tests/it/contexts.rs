@@ -297,7 +297,7 @@ fn what_a_mask_covers_is_named_behind_it() {
     let stp = start(before.clone());
     let at = stp.addresses()[0];
     let mut one = Asp::active(at, 11, 11);
-    let told = |one: &mut Asp| loop {
+    let news = |one: &mut Asp| loop {
         let octets = one.next().unwrap();
         let message = Message::parse(&octets).unwrap();
         let kind = message.message_type();
@@ -312,14 +312,14 @@ fn what_a_mask_covers_is_named_behind_it() {
     let (duna, dava) = (MessageType::Duna, MessageType::Dava);
     let _three = Asp::active(at, 13, 13);
     // 50 has no ASP yet.
-    assert_eq!(told(&mut one), (dava, vec![(3, 48)]));
-    assert_eq!(told(&mut one), (duna, vec![(0, 50)]));
-    assert_eq!(told(&mut one), (dava, vec![(0, 3)]));
+    assert_eq!(news(&mut one), (dava, vec![(3, 48)]));
+    assert_eq!(news(&mut one), (duna, vec![(0, 50)]));
+    assert_eq!(news(&mut one), (dava, vec![(0, 3)]));
     let _two = Asp::active(at, 12, 12);
-    assert_eq!(told(&mut one), (dava, vec![(0, 50)]));
+    assert_eq!(news(&mut one), (dava, vec![(0, 50)]));
     // A reload takes the route of the others away.
     before.routes.clear();
     assert_eq!(stp.reload(&before), Ok(()));
-    assert_eq!(told(&mut one), (duna, vec![(3, 48)]));
-    assert_eq!(told(&mut one), (dava, vec![(0, 50)]));
+    assert_eq!(news(&mut one), (duna, vec![(3, 48)]));
+    assert_eq!(news(&mut one), (dava, vec![(0, 50)]));
 }
