@@ -103,7 +103,7 @@ impl State {
     /// Refuses a network that is not the configured one (RFC 4666 §3.8.1).
     pub(crate) fn network(&self, appearance: Option<u32>) -> Result<(), Fault> {
         match (self.tables.network_appearance, appearance) {
-            (Some(ours), Some(theirs)) if ours != theirs => Err(Fault::network(theirs)),
+            (ours, Some(theirs)) if ours != Some(theirs) => Err(Fault::network(theirs)),
             _ => Ok(()),
         }
     }

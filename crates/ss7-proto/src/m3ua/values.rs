@@ -166,6 +166,13 @@ impl<'a> RoutingKey<'a> {
         PointCode(self.word(Tag::DESTINATION_POINT_CODE).unwrap_or_default())
     }
 
+    /// All destinations, in their order.
+    pub fn destinations(&self) -> impl Iterator<Item = PointCode> + use<'a> {
+        let members = self.members().flatten();
+        let codes = members.filter(|member| member.tag == Tag::DESTINATION_POINT_CODE);
+        codes.filter_map(|member| be32(member.value, 0).map(PointCode))
+    }
+
     /// A routing context that the requester wants changed.
     #[must_use]
     pub fn routing_context(&self) -> Option<u32> {

@@ -1,4 +1,5 @@
-//! Answers of our own to a Begin: an End with one result or error (Q.773 §3.1, §3.2; dialogue of TS 29.002 §17.1.6).
+//! Answers of our own: an End with one result, error or Reject, and Aborts (Q.773 §3.1, §3.2; dialogue of TS 29.002
+//! §17.1.6).
 
 use super::context::ApplicationContext;
 use super::transaction::TransactionId;
@@ -13,8 +14,8 @@ pub struct Answer<'a> {
     pub destination: TransactionId,
     /// The application context of the Begin, which is accepted; without one the End has no dialogue.
     pub context: Option<ApplicationContext<'a>>,
-    /// The identifier of the Invoke.
-    pub invoke_id: i8,
+    /// The identifier of the Invoke; a Reject may be without.
+    pub invoke_id: Option<i8>,
     /// What it is answered by.
     pub outcome: Outcome<'a>,
 }
@@ -26,6 +27,66 @@ pub enum Outcome<'a> {
     Result(u8, &'a [u8]),
     /// An error without parameter.
     Error(u8),
+    /// A problem of the component or of its Invoke.
+    Reject(Problem),
+}
+
+/// Why a component is rejected (Q.773 §4.2.2.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// General: the component is not one that can be read.
+    MistypedComponent,
+    /// General: its octets are not BER.
+    BadlyStructuredComponent,
+    /// Of an Invoke: the operation is not one of the application context.
+    UnrecognizedOperation,
+    /// Of an Invoke: the parameter is not that of the operation.
+    MistypedParameter,
+}
+
+impl Problem {
+    /// Tag of the kind, and number.
+    const fn octets(self) -> [u8; 3] {
+        match self {
+            Self::MistypedComponent => [0x80, 1, 1],
+            Self::BadlyStructuredComponent => [0x80, 1, 2],
+            Self::UnrecognizedOperation => [0x81, 1, 1],
+            Self::MistypedParameter => [0x81, 1, 2],
+        }
+    }
+}
+
+/// Why a transaction is aborted.
+#[derive(Clone, Copy, Debug)]
+pub enum Reason<'a> {
+    /// P-Abort: the transaction is not known.
+    UnknownTransaction,
+    /// The dialogue portion cannot be read: ABRT of the provider (Q.774 §3.2).
+    BadDialogue,
+    /// The user ends it, with ABRT where there is a dialogue.
+    User {
+        /// Whether there is one.
+        has_dialogue: bool,
+    },
+    /// AARE: the application context is not supported; the one that is offered.
+    Context(ApplicationContext<'a>),
+}
+
+/// Appends an Abort.
+pub fn abort(destination: TransactionId, reason: Reason<'_>, out: &mut Vec<u8>) {
+    // Abort source: 0 = user, 1 = provider of the dialogue (Q.773 §4.2.3).
+    let abrt = |source, out: &mut Vec<u8>| dialogue(out, |out| out.extend([0x64, 3, 0x80, 1, source]));
+    element(0x67, out, |out| {
+        element(0x49, out, |out| out.extend_from_slice(destination.octets()));
+        match reason {
+            Reason::UnknownTransaction => out.extend([0x4a, 1, 1]),
+            Reason::BadDialogue => abrt(1, out),
+            Reason::User { has_dialogue: true } => abrt(0, out),
+            Reason::User { has_dialogue: false } => {}
+            // Rejected for good: the application context name is not supported.
+            Reason::Context(context) => associate(context, [1, 2], out),
+        }
+    });
 }
 
 impl Answer<'_> {
@@ -34,45 +95,56 @@ impl Answer<'_> {
         element(0x64, out, |out| {
             element(0x49, out, |out| out.extend_from_slice(self.destination.octets()));
             if let Some(context) = self.context {
-                accept(context, out);
+                associate(context, [0, 0], out);
             }
             element(0x6c, out, |out| self.component(out));
         });
     }
 
     fn component(&self, out: &mut Vec<u8>) {
-        let id = [2, 1, self.invoke_id.cast_unsigned()];
+        let put_id = |out: &mut Vec<u8>| match self.invoke_id {
+            Some(id) => out.extend([2, 1, id.cast_unsigned()]),
+            None => out.extend([5, 0]),
+        };
         match self.outcome {
             Outcome::Result(operation, result) => element(0xa2, out, |out| {
-                out.extend_from_slice(&id);
+                put_id(out);
                 element(0x30, out, |out| {
                     out.extend_from_slice(&[2, 1, operation]);
                     out.extend_from_slice(result);
                 });
             }),
             Outcome::Error(code) => element(0xa3, out, |out| {
-                out.extend_from_slice(&id);
+                put_id(out);
                 out.extend_from_slice(&[2, 1, code]);
+            }),
+            Outcome::Reject(problem) => element(0xa4, out, |out| {
+                put_id(out);
+                out.extend_from_slice(&problem.octets());
             }),
         }
     }
 }
 
-/// A dialogue portion with AARE: accepted (Q.773 §4.2.3).
-fn accept(context: ApplicationContext<'_>, out: &mut Vec<u8>) {
+/// A dialogue portion with AARE: result, and diagnostic of the user of the dialogue (Q.773 §4.2.3).
+fn associate(context: ApplicationContext<'_>, [result, diagnostic]: [u8; 2], out: &mut Vec<u8>) {
+    dialogue(out, |out| {
+        element(0x61, out, |out| {
+            // Version 1.
+            out.extend_from_slice(&[0x80, 2, 7, 0x80]);
+            element(0xa1, out, |out| {
+                element(0x06, out, |out| out.extend_from_slice(context.octets()));
+            });
+            out.extend_from_slice(&[0xa2, 3, 2, 1, result, 0xa3, 5, 0xa1, 3, 2, 1, diagnostic]);
+        });
+    });
+}
+
+fn dialogue(out: &mut Vec<u8>, pdu: impl FnOnce(&mut Vec<u8>)) {
     element(0x6b, out, |out| {
         element(0x28, out, |out| {
             out.extend_from_slice(DIALOGUE);
-            element(0xa0, out, |out| {
-                element(0x61, out, |out| {
-                    // Version 1; the context; accepted, by the user of the dialogue, null.
-                    out.extend_from_slice(&[0x80, 2, 7, 0x80]);
-                    element(0xa1, out, |out| {
-                        element(0x06, out, |out| out.extend_from_slice(context.octets()));
-                    });
-                    out.extend_from_slice(&[0xa2, 3, 2, 1, 0, 0xa3, 5, 0xa1, 3, 2, 1, 0]);
-                });
-            });
+            element(0xa0, out, pdu);
         });
     });
 }
@@ -119,12 +191,16 @@ mod tests {
             0x62, 0x12, 0x48, 2, 0xab, 0xcd, 0x6c, 0x0c, 0xa1, 0x0a, 2, 1, 0xff, 2, 1, 22, 0x30, 2, 0x80, 0,
         ];
         let begin = Transaction::parse(&begin).unwrap();
-        for outcome in [Outcome::Result(22, &[0x30, 0]), Outcome::Error(7)] {
+        for outcome in [
+            Outcome::Result(22, &[0x30, 0]),
+            Outcome::Error(7),
+            Outcome::Reject(Problem::MistypedParameter),
+        ] {
             let mut out = Vec::new();
             Answer {
                 destination: begin.originating.unwrap(),
                 context: Some(ApplicationContext::new(&[4, 0, 0, 1, 0, 5, 3])),
-                invoke_id: -1,
+                invoke_id: Some(-1),
                 outcome,
             }
             .write(&mut out);
@@ -139,6 +215,10 @@ mod tests {
             match outcome {
                 Outcome::Result(..) => assert_eq!(component.component_type, ComponentType::ReturnResult),
                 Outcome::Error(_) => assert_eq!(component.error, Some(7)),
+                Outcome::Reject(_) => {
+                    let problem = component.parameter.unwrap();
+                    assert_eq!((problem.tag.0, problem.value), (0x81, &[2][..]));
+                }
             }
         }
     }

@@ -10,7 +10,9 @@ pub struct ApplicationContext<'a>(&'a [u8]);
 const MAP: &[u8] = &[4, 0, 0, 1, 0];
 
 impl<'a> ApplicationContext<'a> {
-    pub(super) const fn new(octets: &'a [u8]) -> Self {
+    /// From the octets.
+    #[must_use]
+    pub const fn new(octets: &'a [u8]) -> Self {
         Self(octets)
     }
 

@@ -6,7 +6,7 @@ mod component;
 mod context;
 mod transaction;
 
-pub use answer::{Answer, Outcome, element};
+pub use answer::{Answer, Outcome, Problem, Reason, abort, element};
 pub use component::{Component, ComponentType, Components, OperationCode};
 pub use context::ApplicationContext;
 pub use transaction::{Fault, MessageType, Transaction, TransactionId};

@@ -73,13 +73,21 @@ pub struct Transaction<'a> {
     pub destination: Option<TransactionId>,
     /// Why the provider aborts.
     pub abort_cause: Option<i32>,
-    /// The application context of the dialogue portion.
+    /// Whether there is a dialogue portion.
+    pub has_dialogue: bool,
+    /// The application context of the dialogue portion, where that can be read.
     pub context: Option<ApplicationContext<'a>>,
     /// The components.
     pub components: Components<'a>,
 }
 
 impl<'a> Transaction<'a> {
+    /// Whether a dialogue portion says something that cannot be read: its absence is a version of its own.
+    #[must_use]
+    pub const fn is_dialogue_unreadable(&self) -> bool {
+        self.has_dialogue && self.context.is_none()
+    }
+
     /// Walks a message, ITU or ANSI by its tag. Components are proven when they are read.
     ///
     /// # Errors
@@ -109,6 +117,7 @@ fn itu(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'_
         originating: None,
         destination: None,
         abort_cause: None,
+        has_dialogue: false,
         context: None,
         components: Components::new(&[], false),
     };
@@ -118,7 +127,10 @@ fn itu(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'_
             0x48 => transaction.originating = Some(identifier(element.value)?),
             0x49 => transaction.destination = Some(identifier(element.value)?),
             0x4a => transaction.abort_cause = element.integer(),
-            0x6b => transaction.context = itu_context(element),
+            0x6b => {
+                transaction.has_dialogue = true;
+                transaction.context = itu_context(element);
+            }
             0x6c => transaction.components = Components::new(element.value, false),
             // Elements of later versions pass.
             _ => {}
@@ -165,6 +177,7 @@ fn ansi(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'
         originating: None,
         destination: None,
         abort_cause: None,
+        has_dialogue: false,
         context: None,
         components: Components::new(&[], true),
     };
@@ -178,6 +191,7 @@ fn ansi(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'
             }
             0xd7 => transaction.abort_cause = element.integer(),
             0xf9 => {
+                transaction.has_dialogue = true;
                 // Application context as an integer (0xdb) or an object identifier (0xdc).
                 let name = element.elements().find_tag(Tag(0xdc));
                 transaction.context = name.map(|name| ApplicationContext::new(name.value));

@@ -65,6 +65,10 @@ fn outcome(state: &State, link: usize, key: &RoutingKey<'_>) -> Result<u32, Regi
     if !tables.points.plan.contains(code) {
         return Err(RegistrationStatus::InvalidDpc);
     }
+    // No configured key has several: its other point codes would be promised, and lead elsewhere.
+    if key.destinations().nth(1).is_some() {
+        return Err(RegistrationStatus::NotProvisioned);
+    }
     let mut hops = tables.hops.iter().enumerate();
     let destination = tables
         .routes

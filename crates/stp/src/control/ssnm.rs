@@ -1,12 +1,15 @@
 //! What peers are notified of the network, and what they ask (RFC 4666 §3.4, §4.5).
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, MessageType, Tag};
 
 use super::{Control, Inner};
 use crate::path::Notice;
 use crate::state::State;
-use crate::tables::Cluster;
+use crate::tables::{Cluster, Destination, Via};
 
 /// Point codes of one message: it stays below 512 octets.
 const CODES: usize = 100;
@@ -99,48 +102,126 @@ impl Inner {
     pub(super) fn changes(&mut self, before: &State, next: &State) -> Vec<(usize, Vec<u8>)> {
         self.barred
             .retain(|(hop, _)| next.forward.hops.get(*hop).is_some_and(|hop| !hop.up.is_empty()));
+        let changed = changed(before, next);
+        for one in &changed {
+            tracing::info!(
+                destination = one.cluster.show(next.tables.points.plan),
+                available = one.available,
+                "destination"
+            );
+        }
+        // A node that returns has all its subsystems, until it says otherwise (Q.714 §5.2.2).
+        let routes = &next.tables.routes;
+        let returned = |code: PointCode| {
+            let destination = routes.find(code).and_then(|at| routes.destinations.get(at));
+            destination.is_some_and(|found| {
+                changed
+                    .iter()
+                    .any(|one| one.available && one.cluster == found.cluster)
+            })
+        };
+        self.prohibited.retain(|(code, _), _| !returned(*code));
+        let named = with_narrower(next, changed);
         let mut sends = Vec::new();
-        let same = std::sync::Arc::ptr_eq(&before.tables, &next.tables);
-        for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
-            let mut changed = Vec::new();
-            for (at, destination) in next.tables.routes.destinations.iter().enumerate() {
-                let is = available(next, at);
-                let was = match same {
-                    true => available(before, at),
-                    // A destination that a reload has added was not available.
-                    false => before
-                        .tables
-                        .routes
-                        .destinations
-                        .iter()
-                        .position(|one| one.cluster == destination.cluster)
-                        .is_some_and(|at| available(before, at)),
-                };
-                if is != was && is == wanted {
-                    tracing::info!(
-                        destination = destination.cluster.show(next.tables.points.plan),
-                        available = is,
-                        "destination"
-                    );
-                    changed.push(at);
+        for link in 0..next.tables.links.len() {
+            // What is wider comes first: it covers what is narrower.
+            for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
+                for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
+                    let those = width.iter().filter(|one| one.available == wanted);
+                    sends.extend(concerned(next, link, kind, those));
                 }
-            }
-            if wanted && !changed.is_empty() {
-                // A node that returns has all its subsystems, until it says otherwise (Q.714 §5.2.2).
-                let returned = |code: PointCode| {
-                    next.tables
-                        .routes
-                        .find(code)
-                        .is_some_and(|at| changed.contains(&at))
-                };
-                self.prohibited.retain(|(code, _), _| !returned(*code));
-            }
-            for link in 0..next.tables.links.len() {
-                sends.extend(concerned(next, link, kind, &changed));
             }
         }
         sends
     }
+}
+
+/// What peers get to know of a destination.
+struct Known<'a> {
+    cluster: Cluster,
+    via: &'a [Via],
+    available: bool,
+}
+
+/// Destinations whose state differs. One that a reload has added or removed belongs to what is around it before or behind.
+fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
+    let same = std::sync::Arc::ptr_eq(&before.tables, &next.tables);
+    let (old, new) = (
+        &before.tables.routes.destinations,
+        &next.tables.routes.destinations,
+    );
+    let mut found = Vec::new();
+    let mut compare = |destination: &'a Destination, was: bool, is: bool| {
+        if was != is {
+            found.push(Known {
+                cluster: destination.cluster,
+                via: &destination.via,
+                available: is,
+            });
+        }
+    };
+    for (at, destination) in new.iter().enumerate() {
+        let was = if same {
+            available(before, at)
+        } else {
+            around(before, destination.cluster)
+        };
+        compare(destination, was, available(next, at));
+    }
+    if !same {
+        let kept: HashSet<Cluster> = new.iter().map(|one| one.cluster).collect();
+        for (at, destination) in old.iter().enumerate() {
+            if !kept.contains(&destination.cluster) {
+                compare(
+                    destination,
+                    available(before, at),
+                    around(next, destination.cluster),
+                );
+            }
+        }
+    }
+    found
+}
+
+/// Whether the narrowest destination that has a whole cluster is available.
+fn around(state: &State, cluster: Cluster) -> bool {
+    let all = state.tables.routes.destinations.iter().enumerate();
+    let having = all.filter(|(_, one)| one.cluster.wild >= cluster.wild && one.cluster.covers(cluster.code));
+    let narrowest = having.min_by_key(|(_, one)| one.cluster.wild);
+    narrowest.is_some_and(|(at, _)| available(state, at))
+}
+
+/// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.
+fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
+    let mut masks: Vec<(Cluster, bool)> = named
+        .iter()
+        .filter(|one| one.cluster.wild > 0)
+        .map(|one| (one.cluster, one.available))
+        .collect();
+    if !masks.is_empty() {
+        let listed: HashSet<Cluster> = named.iter().map(|one| one.cluster).collect();
+        let all = next.tables.routes.destinations.iter().enumerate();
+        let mut rest: Vec<(usize, &Destination)> =
+            all.filter(|(_, one)| !listed.contains(&one.cluster)).collect();
+        rest.sort_by_key(|(_, one)| Reverse(one.cluster.wild));
+        for (at, Destination { cluster, via }) in rest {
+            let covering = masks
+                .iter()
+                .filter(|(mask, _)| mask.wild > cluster.wild && mask.covers(cluster.code));
+            let nearest = covering.min_by_key(|(mask, _)| mask.wild);
+            let available = available(next, at);
+            if nearest.is_some_and(|(_, said)| *said != available) {
+                masks.push((*cluster, available));
+                named.push(Known {
+                    cluster: *cluster,
+                    via,
+                    available,
+                });
+            }
+        }
+    }
+    named.sort_by_key(|one| Reverse(one.cluster.wild));
+    named
 }
 
 fn available(state: &State, destination: usize) -> bool {
@@ -170,10 +251,14 @@ fn contexts(state: &State, link: usize, serves: impl Fn(usize) -> bool) -> Optio
 }
 
 /// Notifies a link of destinations, if it has application servers that may send there.
-fn concerned(state: &State, link: usize, kind: MessageType, destinations: &[usize]) -> Vec<(usize, Vec<u8>)> {
-    let all = &state.tables.routes.destinations;
+fn concerned<'a>(
+    state: &State,
+    link: usize,
+    kind: MessageType,
+    destinations: impl Iterator<Item = &'a Known<'a>>,
+) -> Vec<(usize, Vec<u8>)> {
     let mut by_contexts: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
-    for destination in destinations.iter().filter_map(|at| all.get(*at)) {
+    for destination in destinations {
         // A peer that is a node itself (IPSP) needs no notice of what is behind it.
         let is_peer = |via: usize| {
             let other = state.tables.hops.get(via);
@@ -229,25 +314,29 @@ fn audit(
     hops: &[u16],
     codes: impl Iterator<Item = AffectedPointCode>,
 ) -> Vec<(usize, Vec<u8>)> {
-    let (mut up, mut down) = (Vec::new(), Vec::new());
+    let mut states: Vec<(AffectedPointCode, bool)> = Vec::new();
     let tables = &state.tables;
     // Several masks may cover one destination.
     let mut listed = vec![false; tables.routes.destinations.len()];
     for code in codes {
         if code.mask == 0 {
-            let here = tables.points.are(code.code) || state.is_reachable(code.code);
-            let list = if here { &mut up } else { &mut down };
-            list.push(code.number());
+            states.push((
+                code,
+                tables.points.are(code.code) || state.is_reachable(code.code),
+            ));
             continue;
         }
         for ((at, destination), listed) in tables.routes.destinations.iter().enumerate().zip(&mut listed) {
-            let cluster = destination.cluster;
-            if *listed || cluster.wild > code.mask || !code.covers(cluster.code) {
+            let Cluster { code: first, wild } = destination.cluster;
+            if *listed || wild > code.mask || !code.covers(first) {
                 continue;
             }
             *listed = true;
-            let list = if available(state, at) { &mut up } else { &mut down };
-            list.push(affected(cluster));
+            let affected = AffectedPointCode {
+                mask: wild,
+                code: first,
+            };
+            states.push((affected, available(state, at)));
         }
     }
     let contexts = hops
@@ -255,9 +344,15 @@ fn audit(
         .filter_map(|hop| state.tables.hops.get(usize::from(*hop))?.context);
     let contexts: Vec<u32> = contexts.collect();
     let mut sends = Vec::new();
-    for (kind, codes) in [(MessageType::Dava, up), (MessageType::Duna, down)] {
-        for codes in codes.chunks(CODES) {
-            sends.push((link, message(state, kind, &contexts, codes)));
+    // What is wider comes first: it covers what is narrower.
+    states.sort_by_key(|(code, _)| Reverse(code.mask));
+    for width in states.chunk_by(|(one, _), (other, _)| one.mask == other.mask) {
+        for (kind, wanted) in [(MessageType::Dava, true), (MessageType::Duna, false)] {
+            let those = width.iter().filter(|(_, available)| *available == wanted);
+            let codes: Vec<u32> = those.map(|(code, _)| code.number()).collect();
+            for codes in codes.chunks(CODES) {
+                sends.push((link, message(state, kind, &contexts, codes)));
+            }
         }
     }
     sends

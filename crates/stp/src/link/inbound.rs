@@ -152,6 +152,11 @@ impl Inbound {
         let Some(data) = message.data() else {
             return Err(Fault::new(ErrorCode::ProtocolError, "DATA without an MSU"));
         };
+        // DATA has one routing context (RFC 4666 §3.3.1).
+        if message.routing_contexts().nth(1).is_some() {
+            let reason = "DATA with several routing contexts";
+            return Err(Fault::new(ErrorCode::ParameterFieldError, reason));
+        }
         let hop = admitted(state, self.link, &data)?;
         count(&state.meters.ingress, hop);
         let ingress = Ingress {

@@ -174,15 +174,13 @@ impl Ported<'_> {
             called: &octets,
             ..relay.unitdata
         };
+        // What returns names the address as it was received: `as_received` stays.
         Relay { unitdata, ..*relay }.translate(&address, work, trace)
     }
 
     /// The End that answers sendRoutingInfo for the number, if the message is that and this STP may answer.
     fn answer(&self, unitdata: Unitdata<'_>) -> Option<Vec<u8>> {
-        let is_whole = unitdata
-            .segmentation()
-            .is_none_or(|one| one.first && one.remaining == 0);
-        if self.services.call_related != CallRelated::Answer || !is_whole {
+        if self.services.call_related != CallRelated::Answer {
             return None;
         }
         let (begin, invoke) = single_invoke(unitdata)?;
@@ -190,7 +188,8 @@ impl Ported<'_> {
             return None;
         }
         let version = match begin.context {
-            // Version 1 has no dialogue.
+            // Version 1 has no dialogue; of one that cannot be read the HLR speaks.
+            None if begin.has_dialogue => return None,
             None => 1,
             Some(context) => match context.map()? {
                 (LOCATION_INFO, version @ 1..=3) => version,
@@ -207,7 +206,7 @@ impl Ported<'_> {
         Answer {
             destination: begin.originating?,
             context: begin.context,
-            invoke_id: i8::try_from(invoke.invoke_id?).ok()?,
+            invoke_id: Some(i8::try_from(invoke.invoke_id?).ok()?),
             outcome: Outcome::Result(operation::SEND_ROUTING_INFO as u8, &result),
         }
         .write(&mut out);
@@ -251,8 +250,19 @@ impl Ported<'_> {
     }
 }
 
-/// The Begin in a message and its Invoke, where that is its only component.
-pub(super) fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
+/// Whether the data are whole: a segment is not.
+pub(super) fn is_whole(unitdata: &Unitdata<'_>) -> bool {
+    unitdata
+        .segmentation()
+        .is_none_or(|one| one.first && one.remaining == 0)
+}
+
+/// The Begin in a message and its Invoke, where that is its only component. What a service message returns is not a request
+/// (Q.714 §4).
+fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
+    if unitdata.message_type.is_service() || !is_whole(&unitdata) {
+        return None;
+    }
     let begin = Transaction::parse(unitdata.data).ok()?;
     if begin.ansi || begin.message_type != tcap::MessageType::Begin {
         return None;

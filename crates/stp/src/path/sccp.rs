@@ -7,8 +7,8 @@ use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
-use super::equipment::{SUBSYSTEM as EIR, check_imei};
-use super::number::by_number;
+use super::equipment::{Reply, SUBSYSTEM as EIR, serve};
+use super::number::{by_number, is_whole};
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
 
@@ -41,6 +41,7 @@ pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tra
         ingress,
         data,
         unitdata,
+        as_received: unitdata.called,
     };
     if called.route_on_title {
         return by_number(&relay, &called, work, trace);
@@ -74,6 +75,7 @@ pub(super) fn return_unparsed(
                 ingress,
                 data,
                 unitdata,
+                as_received: unitdata.called,
             };
             relay.give_back(Cause::Screened, ReturnCause::UNQUALIFIED, work, trace)
         }
@@ -87,6 +89,8 @@ pub(super) struct Relay<'a> {
     pub(super) ingress: &'a Ingress<'a>,
     pub(super) data: &'a Data<'a>,
     pub(super) unitdata: Unitdata<'a>,
+    /// The called party as the sender knows it: what returns names it.
+    pub(super) as_received: &'a [u8],
 }
 
 impl Relay<'_> {
@@ -256,6 +260,12 @@ impl Relay<'_> {
     /// The message is for a subsystem of this node.
     fn subsystem(&self, ssn: Option<u8>, work: &mut Work, trace: &mut Trace) -> Decision {
         let format = self.ingress.state.tables.format();
+        // A service message brings back what a user of this node has sent: it asks for nothing, and no message answers it
+        // (Q.714 §4).
+        if self.unitdata.message_type.is_service() {
+            trace.add(|| "SCCP: a service message ends here".to_owned());
+            return Decision::drop(Cause::Subsystem);
+        }
         if ssn == Some(MANAGEMENT) {
             let Some(management) = Management::read(self.unitdata.data, format) else {
                 trace.add(|| "SCCP management: not a message of Q.713 §5".to_owned());
@@ -281,14 +291,28 @@ impl Relay<'_> {
 
     /// A message to the equipment identity register.
     fn equipment(&self, lists: &dsr_eir::Eir, work: &mut Work, trace: &mut Trace) -> Decision {
-        let Some((octets, found)) = check_imei(lists, self.unitdata) else {
-            trace.add(|| "equipment: not a checkIMEI that can be answered".to_owned());
-            return self.give_back(Cause::Subsystem, ReturnCause::UNQUALIFIED, work, trace);
-        };
-        trace.add(|| format!("equipment: checkIMEI: {}", found.label()));
-        Decision {
-            equipment: Some(found),
-            ..self.answer(&octets, work, trace)
+        if !is_whole(&self.unitdata) {
+            trace.add(|| "equipment: segments are not reassembled".to_owned());
+            let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;
+            return self.give_back(Cause::Subsystem, returned, work, trace);
+        }
+        match serve(lists, self.unitdata.data) {
+            // The message has reached its user: what is wrong with it is between users, not for SCCP (Q.714 §4).
+            Reply::None => {
+                trace.add(|| "equipment: not a message that is answered".to_owned());
+                Decision::drop(Cause::Syntax)
+            }
+            Reply::Refusal(octets) => {
+                trace.add(|| "equipment: not a checkIMEI that can be served: Reject or Abort".to_owned());
+                self.answer(&octets, work, trace)
+            }
+            Reply::Checked(octets, found) => {
+                trace.add(|| format!("equipment: checkIMEI: {}", found.label()));
+                Decision {
+                    equipment: Some(found),
+                    ..self.answer(&octets, work, trace)
+                }
+            }
         }
     }
 
@@ -344,7 +368,11 @@ impl Relay<'_> {
         work: &mut Work,
         trace: &mut Trace,
     ) -> Decision {
-        let Some(service) = self.unitdata.returned(returned) else {
+        let received = Unitdata {
+            called: self.as_received,
+            ..self.unitdata
+        };
+        let Some(service) = received.returned(returned) else {
             trace.add(|| "return: the sender does not ask for it".to_owned());
             return Decision::drop(cause);
         };

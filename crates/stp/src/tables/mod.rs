@@ -107,6 +107,13 @@ impl Tables {
         }
         tables.translations = Translations::load(&config.translation, &tables.points)?;
         let lists = config.equipment.as_ref();
+        // A file of 0 octets is one that was not written yet; without entries every device would be unknown.
+        let file = lists.and_then(|lists| lists.file.as_ref());
+        if file
+            .is_some_and(|file| std::fs::metadata(file).is_ok_and(|file| file.is_file() && file.len() == 0))
+        {
+            return Err("equipment.file: is empty".to_owned());
+        }
         let equipment = lists.map(dsr_eir::Eir::load).transpose();
         tables.equipment = equipment.map_err(|error| format!("equipment.file: {error}"))?;
         tables.numbers = NumberServices::load(&config.number_services, &tables.translations)?;

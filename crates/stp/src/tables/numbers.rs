@@ -177,6 +177,10 @@ impl Numbering {
                     .say(format!("is `{text}`"), "1 to 10 digits, 0 to 9 and a to e"),
             }
         }
+        // Here too: one may begin another.
+        numbering
+            .own_routing
+            .sort_by_key(|digits| std::cmp::Reverse(digits.len()));
         numbering
     }
 
@@ -234,7 +238,7 @@ fn routing_number(text: &str) -> Option<Digits> {
 
 /// What the entry of a number says; services that are not ours pass.
 fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Whereabouts, String> {
-    let (mut home, mut away, mut network) = (None, None, None);
+    let (mut home, mut away, mut network, mut bare) = (None, None, None, None);
     for part in set.as_str().split(',') {
         match part.split_once('=') {
             Some(("hlr", group)) => {
@@ -252,8 +256,13 @@ fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Wher
                 let right = || format!("`{set}`: `network` has the 5 or 6 digits of MCC and MNC");
                 network = Some(digits.ok_or_else(right)?);
             }
+            // It is that of each service that has none of its own; it may well be a Diameter peer.
+            None => bare = bare.or(translations.group(part)),
             _ => {}
         }
+    }
+    if away.is_none() {
+        home = home.or(bare);
     }
     match (home, away) {
         (Some(_), Some(_)) => Err(format!("`{set}` has both `hlr` and `rn`")),

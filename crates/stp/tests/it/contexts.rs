@@ -239,3 +239,87 @@ fn a_foreign_network_is_refused_by_its_number() {
     let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
     assert_eq!(result.status, 3, "invalid network appearance");
 }
+
+/// RFC 4666 §3.3.1, §3.6.2, §3.8.1: one routing context of DATA, no network that is not configured, one destination of a key.
+#[test]
+fn what_settings_cannot_mean_is_refused() {
+    let stp = start(config());
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let octets = isup(11, 1, 2, 0, b"x");
+    let mut foreign = Vec::new();
+    ss7_proto::m3ua::Data {
+        network_appearance: Some(8),
+        ..data(&octets)
+    }
+    .write(&mut foreign);
+    let mut several = Vec::new();
+    let mut builder = Builder::new(MessageType::Data, &mut several);
+    builder.words(Tag::ROUTING_CONTEXT, &[11, 12]);
+    let message = Message::parse(&octets).unwrap();
+    builder.parameter(Tag::PROTOCOL_DATA, message.get(Tag::PROTOCOL_DATA).unwrap());
+    builder.finish();
+    for (octets, code) in [
+        (foreign, ErrorCode::InvalidNetworkAppearance),
+        (several, ErrorCode::ParameterFieldError),
+    ] {
+        one.send(&octets);
+        let refusal = one.expect(MessageType::Err);
+        let message = Message::parse(&refusal).unwrap();
+        assert_eq!(message.word(Tag::ERROR_CODE), Some(code as u32));
+    }
+    let mut register = Vec::new();
+    let mut builder = Builder::new(MessageType::RegReq, &mut register);
+    builder.group(Tag::ROUTING_KEY, |key| {
+        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1)
+            .word(Tag::DESTINATION_POINT_CODE, 1)
+            .word(Tag::DESTINATION_POINT_CODE, 2);
+    });
+    builder.finish();
+    one.send(&register);
+    let answer = one.expect(MessageType::RegRsp);
+    let result = Message::parse(&answer).unwrap();
+    let result = RegistrationResult::read(result.get(Tag::REGISTRATION_RESULT).unwrap());
+    assert_eq!(result.status, 7, "not provisioned");
+}
+
+/// RFC 4666 §3.4.1: a mask covers every point code within it, so what is narrower and of another state is named behind it.
+#[test]
+fn what_a_mask_covers_is_named_behind_it() {
+    let mut before = config();
+    before.application_servers[1].point_codes = vec!["50".to_owned()];
+    before.links.push(crate::support::link("c", 13));
+    before.application_servers.push(server("three", 13, 3, &["c"]));
+    before.routes = vec![Route {
+        destination: "48/3".to_owned(),
+        via: "three".to_owned(),
+        priority: 0,
+    }];
+    let stp = start(before.clone());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let news = |one: &mut Asp| loop {
+        let octets = one.next().unwrap();
+        let message = Message::parse(&octets).unwrap();
+        let kind = message.message_type();
+        if matches!(kind, MessageType::Duna | MessageType::Dava) {
+            let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap());
+            break (
+                kind,
+                codes.map(|code| (code.mask, code.code.0)).collect::<Vec<_>>(),
+            );
+        }
+    };
+    let (duna, dava) = (MessageType::Duna, MessageType::Dava);
+    let _three = Asp::active(at, 13, 13);
+    // 50 has no ASP yet.
+    assert_eq!(news(&mut one), (dava, vec![(3, 48)]));
+    assert_eq!(news(&mut one), (duna, vec![(0, 50)]));
+    assert_eq!(news(&mut one), (dava, vec![(0, 3)]));
+    let _two = Asp::active(at, 12, 12);
+    assert_eq!(news(&mut one), (dava, vec![(0, 50)]));
+    // A reload takes the route of the others away.
+    before.routes.clear();
+    assert_eq!(stp.reload(&before), Ok(()));
+    assert_eq!(news(&mut one), (duna, vec![(3, 48)]));
+    assert_eq!(news(&mut one), (dava, vec![(0, 50)]));
+}

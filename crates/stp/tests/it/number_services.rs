@@ -31,6 +31,8 @@ const NUMBERS: &[(Kind, &str, &str)] = &[
     (Kind::Msisdn, "43664567", "rn=990,network=23205"),
     (Kind::Msisdn, "43664568", "rn=D01"),
     (Kind::Msisdn, "43665569", "pcrf=pcrf1.example"),
+    (Kind::Msisdn, "43665570", "pcrf=pcrf1.example,three"),
+    (Kind::Msisdn, "43665571", "peer.example"),
     (Kind::Msisdn, "436761111", "hlr=three"),
     (Kind::Msisdn, "436642222222222", "rn=990,network=23205"),
 ];
@@ -54,7 +56,7 @@ fn settings(file: &Path) -> stp::Config {
     config.number_services.country_code = "43".to_owned();
     config.number_services.area_code = "660".to_owned();
     config.number_services.own = vec!["43660".to_owned(), "43664".to_owned()];
-    config.number_services.own_routing_numbers = vec!["d02".to_owned()];
+    config.number_services.own_routing_numbers = vec!["d0".to_owned(), "d02".to_owned()];
     config.number_services.mobile_titles = vec![MobileTitle {
         title: "43660".to_owned(),
         imsi: "23210".to_owned(),
@@ -160,6 +162,8 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
         (6, 4, "232100000000001"),
         (7, 4, "436600000000001"),
         (1, 4, "436761111"),
+        // A destination without a service.
+        (1, 4, "43665570"),
     ] {
         let address = number(plan, nature, digits);
         one.send(&to_stp(11, 1, &udt(&address, &title("43699", 8), b"x")));
@@ -176,12 +180,13 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
         called(&three.expect(MessageType::Data)),
         ("436761111".to_owned(), Some(4), true)
     );
-    assert_eq!(lookups(&stp, "home"), 8.0);
+    assert_eq!(lookups(&stp, "home"), 9.0);
     // Not listed, an entry of another service, too short, letters, another subsystem: translation decides.
     let other = title("43660123", 8);
     for address in [
         number(1, 4, "43660999"),
         number(1, 4, "43665569"),
+        number(1, 4, "43665571"),
         number(1, 4, "4366"),
         number(1, 4, "43b60123"),
         number(1, 3, "43660123"),
@@ -192,7 +197,7 @@ fn own_numbers_lead_to_their_hlr_in_every_form() {
     }
     assert_eq!(
         (lookups(&stp, "unlisted"), lookups(&stp, "unconditioned")),
-        (3.0, 2.0)
+        (4.0, 2.0)
     );
     // A number that is not here and came with our routing number would circle.
     for digits in ["d0243664567", "d0243660999"] {
@@ -356,6 +361,9 @@ fn ported_numbers_are_answered_or_relayed() {
         .unwrap();
         out
     };
+    let mut unreadable = begin(22, 3, "43664567");
+    let external = unreadable.iter().position(|octet| *octet == 0x28).unwrap();
+    unreadable[external] = 0x29;
     let request = |digits: &str, text: &[u8]| udt(&number(1, 4, digits), &calling, text);
     for (octets, wanted) in [
         (request("43664567", &begin(45, 3, "43664567")), "99043664567"),
@@ -364,6 +372,18 @@ fn ported_numbers_are_answered_or_relayed() {
         (request("43664567", &begin(22, 3, "43664568")), "99043664567"),
         (request("43664567", b"\x62\x03\x48\x01"), "99043664567"),
         (segmented, "99043664567"),
+        // What a service message returns is not a request; a dialogue that cannot be read is not version 1.
+        (
+            unitdata(
+                sccp::MessageType::Udts,
+                0,
+                &number(1, 4, "43664567"),
+                &calling,
+                &begin(22, 3, "43664567"),
+            ),
+            "99043664567",
+        ),
+        (request("43664567", &unreadable), "99043664567"),
         (udt(&number(1, 3, "664567"), &calling, b"x"), "99043664567"),
     ] {
         one.send(&to_stp(11, 1, &octets));
@@ -371,7 +391,7 @@ fn ported_numbers_are_answered_or_relayed() {
         assert_eq!(called(&received), (wanted.to_owned(), Some(4), true));
         sent.push(received);
     }
-    assert_eq!(lookups(&stp, "relayed"), 7.0);
+    assert_eq!(lookups(&stp, "relayed"), 9.0);
     judge(folder.path(), &sent);
 }
 
@@ -430,10 +450,11 @@ fn call_related_requests_are_relayed_where_the_settings_say_so() {
         metric(&stp, "signalbox_stp_destination_available{destination=\"0-0-2\"}") == 0.0
     });
     one.send(&to_stp(11, 1, &octets));
-    assert_eq!(
-        parsed(&one.expect(MessageType::Data)).return_cause(),
-        Some(ReturnCause::MTP_FAILURE)
-    );
+    let received = one.expect(MessageType::Data);
+    let returned = parsed(&received);
+    assert_eq!(returned.return_cause(), Some(ReturnCause::MTP_FAILURE));
+    // The sender knows the number without the routing number (Q.714 §4.2).
+    assert_eq!(returned.calling, number(1, 4, "43664567"));
 }
 
 /// Every octet of a request changed, and every length: each message is answered, relayed, returned or dropped, and the peer beside
