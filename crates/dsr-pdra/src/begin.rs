@@ -2,7 +2,7 @@
 
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Flow, On, Request};
-use sbr::{Begun, Claim, Outcome, Party, Reserved, Turn, binding_key};
+use sbr::{Begun, Claim, Outcome, Party, Reserved, Session, Turn, binding_key};
 
 use crate::config::{Early, Pcrf, Pool};
 use crate::events::Event;
@@ -48,16 +48,15 @@ impl Pdra {
                 why,
             ));
         };
-        if self.shared.opened.repository().is_full() {
-            let why = "there are too many sessions";
-            return Ok(Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why));
-        }
         let claim = self
             .shared
             .desk
             .claim(&beginning.key, on.ticket, self.follows(), on.now);
         Ok(match claim {
             Claim::First(token) => self.look(on, &beginning, token),
+            Claim::Follow(token, _) if self.shared.opened.repository().is_full() => {
+                self.full(on, &beginning.key, token)
+            }
             Claim::Follow(token, server) => {
                 on.count(Event::Followed);
                 Self::send(on, token, Rule::Early, 0, &server)
@@ -134,8 +133,8 @@ impl Pdra {
     /// As [`Pdra::settle_failed`].
     pub(crate) fn fail(&self, on: &On<'_, Self>, key: &[u8], token: u64) {
         let turns = self.shared.desk.settle(key, token, Outcome::Failed, on.now);
-        // The next one goes on under the same reservation.
-        if turns.is_empty() {
+        // Others of the subscriber go on under the same reservation.
+        if !self.shared.desk.has(key, token) {
             let (repository, key) = (self.shared.opened.repository().clone(), key.to_vec());
             self.shared.opened.spawn(async move {
                 // Else it ends by its time.
@@ -155,13 +154,23 @@ impl Pdra {
         note.write(on.memo);
         let repository = self.shared.opened.repository().clone();
         let (id, key) = (beginning.facts.session.clone(), beginning.key.clone());
+        let wanted = Session {
+            application: beginning.facts.application,
+            client: beginning.facts.sender.clone(),
+            binding: Some(beginning.facts.binding(key.clone())),
+            ..Session::default()
+        };
         let patience = self.settings.wait.duration();
         let work = async move {
             // A request that comes again after its answer (RFC 6733 §3, T flag), or twice.
-            if let Some(session) = repository.session(&id).await?
-                && session.binding.as_ref().is_some_and(|binding| binding.key == key)
-            {
-                return Ok(Reserved::Bound(Box::new(session)));
+            if let Some(session) = repository.session(&id).await? {
+                return Ok(match session.is_same(&wanted) {
+                    true => Reserved::Bound(Box::new(session)),
+                    false => Reserved::Taken,
+                });
+            }
+            if repository.is_full() {
+                return Ok(Reserved::Full);
             }
             repository.reserve(&key, patience).await
         };
@@ -255,11 +264,23 @@ impl Pdra {
                 let why = "another router chooses a PCRF for this subscriber";
                 Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
             }
+            Ok(Reserved::Full) => self.full(on, key, token),
+            Ok(Reserved::Taken) => {
+                self.fail(on, key, token);
+                on.count(Event::Invalid);
+                Flow::refuse(taken())
+            }
             Err(_) => {
                 self.fail(on, key, token);
                 Self::failed(on)
             }
         }
+    }
+
+    fn full<'a>(&self, on: &On<'_, Self>, key: &[u8], token: u64) -> Flow<'a> {
+        self.fail(on, key, token);
+        let why = "there are too many sessions";
+        Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why)
     }
 
     /// A request goes to a PCRF.
@@ -275,6 +296,12 @@ impl Pdra {
         note.write(on.memo);
         Flow::to(server.realm.clone(), server.host.clone())
     }
+}
+
+/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another session does not become that of this one.
+pub(crate) fn taken() -> Fault {
+    let why = "the Session-Id is that of another session";
+    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }
 
 /// A PCRF as one end of a session.

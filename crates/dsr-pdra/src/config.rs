@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
+use crate::facts::network_identifier;
+
 /// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7, a proxy as of §7.4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -165,6 +167,9 @@ impl Default for NotFound {
 /// Positions of those that were tried are bits of a number.
 const MOST_PCRFS: usize = 64;
 
+/// A key has the name of a pool and up to 386 other bytes (`MOST_OF_SESSION`), and a store takes 512.
+const MAX_NAME: usize = 100;
+
 impl Validate for Pdra {
     fn validate(&self, faults: &mut Faults) {
         faults.within("repository", &self.repository);
@@ -185,11 +190,15 @@ impl Validate for Pdra {
         let (mut names, mut apns, mut hosts) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (index, pool) in self.pools.iter().enumerate() {
             let at = format!("pools[{index}]");
-            if pool.name.is_empty() || pool.name.contains('/') || !names.insert(&pool.name) {
+            if pool.name.is_empty()
+                || pool.name.len() > MAX_NAME
+                || pool.name.contains('/')
+                || !names.insert(&pool.name)
+            {
                 let name = format!("{at}.name");
                 faults.at(&name).say(
-                    "is empty, has a slash, or is that of another pool",
-                    "a name of its own",
+                    "is empty, too long, has a slash, or is that of another pool",
+                    "a name of its own of at most 100 bytes",
                 );
             }
             if pool.pcrfs.is_empty() || pool.pcrfs.len() > MOST_PCRFS {
@@ -198,7 +207,7 @@ impl Validate for Pdra {
                     .at(format!("{at}.pcrfs"))
                     .say(format!("has {} entries", pool.pcrfs.len()), expected);
             }
-            let named = pool.apns.iter().map(|apn| apn.to_ascii_lowercase());
+            let named = pool.apns.iter().map(|apn| network_identifier(apn.as_bytes()));
             let served: Vec<String> = if pool.apns.is_empty() {
                 vec![String::new()]
             } else {
@@ -219,5 +228,36 @@ impl Validate for Pdra {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_valid(name: &str, apns: [&str; 2]) -> bool {
+        let pool = |name: &str, apn: &str| Pool {
+            name: name.to_owned(),
+            apns: vec![apn.to_owned()],
+            pcrfs: vec![Pcrf {
+                host: "pcrf".to_owned(),
+                ..Pcrf::default()
+            }],
+        };
+        let settings = Pdra {
+            pools: vec![pool(name, apns[0]), pool("other", apns[1])],
+            ..Pdra::default()
+        };
+        let mut faults = Faults::default();
+        settings.validate(&mut faults);
+        faults.is_empty()
+    }
+
+    #[test]
+    fn an_apn_is_in_one_pool_and_names_fit_into_keys() {
+        assert!(is_valid("one", ["ims", "internet"]));
+        assert!(!is_valid("one", ["ims", "IMS.mnc001.mcc001.gprs"]));
+        assert!(is_valid(&"p".repeat(MAX_NAME), ["ims", "internet"]));
+        assert!(!is_valid(&"p".repeat(MAX_NAME + 1), ["ims", "internet"]));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use diameter_proto::{Avp, Fault, Message, ResultCode, known};
+use diameter_proto::{Avp, Fault, Kind, Message, ResultCode, Tag, known};
 use dsr_app::View;
 use model::Ipv6Prefix;
 use sbr::{Binding, MAX_LENGTH, MAX_SESSION_ID, MIN_LENGTH, Party, Session};
@@ -49,7 +49,9 @@ impl Facts {
                         &avp,
                     )
                 };
-                facts.ipv4 = Some(octets.map_err(wrong)?.into());
+                let address = Ipv4Addr::from(octets.map_err(wrong)?);
+                // Without an address yet, as with a deferred allocation (TS 29.061 §13.2).
+                facts.ipv4 = (!address.is_unspecified()).then_some(address);
             } else if avp.is(known::FRAMED_IPV6_PREFIX) && facts.prefixes.len() < MOST_PREFIXES {
                 facts.prefixes.push(prefix(&avp)?);
             }
@@ -63,7 +65,12 @@ impl Facts {
         let session = message.require(known::SESSION_ID)?.as_bytes().to_vec();
         if session.is_empty() || session.len() > MAX_SESSION_ID {
             let why = "a Session-Id has 1 to 512 bytes here";
-            return Err(Fault::new(ResultCode::INVALID_AVP_VALUE, why));
+            return Err(about(
+                message,
+                known::SESSION_ID,
+                ResultCode::INVALID_AVP_VALUE,
+                why,
+            ));
         }
         Ok(Self {
             session,
@@ -115,6 +122,34 @@ impl Facts {
             && agrees(&self.msisdn, &binding.msisdn)
             && (self.ipv4.is_none() || binding.ipv4.is_none() || self.ipv4 == binding.ipv4)
             && (binding.prefixes.is_empty() || self.prefixes.iter().all(covers))
+    }
+}
+
+/// What is wrong with a CC-Request that is of no type.
+pub(crate) fn without_type<B: AsRef<[u8]>>(message: &Message<B>) -> Fault {
+    let why = "the CC-Request-Type is none of a session";
+    match message.require(known::CC_REQUEST_TYPE) {
+        Ok(_) => about(
+            message,
+            known::CC_REQUEST_TYPE,
+            ResultCode::INVALID_AVP_VALUE,
+            why,
+        ),
+        Err(fault) => fault,
+    }
+}
+
+/// A fault about the first of these AVPs.
+fn about<B: AsRef<[u8]>, K: Kind>(
+    message: &Message<B>,
+    tag: Tag<K>,
+    code: ResultCode,
+    why: &'static str,
+) -> Fault {
+    let mut avps = message.avps().map_while(Result::ok);
+    match avps.find(|avp| avp.is(tag)) {
+        Some(avp) => fault(code, why, &avp),
+        None => Fault::new(code, why),
     }
 }
 
@@ -236,6 +271,36 @@ mod tests {
         let none = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
         let fault = Facts::of_session(&none.finish().unwrap()).unwrap_err();
         assert_eq!(fault.code, ResultCode::MISSING_AVP);
+    }
+
+    #[test]
+    fn an_address_of_zeros_is_none() {
+        let address = |octets: &[u8]| {
+            let facts = read(|b| {
+                b.put(known::FRAMED_IP_ADDRESS, octets);
+            });
+            facts.unwrap().ipv4
+        };
+        assert_eq!(address(&[0; 4]), None);
+        assert_eq!(address(&[10, 0, 0, 1]), Some([10, 0, 0, 1].into()));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_request_names_its_avp() {
+        let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+        builder.put(known::SESSION_ID, "x".repeat(513).as_str());
+        let none = builder.finish().unwrap();
+        assert!(Facts::of_session(&none).unwrap_err().failed_avp.is_some());
+        let fault = without_type(&none);
+        assert_eq!(
+            (fault.code, fault.failed_avp.is_some()),
+            (ResultCode::MISSING_AVP, true)
+        );
+        let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+        builder.put(known::SESSION_ID, "a").put(known::CC_REQUEST_TYPE, 9);
+        let fault = without_type(&builder.finish().unwrap());
+        let about = (fault.code, fault.failed_avp.is_some());
+        assert_eq!(about, (ResultCode::INVALID_AVP_VALUE, true));
     }
 
     #[test]

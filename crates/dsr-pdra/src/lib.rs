@@ -34,7 +34,7 @@ use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
 use dsr_app::appended::OpenOnce;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
-use sbr::{Desk, Opened, Reserved, Session, Turn};
+use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
 use store::EngineKind;
 
@@ -81,8 +81,8 @@ pub enum Found {
     Correlated(Result<Option<Correlated>, store::Error>),
     /// Its session.
     Recalled(Result<Option<Box<Session>>, store::Error>),
-    /// Whether its session was written, and whether another one had to go.
-    Written(Result<bool, store::Error>),
+    /// What became of its session.
+    Written(Result<Kept, store::Error>),
 }
 
 /// What a request of an AF or a TDF has found.
@@ -112,8 +112,14 @@ impl Pdra {
         // A name by which stores differ.
         let name = match store.engine {
             EngineKind::Embedded => store.embedded.directory.clone(),
-            EngineKind::Mariadb => PathBuf::from(format!("database {}", store.mariadb.database)),
-            EngineKind::Cassandra => PathBuf::from(format!("keyspace {}", store.cassandra.keyspace)),
+            EngineKind::Mariadb => PathBuf::from(format!(
+                "database {} {:?}",
+                store.mariadb.database, store.mariadb.nodes
+            )),
+            EngineKind::Cassandra => PathBuf::from(format!(
+                "keyspace {} {:?}",
+                store.cassandra.keyspace, store.cassandra.nodes
+            )),
         };
         let shared = SHARED.get(&name, || {
             Ok(Shared {
@@ -158,6 +164,8 @@ enum Kind {
     Finds,
     /// It is of a session: of the client, or of the PCRF.
     Within { is_end: bool, is_of_pcrf: bool },
+    /// It has no CC-Request-Type, or one that no session has (TS 29.212 §5.6.2).
+    Faulty,
     /// It is of no interest.
     Other,
 }
@@ -184,7 +192,7 @@ impl Kind {
                 match kind {
                     Some(UPDATE_REQUEST) => within(false, false),
                     Some(TERMINATION_REQUEST) => within(true, false),
-                    _ => Self::Other,
+                    _ => Self::Faulty,
                 }
             }
             (application::RX, command::SESSION_TERMINATION) => within(true, false),
@@ -215,6 +223,7 @@ impl Application for Pdra {
             Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
+            Kind::Faulty => Err(facts::without_type(request.message)),
             Kind::Other => Ok(Flow::Next),
         };
         flow.unwrap_or_else(|fault| {
@@ -232,6 +241,7 @@ impl Application for Pdra {
             Kind::Finds => {
                 "goes to the PCRF of the session that its keys lead to (`signalbox dsr pdra binding KEY`)"
             }
+            Kind::Faulty => "is refused: its CC-Request-Type is missing or unknown",
             Kind::Within { .. } => "belongs to a session (`signalbox dsr pdra session ID`)",
             Kind::Other => "is left to the routes",
         };

@@ -2,9 +2,9 @@
 
 use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, View};
-use sbr::{Outcome, Party, Session};
+use sbr::{Kept, Outcome, Party, Session};
 
-use crate::begin::{Beginning, party};
+use crate::begin::{Beginning, party, taken};
 use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -44,7 +44,7 @@ impl Pdra {
         let result = answered.answer.get(known::RESULT_CODE).ok().flatten();
         match result.map(ResultCode) {
             Some(result) if result.is_success() => {
-                let server = self.server(on, &beginning.facts.destination_host, answered);
+                let server = self.server(on, answered);
                 self.keep(on, note, beginning, server)
             }
             // It was not carried out, so that another PCRF may get it (RFC 6733 §7.1.3).
@@ -69,19 +69,19 @@ impl Pdra {
 
     /// Who serves a session: the one that was asked, or another PCRF that has answered in its place. A name that no pool has
     /// does not become a binding.
-    pub(crate) fn server(&self, on: &On<'_, Self>, asked: &str, answered: &Answered<'_>) -> Party {
+    pub(crate) fn server(&self, on: &On<'_, Self>, answered: &Answered<'_>) -> Party {
+        let request = answered.request;
+        let asked = request.get(known::DESTINATION_HOST).ok().flatten();
+        let asked = asked.unwrap_or_default();
         let host = answered
             .answer
             .get(known::ORIGIN_HOST)
             .ok()
             .flatten()
             .unwrap_or_default();
-        let realm = answered
-            .answer
-            .get(known::ORIGIN_REALM)
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        // A realm leads to the PCRF that was asked; what an answer says of its own is not checked by anything.
+        let realm = request.get(known::DESTINATION_REALM).ok().flatten();
+        let realm = realm.unwrap_or_default();
         let is_other = !host.eq_ignore_ascii_case(asked);
         if is_other && !asked.is_empty() {
             on.count(Event::AnsweredElsewhere);
@@ -119,14 +119,14 @@ impl Pdra {
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
-                Ok(_) => Outcome::Kept(server),
-                Err(_) => Outcome::Failed,
+                Ok(Kept::New | Kept::Instead | Kept::Again) => Outcome::Kept(server),
+                Ok(Kept::Full | Kept::Taken) | Err(_) => Outcome::Failed,
             };
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&key, note.token, outcome, now);
             Self::wake(resume.as_ref(), turns);
             if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept.map(|kept| kept.is_instead)));
+                resume.resume(ticket, Found::Written(kept));
             }
         };
         self.write(on, write)
@@ -151,18 +151,20 @@ impl Pdra {
     }
 
     /// A session was written, or was not: then its client must not think that it is kept.
-    pub(crate) fn written<'a>(on: &On<'_, Self>, written: Result<bool, store::Error>) -> Flow<'a> {
-        match written {
-            Ok(is_instead) => {
-                on.count(if is_instead {
-                    Event::KeptInstead
-                } else {
-                    Event::Kept
-                });
-                Flow::Next
+    pub(crate) fn written<'a>(on: &On<'_, Self>, written: Result<Kept, store::Error>) -> Flow<'a> {
+        let event = match written {
+            Ok(Kept::New) => Event::Kept,
+            Ok(Kept::Instead) => Event::KeptInstead,
+            Ok(Kept::Again) => return Flow::Next,
+            Ok(Kept::Full) => Event::Full,
+            Ok(Kept::Taken) => {
+                on.count(Event::Invalid);
+                return Flow::refuse(taken());
             }
-            Err(_) => Self::failed(on),
-        }
+            Err(_) => return Self::failed(on),
+        };
+        on.count(event);
+        Flow::Next
     }
 
     /// A request that begins a session got no answer.
@@ -191,7 +193,13 @@ impl Pdra {
         request: &Message,
         failure: Failure,
     ) -> Option<Flow<'a>> {
-        let is_bound = matches!(note.rule, Rule::Bound | Rule::Early | Rule::Repeated);
+        let is_certain = || self.shared.desk.is_certain(&beginning.key, note.token);
+        let is_bound = match note.rule {
+            Rule::Bound | Rule::Repeated => true,
+            // One that follows has a PCRF to keep when that has a session of its subscriber.
+            Rule::Early => is_certain(),
+            _ => false,
+        };
         let may_rebind = match failure {
             Failure::Busy => false,
             Failure::Unreachable => self.settings.rebind >= Rebind::Unreachable,

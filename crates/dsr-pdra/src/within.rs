@@ -13,6 +13,9 @@ use crate::{Correlated, Found, Kind, Pdra};
 /// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
 const NO_STATE_MAINTAINED: i32 = 1;
 
+/// Microseconds in which a client may not know yet of a session that was kept.
+const OVERTAKES: u64 = 5_000_000;
+
 impl Pdra {
     /// A request of an AF or TDF has come.
     pub(crate) fn find<'a>(
@@ -107,7 +110,7 @@ impl Pdra {
             id: facts.session,
             application: facts.application,
             client: facts.sender,
-            server: self.server(on, &facts.destination_host, answered),
+            server: self.server(on, answered),
             rule: note.rule.as_str().to_owned(),
             began: repository.now(),
             ..Session::default()
@@ -116,7 +119,7 @@ impl Pdra {
         self.write(on, async move {
             let kept = repository.keep(session).await;
             if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept.map(|kept| kept.is_instead)));
+                resume.resume(ticket, Found::Written(kept));
             }
         })
     }
@@ -212,17 +215,17 @@ impl Pdra {
             .map(ResultCode);
         let is_unknown = result == Some(ResultCode::UNKNOWN_SESSION_ID);
         let has_ended = is_end && result.is_some_and(ResultCode::is_success);
-        let session = answered.request.require(known::SESSION_ID);
-        let (true, Ok(session)) = (is_unknown || has_ended, session) else {
+        let facts = Facts::of_session(answered.request);
+        let (true, Ok(facts)) = (is_unknown || has_ended, facts) else {
             return Flow::Next;
         };
         on.count(Event::Ended);
         let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
-        let (id, by) = (session.as_bytes().to_vec(), by.unwrap_or_default().to_owned());
+        let by = by.unwrap_or_default().to_owned();
         let repository = self.shared.opened.repository().clone();
         self.shared.opened.spawn(async move {
             // One that is not removed now is stale in time.
-            let _ = end(&repository, &id, &by, has_ended).await;
+            let _ = end(&repository, &facts, &by).await;
         });
         Flow::Next
     }
@@ -237,18 +240,27 @@ impl Pdra {
     }
 }
 
-/// Ends a session, when one of its ends says so.
-async fn end(repository: &Repository, id: &[u8], by: &str, has_ended: bool) -> Result<(), store::Error> {
-    if !has_ended {
-        let Some(session) = repository.session(id).await? else {
-            return Ok(());
-        };
-        let is_end = |party: &Party| party.host.eq_ignore_ascii_case(by);
-        if !is_end(&session.client) && !is_end(&session.server) {
-            return Ok(());
-        }
+/// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.
+async fn end(repository: &Repository, facts: &Facts, by: &str) -> Result<(), store::Error> {
+    let Some(session) = repository.session(&facts.session).await? else {
+        return Ok(());
+    };
+    if !is_ended(&session, facts, by, repository.now()) {
+        return Ok(());
     }
-    repository.end(id).await.map(|_| ())
+    repository.end(&facts.session).await.map(|_| ())
+}
+
+/// Whether the request with these facts, answered `by` a host, was between the ends of a session.
+fn is_ended(session: &Session, facts: &Facts, by: &str, now: u64) -> bool {
+    let is = |party: &Party, host: &str| party.host.eq_ignore_ascii_case(host);
+    // A PCRF may answer by another name than the one it is asked by.
+    let answers = |party: &Party| is(party, by) || is(party, &facts.destination_host);
+    let of_client = is(&session.client, &facts.sender.host) && answers(&session.server);
+    let of_server = is(&session.server, &facts.sender.host) && answers(&session.client);
+    // A request of the PCRF may overtake the answer by which the client learns of the session.
+    let is_known = now.saturating_sub(session.began) >= OVERTAKES;
+    session.application == facts.application && (of_client || (of_server && is_known))
 }
 
 fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
@@ -270,7 +282,8 @@ async fn correlate(
     facts: Facts,
     keys: Vec<Key>,
 ) -> Result<Option<Correlated>, store::Error> {
-    if let Some(session) = repository.session(&facts.session).await? {
+    let own = repository.session(&facts.session).await?;
+    if let Some(session) = own.filter(|session| session.application == facts.application) {
         return Ok(Some(Correlated::Own(Box::new(session))));
     }
     for key in keys {
@@ -302,5 +315,42 @@ async fn by_key(repository: &Repository, facts: &Facts, key: Key) -> Result<Vec<
         Key::Msisdn if !facts.msisdn.is_empty() => repository.by_msisdn(&facts.msisdn).await,
         Key::Imsi if !facts.imsi.is_empty() => repository.by_imsi(&facts.imsi).await,
         Key::Msisdn | Key::Imsi => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_ended_by_its_ends_alone() {
+        let party = |host: &str| Party {
+            host: host.to_owned(),
+            realm: String::new(),
+        };
+        let session = Session {
+            application: 1,
+            client: party("pgw"),
+            server: party("pcrf"),
+            began: 1,
+            ..Session::default()
+        };
+        let ended = |application, sender, asked: &str, by, now| {
+            let facts = Facts {
+                application,
+                sender: party(sender),
+                destination_host: asked.to_owned(),
+                ..Facts::default()
+            };
+            is_ended(&session, &facts, by, now)
+        };
+        assert!(ended(1, "PGW", "", "pcrf", 1));
+        assert!(ended(1, "pgw", "pcrf", "pcrf-of-two", 1));
+        assert!(!ended(2, "pgw", "pcrf", "pcrf", 1));
+        assert!(!ended(1, "af", "pcrf", "pcrf", 1));
+        assert!(!ended(1, "pgw", "other", "other", 1));
+        assert!(!ended(1, "pcrf", "pgw", "pgw", OVERTAKES));
+        assert!(ended(1, "pcrf", "pgw", "pgw", OVERTAKES + 1));
+        assert!(!ended(1, "other", "pgw", "pgw", OVERTAKES + 1));
     }
 }

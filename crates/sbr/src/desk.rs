@@ -170,6 +170,19 @@ impl<W: Copy + PartialEq> Desk<W> {
         turns
     }
 
+    /// Whether requests of this token are in flight, or wait.
+    pub fn has(&self, key: &[u8], token: u64) -> bool {
+        let shard = self.shard(key).lock();
+        shard.get(key).is_some_and(|entry| entry.token == token)
+    }
+
+    /// Whether the requests of this token go to the server of a session that exists.
+    pub fn is_certain(&self, key: &[u8], token: u64) -> bool {
+        let shard = self.shard(key).lock();
+        let entry = shard.get(key).filter(|entry| entry.token == token);
+        entry.is_some_and(|entry| entry.is_certain)
+    }
+
     /// One that waits waits no longer. Whether it still did: else it has been given a turn, which it settles.
     pub fn withdraw(&self, key: &[u8], token: u64, who: W) -> bool {
         let mut shard = self.shard(key).lock();
@@ -255,6 +268,25 @@ mod tests {
             assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), []);
         }
         assert!(desk.is_empty());
+    }
+
+    #[test]
+    fn one_that_follows_is_bound_when_a_session_exists_and_the_last_one_frees_the_subscriber() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, true, now) else {
+            panic!("the first one chooses");
+        };
+        desk.decide(KEY, token, &party("a"), false, true);
+        assert!(matches!(desk.claim(KEY, 2, true, now), Claim::Follow(..)));
+        assert!(!desk.is_certain(KEY, token));
+        // The other one is in flight.
+        desk.settle(KEY, token, Outcome::Failed, now);
+        assert!(desk.has(KEY, token));
+        assert!(matches!(desk.claim(KEY, 3, true, now), Claim::Follow(..)));
+        desk.settle(KEY, token, Outcome::Kept(party("a")), now);
+        assert!(desk.is_certain(KEY, token));
+        desk.settle(KEY, token, Outcome::Failed, now);
+        assert!(!desk.has(KEY, token) && !desk.is_certain(KEY, token));
     }
 
     #[test]

@@ -14,8 +14,11 @@ use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
 use crate::session::{BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Session};
 
-/// Sessions under one address or number that are read: of the same address in several networks, of one subscriber.
-const CANDIDATES: usize = 64;
+/// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
+/// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
+const CANDIDATES: usize = 4_096;
+/// Tries of a write that others make at the same time.
+const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -42,13 +45,25 @@ pub enum Reserved {
     Bound(Box<Session>),
     /// Another router chooses, and has not come to an end.
     Busy,
+    /// There are as many sessions as may be.
+    Full,
+    /// The Session-Id is that of another session.
+    Taken,
 }
 
-/// A session that was kept.
+/// What became of a session that was to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Another session of its subscriber had to go.
-    pub is_instead: bool,
+pub enum Kept {
+    /// It was kept.
+    New,
+    /// It was kept, and another session of its subscriber had to go.
+    Instead,
+    /// It was known: it began when it did, by the same rule.
+    Again,
+    /// It binds no subscriber, and there are as many sessions as may be: it was not kept.
+    Full,
+    /// Its Session-Id is that of another session, which stays: it was not kept.
+    Taken,
 }
 
 impl Repository {
@@ -237,34 +252,61 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn keep(&self, session: Session) -> Result<Kept, Error> {
-        let session = session.used(self.now(), self.settings.stale.duration());
+        let mut session = session.used(self.now(), self.settings.stale.duration());
+        for _ in 1..TRIES {
+            match self.try_keep(&mut session).await {
+                Err(Error::Conflict { .. }) => {}
+                other => return other,
+            }
+        }
+        self.try_keep(&mut session).await
+    }
+
+    async fn try_keep(&self, session: &mut Session) -> Result<Kept, Error> {
+        let known = self.sessions.get(&session.id).await?;
+        let condition = match &known {
+            Some(known) if !known.record.is_same(session) => return Ok(Kept::Taken),
+            Some(known) => {
+                session.began = known.record.began;
+                if session.server.host == known.record.server.host {
+                    session.rule.clone_from(&known.record.rule);
+                }
+                Condition::Version(known.version)
+            }
+            None if session.binding.is_none() && self.is_full() => return Ok(Kept::Full),
+            None => Condition::Absent,
+        };
         let mut batch = Batch::default();
         let (mut is_instead, mut new_lengths) = (false, Vec::new());
         if let Some(binding) = &session.binding {
-            if let Some(oldest) = self.surplus(&session, &binding.key).await? {
+            if known.is_none()
+                && let Some(oldest) = self.surplus(session, &binding.key).await?
+            {
                 batch.delete(&self.sessions, &oldest, Condition::Always);
                 is_instead = true;
             }
             if self.owner.is_some() {
                 batch.delete(&self.reservations, &binding.key, Condition::Always);
             }
-            new_lengths.extend(
-                binding
-                    .prefixes
-                    .iter()
-                    .filter_map(|prefix| self.lengths.unknown(prefix)),
-            );
+            let prefixes = binding.prefixes.iter();
+            new_lengths.extend(prefixes.filter_map(|prefix| self.lengths.unknown(prefix)));
             for length in &new_lengths {
                 batch.put(&self.key_lengths, length, Condition::Always);
             }
         }
-        batch.put(&self.sessions, &session, Condition::Always);
+        batch.put(&self.sessions, session, condition);
         self.sessions.store().commit(batch).await?;
         new_lengths
             .into_iter()
             .for_each(|length| self.lengths.note(length));
-        self.held.fetch_add(usize::from(!is_instead), Relaxed);
-        Ok(Kept { is_instead })
+        Ok(match (known, is_instead) {
+            (Some(_), _) => Kept::Again,
+            (None, true) => Kept::Instead,
+            (None, false) => {
+                self.held.fetch_add(1, Relaxed);
+                Kept::New
+            }
+        })
     }
 
     /// The session that goes for another one of its subscriber.

@@ -82,6 +82,15 @@ impl Session {
         self
     }
 
+    /// Whether it is the same session as another one with its Session-Id: of one application, client and subscriber.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let key = |session: &Self| session.binding.as_ref().map(|binding| binding.key.clone());
+        self.application == other.application
+            && self.client.host.eq_ignore_ascii_case(&other.client.host)
+            && key(self) == key(other)
+    }
+
     /// Whether its use is written at this time: an eighth of its time is over.
     #[must_use]
     pub fn is_due(&self, now: u64, stale: Duration) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Ipv6Prefix;
 use sbr::config::Sbr;
-use sbr::{Binding, Opened, Party, Repository, Reserved, Session, binding_key, tables};
+use sbr::{Binding, Kept, Opened, Party, Repository, Reserved, Session, binding_key, tables};
 use store::Store;
 
 const IMSI: &str = "001010000000001";
@@ -151,10 +151,11 @@ fn a_subscriber_has_a_bound_of_sessions_and_the_oldest_goes() {
         let all = on(&store, &settings, None).await;
         for number in 1..=100 {
             let kept = all.keep(session(number, "a", &[])).await.unwrap();
-            assert_eq!(kept.is_instead, number > 3);
+            assert_eq!(kept == Kept::Instead, number > 3);
         }
         // The same session again takes no room.
-        assert!(!all.keep(session(100, "a", &[])).await.unwrap().is_instead);
+        let again = all.keep(session(100, "a", &[])).await;
+        assert_eq!((again, all.held()), (Ok(Kept::Again), 3));
         let began = |found: Vec<Session>| found.iter().map(|one| one.began).collect::<Vec<_>>();
         assert_eq!(began(all.by_imsi(IMSI).await.unwrap()), [100, 99, 98]);
         store.close().await;
@@ -253,6 +254,61 @@ fn sessions_of_any_application_are_kept_without_a_binding() {
         let found = all.session(b"pgw.example;1;1").await.unwrap().unwrap();
         assert_eq!((found.application, found.server.host.as_str()), (4, "ocs"));
         assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
+        store.close().await;
+    });
+}
+
+#[test]
+fn the_newest_of_many_sessions_at_an_address_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = settings(folder.path());
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        for number in 1..=100 {
+            let mut one = session(number, "a", &[]);
+            one.id = format!("pgw;{number:03}").into_bytes();
+            let binding = one.binding.as_mut().unwrap();
+            (binding.key, binding.ipv4) = (one.id.clone(), Some([10, 0, 0, 1].into()));
+            all.keep(one).await.unwrap();
+        }
+        let found = all.by_ipv4([10, 0, 0, 1].into()).await.unwrap();
+        assert_eq!((found.len(), found[0].began), (100, 100));
+        store.close().await;
+    });
+}
+
+#[test]
+fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let settings = Sbr {
+            max_sessions: 1,
+            ..settings(folder.path())
+        };
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        let all = on(&store, &settings, None).await;
+        let first = session(1, "a", &[]);
+        assert_eq!(all.keep(first.clone()).await, Ok(Kept::New));
+        let repeated = Session {
+            began: 9,
+            rule: "request repeated".to_owned(),
+            ..first.clone()
+        };
+        assert_eq!(all.keep(repeated).await, Ok(Kept::Again));
+        let mut other = first.clone();
+        other.binding.as_mut().unwrap().key = binding_key(b"other", "all");
+        assert_eq!(all.keep(other).await, Ok(Kept::Taken));
+        let stands = all.session(&first.id).await.unwrap().unwrap();
+        let (key, binding) = (binding_key(IMSI.as_bytes(), "all"), stands.binding.unwrap());
+        assert_eq!((stands.began, stands.rule.as_str(), binding.key), (1, "", key));
+        let of_af = Session {
+            id: b"af;1".to_vec(),
+            binding: None,
+            ..first
+        };
+        assert_eq!(all.keep(of_af).await, Ok(Kept::Full));
+        assert_eq!((all.session(b"af;1").await, all.held()), (Ok(None), 1));
         store.close().await;
     });
 }

@@ -131,13 +131,13 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
                 .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
                 .await;
         }
-        // After the answer, with the T flag; and with another subscriber's IMSI.
+        // After the answer, with the T flag.
         let mut again = initial("pgw;1;1", IMSI);
         again.set_flags(again.flags().with(CommandFlags::RETRANSMITTED));
         assert_eq!(world.session(&again).await, at);
         let rows = world.dsr.pdra_sessions("binding", IMSI);
         assert_eq!(rows.len(), 1);
-        assert_eq!(rows[0]["rule"], "request repeated");
+        assert_eq!(rows[0]["rule"], "chosen by weight");
     });
 }
 

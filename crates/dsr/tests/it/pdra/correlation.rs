@@ -167,8 +167,8 @@ fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
                 b.put(known::DESTINATION_HOST, to);
             })
         };
-        // Another peer that says so does not end it.
-        for (to, held) in [(AF, 1), (PGW, 0)] {
+        // Another peer that says so does not end it, nor does a client that may not have heard of it yet.
+        for to in [AF, PGW] {
             world.pcrfs[at].send(rar(to).as_bytes()).await;
             let peer = if to == AF { &mut world.af } else { &mut world.pgw };
             let arrived = peer.expect(command::RE_AUTH).await;
@@ -176,8 +176,18 @@ fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
             world.pcrfs[at]
                 .expect_result(command::RE_AUTH, ResultCode::UNKNOWN_SESSION_ID)
                 .await;
-            world.holds(held).await;
+            world.holds(1).await;
         }
+        let (to, arrived) = world.reaches(&ccr("pgw;1;1", 2, |_| ())).await;
+        assert_eq!(to, at);
+        world.pcrfs[at]
+            .answer(&arrived, ResultCode::UNKNOWN_SESSION_ID)
+            .await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::UNKNOWN_SESSION_ID)
+            .await;
+        world.holds(0).await;
     });
 }
 
@@ -215,5 +225,49 @@ fn the_page_says_which_pcrf_since_when_and_why() {
         }
         let (_, body) = testpeer::page(world.dsr.handle().routes(), "/dsr/pdra/session/pgw;1;1").await;
         assert!(body.contains(PCRFS[at]), "{body}");
+    });
+}
+
+#[test]
+fn a_session_stays_that_of_its_subscriber_and_of_its_ends() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
+        // Another subscriber under the same Session-Id.
+        let other = ccr("pgw;1;1", 1, |b| subscriber(b, 1, "001010000000002"));
+        world.pgw.send(other.as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::INVALID_AVP_VALUE)
+            .await;
+        // The end of a session of another application under it.
+        let end = request(
+            command::SESSION_TERMINATION,
+            application::RX,
+            AF,
+            "pgw;1;1",
+            |b| {
+                b.put(known::DESTINATION_HOST, PCRFS[at]);
+            },
+        );
+        assert_eq!(world.of_af(&end).await, at);
+        // A request without a type, or of one that no session has.
+        for (kind, code) in [
+            (None, ResultCode::MISSING_AVP),
+            (Some(4), ResultCode::INVALID_AVP_VALUE),
+        ] {
+            let typed = request(command::CREDIT_CONTROL, application::GX, PGW, "pgw;1;2", |b| {
+                if let Some(kind) = kind {
+                    b.put(known::CC_REQUEST_TYPE, kind);
+                }
+            });
+            world.pgw.send(typed.as_bytes()).await;
+            world.pgw.expect_result(command::CREDIT_CONTROL, code).await;
+        }
+        let found = aar("af;1;1", |b| {
+            b.put(known::FRAMED_IP_ADDRESS, &[10, 0, 0, 1]);
+        });
+        assert_eq!(world.of_af(&found).await, at);
     });
 }
