@@ -70,6 +70,25 @@ fn check_servers(config: &Config, faults: &mut Faults) {
     }
 }
 
+/// Reports files that cannot be used.
+pub fn check_files(config: &Config, faults: &mut Faults) {
+    let open = |path: &Path| Map::open(path, None, Load::Mapped).map(drop);
+    if let Some(path) = &config.numbers
+        && let Err(error) = open(path)
+    {
+        let expected = "a file of `signalbox numbers import`";
+        faults.at("enum.numbers").say(error.to_string(), expected);
+    }
+    for (index, key) in config.tsig.iter().enumerate() {
+        if let Err(error) = keys::read(key) {
+            let expected = "a key in base64, 16 octets or more";
+            faults
+                .at(format!("enum.tsig[{index}].secret"))
+                .say(error, expected);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,25 +122,6 @@ mod tests {
                 ["trees[1].nameServers[0]"],
                 "{within}"
             );
-        }
-    }
-}
-
-/// Reports files that cannot be used.
-pub fn check_files(config: &Config, faults: &mut Faults) {
-    let open = |path: &Path| Map::open(path, None, Load::Mapped).map(drop);
-    if let Some(path) = &config.numbers
-        && let Err(error) = open(path)
-    {
-        let expected = "a file of `signalbox numbers import`";
-        faults.at("enum.numbers").say(error.to_string(), expected);
-    }
-    for (index, key) in config.tsig.iter().enumerate() {
-        if let Err(error) = keys::read(key) {
-            let expected = "a key in base64, 16 octets or more";
-            faults
-                .at(format!("enum.tsig[{index}].secret"))
-                .say(error, expected);
         }
     }
 }

@@ -28,6 +28,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("signalbox_dsr_connection_incidents_total", "no connection fails"),
     ("signalbox_dsr_profile_messages_per_second", "no profile is set"),
     ("signalbox_dsr_application_", "no application runs"),
+    ("signalbox_dsr_security_findings_total", "no application runs"),
     ("signalbox_dsr_throttle_group_", "no throttle group is set"),
     ("signalbox_ipfe_takeovers_total", "no pair of front ends"),
     ("signalbox_ipfe_connections{", "no set of backends"),
@@ -43,6 +44,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("signalbox_stp_destination_", "no route is set"),
     ("signalbox_stp_screening_", "no screening list is set"),
     ("signalbox_stp_translat", "no translation is set"),
+    ("signalbox_enum_changed_numbers", "no directory of changes is set"),
 ];
 
 fn committed() -> PathBuf {
