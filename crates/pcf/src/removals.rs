@@ -36,7 +36,7 @@ pub(crate) struct Removals {
 
 impl Removals {
     /// An AF session is sent events, which have this record.
-    pub(crate) fn tell(&self, id: AssociationId, session: &str, record: u64) {
+    pub(crate) fn note_events(&self, id: AssociationId, session: &str, record: u64) {
         let mut events = self.events.lock();
         if events.len() >= MOST {
             events.clear();
@@ -175,10 +175,10 @@ mod tests {
     fn events_of_before_are_not_repeated_after_later_ones() {
         let (removals, id) = (Removals::default(), AssociationId([7; 16]));
         assert!(!removals.has_later(id, "a", 1), "of before a restart");
-        removals.tell(id, "a", 1);
-        removals.tell(id, "b", 2);
+        removals.note_events(id, "a", 1);
+        removals.note_events(id, "b", 2);
         assert!(!removals.has_later(id, "a", 1));
-        removals.tell(id, "a", 3);
+        removals.note_events(id, "a", 3);
         assert!(removals.has_later(id, "a", 1) && !removals.has_later(id, "a", 3));
         assert!(!removals.has_later(id, "b", 2));
     }

@@ -164,7 +164,7 @@ async fn is_past(
     if !message.ends && worker.notices().removals.has_later(id, &message.session, number) {
         return Ok(true);
     }
-    // With its association all of its AF sessions end, which the AFs are told.
+    // With its association all of its AF sessions end, of which the AFs hear.
     let Some(stored) = worker.repository().get(id).await? else {
         return Ok(false);
     };
