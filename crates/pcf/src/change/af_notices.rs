@@ -99,7 +99,7 @@ pub(crate) fn send(worker: &Worker, draft: &Draft) {
                 worker
                     .notices()
                     .removals
-                    .tell(one.id, &message.session, one.number);
+                    .note_events(one.id, &message.session, one.number);
             }
             deliver(worker, message, (one.id, Some(one.number)));
         }
