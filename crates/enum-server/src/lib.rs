@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`config`] | settings |
 //! | `tables` | what settings are compiled to: trees, ranges, profiles, keys |
+//! | `view` | the numbers that are in effect |
 //! | `changes` | numbers that were changed at the admin endpoint: durable, then visible |
 //! | `resolve` | what a number resolves to; also for `why` |
 //! | `message` | from a query to its answer, without input and output |
@@ -23,6 +24,7 @@ mod resolve;
 mod service;
 mod tables;
 mod transport;
+mod view;
 
 pub use config::Config;
 pub use function::StartError;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use log::Log;
 
-use crate::tables::{Numbers, View};
+use crate::view::{Numbers, View};
 
 /// Most numbers that are changed beside the file of numbers. Each has about 200 octets of memory.
 pub(crate) const MOST_CHANGED: usize = 1_000_000;

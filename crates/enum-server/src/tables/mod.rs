@@ -3,7 +3,6 @@
 mod check;
 mod digits;
 mod keys;
-mod numbers;
 mod profile;
 mod ranges;
 mod tree;
@@ -18,8 +17,8 @@ use settings::Faults;
 
 use crate::changes::Changes;
 use crate::config::Config;
+use crate::view::Numbers;
 
-pub(crate) use self::numbers::{Numbers, View};
 pub(crate) use check::check;
 pub use check::check_files;
 pub(crate) use digits::Digits;
