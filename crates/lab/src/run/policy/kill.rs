@@ -20,8 +20,8 @@ use workload::policy::{Documents, Kind, Service, Standing, setup};
 
 /// Associations that the drill creates before the kill, and reads, updates and deletes after it.
 const KEPT: u32 = 24;
-/// Their numbers, which no generator thread reaches.
-const FIRST: u32 = 3_000_000_000;
+/// Their numbers, which no generator thread reaches; they are another PDU session of their subscribers than the first numbers are.
+const FIRST: u32 = 3_000_700_000;
 /// Seconds of requests that may be in flight when the PCF dies.
 const IN_FLIGHT: f64 = 1.0;
 const PARTS: [&str; 3] = ["before", "the kill and the restart", "after"];
