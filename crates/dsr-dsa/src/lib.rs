@@ -36,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use diameter_proto::{Message, MessageMut};
-use dsr_app::{Answered, Application, Digits, Explained, Finding, Flow, Memo, On, Request, Resume, Table};
+use dsr_app::{Answered, Application, Digits, Explained, Finding, Flow, On, Request, Resume, Table};
 use serde_json::{Value, json};
 
 pub use events::Event;
@@ -67,7 +67,7 @@ pub struct Dsa {
 
 /// What a worker carries over a reload: what is known of subscribers.
 #[derive(Debug, Default)]
-pub struct Known(Option<Arc<States>>);
+pub struct Known(Arc<States>);
 
 /// Checks the tables of a configuration.
 ///
@@ -182,13 +182,14 @@ impl Dsa {
         })
     }
 
-    fn states(&self) -> &Arc<States> {
-        self.states.get_or_init(Arc::default)
+    /// What is known; nothing before the first worker has it. Pages may ask before, and must not take its place.
+    fn states(&self) -> Arc<States> {
+        self.states.get().cloned().unwrap_or_default()
     }
 
-    fn memory(&self, now: Instant) -> Memory<'_> {
+    fn memory<'m>(&self, states: &'m States, now: Instant) -> Memory<'m> {
         Memory {
-            states: self.states(),
+            states,
             bounds: self.bounds,
             now,
         }
@@ -278,7 +279,7 @@ impl Dsa {
 
     /// Counts what was found, and writes lines about it.
     fn report(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found]) {
-        let memory = self.memory(on.now);
+        let memory = self.memory(&on.worker.0, on.now);
         let partner = self.tables.partners.name(passage.partner);
         for found in all {
             memory
@@ -332,7 +333,7 @@ impl Dsa {
 
     /// Screens the answer to a request: it goes the other way.
     fn answer_of<'a>(&'a self, on: &On<'_, Self>, answer: &MessageMut, facts: &Facts<'_>) -> Flow<'a> {
-        let Some((direction, partner, peer)) = self.recall(on.memo) else {
+        let Some((direction, partner, peer)) = self.recall(on) else {
             return Flow::Next;
         };
         let direction = match direction {
@@ -346,33 +347,34 @@ impl Dsa {
             is_rehearsal: false,
         };
         on.count(Event::Screened);
-        let (flow, all) = self.screen(&passage, &self.memory(on.now));
+        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.0, on.now));
         self.report(on, &passage, &all);
         Self::count(on, &flow);
         flow
     }
 
     /// Whose a request was, where it went and which peer has sent it; none: it was screened by other tables, or stayed at home.
-    fn recall(&self, memo: &Memo) -> Option<(Direction, u16, Arc<str>)> {
-        let [kind, low, high, _, a, b, c, d, e, f, g, h, ..] = *memo;
+    fn recall(&self, on: &On<'_, Self>) -> Option<(Direction, u16, Arc<str>)> {
+        let [kind, low, high, _, a, b, c, d, e, f, g, h, ..] = *on.memo;
         let direction = match kind {
             1 => Direction::Ingress,
             2 => Direction::Egress,
             _ => return None,
         };
         let is_same = u32::from_le_bytes([a, b, c, d]) == self.version;
-        let peer = || self.states().peer(u32::from_le_bytes([e, f, g, h]));
+        let peer = || on.worker.0.peer(u32::from_le_bytes([e, f, g, h]));
         is_same.then(|| (direction, u16::from_le_bytes([low, high]), peer()))
     }
 
-    fn remember(&self, memo: &mut Memo, direction: Direction, partner: u16, peer: &str) {
+    fn remember(&self, on: &mut On<'_, Self>, direction: Direction, partner: u16, peer: &str) {
+        let memo = &mut *on.memo;
         memo[0] = match direction {
             Direction::Ingress => 1,
             Direction::Egress => 2,
         };
         memo[1..3].copy_from_slice(&partner.to_le_bytes());
         memo[4..8].copy_from_slice(&self.version.to_le_bytes());
-        memo[8..12].copy_from_slice(&self.states().number_of_peer(peer).to_le_bytes());
+        memo[8..12].copy_from_slice(&on.worker.0.number_of_peer(peer).to_le_bytes());
     }
 }
 
@@ -386,9 +388,7 @@ impl Application for Dsa {
 
     fn configure(&self, worker: &mut Self::Worker, _: Resume<()>) {
         // What an application of this name and kind knew, it still knows after a reload.
-        let known = worker.0.take();
-        let states = self.states.get_or_init(|| known.unwrap_or_default());
-        worker.0 = Some(states.clone());
+        worker.0 = self.states.get_or_init(|| worker.0.clone()).clone();
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
@@ -400,14 +400,14 @@ impl Application for Dsa {
             return Flow::Next;
         };
         on.count(Event::Screened);
-        self.remember(on.memo, direction, partner, request.peer);
+        self.remember(on, direction, partner, request.peer);
         let passage = Passage {
             scene: self.scene(request.message, &facts, direction),
             partner,
             peer: request.peer,
             is_rehearsal: false,
         };
-        let (flow, all) = self.screen(&passage, &self.memory(on.now));
+        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.0, on.now));
         self.report(on, &passage, &all);
         Self::count(on, &flow);
         flow
@@ -418,7 +418,7 @@ impl Application for Dsa {
         let answer = Facts::new(answered.answer).answering(&request);
         let flow = self.answer_of(on, answered.answer, &answer);
         let learns = || {
-            let memory = self.memory(on.now);
+            let memory = self.memory(&on.worker.0, on.now);
             memory.learn(&request, &answer, &self.tables.distances)
         };
         if matches!(flow, Flow::Next) && !learns() {
@@ -442,7 +442,7 @@ impl Application for Dsa {
             peer: request.peer,
             is_rehearsal: true,
         };
-        let (flow, all) = self.screen(&passage, &self.memory(Instant::now()));
+        let (flow, all) = self.screen(&passage, &self.memory(&self.states(), Instant::now()));
         let (way, partner) = match direction {
             Direction::Ingress => ("from", self.tables.partners.name(partner)),
             Direction::Egress => ("to", self.tables.partners.name(partner)),
@@ -473,8 +473,9 @@ impl Application for Dsa {
     fn look_up(&self, subject: &str) -> Option<Value> {
         let digits = subject.strip_prefix("imsi:")?;
         let imsi = Digits::parse(digits.as_bytes())?;
-        let seconds = self.states().seconds(Instant::now());
-        let record = self.states().get(&imsi, seconds, self.bounds.lifetime);
+        let states = self.states();
+        let seconds = states.seconds(Instant::now());
+        let record = states.get(&imsi, seconds, self.bounds.lifetime);
         let shown = |network: Option<network::Network>| network.map(|network| network.to_string());
         Some(match record {
             None => json!({"imsi": digits, "known": false}),

@@ -363,6 +363,28 @@ fn messages_beyond_the_rate_of_a_peer_and_command_are_findings() {
 }
 
 #[test]
+fn what_is_known_outlives_a_reload_of_which_pages_hear_first() {
+    let directory = tables(&[format!("PreLocChk,{DROP}")]);
+    let settings = settings(directory.path());
+    let mut bench = Bench::with(&settings);
+    registers(&mut bench, "262011234567890");
+    let other = Sent {
+        host: format!("mme2.{FRANCE}"),
+        ..Sent::new(NOR)
+    };
+    assert_eq!(bench.request(FOREIGN_PEER, &other.message()), Fate::Dropped);
+    bench.reload(&settings, |application| {
+        assert!(application.findings().is_empty());
+        assert_eq!(application.tables()[0].entries, 0);
+        assert!(application.look_up("imsi:262011234567890").is_some());
+    });
+    assert_eq!(bench.application.tables()[0].entries, 1);
+    assert_eq!(bench.findings("PreLocChk"), [("west".to_owned(), "dropped", 1)]);
+    let its_own = Sent::new(NOR);
+    assert_eq!(bench.request(FOREIGN_PEER, &its_own.message()), Fate::WentOn);
+}
+
+#[test]
 fn measures_learn_before_they_block() {
     let directory = tables(&[format!("PreLocChk,{DROP}"), format!("AppIdWL,{DROP}")]);
     let mut bench = Bench::with(&dsr_dsa::config::Dsa {

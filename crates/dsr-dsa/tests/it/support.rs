@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use diameter_proto::known::{self, application};
 use diameter_proto::{AvpFlags, AvpKey, MessageBuilder, MessageMut, Origin, ResultCode, Routing};
-use dsr_app::{Answered, Flow, Installed, Memo, Out, Request, Seated, Ticket, Turn, View, seat};
+use dsr_app::{Answered, Flow, Installed, Memo, Out, Request, Resumer, Seated, Ticket, Turn, View, seat};
 use dsr_dsa::{Dsa, config};
 
 pub(crate) const HOME: &str = "epc.mnc001.mcc262.3gppnetwork.org";
@@ -160,6 +160,14 @@ impl Bench {
             now: Instant::now(),
             _directory: None,
         }
+    }
+
+    /// Takes an application of these settings in place of the one before; `meanwhile` sees it before the worker does.
+    pub(crate) fn reload(&mut self, settings: &config::Dsa, meanwhile: impl FnOnce(&dyn Installed)) {
+        self.application = Arc::new(Dsa::load(settings).unwrap());
+        meanwhile(&*self.application);
+        let application = self.application.clone();
+        self.seat = application.seat(0, &(), &Resumer::none(), Some(self.seat.as_any()));
     }
 
     pub(crate) fn pass(&mut self, time: Duration) {
