@@ -14,6 +14,7 @@
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
 //! | `states` | what is known of subscribers |
+//! | `peers` | numbers for the names of peers |
 //! | `lines` | lines about findings |
 
 pub mod config;
@@ -23,6 +24,7 @@ mod facts;
 mod lines;
 mod measure;
 mod network;
+mod peers;
 mod stateful;
 mod stateless;
 mod states;
@@ -44,6 +46,7 @@ pub use events::Event;
 use facts::{Facts, Once};
 use lines::{About, Lines};
 use measure::Measure;
+use peers::Peers;
 use stateful::{Bounds, Memory};
 use stateless::Scene;
 use states::States;
@@ -65,9 +68,14 @@ pub struct Dsa {
     states: OnceLock<Arc<States>>,
 }
 
-/// What a worker carries over a reload: what is known of subscribers.
+/// What a worker carries over a reload.
 #[derive(Debug, Default)]
-pub struct Known(Arc<States>);
+pub struct Known {
+    /// Shared with the other workers.
+    states: Arc<States>,
+    /// Of this worker: it sees the answers to the requests that it has seen.
+    peers: Peers,
+}
 
 /// Checks the tables of a configuration.
 ///
@@ -279,7 +287,7 @@ impl Dsa {
 
     /// Counts what was found, and writes lines about it.
     fn report(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found]) {
-        let memory = self.memory(&on.worker.0, on.now);
+        let memory = self.memory(&on.worker.states, on.now);
         let partner = self.tables.partners.name(passage.partner);
         for found in all {
             memory
@@ -343,18 +351,18 @@ impl Dsa {
         let passage = Passage {
             scene: self.scene(answer, facts, direction),
             partner,
-            peer: &peer,
+            peer,
             is_rehearsal: false,
         };
         on.count(Event::Screened);
-        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.0, on.now));
+        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.states, on.now));
         self.report(on, &passage, &all);
         Self::count(on, &flow);
         flow
     }
 
     /// Whose a request was, where it went and which peer has sent it; none: it was screened by other tables, or stayed at home.
-    fn recall(&self, on: &On<'_, Self>) -> Option<(Direction, u16, Arc<str>)> {
+    fn recall<'o>(&self, on: &'o On<'_, Self>) -> Option<(Direction, u16, &'o str)> {
         let [kind, low, high, _, a, b, c, d, e, f, g, h, ..] = *on.memo;
         let direction = match kind {
             1 => Direction::Ingress,
@@ -362,7 +370,7 @@ impl Dsa {
             _ => return None,
         };
         let is_same = u32::from_le_bytes([a, b, c, d]) == self.version;
-        let peer = || on.worker.0.peer(u32::from_le_bytes([e, f, g, h]));
+        let peer = || on.worker.peers.name(u32::from_le_bytes([e, f, g, h]));
         is_same.then(|| (direction, u16::from_le_bytes([low, high]), peer()))
     }
 
@@ -374,7 +382,7 @@ impl Dsa {
         };
         memo[1..3].copy_from_slice(&partner.to_le_bytes());
         memo[4..8].copy_from_slice(&self.version.to_le_bytes());
-        memo[8..12].copy_from_slice(&on.worker.0.number_of_peer(peer).to_le_bytes());
+        memo[8..12].copy_from_slice(&on.worker.peers.number_of(peer).to_le_bytes());
     }
 }
 
@@ -388,7 +396,7 @@ impl Application for Dsa {
 
     fn configure(&self, worker: &mut Self::Worker, _: Resume<()>) {
         // What an application of this name and kind knew, it still knows after a reload.
-        worker.0 = self.states.get_or_init(|| worker.0.clone()).clone();
+        worker.states = self.states.get_or_init(|| worker.states.clone()).clone();
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
@@ -407,7 +415,7 @@ impl Application for Dsa {
             peer: request.peer,
             is_rehearsal: false,
         };
-        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.0, on.now));
+        let (flow, all) = self.screen(&passage, &self.memory(&on.worker.states, on.now));
         self.report(on, &passage, &all);
         Self::count(on, &flow);
         flow
@@ -418,7 +426,7 @@ impl Application for Dsa {
         let answer = Facts::new(answered.answer).answering(&request);
         let flow = self.answer_of(on, answered.answer, &answer);
         let learns = || {
-            let memory = self.memory(&on.worker.0, on.now);
+            let memory = self.memory(&on.worker.states, on.now);
             memory.learn(&request, &answer, &self.tables.distances)
         };
         if matches!(flow, Flow::Next) && !learns() {

@@ -2,12 +2,11 @@
 //! reloads.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::{AHashMap, AHashSet, RandomState};
 use dsr_app::{Digits, Finding};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::measure::Measure;
 use crate::network::Network;
@@ -18,8 +17,6 @@ const SHARDS: usize = 256;
 const MAX_RATES: usize = 65_536;
 /// Bound on HSSs.
 const MAX_SERVERS: usize = 65_536;
-/// Bound on names of peers that lines about answers have.
-const MAX_PEERS: usize = 65_536;
 /// Time between two searches of a full part for what is out of date.
 const SWEEP_SECONDS: u32 = 10;
 
@@ -127,12 +124,6 @@ struct Shard {
 /// Second and count of messages.
 type Window = (u32, u32);
 
-#[derive(Debug, Default)]
-struct Peers {
-    numbers: AHashMap<Arc<str>, u32>,
-    names: Vec<Arc<str>>,
-}
-
 /// What workers share.
 #[derive(Debug)]
 pub(crate) struct States {
@@ -143,8 +134,6 @@ pub(crate) struct States {
     lines: Mutex<Window>,
     /// Hashes of the names of HSSs that have registered a subscriber.
     servers: Mutex<AHashSet<u32>>,
-    /// Names of peers by their numbers, from 1.
-    peers: RwLock<Peers>,
     findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
     /// When a subscriber was refused last.
     full: Mutex<Option<u32>>,
@@ -159,7 +148,6 @@ impl Default for States {
             rates: Mutex::default(),
             lines: Mutex::default(),
             servers: Mutex::default(),
-            peers: RwLock::default(),
             findings: Mutex::default(),
             full: Mutex::default(),
         }
@@ -246,33 +234,6 @@ impl States {
     pub(crate) fn is_server(&self, name: u32) -> bool {
         let servers = self.servers.lock();
         servers.contains(&name) || servers.len() == MAX_SERVERS
-    }
-
-    /// A number for the name of a peer, which a memo has room for; 0: there are too many.
-    pub(crate) fn number_of_peer(&self, name: &str) -> u32 {
-        if let Some(number) = self.peers.read().numbers.get(name) {
-            return *number;
-        }
-        let mut peers = self.peers.write();
-        if let Some(number) = peers.numbers.get(name) {
-            return *number;
-        }
-        if peers.names.len() >= MAX_PEERS {
-            return 0;
-        }
-        let name: Arc<str> = name.into();
-        peers.names.push(name.clone());
-        let number = peers.names.len() as u32;
-        peers.numbers.insert(name, number);
-        number
-    }
-
-    /// The peer of a number; empty: none has it.
-    pub(crate) fn peer(&self, number: u32) -> Arc<str> {
-        let at = (number as usize).checked_sub(1);
-        let peers = self.peers.read();
-        let name = at.and_then(|at| peers.names.get(at));
-        name.cloned().unwrap_or_default()
     }
 
     /// Whether a subscriber may be unknown for want of room.
