@@ -340,10 +340,13 @@ impl Dsa {
     }
 
     /// Screens the answer to a request: it goes the other way.
-    fn answer_of<'a>(&'a self, on: &On<'_, Self>, answer: &MessageMut, facts: &Facts<'_>) -> Flow<'a> {
-        let Some((direction, partner, peer)) = self.recall(on) else {
-            return Flow::Next;
-        };
+    fn answer_of<'a>(
+        &'a self,
+        on: &On<'_, Self>,
+        answer: &MessageMut,
+        facts: &Facts<'_>,
+        (direction, partner, peer): (Direction, u16, &str),
+    ) -> Flow<'a> {
         let direction = match direction {
             Direction::Ingress => Direction::Egress,
             Direction::Egress => Direction::Ingress,
@@ -422,9 +425,15 @@ impl Application for Dsa {
     }
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let screened = self.recall(on);
+        if screened.is_none() && !stateful::teaches(answered.request.application()) {
+            return Flow::Next;
+        }
         let request = Facts::new(answered.request);
         let answer = Facts::new(answered.answer).answering(&request);
-        let flow = self.answer_of(on, answered.answer, &answer);
+        let flow = screened.map_or(Flow::Next, |was| {
+            self.answer_of(on, answered.answer, &answer, was)
+        });
         let learns = || {
             let memory = self.memory(&on.worker.states, on.now);
             memory.learn(&request, &answer, &self.tables.distances)

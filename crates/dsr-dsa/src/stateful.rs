@@ -210,7 +210,7 @@ impl Memory<'_> {
         if request.contradicts() || answer.contradicts() {
             return true;
         }
-        if request.application != application::S6A {
+        if !teaches(request.application) {
             return true;
         }
         let bounds = (self.bounds.max_subscribers, self.bounds.lifetime);
@@ -270,6 +270,11 @@ impl Memory<'_> {
             _ => true,
         }
     }
+}
+
+/// Whether messages of an application say where subscribers are.
+pub(crate) const fn teaches(id: u32) -> bool {
+    id == application::S6A
 }
 
 fn is_initial(facts: &Facts<'_>) -> Result<bool, String> {
