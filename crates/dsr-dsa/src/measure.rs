@@ -1,90 +1,39 @@
 //! The measures: their names, their order, and what they are made for.
 
-/// A counter-measure, in the order in which a message meets them: first those that need no state.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Measure {
-    AppIdWL,
-    AppCmdCst,
-    RealmWLScr,
-    OhOrCstChk,
-    DrOrMatch,
-    VplmnORCst,
-    RealmIMSICst,
-    SubsIdenValid,
-    SpecAVPScr,
-    AVPInstChk,
-    AVPWLScr,
-    OhOrFrmChk,
-    SesIdValChk,
-    DhDrFrmChk,
-    MsgRateMon,
-    TimeDistChk,
-    PreLocChk,
-    SrcHostValHss,
-    SrcHostValMme,
-    SesIntValChk,
+macro_rules! measures {
+    ($($name:ident,)*) => {
+        /// A counter-measure, in the order in which a message meets them: first those that need no state.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub(crate) enum Measure {
+            $($name,)*
+        }
+
+        use Measure::{$($name,)*};
+
+        impl Measure {
+            /// Every measure, in order.
+            pub(crate) const ALL: &[Self] = &[$($name,)*];
+
+            /// Its name in tables, metrics and lines.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $($name => stringify!($name),)*
+                }
+            }
+        }
+    };
 }
 
-use Measure::{
-    AVPInstChk, AVPWLScr, AppCmdCst, AppIdWL, DhDrFrmChk, DrOrMatch, MsgRateMon, OhOrCstChk, OhOrFrmChk,
-    PreLocChk, RealmIMSICst, RealmWLScr, SesIdValChk, SesIntValChk, SpecAVPScr, SrcHostValHss, SrcHostValMme,
-    SubsIdenValid, TimeDistChk, VplmnORCst,
-};
+measures! {
+    AppIdWL, AppCmdCst, RealmWLScr, OhOrCstChk, DrOrMatch, VplmnORCst, RealmIMSICst, SubsIdenValid,
+    SpecAVPScr, AVPInstChk, AVPWLScr, OhOrFrmChk, SesIdValChk, DhDrFrmChk, MsgRateMon, TimeDistChk,
+    PreLocChk, SrcHostValHss, SrcHostValMme, SesIntValChk,
+}
 
 impl Measure {
-    /// Every measure, in order.
-    pub(crate) const ALL: [Self; 20] = [
-        AppIdWL,
-        AppCmdCst,
-        RealmWLScr,
-        OhOrCstChk,
-        DrOrMatch,
-        VplmnORCst,
-        RealmIMSICst,
-        SubsIdenValid,
-        SpecAVPScr,
-        AVPInstChk,
-        AVPWLScr,
-        OhOrFrmChk,
-        SesIdValChk,
-        DhDrFrmChk,
-        MsgRateMon,
-        TimeDistChk,
-        PreLocChk,
-        SrcHostValHss,
-        SrcHostValMme,
-        SesIntValChk,
-    ];
-
-    /// Its name in tables, metrics and lines.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            AppIdWL => "AppIdWL",
-            AppCmdCst => "AppCmdCst",
-            RealmWLScr => "RealmWLScr",
-            OhOrCstChk => "OhOrCstChk",
-            DrOrMatch => "DrOrMatch",
-            VplmnORCst => "VplmnORCst",
-            RealmIMSICst => "RealmIMSICst",
-            SubsIdenValid => "SubsIdenValid",
-            SpecAVPScr => "SpecAVPScr",
-            AVPInstChk => "AVPInstChk",
-            AVPWLScr => "AVPWLScr",
-            OhOrFrmChk => "OhOrFrmChk",
-            SesIdValChk => "SesIdValChk",
-            DhDrFrmChk => "DhDrFrmChk",
-            MsgRateMon => "MsgRateMon",
-            TimeDistChk => "TimeDistChk",
-            PreLocChk => "PreLocChk",
-            SrcHostValHss => "SrcHostValHss",
-            SrcHostValMme => "SrcHostValMme",
-            SesIntValChk => "SesIntValChk",
-        }
-    }
-
     /// The measure of that name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|measure| measure.as_str() == name)
+        Self::ALL.iter().copied().find(|measure| measure.as_str() == name)
     }
 
     /// The category of the publicly described ones: 0 protocol and peers, 1 commands that are not for interconnection, 2 own
@@ -144,7 +93,7 @@ mod tests {
     fn measures_have_one_order_and_names_of_their_own() {
         assert!(Measure::ALL.is_sorted());
         for measure in Measure::ALL {
-            assert_eq!(Measure::from_name(measure.as_str()), Some(measure));
+            assert_eq!(Measure::from_name(measure.as_str()), Some(*measure));
         }
         assert_eq!(Measure::from_name("appidwl"), None);
     }
