@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router as Pages;
-use diameter::proto::known::disconnect_cause;
 use diameter::proto::overload::doic::ReportNumbers;
 use diameter::{Directory, Node};
 use function::{
@@ -199,11 +198,7 @@ impl NetworkFunction for Dsr {
                 }
             }
         }
-        core.give_up_parked();
-        for node in &nodes {
-            node.stop(first.config.drain.duration(), disconnect_cause::REBOOTING)
-                .await;
-        }
+        core.stop(first.config.drain.duration()).await;
         for task in tasks.into_iter().chain(mailbox).chain(resumed) {
             task.abort();
         }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -40,6 +40,8 @@ pub(crate) struct Gauges {
     pool: AtomicU64,
     /// A load that somebody drives instead of the measured one; NaN: none.
     driven: AtomicU64,
+    /// Whether the worker stops and has nothing in flight any more.
+    idle: AtomicBool,
 }
 
 impl Default for Gauges {
@@ -51,6 +53,7 @@ impl Default for Gauges {
             parked: AtomicI64::new(0),
             pool: AtomicU64::new(0),
             driven: AtomicU64::new(f64::NAN.to_bits()),
+            idle: AtomicBool::new(false),
         }
     }
 }
@@ -95,6 +98,15 @@ impl Gauges {
     pub(crate) fn drive(&self, load: Option<f64>) {
         self.driven
             .store(load.unwrap_or(f64::NAN).to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether the worker stops and has nothing in flight any more.
+    pub(super) fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Acquire)
+    }
+
+    pub(super) fn report_idle(&self, is_idle: bool) {
+        self.idle.store(is_idle, Ordering::Release);
     }
 
     pub(super) fn connected(&self, more: i64) {

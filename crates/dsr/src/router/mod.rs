@@ -26,6 +26,7 @@
 //! | `administer` | what an operator asks of a worker |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
+//! | `stopping` | the end of a worker |
 
 mod administer;
 mod again;
@@ -39,6 +40,7 @@ mod parked;
 mod reports;
 mod request;
 mod route;
+mod stopping;
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -133,7 +133,7 @@ impl Parked {
     }
 
     /// The number of any transaction.
-    fn any(&self) -> Option<u64> {
+    pub(super) fn any(&self) -> Option<u64> {
         self.state.borrow().waiting.keys().next().copied()
     }
 }
@@ -168,7 +168,7 @@ impl Core {
     }
 
     /// Answers everything that is parked: the worker ends.
-    pub(crate) fn give_up_parked(&self) {
+    pub(super) fn give_up_parked(&self) {
         while let Some(number) = self.parked.any() {
             if let Some(waiting) = self.parked.take(number) {
                 self.give_up(waiting.transit, waiting.stage, Exception::NoAnswer);

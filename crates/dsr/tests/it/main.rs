@@ -29,6 +29,7 @@ mod routing;
 mod sctp;
 mod security;
 mod sessions;
+mod stopping;
 mod support;
 mod traces;
 mod trust;
