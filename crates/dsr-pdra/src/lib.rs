@@ -299,6 +299,16 @@ impl Application for Pdra {
         }
     }
 
+    fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+        let note = Note::read(on.memo);
+        match (note.stage, resumed) {
+            (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
+            (Stage::Looks, Resumed::Request(request)) => self.settle_failed(on, request, note.token),
+            // What is being written settles itself.
+            _ => {}
+        }
+    }
+
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         let now = on.now;
         self.shared.desk.purge(now);
