@@ -98,9 +98,15 @@ impl Parked {
         self.state.borrow().waiting.len()
     }
 
-    fn put(&self, waiting: Waiting) {
+    /// Takes the next ticket: no other transaction has it.
+    fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
+        number
+    }
+
+    fn put(&self, waiting: Waiting) {
+        let number = self.number();
         let mut state = self.state.borrow_mut();
         let entry = (waiting.until, number);
         *state.counts.entry(waiting.parking.application).or_default() += 1;
@@ -146,6 +152,8 @@ impl Core {
         let most = place.map_or(0, |place| place.seat.application().max_parked());
         if self.parked.count_of(parking.application) >= most {
             self.count(Event::ParkingFull);
+            // What its application has begun for this ticket may still resume it.
+            self.parked.number();
             return self.give_up(parking, transit, stage, Exception::Exhausted);
         }
         self.count(Event::Parked);

@@ -364,9 +364,12 @@ fn no_more_is_parked_than_the_application_may_have() {
         assert_eq!(script.seen.lock().unparked, 1);
         script.resume(HSS[0]);
         answered(&mut mme, &mut peers[0]).await;
-        // There is room again.
+        // There is room again, and the ticket of the one that was refused is not used again.
         mme.send(ulr("001010000000001").as_bytes()).await;
         counted(&dsr, Event::Parked, 3).await;
+        let mut tickets = script.seen.lock().parked.clone();
+        tickets.dedup();
+        assert_eq!(tickets.len(), 3);
     });
 }
 
