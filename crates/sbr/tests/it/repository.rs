@@ -184,6 +184,24 @@ fn what_is_stale_is_out_and_swept() {
 }
 
 #[test]
+fn use_renews_a_session() {
+    with(Sbr::default(), async |store, settings| {
+        let with = |seconds| Sbr {
+            stale: settings::Period::from_secs(seconds),
+            ..settings.clone()
+        };
+        let one = session(1, "a", &[]);
+        on(store, &with(60), None).await.keep(one.clone()).await.unwrap();
+        let renewing = on(store, &with(3600), None).await;
+        let soon = renewing.now() + 600_000_000;
+        let expires = async || renewing.session(&one.id).await.unwrap().unwrap().expires;
+        assert!(expires().await < soon);
+        renewing.touch(&one.id).await.unwrap();
+        assert!(expires().await > soon);
+    });
+}
+
+#[test]
 fn of_two_routers_on_one_store_one_chooses() {
     with(Sbr::default(), async |store, settings| {
         let (one, other) = (
