@@ -194,6 +194,29 @@ fn a_busy_pcrf_gives_a_subscriber_without_a_session_to_another() {
 }
 
 #[test]
+fn a_pcrf_that_cannot_be_reached_behind_a_relay_is_chosen_last() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "      suspect: 1h").await;
+        let (at, arrived) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        world.pcrfs[at]
+            .answer(&arrived, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let left = 1 - at;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        world.pcrfs[left]
+            .answer(&arrived, ResultCode::AUTHORIZATION_REJECTED)
+            .await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::AUTHORIZATION_REJECTED)
+            .await;
+        // It has no session; its first choice would be the other one.
+        assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, left);
+    });
+}
+
+#[test]
 fn an_answer_of_another_host_binds_to_a_pcrf_of_a_pool_alone() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
