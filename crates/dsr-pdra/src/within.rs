@@ -1,6 +1,6 @@
 //! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
 
-use diameter_proto::{Fault, ResultCode, known};
+use diameter_proto::{Fault, Message, ResultCode, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -207,16 +207,15 @@ impl Pdra {
 
     /// The answer to a request of a session: what has ended it ends the record too.
     pub(crate) fn passed<'a>(&'a self, on: &On<'_, Self>, is_end: bool, answered: &Answered<'_>) -> Flow<'a> {
-        let result = answered
-            .answer
-            .get(known::RESULT_CODE)
-            .ok()
-            .flatten()
-            .map(ResultCode);
-        let is_unknown = result == Some(ResultCode::UNKNOWN_SESSION_ID);
-        let has_ended = is_end && result.is_some_and(ResultCode::is_success);
-        let facts = Facts::of_session(answered.request);
-        let (true, Ok(facts)) = (is_unknown || has_ended, facts) else {
+        let Some(result) = result(answered.answer) else {
+            return Flow::Next;
+        };
+        // The client of a session gives it up for any of them (RFC 8506 §7); what is transient it may try again.
+        let has_ended = is_end && matches!(result.0 / 1000, 2 | 5);
+        if !has_ended && result != ResultCode::UNKNOWN_SESSION_ID {
+            return Flow::Next;
+        }
+        let Ok(facts) = Facts::of_session(answered.request) else {
             return Flow::Next;
         };
         on.count(Event::Ended);
@@ -238,6 +237,16 @@ impl Pdra {
             let _ = repository.touch(&id).await;
         });
     }
+}
+
+/// Result-Code or Experimental-Result-Code of an answer.
+fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
+    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
+        return Some(ResultCode(code));
+    }
+    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
+    code.map(ResultCode)
 }
 
 /// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.

@@ -192,6 +192,24 @@ fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
 }
 
 #[test]
+fn a_session_whose_termination_fails_for_good_has_ended() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
+        let end = ccr("pgw;1;1", 3, |_| ());
+        // The client tries again after the first one: the session leads to the PCRF.
+        for code in [ResultCode::TOO_BUSY, ResultCode::UNABLE_TO_COMPLY] {
+            let (to, arrived) = world.reaches(&end).await;
+            assert_eq!(to, at);
+            world.pcrfs[at].answer(&arrived, code).await;
+            world.pgw.expect_result(command::CREDIT_CONTROL, code).await;
+        }
+        world.holds(0).await;
+    });
+}
+
+#[test]
 fn the_page_says_which_pcrf_since_when_and_why() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
