@@ -232,10 +232,10 @@ impl Pdra {
     /// Notes the use of a session.
     fn touch(&self, id: &[u8]) {
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
-        self.shared.opened.spawn(async move {
-            // The next message notes it.
-            let _ = repository.touch(&id).await;
-        });
+        // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
+        self.shared
+            .opened
+            .begin(async move { repository.touch(&id).await }, |_| ());
     }
 }
 
