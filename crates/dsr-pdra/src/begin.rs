@@ -179,12 +179,7 @@ impl Pdra {
             }
             repository.reserve(&key, patience).await
         };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |reserved| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Reserved(reserved));
-            }
-        };
+        let then = Self::resumption(on, Found::Reserved);
         match self.shared.opened.begin(work, then) {
             Begun::Done(reserved) => self.place(on, beginning, token, reserved),
             // Beyond the wait for another router: the database answers as well.

@@ -115,7 +115,8 @@ impl Pdra {
             began: repository.now(),
             expires: 0,
         };
-        let (shared, resume, ticket) = (self.shared.clone(), on.worker.resume.clone(), on.ticket);
+        let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
+        let then = Self::resumption(on, Found::Written);
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
@@ -125,9 +126,7 @@ impl Pdra {
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&key, note.token, outcome, now);
             Self::wake(resume.as_ref(), turns);
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept));
-            }
+            then(kept);
         };
         self.write(on, write)
     }

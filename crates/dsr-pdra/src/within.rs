@@ -27,12 +27,7 @@ impl Pdra {
         note(on, Stage::Searches, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = correlate(repository, facts, self.settings.keys.clone());
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |found| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Correlated(found));
-            }
-        };
+        let then = Self::resumption(on, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -115,13 +110,8 @@ impl Pdra {
             began: repository.now(),
             ..Session::default()
         };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        self.write(on, async move {
-            let kept = repository.keep(session).await;
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept));
-            }
-        })
+        let then = Self::resumption(on, Found::Written);
+        self.write(on, async move { then(repository.keep(session).await) })
     }
 
     /// A request of an AF or TDF got no answer.
@@ -160,12 +150,7 @@ impl Pdra {
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |session| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Recalled(session));
-            }
-        };
+        let then = Self::resumption(on, Found::Recalled);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
