@@ -74,6 +74,12 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         Flow::refuse(Fault::new(ResultCode::UNABLE_TO_DELIVER, why))
     }
 
+    /// Learns that a transaction is not parked as it wanted: [`Application::max_parked`] is reached, or the worker ends. The
+    /// router answers it; what the application holds for it ends here.
+    fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+        let _ = (on, resumed);
+    }
+
     /// Does what is due without a request. `names` are those of the first local node.
     fn tick(&self, on: &mut On<'_, Self>, names: &Origin) {
         let _ = (on, names);

@@ -137,6 +137,8 @@ pub trait Seated {
     fn lost<'a>(&'a self, turn: Turn<'_>, lost: &Lost<'_>) -> Flow<'a>;
     /// As [`Application::resume`], or without anything found as [`Application::expired`].
     fn resume<'a>(&'a self, turn: Turn<'_>, resumed: &Resumed<'_>, found: Option<Found>) -> Flow<'a>;
+    /// As [`Application::unparked`].
+    fn unparked(&self, turn: Turn<'_>, resumed: &Resumed<'_>);
     /// As [`Application::TICK`].
     fn interval(&self) -> Option<Duration>;
     /// As [`Application::tick`].
@@ -194,6 +196,10 @@ impl<A: Application> Seated for Seat<A> {
             Some(found) => application.resume(on, resumed, *found),
             None => application.expired(on, resumed),
         })
+    }
+
+    fn unparked(&self, turn: Turn<'_>, resumed: &Resumed<'_>) {
+        self.on(turn, |application, on| application.unparked(on, resumed));
     }
 
     fn interval(&self) -> Option<Duration> {

@@ -113,14 +113,19 @@ impl Pdra {
         request: &Request<'_>,
         note: Note,
     ) -> Flow<'a> {
+        self.withdraw(on, request, note);
+        let why = "another request of this subscriber has no answer yet";
+        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+    }
+
+    /// One that waited waits no longer.
+    pub(crate) fn withdraw(&self, on: &On<'_, Self>, request: &Request<'_>, note: Note) {
         let key = self.again(request).map(|beginning| beginning.key);
         let still_waits = key.is_none_or(|key| self.shared.desk.withdraw(&key, note.token, note.ticket));
         if !still_waits {
             // Its turn has come and not reached it.
             self.settle_failed(on, request, note.token);
         }
-        let why = "another request of this subscriber has no answer yet";
-        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
     }
 
     /// A request without a session ends; the next one of its subscriber has its turn.
@@ -174,12 +179,7 @@ impl Pdra {
             }
             repository.reserve(&key, patience).await
         };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |reserved| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Reserved(reserved));
-            }
-        };
+        let then = Self::resumption(on, Found::Reserved);
         match self.shared.opened.begin(work, then) {
             Begun::Done(reserved) => self.place(on, beginning, token, reserved),
             // Beyond the wait for another router: the database answers as well.
@@ -309,5 +309,91 @@ pub(crate) fn party(pcrf: &Pcrf) -> Party {
     Party {
         host: pcrf.host.clone(),
         realm: pcrf.realm.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use diameter_proto::{MessageBuilder, Origin, Routing, known};
+    use dsr_app::{Application, Loss, Lost, Memo, Out, Resumed, Ticket, View};
+
+    use super::*;
+    use crate::config;
+
+    /// Shows the application a request of one subscriber that begins this session.
+    fn show<T>(
+        session: &str,
+        memo: &mut Memo,
+        number: u64,
+        show: impl FnOnce(dsr_app::Turn<'_>, Request<'_>) -> T,
+    ) -> T {
+        let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
+        builder
+            .put(known::SESSION_ID, session)
+            .put(known::CC_REQUEST_TYPE, 1)
+            .group(known::SUBSCRIPTION_ID, |group| {
+                group
+                    .put(known::SUBSCRIPTION_ID_TYPE, 1)
+                    .put(known::SUBSCRIPTION_ID_DATA, "001010000000001");
+            });
+        let message = builder.finish().unwrap();
+        let routing = Routing::scan(&message, b"").unwrap();
+        let turn = dsr_app::Turn {
+            now: Instant::now(),
+            ticket: Ticket { worker: 0, number },
+            memo,
+            out: &mut Out::default(),
+        };
+        let request = Request {
+            message: &message,
+            view: &View::new(message.application(), message.command(), 10, &routing),
+            peer: "pgw.example",
+            names: &Origin::new("dra.example", "example"),
+        };
+        show(turn, request)
+    }
+
+    #[test]
+    fn one_that_waits_and_is_not_parked_gets_no_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = Pool {
+            name: "all".to_owned(),
+            pcrfs: vec![Pcrf {
+                host: "pcrf.example".to_owned(),
+                ..Pcrf::default()
+            }],
+            ..Pool::default()
+        };
+        let mut settings = config::Pdra {
+            pools: vec![pool],
+            ..config::Pdra::default()
+        };
+        settings.repository.store.embedded.directory = folder.path().to_owned();
+        let pdra = std::sync::Arc::new(Pdra::open(&settings).unwrap());
+        let seat = dsr_app::seat(pdra.clone());
+        let (mut first, mut second) = (Memo::default(), Memo::default());
+        show("pgw;1", &mut first, 1, |turn, request| {
+            assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+        });
+        show("pgw;2", &mut second, 1, |turn, request| {
+            let flow = seat.request(turn, &request);
+            assert!(matches!(flow, Flow::Later(wait) if wait == Duration::from_secs(2)));
+        });
+        show("pgw;2", &mut second, 2, |turn, request| {
+            seat.unparked(turn, &Resumed::Request(request));
+        });
+        show("pgw;1", &mut first, 2, |turn, request| {
+            let lost = Lost {
+                request: &request.message.clone().freeze(),
+                why: Loss::Full,
+                names: request.names,
+            };
+            assert!(matches!(seat.lost(turn, &lost), Flow::Next));
+        });
+        let tables = Application::tables(&*pdra);
+        let beginning = tables.iter().find(|table| table.name == "beginning").unwrap();
+        assert_eq!(beginning.entries, 0);
     }
 }

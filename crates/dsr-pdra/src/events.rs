@@ -18,7 +18,7 @@ telemetry::events! {
     Kept = "pdra_sessions_kept";
     /// A session was kept in place of the oldest one of its subscriber.
     KeptInstead = "pdra_sessions_replaced";
-    /// A session ended.
+    /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
     /// A request that begins a session was refused: the bound on sessions is reached.
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");

@@ -143,6 +143,16 @@ impl Pdra {
         }
     }
 
+    /// Resumes the transaction at hand with what comes of work that was begun for it.
+    fn resumption<T, F: FnOnce(T) -> Found>(on: &On<'_, Self>, found: F) -> impl FnOnce(T) + use<T, F> {
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        move |done| {
+            if let Some(resume) = resume {
+                resume.resume(ticket, found(done));
+            }
+        }
+    }
+
     fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
         on.count(event);
         Flow::refuse(Fault::new(code, why))
@@ -296,6 +306,16 @@ impl Application for Pdra {
                 Self::failed(on)
             }
             _ => Self::failed(on),
+        }
+    }
+
+    fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+        let note = Note::read(on.memo);
+        match (note.stage, resumed) {
+            (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
+            (Stage::Looks, Resumed::Request(request)) => self.settle_failed(on, request, note.token),
+            // What is being written settles itself.
+            _ => {}
         }
     }
 

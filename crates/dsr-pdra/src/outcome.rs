@@ -9,7 +9,7 @@ use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::pools::choose;
+use crate::pools::{choose, position};
 use crate::{Found, Pdra};
 
 /// Why another PCRF might do.
@@ -115,7 +115,8 @@ impl Pdra {
             began: repository.now(),
             expires: 0,
         };
-        let (shared, resume, ticket) = (self.shared.clone(), on.worker.resume.clone(), on.ticket);
+        let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
+        let then = Self::resumption(on, Found::Written);
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
@@ -125,9 +126,7 @@ impl Pdra {
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&key, note.token, outcome, now);
             Self::wake(resume.as_ref(), turns);
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept));
-            }
+            then(kept);
         };
         self.write(on, write)
     }
@@ -177,9 +176,6 @@ impl Pdra {
             Loss::Timeout | Loss::Disconnected => Failure::Unanswered,
             Loss::Full | Loss::Dropped => return self.give_up(on, &beginning, note),
         };
-        let until = on.now + self.settings.suspect.duration();
-        let host = beginning.facts.destination_host.clone();
-        on.worker.suspects.insert(host, until);
         let elsewhere = self.elsewhere(on, note, &beginning, lost.request, failure);
         elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
     }
@@ -193,7 +189,14 @@ impl Pdra {
         request: &Message,
         failure: Failure,
     ) -> Option<Flow<'a>> {
-        let is_certain = || self.shared.desk.is_certain(&beginning.key, note.token);
+        let Beginning { facts, pool, key } = beginning;
+        let failed = position(pool, &facts.destination_host);
+        let suspect = failed.and_then(|at| pool.pcrfs.get(at));
+        if let Some(pcrf) = suspect.filter(|_| failure != Failure::Busy) {
+            let until = on.now + self.settings.suspect.duration();
+            on.worker.suspects.insert(pcrf.host.clone(), until);
+        }
+        let is_certain = || self.shared.desk.is_certain(key, note.token);
         let is_bound = match note.rule {
             Rule::Bound | Rule::Repeated => true,
             // One that follows has a PCRF to keep when that has a session of its subscriber.
@@ -208,11 +211,8 @@ impl Pdra {
         if note.sent >= self.settings.attempts || (is_bound && !may_rebind) {
             return None;
         }
-        let Beginning { facts, pool, key } = beginning;
-        let subscriber = facts.subscriber();
-        let failed = crate::pools::position(pool, &facts.destination_host).map_or(0, |at| 1 << at);
-        let tried = note.tried | failed;
-        let (at, pcrf) = choose(pool, &subscriber, tried, &on.worker.suspects, on.now)?;
+        let tried = note.tried | failed.map_or(0, |at| 1 << at);
+        let (at, pcrf) = choose(pool, &facts.subscriber(), tried, &on.worker.suspects, on.now)?;
         on.count(if is_bound { Event::Rebound } else { Event::Again });
         let server = party(pcrf);
         let turns = self

@@ -1,6 +1,6 @@
 //! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
 
-use diameter_proto::{Fault, ResultCode, known};
+use diameter_proto::{Fault, Message, ResultCode, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -27,12 +27,7 @@ impl Pdra {
         note(on, Stage::Searches, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = correlate(repository, facts, self.settings.keys.clone());
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |found| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Correlated(found));
-            }
-        };
+        let then = Self::resumption(on, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -115,13 +110,8 @@ impl Pdra {
             began: repository.now(),
             ..Session::default()
         };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        self.write(on, async move {
-            let kept = repository.keep(session).await;
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Written(kept));
-            }
-        })
+        let then = Self::resumption(on, Found::Written);
+        self.write(on, async move { then(repository.keep(session).await) })
     }
 
     /// A request of an AF or TDF got no answer.
@@ -160,12 +150,7 @@ impl Pdra {
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        let then = move |session| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, Found::Recalled(session));
-            }
-        };
+        let then = Self::resumption(on, Found::Recalled);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -207,16 +192,15 @@ impl Pdra {
 
     /// The answer to a request of a session: what has ended it ends the record too.
     pub(crate) fn passed<'a>(&'a self, on: &On<'_, Self>, is_end: bool, answered: &Answered<'_>) -> Flow<'a> {
-        let result = answered
-            .answer
-            .get(known::RESULT_CODE)
-            .ok()
-            .flatten()
-            .map(ResultCode);
-        let is_unknown = result == Some(ResultCode::UNKNOWN_SESSION_ID);
-        let has_ended = is_end && result.is_some_and(ResultCode::is_success);
-        let facts = Facts::of_session(answered.request);
-        let (true, Ok(facts)) = (is_unknown || has_ended, facts) else {
+        let Some(result) = result(answered.answer) else {
+            return Flow::Next;
+        };
+        // The client of a session gives it up for any of them (RFC 8506 §7); what is transient it may try again.
+        let has_ended = is_end && matches!(result.0 / 1000, 2 | 5);
+        if !has_ended && result != ResultCode::UNKNOWN_SESSION_ID {
+            return Flow::Next;
+        }
+        let Ok(facts) = Facts::of_session(answered.request) else {
             return Flow::Next;
         };
         on.count(Event::Ended);
@@ -233,11 +217,21 @@ impl Pdra {
     /// Notes the use of a session.
     fn touch(&self, id: &[u8]) {
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
-        self.shared.opened.spawn(async move {
-            // The next message notes it.
-            let _ = repository.touch(&id).await;
-        });
+        // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
+        self.shared
+            .opened
+            .begin(async move { repository.touch(&id).await }, |_| ());
     }
+}
+
+/// Result-Code or Experimental-Result-Code of an answer.
+fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
+    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
+        return Some(ResultCode(code));
+    }
+    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
+    code.map(ResultCode)
 }
 
 /// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.

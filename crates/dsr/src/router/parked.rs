@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use diameter::proto::{MessageMut, Routing};
 use diameter::{Connection, Kept};
-use dsr_app::{Answered, Flow, Found, Lost, Memo, Out, Request, Resumed, Ticket, View};
+use dsr_app::{Answered, Flow, Found, Lost, Memo, Out, Request, Resumed, Seated, Ticket, Turn, View};
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 
@@ -98,9 +98,15 @@ impl Parked {
         self.state.borrow().waiting.len()
     }
 
-    fn put(&self, waiting: Waiting) {
+    /// Takes the next ticket: no other transaction has it.
+    fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
+        number
+    }
+
+    fn put(&self, waiting: Waiting) {
+        let number = self.number();
         let mut state = self.state.borrow_mut();
         let entry = (waiting.until, number);
         *state.counts.entry(waiting.parking.application).or_default() += 1;
@@ -146,7 +152,9 @@ impl Core {
         let most = place.map_or(0, |place| place.seat.application().max_parked());
         if self.parked.count_of(parking.application) >= most {
             self.count(Event::ParkingFull);
-            return self.give_up(transit, stage, Exception::Exhausted);
+            // What its application has begun for this ticket may still resume it.
+            self.parked.number();
+            return self.give_up(parking, transit, stage, Exception::Exhausted);
         }
         self.count(Event::Parked);
         self.parked.put(Waiting {
@@ -158,8 +166,12 @@ impl Core {
         self.gauges().report_parked(self.parked.len());
     }
 
-    /// Ends a transaction that is not parked any more, or was not.
-    fn give_up(&self, transit: Transit, stage: Stage, why: Exception) {
+    /// Ends a transaction that is not parked any more, or was not; its application learns so first.
+    fn give_up(&self, mut parking: Parking, transit: Transit, stage: Stage, why: Exception) {
+        let local = self.snapshot();
+        self.show(&local, &mut parking, &transit, &stage, |seat, turn, resumed| {
+            seat.unparked(turn, resumed);
+        });
         let kept = match stage {
             Stage::Request { message, from } => Kept::new(message.freeze(), from.route_record().clone()),
             Stage::Back { kept, .. } => kept,
@@ -171,7 +183,13 @@ impl Core {
     pub(super) fn give_up_parked(&self) {
         while let Some(number) = self.parked.any() {
             if let Some(waiting) = self.parked.take(number) {
-                self.give_up(waiting.transit, waiting.stage, Exception::NoAnswer);
+                let Waiting {
+                    parking,
+                    transit,
+                    stage,
+                    ..
+                } = waiting;
+                self.give_up(parking, transit, stage, Exception::NoAnswer);
             }
         }
     }
@@ -258,68 +276,64 @@ impl Core {
             stage,
             ..
         } = waiting;
+        let flow = self.show(&local, &mut parking, &transit, &stage, |seat, turn, resumed| {
+            seat.resume(turn, resumed, found)
+        });
+        // An application that was removed meanwhile leaves the transaction to the others.
+        let flow = flow.unwrap_or(Flow::Next);
         match stage {
-            Stage::Request { message, from } => {
-                let came = (&message, peer_of(&from));
-                let flow = self.resume_request(&local, &mut parking, came, &transit, found);
-                self.go_on(&local, parking, flow, &from, message, transit);
-            }
+            Stage::Request { message, from } => self.go_on(&local, parking, flow, &from, message, transit),
             Stage::Back { kept, came } => {
-                let place = local.place_of(parking.application);
-                let flow = place.map_or(Flow::Next, |place| {
-                    let names = self.names(transit.origin.node);
-                    let request = kept.message();
-                    let resumed = match &came {
-                        Came::Answer(answer) => Resumed::Answer(Answered {
-                            request,
-                            answer,
-                            names,
-                        }),
-                        Came::Lost(_) | Came::Dropped => Resumed::Lost(Lost {
-                            request,
-                            why: came.loss(),
-                            names,
-                        }),
-                    };
-                    let mut out = Out::default();
-                    let turn = self.turn(&mut parking.memo, &mut out);
-                    let flow = place.seat.resume(turn, &resumed, found);
-                    self.send_own(place.id, out);
-                    flow
-                });
                 self.go_back(parking.application, parking.memo, flow, kept, came, transit);
             }
         }
     }
 
-    /// An application that was removed meanwhile leaves the request to those behind it.
-    fn resume_request<'l>(
+    /// Shows an application a transaction of its own as it was when it was to be parked; none: there is no such application
+    /// any more.
+    fn show<'l, T>(
         &self,
         local: &'l Local,
         parking: &mut Parking,
-        (message, peer): (&MessageMut, &str),
         transit: &Transit,
-        found: Option<Found>,
-    ) -> Flow<'l> {
-        let Some(place) = local.place_of(parking.application) else {
-            return Flow::Next;
-        };
-        // It was scanned when it came.
-        let Ok(routing) = Routing::scan_as(message, |name| local.is_own(name)) else {
-            return Flow::Drop;
-        };
-        let (application, command) = (message.application(), message.command());
-        let request = Request {
-            message,
-            view: &View::new(application, command, transit.priority, &routing),
-            peer,
-            names: self.names(transit.origin.node),
-        };
-        let resumed = Resumed::Request(request);
+        stage: &Stage,
+        show: impl FnOnce(&'l dyn Seated, Turn<'_>, &Resumed<'_>) -> T,
+    ) -> Option<T> {
+        let place = local.place_of(parking.application)?;
+        let names = self.names(transit.origin.node);
         let mut out = Out::default();
         let turn = self.turn(&mut parking.memo, &mut out);
-        let flow = place.seat.resume(turn, &resumed, found);
+        let shown = match stage {
+            Stage::Request { message, from } => {
+                // It was scanned when it came.
+                let routing = Routing::scan_as(message, |name| local.is_own(name)).ok()?;
+                let (application, command) = (message.application(), message.command());
+                let request = Request {
+                    message,
+                    view: &View::new(application, command, transit.priority, &routing),
+                    peer: peer_of(from),
+                    names,
+                };
+                show(&*place.seat, turn, &Resumed::Request(request))
+            }
+            Stage::Back { kept, came } => {
+                let request = kept.message();
+                let resumed = match came {
+                    Came::Answer(answer) => Resumed::Answer(Answered {
+                        request,
+                        answer,
+                        names,
+                    }),
+                    Came::Lost(_) | Came::Dropped => Resumed::Lost(Lost {
+                        request,
+                        why: came.loss(),
+                        names,
+                    }),
+                };
+                show(&*place.seat, turn, &resumed)
+            }
+        };
         self.send_own(place.id, out);
-        flow
+        Some(shown)
     }
 }

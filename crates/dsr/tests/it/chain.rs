@@ -42,6 +42,7 @@ struct Seen {
     count: u64,
     answers: Vec<(u8, Option<u32>)>,
     losses: Vec<String>,
+    unparked: usize,
     ticks: usize,
     /// Whether the next tick sends a query.
     sends: bool,
@@ -219,6 +220,11 @@ impl Application for Script {
         }
     }
 
+    fn unparked(&self, _: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+        assert!(matches!(resumed, Resumed::Request(_)));
+        self.seen.lock().unparked += 1;
+    }
+
     fn tick(&self, on: &mut On<'_, Self>, names: &Origin) {
         let mut seen = self.seen.lock();
         seen.ticks += 1;
@@ -355,11 +361,15 @@ fn no_more_is_parked_than_the_application_may_have() {
         let (code, _) = outcome(&mut mme).await;
         assert_eq!(code, 3004, "exceptions.exhausted");
         assert_eq!((dsr.count(Event::Parked), dsr.count(Event::ParkingFull)), (2, 1));
+        assert_eq!(script.seen.lock().unparked, 1);
         script.resume(HSS[0]);
         answered(&mut mme, &mut peers[0]).await;
-        // There is room again.
+        // There is room again, and the ticket of the one that was refused is not used again.
         mme.send(ulr("001010000000001").as_bytes()).await;
         counted(&dsr, Event::Parked, 3).await;
+        let mut tickets = script.seen.lock().parked.clone();
+        tickets.dedup();
+        assert_eq!(tickets.len(), 3);
     });
 }
 

@@ -10,8 +10,8 @@ use store::Store;
 
 const IMSI: &str = "001010000000001";
 
-fn settings(directory: &Path) -> Sbr {
-    let mut settings = Sbr::default();
+/// These settings, with a directory of the embedded engine.
+fn at(mut settings: Sbr, directory: &Path) -> Sbr {
     settings.store.embedded.directory = directory.to_owned();
     settings
 }
@@ -37,9 +37,16 @@ fn session(number: u64, server: &str, prefixes: &[&str]) -> Session {
     }
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+/// A test on an open store with these settings.
+fn with(settings: Sbr, test: impl AsyncFnOnce(&Store, &Sbr)) {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = at(settings, folder.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.unwrap().block_on(work)
+    runtime.unwrap().block_on(async {
+        let store = Store::open(&settings.store, &tables()).await.unwrap();
+        test(&store, &settings).await;
+        store.close().await;
+    });
 }
 
 /// The servers of these sessions.
@@ -55,11 +62,8 @@ async fn on(store: &Store, settings: &Sbr, owner: Option<u64>) -> Repository {
 
 #[test]
 fn a_session_is_found_by_every_key_until_it_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = settings(folder.path());
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
         all.keep(session(1, "a", &["2001:db8:0:1::/64"])).await.unwrap();
         let key = binding_key(IMSI.as_bytes(), "all");
         let address: Ipv6Prefix = "2001:db8:0:1::77/128".parse().unwrap();
@@ -78,17 +82,13 @@ fn a_session_is_found_by_every_key_until_it_ends() {
         assert!(!all.end(b"pgw.example;1;1").await.unwrap());
         assert!(all.by_prefix(&address).await.unwrap().is_empty());
         assert_eq!(all.bound(&key).await.unwrap(), None);
-        store.close().await;
     });
 }
 
 #[test]
 fn an_address_finds_the_longest_prefix_that_holds_it() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = settings(folder.path());
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
         let with = [
             ("2001:db8:8::/45", "wide"),
             ("2001:db8:8:100::/56", "site"),
@@ -110,20 +110,19 @@ fn an_address_finds_the_longest_prefix_that_holds_it() {
             ("2001:db8:7::1/128", None),
         ];
         // The second one is that of another run.
-        for one in [all, on(&store, &settings, None).await] {
+        for one in [all, on(store, settings, None).await] {
             for (wanted, server) in expected {
                 let found = one.by_prefix(&wanted.parse().unwrap()).await.unwrap();
                 assert_eq!(servers(&found).first().copied(), server, "{wanted}");
             }
         }
-        store.close().await;
     });
 }
 
 #[test]
 fn what_is_kept_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
+    let settings = at(Sbr::default(), folder.path());
     {
         let opened = Opened::open(&settings).unwrap();
         let repository = opened.repository().clone();
@@ -141,14 +140,12 @@ fn what_is_kept_is_there_after_a_restart() {
 
 #[test]
 fn a_subscriber_has_a_bound_of_sessions_and_the_oldest_goes() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = Sbr {
-            max_sessions_per_subscriber: 3,
-            ..settings(folder.path())
-        };
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    let settings = Sbr {
+        max_sessions_per_subscriber: 3,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
         for number in 1..=100 {
             let kept = all.keep(session(number, "a", &[])).await.unwrap();
             assert_eq!(kept == Kept::Instead, number > 3);
@@ -158,20 +155,17 @@ fn a_subscriber_has_a_bound_of_sessions_and_the_oldest_goes() {
         assert_eq!((again, all.held()), (Ok(Kept::Again), 3));
         let began = |found: Vec<Session>| found.iter().map(|one| one.began).collect::<Vec<_>>();
         assert_eq!(began(all.by_imsi(IMSI).await.unwrap()), [100, 99, 98]);
-        store.close().await;
     });
 }
 
 #[test]
-fn what_is_stale_is_out_and_swept_and_use_renews_it() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = Sbr {
-            stale: settings::Period::from_millis(40),
-            ..settings(folder.path())
-        };
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+fn what_is_stale_is_out_and_swept() {
+    let settings = Sbr {
+        stale: settings::Period::from_millis(40),
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
         all.keep(session(1, "a", &[])).await.unwrap();
         while all.session(b"pgw.example;1;1").await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -186,29 +180,33 @@ fn what_is_stale_is_out_and_swept_and_use_renews_it() {
             }
         });
         swept.await.unwrap();
-        let long = Sbr {
-            stale: settings::Period::from_secs(3600),
-            ..settings
+    });
+}
+
+#[test]
+fn use_renews_a_session() {
+    with(Sbr::default(), async |store, settings| {
+        let with = |seconds| Sbr {
+            stale: settings::Period::from_secs(seconds),
+            ..settings.clone()
         };
-        let renewing = on(&store, &long, None).await;
-        let soon = all.now() + 600_000_000;
-        let mut short = session(2, "a", &[]);
-        renewing.keep(short.clone()).await.unwrap();
-        short = renewing.session(&short.id).await.unwrap().unwrap();
-        assert!(short.expires > soon);
-        store.close().await;
+        let one = session(1, "a", &[]);
+        on(store, &with(60), None).await.keep(one.clone()).await.unwrap();
+        let renewing = on(store, &with(3600), None).await;
+        let soon = renewing.now() + 600_000_000;
+        let expires = async || renewing.session(&one.id).await.unwrap().unwrap().expires;
+        assert!(expires().await < soon);
+        renewing.touch(&one.id).await.unwrap();
+        assert!(expires().await > soon);
     });
 }
 
 #[test]
 fn of_two_routers_on_one_store_one_chooses() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = settings(folder.path());
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
+    with(Sbr::default(), async |store, settings| {
         let (one, other) = (
-            on(&store, &settings, Some(1)).await,
-            on(&store, &settings, Some(2)).await,
+            on(store, settings, Some(1)).await,
+            on(store, settings, Some(2)).await,
         );
         let key = binding_key(IMSI.as_bytes(), "all");
         let now = Duration::ZERO;
@@ -229,20 +227,17 @@ fn of_two_routers_on_one_store_one_chooses() {
             panic!("the other router has kept a session");
         };
         assert_eq!(session.server.host, "b");
-        store.close().await;
     });
 }
 
 #[test]
 fn sessions_of_any_application_are_kept_without_a_binding() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = Sbr {
-            max_sessions: 1,
-            ..settings(folder.path())
-        };
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    let settings = Sbr {
+        max_sessions: 1,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
         let online = Session {
             application: 4,
             binding: None,
@@ -254,17 +249,13 @@ fn sessions_of_any_application_are_kept_without_a_binding() {
         let found = all.session(b"pgw.example;1;1").await.unwrap().unwrap();
         assert_eq!((found.application, found.server.host.as_str()), (4, "ocs"));
         assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
-        store.close().await;
     });
 }
 
 #[test]
 fn the_newest_of_many_sessions_at_an_address_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = settings(folder.path());
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
         for number in 1..=100 {
             let mut one = session(number, "a", &[]);
             one.id = format!("pgw;{number:03}").into_bytes();
@@ -274,20 +265,17 @@ fn the_newest_of_many_sessions_at_an_address_is_found() {
         }
         let found = all.by_ipv4([10, 0, 0, 1].into()).await.unwrap();
         assert_eq!((found.len(), found[0].began), (100, 100));
-        store.close().await;
     });
 }
 
 #[test]
 fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
-    let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let settings = Sbr {
-            max_sessions: 1,
-            ..settings(folder.path())
-        };
-        let store = Store::open(&settings.store, &tables()).await.unwrap();
-        let all = on(&store, &settings, None).await;
+    let settings = Sbr {
+        max_sessions: 1,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
         let first = session(1, "a", &[]);
         assert_eq!(all.keep(first.clone()).await, Ok(Kept::New));
         let repeated = Session {
@@ -309,6 +297,5 @@ fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
         };
         assert_eq!(all.keep(of_af).await, Ok(Kept::Full));
         assert_eq!((all.session(b"af;1").await, all.held()), (Ok(None), 1));
-        store.close().await;
     });
 }

@@ -7,16 +7,15 @@ use diameter::proto::{CommandFlags, ResultCode};
 use dsr_pdra::Event;
 
 use super::support::{IMSI, PCRFS, PGW, World, agent, ccr, client, initial, subscriber};
-use crate::support::{run, until};
+use crate::support::run;
 
 #[test]
 fn the_second_one_waits_for_the_first_and_takes_its_pcrf() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut world = World::new(folder.path(), "      wait: 60s").await;
-        let (at, first) = world.reaches(&initial("pgw;1;1", IMSI)).await;
-        world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
-        until(|| world.count(Event::Waited) == 1).await;
+        let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;2", IMSI));
+        let (at, first) = world.second_waits(&first, &second).await;
         world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
         let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
         assert_eq!(second.require(known::SESSION_ID).unwrap(), "pgw;1;2");
@@ -40,15 +39,10 @@ fn after_a_refusal_the_one_that_waits_chooses() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut world = World::new(folder.path(), "      wait: 60s").await;
-        let (at, first) = world.reaches(&initial("pgw;1;1", IMSI)).await;
-        world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
-        until(|| world.count(Event::Waited) == 1).await;
-        world.pcrfs[at]
-            .answer(&first, ResultCode::AUTHORIZATION_REJECTED)
-            .await;
+        let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;2", IMSI));
+        let (at, first) = world.second_waits(&first, &second).await;
         world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::AUTHORIZATION_REJECTED)
+            .answers(at, &first, ResultCode::AUTHORIZATION_REJECTED)
             .await;
         let (_, second) = world.arrival(command::CREDIT_CONTROL).await;
         assert_eq!(second.require(known::SESSION_ID).unwrap(), "pgw;1;2");
@@ -104,11 +98,7 @@ fn one_that_waits_for_too_long_and_too_many_are_refused() {
         assert_eq!(world.count(Event::Crowded), 9);
         // Another subscriber is served beside it.
         world.session(&initial("pgw;2;1", "001010000000002")).await;
-        world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        world.answers(at, &first, ResultCode::SUCCESS).await;
         assert_eq!(world.dsr.pdra_sessions("binding", IMSI).len(), 1);
     });
 }
@@ -118,10 +108,9 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut world = World::new(folder.path(), "      wait: 60s").await;
-        let (at, first) = world.reaches(&initial("pgw;1;1", IMSI)).await;
         // Twice with one Session-Id, before the answer.
-        world.pgw.send(initial("pgw;1;1", IMSI).as_bytes()).await;
-        until(|| world.count(Event::Waited) == 1).await;
+        let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;1", IMSI));
+        let (at, first) = world.second_waits(&first, &second).await;
         world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
         let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
         world.pcrfs[at].answer(&second, ResultCode::SUCCESS).await;

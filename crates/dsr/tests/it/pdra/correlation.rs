@@ -146,13 +146,7 @@ fn requests_of_sessions_that_are_not_known_are_refused_or_go_where_they_say() {
         });
         let (at, arrived) = world.reaches(&named).await;
         assert_eq!(at, 1);
-        world.pcrfs[1]
-            .answer(&arrived, ResultCode::UNKNOWN_SESSION_ID)
-            .await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::UNKNOWN_SESSION_ID)
-            .await;
+        world.answers(1, &arrived, ResultCode::UNKNOWN_SESSION_ID).await;
     });
 }
 
@@ -180,13 +174,24 @@ fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
         }
         let (to, arrived) = world.reaches(&ccr("pgw;1;1", 2, |_| ())).await;
         assert_eq!(to, at);
-        world.pcrfs[at]
-            .answer(&arrived, ResultCode::UNKNOWN_SESSION_ID)
-            .await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::UNKNOWN_SESSION_ID)
-            .await;
+        world.answers(at, &arrived, ResultCode::UNKNOWN_SESSION_ID).await;
+        world.holds(0).await;
+    });
+}
+
+#[test]
+fn a_session_whose_termination_fails_for_good_has_ended() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
+        let end = ccr("pgw;1;1", 3, |_| ());
+        // The client tries again after the first one: the session leads to the PCRF.
+        for code in [ResultCode::TOO_BUSY, ResultCode::UNABLE_TO_COMPLY] {
+            let (to, arrived) = world.reaches(&end).await;
+            assert_eq!(to, at);
+            world.answers(at, &arrived, code).await;
+        }
         world.holds(0).await;
     });
 }

@@ -47,11 +47,7 @@ fn a_pcrf_that_is_unreachable_is_passed_over_and_its_subscribers_are_bound_anew_
         world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
         let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
         assert!(!arrived.flags().contains(CommandFlags::RETRANSMITTED));
-        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        world.answers(left, &arrived, ResultCode::SUCCESS).await;
         assert_eq!(world.count(Event::Rebound), 1);
         // The newest session counts for an AF, and the older one stays where it is.
         world.af.send(by_imsi("af;1;2").as_bytes()).await;
@@ -111,11 +107,7 @@ fn when_no_pcrf_is_reachable_the_subscriber_is_free_again() {
         world.pcrfs[1] = world.servers[1].relay(&world.dsr).await;
         world.pgw.send(initial("pgw;1;9", IMSI).as_bytes()).await;
         let arrived = world.pcrfs[1].expect(command::CREDIT_CONTROL).await;
-        world.pcrfs[1].answer(&arrived, ResultCode::SUCCESS).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        world.answers(1, &arrived, ResultCode::SUCCESS).await;
     });
 }
 
@@ -130,11 +122,7 @@ fn a_pcrf_that_is_lost_with_a_request_leaves_it_to_another_with_the_t_flag() {
         let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
         assert!(arrived.flags().contains(CommandFlags::RETRANSMITTED));
         assert_eq!(arrived.require(known::DESTINATION_HOST).unwrap(), PCRFS[left]);
-        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        world.answers(left, &arrived, ResultCode::SUCCESS).await;
         let rows = world.dsr.pdra_sessions("binding", IMSI);
         assert_eq!(rows[0]["pcrf"], PCRFS[left]);
         assert_eq!(rows[0]["rule"], "chosen after another PCRF failed");
@@ -177,19 +165,30 @@ fn a_busy_pcrf_gives_a_subscriber_without_a_session_to_another() {
         world.pcrfs[at].answer(&arrived, ResultCode::TOO_BUSY).await;
         let left = 1 - at;
         let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
-        world.pcrfs[left].answer(&arrived, ResultCode::SUCCESS).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        world.answers(left, &arrived, ResultCode::SUCCESS).await;
         // One with a session stays.
         let (again, arrived) = world.reaches(&initial("pgw;1;2", IMSI)).await;
         assert_eq!(again, left);
-        world.pcrfs[left].answer(&arrived, ResultCode::TOO_BUSY).await;
-        world
-            .pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::TOO_BUSY)
+        world.answers(left, &arrived, ResultCode::TOO_BUSY).await;
+    });
+}
+
+#[test]
+fn a_pcrf_that_cannot_be_reached_behind_a_relay_is_chosen_last() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "      suspect: 1h").await;
+        let (at, arrived) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+        world.pcrfs[at]
+            .answer(&arrived, ResultCode::UNABLE_TO_DELIVER)
             .await;
+        let left = 1 - at;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        world
+            .answers(left, &arrived, ResultCode::AUTHORIZATION_REJECTED)
+            .await;
+        // It has no session; its first choice would be the other one.
+        assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, left);
     });
 }
 

@@ -68,7 +68,7 @@ fn bindings_outlive_a_reload_of_the_application() {
 }
 
 #[test]
-fn one_store_has_one_router_and_another_is_refused() {
+fn a_router_without_its_store_does_not_start() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");

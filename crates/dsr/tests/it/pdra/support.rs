@@ -94,11 +94,27 @@ impl World {
     /// Begins a session; the position of its PCRF.
     pub(crate) async fn session(&mut self, request: &MessageMut) -> usize {
         let (at, arrived) = self.reaches(request).await;
-        self.pcrfs[at].answer(&arrived, ResultCode::SUCCESS).await;
-        self.pgw
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        self.answers(at, &arrived, ResultCode::SUCCESS).await;
         at
+    }
+
+    /// A PCRF answers a request of the gateway, which gets that.
+    pub(crate) async fn answers(&mut self, at: usize, request: &MessageMut, result: ResultCode) {
+        self.pcrfs[at].answer(request, result).await;
+        self.pgw.expect_result(request.command(), result).await;
+    }
+
+    /// Sends a request of the gateway, and a second one that waits for it; the position of the PCRF that gets the first, and
+    /// the first.
+    pub(crate) async fn second_waits(
+        &mut self,
+        first: &MessageMut,
+        second: &MessageMut,
+    ) -> (usize, MessageMut) {
+        let reached = self.reaches(first).await;
+        self.pgw.send(second.as_bytes()).await;
+        crate::support::until(|| self.count(Event::Waited) == 1).await;
+        reached
     }
 
     /// The position of the PCRF that gets a request of the AF, which it answers.
