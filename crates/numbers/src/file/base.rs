@@ -163,6 +163,15 @@ impl Base {
         entries.filter(known).ok_or_else(|| self.damaged(place))
     }
 
+    /// Whether a block has a number in a range of its low bits.
+    pub(crate) fn has_between(&self, block: u64, from: u16, to: u16) -> Result<bool, Damaged> {
+        let Some(place) = self.directory.locate(block) else {
+            return Ok(false);
+        };
+        let found = self.block(place)?.has_between(from, to);
+        found.ok_or_else(|| self.damaged(place))
+    }
+
     /// The block of a number, with the offset of its bytes.
     pub(crate) fn block_of(&self, block: u64) -> Option<(u64, Result<Block<'_>, Damaged>)> {
         let place = self.directory.locate(block)?;
