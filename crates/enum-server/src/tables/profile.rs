@@ -218,9 +218,16 @@ fn template(record: &config::Record, at: &str, faults: &mut Faults) -> Template 
         pieces("regexp", &record.regexp),
         pieces("replacement", &record.replacement),
     );
-    // With the shortest number and without parameters: whether there is a text that fits.
-    let short = joined(&replacement, &Digits::default(), &|_| Some("a"), None);
-    if let Ok(Some(name)) = short
+    // With the longest number and the shortest parameters: whether there is a text that fits.
+    let expanded = |pieces: &[Piece]| joined(pieces, &Digits::LONGEST, &|_| Some("a"), None);
+    if let Ok(Some(text)) = expanded(&regexp)
+        && text.len() > MOST_OCTETS
+    {
+        let what = format!("has {} octets with a number of 15 digits", text.len());
+        let expected = format!("at most {MOST_OCTETS}");
+        faults.at(format!("{at}.regexp")).say(what, expected);
+    }
+    if let Ok(Some(name)) = expanded(&replacement)
         && Name::<Vec<u8>>::from_str(&name).is_err()
     {
         let what = format!("`{}` is not a name of DNS", record.replacement);
@@ -445,6 +452,12 @@ mod tests {
         ] {
             assert_ne!(faults(with(wrong)), Vec::<String>::new(), "{wrong}");
         }
+        let long = |fill| with(&format!("!^.*$!sip:{{number}}{}!", "x".repeat(fill)));
+        assert_eq!(faults(long(229)), Vec::<String>::new());
+        assert_eq!(
+            faults(long(230)),
+            [".regexp has 256 octets with a number of 15 digits"]
+        );
     }
 
     #[test]
@@ -466,6 +479,11 @@ mod tests {
             ..config::Record::default()
         };
         assert_eq!(faults(next.clone()), Vec::<String>::new());
+        let numbered = config::Record {
+            replacement: "{number}.example".to_owned(),
+            ..next.clone()
+        };
+        assert_eq!(faults(numbered), Vec::<String>::new());
         assert_ne!(
             faults(config::Record {
                 flags: "s".to_owned(),
