@@ -116,12 +116,9 @@ impl Writer {
         let room = limit.saturating_sub(signature + opt);
         let mut builder = self.builder();
         builder.set_push_limit(room);
-        let (is_truncated, mut additional) = match sections(builder, query, reply) {
-            Ok(written) => written,
-            Err(octets) => {
-                self.octets = octets;
-                (true, bare(self.builder(), query))
-            }
+        // The bound on names of keys leaves room for every question.
+        let Ok((is_truncated, mut additional)) = sections(builder, query, reply) else {
+            return (true, self.header(query.message.as_slice(), Rcode::SERVFAIL));
         };
         additional.clear_push_limit();
         // Both fit: their room was left.
@@ -197,27 +194,15 @@ impl Writer {
     }
 }
 
-/// The header alone with TC, where the question leaves no room for a signature.
-fn bare(builder: MessageBuilder<Target>, query: &Query<'_>) -> AdditionalBuilder<Target> {
-    let mut question = builder.question();
-    let header = query.message.header();
-    let target = question.header_mut();
-    target.set_id(header.id());
-    target.set_qr(true);
-    target.set_rd(header.rd());
-    target.set_tc(true);
-    question.additional()
-}
-
 /// Question, answer and authority.
 ///
 /// # Errors
-/// The memory back, where not even the question fits.
+/// When not even the question fits.
 fn sections(
     builder: MessageBuilder<Target>,
     query: &Query<'_>,
     reply: &Reply<'_>,
-) -> Result<(bool, AdditionalBuilder<Target>), Vec<u8>> {
+) -> Result<(bool, AdditionalBuilder<Target>), PushError> {
     let mut question = builder.question();
     let header = query.message.header();
     let target = question.header_mut();
@@ -227,9 +212,7 @@ fn sections(
     target.set_aa(reply.is_authoritative());
     target.set_rcode(reply.rcode.rcode());
     target.set_tc(reply.is_truncated);
-    if question.push((query.name, query.kind, query.class)).is_err() {
-        return Err(question.finish().into_target());
-    }
+    question.push((query.name, query.kind, query.class))?;
     let mut is_truncated = reply.is_truncated;
     let mut answer = question.answer();
     if let Some(records) = &reply.records {
