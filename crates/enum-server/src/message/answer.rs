@@ -184,7 +184,7 @@ fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcom
         Ok(Resolution::NoProfile(_)) => (Outcome::NoProfile, Reply::code(Rcode::SERVFAIL)),
         Ok(Resolution::Aside) | Err(_) => (Outcome::Damaged, Reply::code(Rcode::SERVFAIL)),
         Ok(Resolution::Known(profile, source)) => match query.kind {
-            Rtype::NAPTR => match records(&profile, &source, &number) {
+            Rtype::NAPTR => match records(profile, &source, &number) {
                 Ok(records) if records.is_empty() => no_data(tree),
                 Ok(records) => (
                     Outcome::Answered,

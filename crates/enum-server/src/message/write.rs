@@ -24,7 +24,7 @@ pub(super) struct Reply<'t> {
 
 /// The records of the answer section.
 pub(super) enum Records<'t> {
-    Naptr(Vec<tables::Naptr>, u32),
+    Naptr(Vec<tables::Naptr<'t>>, u32),
     Soa(&'t Tree),
     Ns(&'t Tree),
     Hinfo(&'t Tree),
@@ -281,13 +281,14 @@ fn char_str(text: &[u8]) -> CharStr<&[u8]> {
         .unwrap_or_else(|_| CharStr::from_octets(&[][..]).unwrap_or_else(|_| unreachable!()))
 }
 
-fn naptr(record: &tables::Naptr) -> Naptr<&[u8], &domain::base::Name<Vec<u8>>> {
+fn naptr<'r>(record: &'r tables::Naptr<'_>) -> Naptr<&'r [u8], &'r domain::base::Name<Vec<u8>>> {
+    let template = record.template;
     Naptr::new(
-        record.order,
-        record.preference,
-        char_str(record.flags.as_bytes()),
-        char_str(record.service.as_bytes()),
+        template.order,
+        template.preference,
+        char_str(template.flags.as_bytes()),
+        char_str(template.service.as_bytes()),
         char_str(record.regexp.as_bytes()),
-        &record.replacement,
+        record.replacement.as_ref(),
     )
 }
