@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use domain::base::Message;
 use domain::base::iana::{Class, Rcode, Rtype};
-use domain::base::name::ParsedName;
 use domain::rdata::tsig::Time48;
 use domain::tsig::{Key, ServerTransaction};
 
@@ -165,15 +164,19 @@ fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: b
     }
     // AXFR and IXFR are not served.
     let is_transfer = matches!(query.kind, Rtype::AXFR | Rtype::IXFR);
-    let tree = tables.trees.iter().find(|tree| query.name.ends_with(&tree.apex));
-    match tree {
-        Some(tree) if query.class == Class::IN && !is_transfer => in_tree(tables, tree, query),
+    let name = query.name();
+    let mut trees = tables.trees.iter();
+    let found = trees.find_map(|tree| Some((tree, below(name, tree.apex.as_slice())?)));
+    match found {
+        Some((tree, below)) if query.class == Class::IN && !is_transfer => {
+            in_tree(tables, tree, below, query)
+        }
         _ => (Outcome::Refused, Reply::code(Rcode::REFUSED)),
     }
 }
 
-fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
-    let number = match position(tree, &query.name) {
+fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, labels: &[u8], query: &Query<'_>) -> (Outcome, Reply<'t>) {
+    let number = match position(tree, labels) {
         Position::Apex => return at_apex(tree, query.kind),
         Position::Other => return unknown(tables, tree, query),
         Position::Number(number) => number,
@@ -214,7 +217,8 @@ fn any(tree: &Tree) -> (Outcome, Reply<'_>) {
 
 fn unknown<'t>(tables: &Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
     // The apex of another tree below makes a name that exists (RFC 8020 §2).
-    if tables.trees.iter().any(|other| other.apex.ends_with(&query.name)) {
+    let is_below = |other: &Tree| below(other.apex.as_slice(), query.name()).is_some();
+    if tables.trees.iter().any(is_below) {
         return no_data(tree);
     }
     (Outcome::Unknown, Reply::negative(Rcode::NXDOMAIN, tree))
@@ -224,26 +228,31 @@ fn no_data(tree: &Tree) -> (Outcome, Reply<'_>) {
     (Outcome::NoData, Reply::negative(Rcode::NOERROR, tree))
 }
 
+/// The labels of a name above those of an apex, all as at the wire; `None` where the name does not end with the apex.
+fn below<'n>(name: &'n [u8], apex: &[u8]) -> Option<&'n [u8]> {
+    let (labels, end) = name.split_at_checked(name.len().checked_sub(apex.len())?)?;
+    // Lengths are below 64, so that none of them is taken for a letter.
+    if !end.eq_ignore_ascii_case(apex) {
+        return None;
+    }
+    let mut begin = 0;
+    while begin < labels.len() {
+        begin += 1 + usize::from(*labels.get(begin)?);
+    }
+    (begin == labels.len()).then_some(labels)
+}
+
 /// The number of a name: a digit in each label below the apex, the last one first (RFC 6116 §3.2).
-fn position(tree: &Tree, name: &ParsedName<&[u8]>) -> Position {
-    let Some(below) = name.label_count().checked_sub(tree.labels) else {
-        return Position::Other;
-    };
-    if below == 0 {
+fn position(tree: &Tree, labels: &[u8]) -> Position {
+    if labels.is_empty() {
         return Position::Apex;
     }
-    let mut reversed = [0; numbers::MOST_DIGITS];
-    let Some(reversed) = reversed.get_mut(..below) else {
-        return Position::Other;
-    };
-    for (label, digit) in name.iter().zip(reversed.iter_mut().rev()) {
-        let [only] = label.as_slice() else {
+    let mut number = tree.digits;
+    for label in labels.rchunks(2) {
+        // A label of another length ends up as a pair that does not begin with 1, or as a single octet.
+        let [1, digit] = label else {
             return Position::Other;
         };
-        *digit = *only;
-    }
-    let mut number = tree.digits;
-    for digit in reversed.iter() {
         if number.push(*digit).is_none() {
             return Position::Other;
         }

@@ -77,9 +77,9 @@ impl<'m> Query<'m> {
         })
     }
 
-    /// Octets of the question section.
-    pub(crate) fn question(&self) -> &'m [u8] {
-        let end = HEADER + usize::from(self.name.compose_len()) + 4;
+    /// The name as at the wire. It is written out there.
+    pub(crate) fn name(&self) -> &'m [u8] {
+        let end = HEADER + usize::from(self.name.compose_len());
         self.message.as_slice().get(HEADER..end).unwrap_or_default()
     }
 }

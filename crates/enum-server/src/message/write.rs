@@ -149,7 +149,8 @@ impl Writer {
 
     /// Puts OPT between the question and what is behind it (RFC 6891 §6.1.1). Names behind it point to the question at most.
     fn insert_opt(&mut self, query: &Query<'_>) {
-        let at = HEADER + query.question().len();
+        // Behind the type and the class.
+        let at = HEADER + query.name().len() + 4;
         let [high, low] = UDP_RECEIVED.to_be_bytes();
         let dnssec_ok = query.edns.is_some_and(|edns| edns.dnssec_ok);
         let opt = [0, 0, 41, high, low, 0, 0, u8::from(dnssec_ok) << 7, 0, 0, 0];
