@@ -8,6 +8,7 @@ use domain::base::iana::{Class, Rcode, Rtype};
 use domain::rdata::tsig::Time48;
 use domain::tsig::{Key, ServerTransaction};
 
+use super::query::plain_name;
 use super::write::{Records, Reply, Writer};
 use super::{NoQuery, Query};
 use crate::metrics::Outcome;
@@ -134,25 +135,14 @@ fn signer(tables: &Tables, query: &Query<'_>) -> Result<Option<Signer>, Signatur
     }
     let mut octets = query.message.as_slice().to_vec();
     // Names compare without case (RFC 8945 §4.2), those of algorithms as well: the library has them in lower case.
-    if let Some(name) = query.algorithm.and_then(|at| plain_name(&mut octets, at)) {
+    let name = query.algorithm.and_then(|at| plain_name(&octets, at));
+    if let Some(name) = name.and_then(|name| octets.get_mut(name)) {
         name.make_ascii_lowercase();
     }
     let Ok(mut message) = Message::from_octets(octets) else {
         return Ok(None);
     };
     ServerTransaction::request(tables.keys.store(), &mut message, Time48::now())
-}
-
-/// The octets of a name that is written out.
-fn plain_name(octets: &mut [u8], begin: usize) -> Option<&mut [u8]> {
-    let mut end = begin;
-    loop {
-        match octets.get(end)? {
-            0 => return octets.get_mut(begin..end),
-            length @ 1..=63 => end += 1 + usize::from(*length),
-            _ => return None,
-        }
-    }
 }
 
 fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: bool) -> (Outcome, Reply<'t>) {
