@@ -288,7 +288,7 @@ fn profiles(tables: &Tables) -> Value {
 
 fn numbers(tables: &Tables) -> Value {
     json!({
-        "imported": tables.numbers.as_ref().map(|numbers| numbers.load().map.imported()),
+        "imported": tables.numbers.as_ref().map(|numbers| numbers.load().map.size().0),
         "changed": tables.changes.as_ref().map(|changes| changes.count()),
         "canChange": tables.changes.is_some(),
     })
