@@ -62,7 +62,7 @@ impl Tables {
             (Some(path), _) => {
                 Some(Map::open(path, None, Load::Copied).map_err(|error| format!("numbers: {error}"))?)
             }
-            (None, Some(changes)) => Some(changes.empty_map()?),
+            (None, Some(_)) => Some(Map::empty()),
             (None, None) => None,
         };
         let numbers = map.map(|map| Arc::new(Numbers::new(map)));

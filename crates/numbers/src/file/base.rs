@@ -60,6 +60,18 @@ impl Base {
         Ok((base, sets))
     }
 
+    /// A base without a file, a number or a set.
+    pub(crate) fn empty() -> Self {
+        Self {
+            path: PathBuf::new(),
+            header: Header::default(),
+            bytes: Bytes::Empty,
+            directory: Directory::default(),
+            sets: 0,
+            warnings: Vec::new(),
+        }
+    }
+
     pub(crate) fn find(&self, key: Key) -> Resolution {
         match self.directory.locate(key.block()) {
             Some(place) => self.find_at(place, key),

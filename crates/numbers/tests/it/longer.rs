@@ -1,7 +1,7 @@
 //! Numbers that continue others.
 
 use fuzz_support::Random;
-use numbers::{Change, Key, Kind, NoJournal};
+use numbers::{Change, Key, Kind, Map, NoJournal};
 
 use crate::changes::put;
 use crate::counted::allocations;
@@ -92,5 +92,20 @@ fn an_unknown_prefix_is_found_so_without_memory() {
         let before = allocations();
         assert!(!map.has_longer(prefix).unwrap());
         assert_eq!(allocations(), before);
+    }
+}
+
+#[test]
+fn a_map_without_a_file_takes_changes() {
+    let map = Map::empty();
+    let (one, prefix) = (key(Kind::Msisdn, "43660"), key(Kind::Msisdn, "436"));
+    assert_eq!(map.find(one), Ok(None));
+    assert!(!map.has_longer(prefix).unwrap());
+    for map in [&map, &map.without_changes()] {
+        map.change(&[put(one, 1)], &mut NoJournal::default()).unwrap();
+        let found = map.find(one).unwrap().and_then(|id| map.set(id));
+        assert_eq!(found.as_deref(), Some(&crate::support::set(1)));
+        assert!(map.has_longer(prefix).unwrap());
+        assert_eq!(map.find_in_base(one), Ok(None));
     }
 }
