@@ -128,7 +128,7 @@ fn find(tables: &Tables, text: &str) -> Value {
     for tree in trees_of(tables, &number) {
         let row = |outcome: &str| json!({"tree": tree.name(), "outcome": outcome});
         match Resolution::find(tables, tree, &number) {
-            Ok(Resolution::Known(profile, source)) => match records(&profile, &source, &number) {
+            Ok(Resolution::Known(profile, source)) => match records(profile, &source, &number) {
                 Ok(records) => rows.extend(records.iter().map(|record| found(tree, record))),
                 Err(error) => rows.push(row(&error)),
             },
@@ -143,15 +143,15 @@ fn find(tables: &Tables, text: &str) -> Value {
     Value::Array(rows)
 }
 
-fn found(tree: &Tree, record: &Naptr) -> Value {
+fn found(tree: &Tree, record: &Naptr<'_>) -> Value {
     let next = record.replacement.to_string();
     json!({
         "tree": tree.name(),
         "outcome": "known",
-        "order": record.order,
-        "preference": record.preference,
-        "flags": record.flags,
-        "service": record.service,
+        "order": record.template.order,
+        "preference": record.template.preference,
+        "flags": record.template.flags,
+        "service": record.template.service,
         "result": if record.regexp.is_empty() { &next } else { &record.regexp },
     })
 }
@@ -206,7 +206,7 @@ fn outcome(tables: &Tables, tree: &Tree, number: &Digits) -> (String, &'static s
                 Source::Range(digits) => format!("range {digits}"),
             };
             let text = format!("profile `{}` by {by}", profile.name);
-            match records(&profile, &source, number) {
+            match records(profile, &source, number) {
                 Ok(records) if records.is_empty() => {
                     (format!("{text}; it has the parameters of no record"), "NODATA")
                 }
@@ -288,7 +288,7 @@ fn profiles(tables: &Tables) -> Value {
 
 fn numbers(tables: &Tables) -> Value {
     json!({
-        "imported": tables.numbers.as_ref().map(|numbers| numbers.load().map.imported()),
+        "imported": tables.numbers.as_ref().map(|numbers| numbers.load().map.size().0),
         "changed": tables.changes.as_ref().map(|changes| changes.count()),
         "canChange": tables.changes.is_some(),
     })

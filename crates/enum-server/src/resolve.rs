@@ -1,6 +1,5 @@
 //! What a number resolves to.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use numbers::{Damaged, DestinationSet};
@@ -18,9 +17,9 @@ pub(crate) enum Source {
 
 /// What is known of a number.
 #[derive(Clone, Debug)]
-pub(crate) enum Resolution {
+pub(crate) enum Resolution<'t> {
     /// It has records.
-    Known(Arc<Profile>, Source),
+    Known(&'t Profile, Source),
     /// Its entry names no profile for this tree.
     Without,
     /// Numbers that continue it exist: it is incomplete, an empty non-terminal (RFC 8020 §2).
@@ -33,12 +32,12 @@ pub(crate) enum Resolution {
     Aside,
 }
 
-impl Resolution {
+impl<'t> Resolution<'t> {
     /// Resolves a number in a tree.
     ///
     /// # Errors
     /// When the numbers near it are damaged.
-    pub(crate) fn find(tables: &Tables, tree: &Tree, number: &Digits) -> Result<Self, Damaged> {
+    pub(crate) fn find(tables: &'t Tables, tree: &'t Tree, number: &Digits) -> Result<Self, Damaged> {
         let key = number.key();
         let view = tables.numbers.as_ref().map(|numbers| numbers.load());
         let view = view.as_ref().map(|view| &***view);
@@ -57,7 +56,7 @@ impl Resolution {
                 Some(NO_NUMBER) => hidden = true,
                 Some(name) => {
                     return Ok(match tables.profiles.get(name) {
-                        Some(profile) => Self::Known(profile.clone(), Source::Entry(set)),
+                        Some(profile) => Self::Known(profile, Source::Entry(set)),
                         None => Self::NoProfile(name.to_owned()),
                     });
                 }
@@ -67,7 +66,7 @@ impl Resolution {
             && let Some(range) = tree.ranges.find(number)
             && let Some(profile) = &range.profile
         {
-            return Ok(Self::Known(profile.clone(), Source::Range(range.digits)));
+            return Ok(Self::Known(profile, Source::Range(range.digits)));
         }
         let in_map = match (map, key) {
             (Some(map), Some(key)) => map.has_longer(key)?,
@@ -86,7 +85,11 @@ impl Resolution {
 ///
 /// # Errors
 /// Why they cannot be written.
-pub(crate) fn records(profile: &Profile, source: &Source, number: &Digits) -> Result<Vec<Naptr>, String> {
+pub(crate) fn records<'p>(
+    profile: &'p Profile,
+    source: &Source,
+    number: &Digits,
+) -> Result<Vec<Naptr<'p>>, String> {
     match source {
         Source::Entry(set) => profile.expand(number, |name| parameter(set, name)),
         Source::Range(_) => profile.expand(number, |_| None),
@@ -95,8 +98,9 @@ pub(crate) fn records(profile: &Profile, source: &Source, number: &Digits) -> Re
 
 /// A parameter of a number. A destination without a service is none: it names the profile.
 fn parameter<'s>(set: &'s DestinationSet, name: &str) -> Option<&'s str> {
-    let mut parts = set.as_str().split(',').filter_map(|part| part.split_once('='));
-    parts.find(|(one, _)| *one == name).map(|(_, value)| value)
+    set.iter()
+        .find(|(service, _)| *service == name)
+        .map(|(_, value)| value)
 }
 
 /// Whether a number may have these destinations.
@@ -119,17 +123,12 @@ pub(crate) fn check(tables: &Tables, number: &Digits, set: &DestinationSet) -> R
             }
         }
     }
-    let services: Vec<Cow<'_, str>> = tables
-        .trees
-        .iter()
-        .map(|tree| Cow::from(tree.service.as_str()))
-        .collect();
     if any {
-        Ok(())
-    } else {
-        Err(format!(
-            "no destination names a profile; expected one for {}",
-            services.join(", ")
-        ))
+        return Ok(());
     }
+    let services: Vec<&str> = tables.trees.iter().map(|tree| tree.service.as_str()).collect();
+    Err(format!(
+        "no destination names a profile; expected one for {}",
+        services.join(", ")
+    ))
 }

@@ -5,10 +5,10 @@
 mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use numbers::{Change, DestinationSet, Key, Load, Map, SetError, Writer};
+use numbers::{Change, DestinationSet, Key, Map, SetError};
 use parking_lot::Mutex;
 
 use log::Log;
@@ -30,10 +30,7 @@ pub(crate) enum Refusal {
 }
 
 /// The changed numbers, and where they are kept.
-pub(crate) struct Changes {
-    directory: PathBuf,
-    inner: Mutex<Inner>,
-}
+pub(crate) struct Changes(Mutex<Inner>);
 
 struct Inner {
     log: Log,
@@ -54,30 +51,16 @@ impl Changes {
         for change in lines {
             note(&mut changed, &change);
         }
-        Ok(Self {
-            directory: directory.to_owned(),
-            inner: Mutex::new(Inner {
-                log,
-                changed,
-                all: Vec::new(),
-            }),
-        })
-    }
-
-    /// A map without numbers, where no file of numbers is set.
-    ///
-    /// # Errors
-    /// When the directory cannot be written.
-    pub(crate) fn empty_map(&self) -> Result<Map, String> {
-        let path = self.directory.join("empty.num");
-        let written = Writer::create(&path).and_then(Writer::finish);
-        let map = written.and_then(|_| Map::open(&path, None, Load::Copied));
-        map.map_err(|error| format!("directory: {error}"))
+        Ok(Self(Mutex::new(Inner {
+            log,
+            changed,
+            all: Vec::new(),
+        })))
     }
 
     /// Puts all changes into new numbers, which get those to come as well. A change that cannot be put into them stays aside.
     pub(crate) fn adopt(&self, numbers: &Arc<Numbers>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.0.lock();
         let map = numbers.load().map.clone();
         let aside = inner.put_into(&map);
         numbers.store(View { map, aside });
@@ -87,7 +70,7 @@ impl Changes {
 
     /// Makes changes durable, then visible.
     pub(crate) fn apply(&self, changes: &[Change]) -> Result<(), Refusal> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.0.lock();
         let inner = &mut *inner;
         let live: Vec<Arc<Numbers>> = inner.all.iter().filter_map(Weak::upgrade).collect();
         let Some((newest, others)) = live.split_last() else {
@@ -136,7 +119,7 @@ impl Changes {
 
     /// Drops changes that a file of numbers has as well. Runs when its numbers are in effect.
     pub(crate) fn settle(&self, numbers: &Numbers) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.0.lock();
         let before = inner.changed.len();
         inner.changed.retain(|key, set| !is_in_base(numbers, *key, set));
         if inner.changed.len() < before {
@@ -148,17 +131,17 @@ impl Changes {
 
     /// Numbers that are changed beside the file of numbers.
     pub(crate) fn count(&self) -> usize {
-        self.inner.lock().changed.len()
+        self.0.lock().changed.len()
     }
 
     /// Ends changes, so that another process may use the directory.
     pub(crate) fn close(&self) {
-        self.inner.lock().log.close();
+        self.0.lock().log.close();
     }
 
     /// Why changes cannot be kept; none: they can.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.inner.lock().log.failure()
+        self.0.lock().log.failure()
     }
 }
 

@@ -8,7 +8,7 @@ use settings::Secret;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TsigKey {
-    /// The name of the key, the same on both sides.
+    /// The name of the key, the same on both sides, of at most 100 octets.
     pub name: String,
     /// How messages are signed.
     #[serde(default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use domain::base::Message;
 use domain::base::iana::{Class, Rcode, Rtype};
-use domain::base::name::ParsedName;
 use domain::rdata::tsig::Time48;
 use domain::tsig::{Key, ServerTransaction};
 
+use super::query::plain_name;
 use super::write::{Records, Reply, Writer};
 use super::{NoQuery, Query};
 use crate::metrics::Outcome;
@@ -135,25 +135,14 @@ fn signer(tables: &Tables, query: &Query<'_>) -> Result<Option<Signer>, Signatur
     }
     let mut octets = query.message.as_slice().to_vec();
     // Names compare without case (RFC 8945 §4.2), those of algorithms as well: the library has them in lower case.
-    if let Some(name) = query.algorithm.and_then(|at| plain_name(&mut octets, at)) {
+    let name = query.algorithm.and_then(|at| plain_name(&octets, at));
+    if let Some(name) = name.and_then(|name| octets.get_mut(name)) {
         name.make_ascii_lowercase();
     }
     let Ok(mut message) = Message::from_octets(octets) else {
         return Ok(None);
     };
     ServerTransaction::request(tables.keys.store(), &mut message, Time48::now())
-}
-
-/// The octets of a name that is written out.
-fn plain_name(octets: &mut [u8], begin: usize) -> Option<&mut [u8]> {
-    let mut end = begin;
-    loop {
-        match octets.get(end)? {
-            0 => return octets.get_mut(begin..end),
-            length @ 1..=63 => end += 1 + usize::from(*length),
-            _ => return None,
-        }
-    }
 }
 
 fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: bool) -> (Outcome, Reply<'t>) {
@@ -165,15 +154,19 @@ fn reply<'t>(tables: &'t Tables, query: &Query<'_>, client: IpAddr, is_signed: b
     }
     // AXFR and IXFR are not served.
     let is_transfer = matches!(query.kind, Rtype::AXFR | Rtype::IXFR);
-    let tree = tables.trees.iter().find(|tree| query.name.ends_with(&tree.apex));
-    match tree {
-        Some(tree) if query.class == Class::IN && !is_transfer => in_tree(tables, tree, query),
+    let name = query.name();
+    let mut trees = tables.trees.iter();
+    let found = trees.find_map(|tree| Some((tree, below(name, tree.apex.as_slice())?)));
+    match found {
+        Some((tree, below)) if query.class == Class::IN && !is_transfer => {
+            in_tree(tables, tree, below, query)
+        }
         _ => (Outcome::Refused, Reply::code(Rcode::REFUSED)),
     }
 }
 
-fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
-    let number = match position(tree, &query.name) {
+fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, labels: &[u8], query: &Query<'_>) -> (Outcome, Reply<'t>) {
+    let number = match position(tree, labels) {
         Position::Apex => return at_apex(tree, query.kind),
         Position::Other => return unknown(tables, tree, query),
         Position::Number(number) => number,
@@ -184,7 +177,7 @@ fn in_tree<'t>(tables: &'t Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcom
         Ok(Resolution::NoProfile(_)) => (Outcome::NoProfile, Reply::code(Rcode::SERVFAIL)),
         Ok(Resolution::Aside) | Err(_) => (Outcome::Damaged, Reply::code(Rcode::SERVFAIL)),
         Ok(Resolution::Known(profile, source)) => match query.kind {
-            Rtype::NAPTR => match records(&profile, &source, &number) {
+            Rtype::NAPTR => match records(profile, &source, &number) {
                 Ok(records) if records.is_empty() => no_data(tree),
                 Ok(records) => (
                     Outcome::Answered,
@@ -214,7 +207,8 @@ fn any(tree: &Tree) -> (Outcome, Reply<'_>) {
 
 fn unknown<'t>(tables: &Tables, tree: &'t Tree, query: &Query<'_>) -> (Outcome, Reply<'t>) {
     // The apex of another tree below makes a name that exists (RFC 8020 §2).
-    if tables.trees.iter().any(|other| other.apex.ends_with(&query.name)) {
+    let is_below = |other: &Tree| below(other.apex.as_slice(), query.name()).is_some();
+    if tables.trees.iter().any(is_below) {
         return no_data(tree);
     }
     (Outcome::Unknown, Reply::negative(Rcode::NXDOMAIN, tree))
@@ -224,26 +218,31 @@ fn no_data(tree: &Tree) -> (Outcome, Reply<'_>) {
     (Outcome::NoData, Reply::negative(Rcode::NOERROR, tree))
 }
 
+/// The labels of a name above those of an apex, all as at the wire; `None` where the name does not end with the apex.
+fn below<'n>(name: &'n [u8], apex: &[u8]) -> Option<&'n [u8]> {
+    let (labels, end) = name.split_at_checked(name.len().checked_sub(apex.len())?)?;
+    // Lengths are below 64, so that none of them is taken for a letter.
+    if !end.eq_ignore_ascii_case(apex) {
+        return None;
+    }
+    let mut begin = 0;
+    while begin < labels.len() {
+        begin += 1 + usize::from(*labels.get(begin)?);
+    }
+    (begin == labels.len()).then_some(labels)
+}
+
 /// The number of a name: a digit in each label below the apex, the last one first (RFC 6116 §3.2).
-fn position(tree: &Tree, name: &ParsedName<&[u8]>) -> Position {
-    let Some(below) = name.label_count().checked_sub(tree.labels) else {
-        return Position::Other;
-    };
-    if below == 0 {
+fn position(tree: &Tree, labels: &[u8]) -> Position {
+    if labels.is_empty() {
         return Position::Apex;
     }
-    let mut reversed = [0; numbers::MOST_DIGITS];
-    let Some(reversed) = reversed.get_mut(..below) else {
-        return Position::Other;
-    };
-    for (label, digit) in name.iter().zip(reversed.iter_mut().rev()) {
-        let [only] = label.as_slice() else {
+    let mut number = tree.digits;
+    for label in labels.rchunks(2) {
+        // A label of another length ends up as a pair that does not begin with 1, or as a single octet.
+        let [1, digit] = label else {
             return Position::Other;
         };
-        *digit = *only;
-    }
-    let mut number = tree.digits;
-    for digit in reversed.iter() {
         if number.push(*digit).is_none() {
             return Position::Other;
         }

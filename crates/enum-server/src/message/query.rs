@@ -1,5 +1,7 @@
 //! A query as it is read: everything in it is a stranger's.
 
+use std::ops::Range;
+
 use domain::base::Message;
 use domain::base::iana::{Class, Opcode, Rtype};
 use domain::base::name::{ParsedName, ToLabelIter as _};
@@ -61,9 +63,7 @@ impl<'m> Query<'m> {
             return Err(NoQuery::Malformed);
         }
         // A pointer in the first name points into the header.
-        if !is_plain_name(octets) {
-            return Err(NoQuery::Malformed);
-        }
+        plain_name(octets, HEADER).ok_or(NoQuery::Malformed)?;
         let (edns, is_signed) = additional(message)?;
         let algorithm = if is_signed { algorithm(message) } else { None };
         Ok(Self {
@@ -77,21 +77,21 @@ impl<'m> Query<'m> {
         })
     }
 
-    /// Octets of the question section.
-    pub(crate) fn question(&self) -> &'m [u8] {
-        let end = HEADER + usize::from(self.name.compose_len()) + 4;
+    /// The name as at the wire. It is written out there.
+    pub(crate) fn name(&self) -> &'m [u8] {
+        let end = HEADER + usize::from(self.name.compose_len());
         self.message.as_slice().get(HEADER..end).unwrap_or_default()
     }
 }
 
-/// Whether the first name is written out: labels until the root, and no pointer.
-fn is_plain_name(octets: &[u8]) -> bool {
-    let mut at = HEADER;
+/// Where a name is that is written out, without its root: labels, and no pointer.
+pub(super) fn plain_name(octets: &[u8], begin: usize) -> Option<Range<usize>> {
+    let mut end = begin;
     loop {
-        match octets.get(at) {
-            Some(0) => return true,
-            Some(length @ 1..=63) => at += 1 + usize::from(*length),
-            _ => return false,
+        match octets.get(end)? {
+            0 => return Some(begin..end),
+            length @ 1..=63 => end += 1 + usize::from(*length),
+            _ => return None,
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Reply<'t> {
 
 /// The records of the answer section.
 pub(super) enum Records<'t> {
-    Naptr(Vec<tables::Naptr>, u32),
+    Naptr(Vec<tables::Naptr<'t>>, u32),
     Soa(&'t Tree),
     Ns(&'t Tree),
     Hinfo(&'t Tree),
@@ -116,12 +116,9 @@ impl Writer {
         let room = limit.saturating_sub(signature + opt);
         let mut builder = self.builder();
         builder.set_push_limit(room);
-        let (is_truncated, mut additional) = match sections(builder, query, reply) {
-            Ok(written) => written,
-            Err(octets) => {
-                self.octets = octets;
-                (true, bare(self.builder(), query))
-            }
+        // The bound on names of keys leaves room for every question.
+        let Ok((is_truncated, mut additional)) = sections(builder, query, reply) else {
+            return (true, self.header(query.message.as_slice(), Rcode::SERVFAIL));
         };
         additional.clear_push_limit();
         // Both fit: their room was left.
@@ -152,7 +149,8 @@ impl Writer {
 
     /// Puts OPT between the question and what is behind it (RFC 6891 §6.1.1). Names behind it point to the question at most.
     fn insert_opt(&mut self, query: &Query<'_>) {
-        let at = HEADER + query.question().len();
+        // Behind the type and the class.
+        let at = HEADER + query.name().len() + 4;
         let [high, low] = UDP_RECEIVED.to_be_bytes();
         let dnssec_ok = query.edns.is_some_and(|edns| edns.dnssec_ok);
         let opt = [0, 0, 41, high, low, 0, 0, u8::from(dnssec_ok) << 7, 0, 0, 0];
@@ -197,27 +195,15 @@ impl Writer {
     }
 }
 
-/// The header alone with TC, where the question leaves no room for a signature.
-fn bare(builder: MessageBuilder<Target>, query: &Query<'_>) -> AdditionalBuilder<Target> {
-    let mut question = builder.question();
-    let header = query.message.header();
-    let target = question.header_mut();
-    target.set_id(header.id());
-    target.set_qr(true);
-    target.set_rd(header.rd());
-    target.set_tc(true);
-    question.additional()
-}
-
 /// Question, answer and authority.
 ///
 /// # Errors
-/// The memory back, where not even the question fits.
+/// When not even the question fits.
 fn sections(
     builder: MessageBuilder<Target>,
     query: &Query<'_>,
     reply: &Reply<'_>,
-) -> Result<(bool, AdditionalBuilder<Target>), Vec<u8>> {
+) -> Result<(bool, AdditionalBuilder<Target>), PushError> {
     let mut question = builder.question();
     let header = query.message.header();
     let target = question.header_mut();
@@ -227,9 +213,7 @@ fn sections(
     target.set_aa(reply.is_authoritative());
     target.set_rcode(reply.rcode.rcode());
     target.set_tc(reply.is_truncated);
-    if question.push((query.name, query.kind, query.class)).is_err() {
-        return Err(question.finish().into_target());
-    }
+    question.push((query.name, query.kind, query.class))?;
     let mut is_truncated = reply.is_truncated;
     let mut answer = question.answer();
     if let Some(records) = &reply.records {
@@ -298,13 +282,14 @@ fn char_str(text: &[u8]) -> CharStr<&[u8]> {
         .unwrap_or_else(|_| CharStr::from_octets(&[][..]).unwrap_or_else(|_| unreachable!()))
 }
 
-fn naptr(record: &tables::Naptr) -> Naptr<&[u8], &domain::base::Name<Vec<u8>>> {
+fn naptr<'r>(record: &'r tables::Naptr<'_>) -> Naptr<&'r [u8], &'r domain::base::Name<Vec<u8>>> {
+    let template = record.template;
     Naptr::new(
-        record.order,
-        record.preference,
-        char_str(record.flags.as_bytes()),
-        char_str(record.service.as_bytes()),
+        template.order,
+        template.preference,
+        char_str(template.flags.as_bytes()),
+        char_str(template.service.as_bytes()),
         char_str(record.regexp.as_bytes()),
-        &record.replacement,
+        record.replacement.as_ref(),
     )
 }

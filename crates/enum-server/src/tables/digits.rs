@@ -12,6 +12,12 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
+    /// A number of as many digits as there can be.
+    pub(crate) const LONGEST: Self = Self {
+        digits: [9; MOST_DIGITS],
+        length: MOST_DIGITS,
+    };
+
     /// Parses decimal digits in ASCII; `None` where there are others, or more than 15.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut digits = Self::default();

@@ -14,12 +14,14 @@ use crate::config::{Algorithm, TsigKey};
 /// Least octets of a key. Shorter ones can be guessed.
 const LEAST_OCTETS: usize = 16;
 
+/// Most octets of a name at the wire: 512 octets without EDNS hold the longest question (271), OPT (11), and a signature by HMAC with
+/// SHA-512, which has 103 besides its name.
+const MOST_NAME_OCTETS: usize = 100;
+
 /// Keys by name and algorithm.
 #[derive(Clone, Default)]
 pub(crate) struct Keys {
     by_name: HashMap<(KeyName, tsig::Algorithm), Arc<Key>>,
-    /// Most octets that a signature takes in an answer.
-    pub(crate) most_octets: usize,
 }
 
 impl Keys {
@@ -31,7 +33,6 @@ impl Keys {
         let mut all = Self::default();
         for (index, key) in keys.iter().enumerate() {
             let key = read(key).map_err(|error| format!("tsig[{index}].secret: {error}"))?;
-            all.most_octets = all.most_octets.max(usize::from(key.compose_len()));
             let name = (key.name().clone(), key.algorithm());
             all.by_name.insert(name, Arc::new(key));
         }
@@ -74,12 +75,12 @@ const fn algorithm(algorithm: Algorithm) -> tsig::Algorithm {
 /// Reports wrong names. Secrets are not read.
 pub(super) fn check(keys: &[TsigKey], faults: &mut Faults) {
     for (index, key) in keys.iter().enumerate() {
-        let is_name = KeyName::from_str(&key.name).is_ok();
-        if key.name.is_empty() || !is_name {
-            let what = format!("`{}` is not a name of DNS", key.name);
-            faults
-                .at(format!("tsig[{index}].name"))
-                .say(what, "a name such as `client-1.example.net`");
+        let is_possible = KeyName::from_str(&key.name).is_ok_and(|name| name.len() <= MOST_NAME_OCTETS);
+        if key.name.is_empty() || !is_possible {
+            let what = format!("`{}` cannot name a key", key.name);
+            let expected =
+                format!("a name such as `client-1.example.net`, of at most {MOST_NAME_OCTETS} octets");
+            faults.at(format!("tsig[{index}].name")).say(what, expected);
         }
         let is_twice = |other: &TsigKey| {
             let plain = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();

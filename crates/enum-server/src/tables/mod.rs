@@ -29,7 +29,7 @@ pub(crate) use tree::Tree;
 
 /// Everything that an answer needs of the settings.
 pub struct Tables {
-    /// Those with more labels first, so that the first one that fits a name is the closest.
+    /// Those with longer names first, so that the first one that fits a name is the closest.
     pub(crate) trees: Vec<Tree>,
     pub(crate) profiles: HashMap<String, Arc<Profile>>,
     /// The numbers that were imported, with those that were changed since.
@@ -62,7 +62,7 @@ impl Tables {
             (Some(path), _) => {
                 Some(Map::open(path, None, Load::Copied).map_err(|error| format!("numbers: {error}"))?)
             }
-            (None, Some(changes)) => Some(changes.empty_map()?),
+            (None, Some(_)) => Some(Map::empty()),
             (None, None) => None,
         };
         let numbers = map.map(|map| Arc::new(Numbers::new(map)));
@@ -87,7 +87,7 @@ impl Tables {
             .iter()
             .filter_map(|tree| Tree::compile(tree, serial, &profiles, &mut faults))
             .collect();
-        trees.sort_by_key(|tree| std::cmp::Reverse(tree.labels));
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.apex.len()));
         Ok(Self {
             trees,
             profiles,

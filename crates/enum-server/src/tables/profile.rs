@@ -1,5 +1,6 @@
 //! Profiles, compiled: literal texts with numbers and parameters between them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) struct Template {
     delimiter: Option<char>,
     regexp: Vec<Piece>,
     replacement: Vec<Piece>,
+    /// The replacement, where it is the same for all numbers.
+    fixed: Option<Name<Vec<u8>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,14 +50,11 @@ enum Piece {
 }
 
 /// A record of one number.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Naptr {
-    pub(crate) order: u16,
-    pub(crate) preference: u16,
-    pub(crate) flags: String,
-    pub(crate) service: String,
+#[derive(Debug)]
+pub(crate) struct Naptr<'p> {
+    pub(crate) template: &'p Template,
     pub(crate) regexp: String,
-    pub(crate) replacement: Name<Vec<u8>>,
+    pub(crate) replacement: Cow<'p, Name<Vec<u8>>>,
 }
 
 impl Profile {
@@ -62,11 +62,11 @@ impl Profile {
     ///
     /// # Errors
     /// Why one cannot be written.
-    pub(crate) fn expand<'p>(
+    pub(crate) fn expand<'s>(
         &self,
         number: &Digits,
-        parameter: impl Fn(&str) -> Option<&'p str>,
-    ) -> Result<Vec<Naptr>, String> {
+        parameter: impl Fn(&str) -> Option<&'s str>,
+    ) -> Result<Vec<Naptr<'_>>, String> {
         let records = self
             .records
             .iter()
@@ -76,15 +76,13 @@ impl Profile {
 }
 
 impl Template {
-    fn expand<'p>(
+    fn expand<'s>(
         &self,
         number: &Digits,
-        parameter: &impl Fn(&str) -> Option<&'p str>,
-    ) -> Result<Option<Naptr>, String> {
-        let texts =
-            [&self.regexp, &self.replacement].map(|pieces| joined(pieces, number, parameter, self.delimiter));
-        let [regexp, replacement] = texts;
-        let (Some(regexp), Some(replacement)) = (regexp?, replacement?) else {
+        parameter: &impl Fn(&str) -> Option<&'s str>,
+    ) -> Result<Option<Naptr<'_>>, String> {
+        let text = |pieces| joined(pieces, number, parameter, self.delimiter);
+        let Some(regexp) = text(&self.regexp)? else {
             return Ok(None);
         };
         if regexp.len() > MOST_OCTETS {
@@ -93,13 +91,17 @@ impl Template {
                 regexp.len()
             ));
         }
-        let replacement =
-            Name::from_str(&replacement).map_err(|error| format!("replacement `{replacement}`: {error}"))?;
+        let replacement = match &self.fixed {
+            Some(name) => Cow::Borrowed(name),
+            None => match text(&self.replacement)? {
+                Some(text) => Cow::Owned(
+                    Name::from_str(&text).map_err(|error| format!("replacement `{text}`: {error}"))?,
+                ),
+                None => return Ok(None),
+            },
+        };
         Ok(Some(Naptr {
-            order: self.order,
-            preference: self.preference,
-            flags: self.flags.clone(),
-            service: self.service.clone(),
+            template: self,
             regexp,
             replacement,
         }))
@@ -107,17 +109,17 @@ impl Template {
 }
 
 /// The text; none where the number lacks a parameter.
-fn joined<'p>(
+fn joined<'s>(
     pieces: &[Piece],
     number: &Digits,
-    parameter: &impl Fn(&str) -> Option<&'p str>,
+    parameter: &impl Fn(&str) -> Option<&'s str>,
     delimiter: Option<char>,
 ) -> Result<Option<String>, String> {
     let mut text = String::new();
     for piece in pieces {
         match piece {
             Piece::Text(literal) => text.push_str(literal),
-            Piece::Number => text.push_str(&number.to_string()),
+            Piece::Number => text.extend(number.as_slice().iter().map(|digit| char::from(b'0' + digit))),
             Piece::Parameter(name) => {
                 let Some(value) = parameter(name) else {
                     return Ok(None);
@@ -218,9 +220,16 @@ fn template(record: &config::Record, at: &str, faults: &mut Faults) -> Template 
         pieces("regexp", &record.regexp),
         pieces("replacement", &record.replacement),
     );
-    // With the shortest number and without parameters: whether there is a text that fits.
-    let short = joined(&replacement, &Digits::default(), &|_| Some("a"), None);
-    if let Ok(Some(name)) = short
+    // With the longest number and the shortest parameters: whether there is a text that fits.
+    let expanded = |pieces: &[Piece]| joined(pieces, &Digits::LONGEST, &|_| Some("a"), None);
+    if let Ok(Some(text)) = expanded(&regexp)
+        && text.len() > MOST_OCTETS
+    {
+        let what = format!("has {} octets with a number of 15 digits", text.len());
+        let expected = format!("at most {MOST_OCTETS}");
+        faults.at(format!("{at}.regexp")).say(what, expected);
+    }
+    if let Ok(Some(name)) = expanded(&replacement)
         && Name::<Vec<u8>>::from_str(&name).is_err()
     {
         let what = format!("`{}` is not a name of DNS", record.replacement);
@@ -228,6 +237,7 @@ fn template(record: &config::Record, at: &str, faults: &mut Faults) -> Template 
             .at(format!("{at}.replacement"))
             .say(what, "a name such as `example.net`");
     }
+    let is_fixed = replacement.iter().all(|piece| matches!(piece, Piece::Text(_)));
     Template {
         order: record.order,
         preference: record.preference,
@@ -235,6 +245,7 @@ fn template(record: &config::Record, at: &str, faults: &mut Faults) -> Template 
         service: record.service.clone(),
         delimiter,
         regexp,
+        fixed: Name::from_str(&record.replacement).ok().filter(|_| is_fixed),
         replacement,
     }
 }
@@ -445,6 +456,12 @@ mod tests {
         ] {
             assert_ne!(faults(with(wrong)), Vec::<String>::new(), "{wrong}");
         }
+        let long = |fill| with(&format!("!^.*$!sip:{{number}}{}!", "x".repeat(fill)));
+        assert_eq!(faults(long(229)), Vec::<String>::new());
+        assert_eq!(
+            faults(long(230)),
+            [".regexp has 256 octets with a number of 15 digits"]
+        );
     }
 
     #[test]
@@ -466,6 +483,11 @@ mod tests {
             ..config::Record::default()
         };
         assert_eq!(faults(next.clone()), Vec::<String>::new());
+        let numbered = config::Record {
+            replacement: "{number}.example".to_owned(),
+            ..next.clone()
+        };
+        assert_eq!(faults(numbered), Vec::<String>::new());
         assert_ne!(
             faults(config::Record {
                 flags: "s".to_owned(),

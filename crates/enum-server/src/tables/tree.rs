@@ -18,8 +18,6 @@ type OwnedName = Name<Vec<u8>>;
 /// A tree of names.
 pub(crate) struct Tree {
     pub(crate) apex: OwnedName,
-    /// Labels of the apex, the root among them.
-    pub(crate) labels: usize,
     /// The digits that the apex stands for.
     pub(crate) digits: Digits,
     pub(crate) soa: Soa<OwnedName>,
@@ -77,7 +75,6 @@ impl Tree {
         let negative_ttl = Ttl::from_secs(seconds(tree.negative_ttl));
         let [refresh, retry, expire] = REFRESH.map(Ttl::from_secs);
         Some(Self {
-            labels: apex.label_count(),
             apex,
             digits: digits?,
             soa: Soa::new(

@@ -127,6 +127,7 @@ fn the_apex_has_soa_and_ns_and_nothing_else() {
         "net",
         "1.3.e164.arpa",
         "xe164enum.net",
+        "1\u{8}e164enum.net",
         ".",
     ] {
         let answer = client.naptr(outside);

@@ -36,6 +36,13 @@ fn a_number_is_put_and_removed_and_a_restart_has_it() {
     let lines = "put,43112,ims\nput,43113,ims\n\nremove,43113\n";
     assert_eq!(admin(&server, "POST", "/enum/numbers", lines).0, 200);
     assert_eq!(metric(&server, "signalbox_enum_changed_numbers"), 1.0);
+    assert!(server.handle().reread().unwrap());
+    let mut files: Vec<_> = std::fs::read_dir(folder.path().join("changes"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["changes.log", "lock"]);
     server.stop().unwrap();
     let server = start(with_directory(folder.path()));
     let client = Client::new(server.addresses()[0]);

@@ -1,11 +1,14 @@
 //! Signed queries (RFC 8945), with dig as the other side.
 
 use std::process::Command;
+use std::str::FromStr as _;
 
-use domain::base::Rtype;
 use domain::base::iana::Rcode;
+use domain::base::{MessageBuilder, Name, Rtype};
+use domain::rdata::tsig::Time48;
+use domain::tsig::{ClientTransaction, Key, KeyName};
 use enum_server::config::{Algorithm, TsigKey};
-use settings::Secret;
+use settings::{Faults, Secret, Validate as _};
 
 use crate::support::{Client, config, metric, query, start, until};
 
@@ -88,4 +91,51 @@ fn signed_queries_get_signed_answers_and_wrong_signatures_none() {
     until("signatures that do not fit are counted", || {
         metric(&server, "signalbox_enum_answers_total{outcome=\"signature\"}") == 3.0
     });
+}
+
+/// RFC 8945 §5.3: an answer that its signature leaves no room for has TC, the question, and the signature.
+#[test]
+fn the_longest_question_and_the_longest_name_of_a_key_fit_without_edns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, KEY).unwrap();
+    let labels = |lengths: &[usize]| {
+        let labels: Vec<String> = lengths.iter().map(|length| "k".repeat(*length)).collect();
+        labels.join(".")
+    };
+    let mut wanted = config();
+    let longest = labels(&[63, 34]);
+    wanted.tsig = vec![TsigKey {
+        name: longest.clone(),
+        algorithm: Algorithm::HmacSha512,
+        secret: Secret::File(path),
+    }];
+    let mut longer = wanted.clone();
+    longer.tsig[0].name.push('k');
+    for (config, count) in [(&wanted, 0), (&longer, 1)] {
+        let mut faults = Faults::default();
+        config.validate(&mut faults);
+        assert_eq!(faults.into_vec().len(), count);
+    }
+    let server = start(wanted);
+    let client = Client::new(server.addresses()[0]);
+    let name = Name::<Vec<u8>>::from_str(&labels(&[63, 63, 63, 61])).unwrap();
+    let mut question = MessageBuilder::new_vec().question();
+    question.push((&name, Rtype::NAPTR)).unwrap();
+    let mut additional = question.additional();
+    let algorithm = domain::tsig::Algorithm::Sha512;
+    let secret = b"0123456789abcdef0123456789abcdef";
+    let key = Key::new(
+        algorithm,
+        secret,
+        KeyName::from_str(&longest).unwrap(),
+        None,
+        None,
+    )
+    .unwrap();
+    let transaction = ClientTransaction::request(&key, &mut additional, Time48::now()).unwrap();
+    let mut answer = client.ask(&additional.finish());
+    assert!(answer.as_slice().len() <= 512);
+    transaction.answer(&mut answer, Time48::now()).unwrap();
+    assert_eq!(answer.sole_question().unwrap().qname(), &name);
 }

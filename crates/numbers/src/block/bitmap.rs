@@ -36,6 +36,27 @@ pub(super) fn find(head: Head, body: &[u8], low: u16) -> Option<u32> {
     (value <= end).then(|| read(body, value, u32::from(head.value_bits)))
 }
 
+/// Whether a number from `from` to `to` is there.
+pub(super) fn has_between(head: Head, body: &[u8], from: u16, to: u16) -> Option<bool> {
+    let (from, to) = (u32::from(from), u32::from(to));
+    for cell in from / SPAN..=to / SPAN {
+        let (begin, end) = cells::bounds(head, body, cell, 0)?;
+        if begin.checked_add(SPAN)? > end {
+            return None;
+        }
+        let mut bit = from.max(cell * SPAN) % SPAN;
+        let last = to.min(cell * SPAN + SPAN - 1) % SPAN;
+        while bit <= last {
+            let step = (last + 1 - bit).min(56);
+            if window(body, begin + bit) & ((1 << step) - 1) != 0 {
+                return Some(true);
+            }
+            bit += step;
+        }
+    }
+    Some(false)
+}
+
 pub(super) fn entries(head: Head, body: &[u8], entries: &mut Vec<Entry>) -> Option<()> {
     for cell in 0..CELLS {
         let (begin, end) = cells::bounds(head, body, cell, 0)?;

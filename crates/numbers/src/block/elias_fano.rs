@@ -52,6 +52,34 @@ pub(super) fn find(head: Head, body: &[u8], low: u16) -> Option<u32> {
     }
 }
 
+/// Whether a number from `from` to `to` is there: the first one from `from` on decides.
+pub(super) fn has_between(head: Head, body: &[u8], from: u16, to: u16) -> Option<bool> {
+    let (from, to) = (u32::from(from), u32::from(to));
+    let mut bucket = from >> head.low_bits;
+    let last = to >> head.low_bits;
+    while bucket <= last {
+        let (cell, nth) = (bucket / BUCKETS, bucket % BUCKETS);
+        let behind = (last + 1).min((cell + 1) * BUCKETS);
+        let (begin, end) = cells::bounds(head, body, cell, alone(head))?;
+        let mut at = after_zeros(body, begin, end, nth)?;
+        let mut entry = (at - begin).checked_sub(nth)?;
+        while bucket < behind {
+            let zeros = window(body, at).trailing_zeros().min(SURE).min(behind - bucket);
+            if zeros == 0 {
+                let (rest, _) = read_entry(head, body, end, entry)?;
+                let low = bucket << head.low_bits | rest;
+                if low >= from {
+                    return Some(low <= to);
+                }
+                entry += 1;
+            }
+            bucket += zeros;
+            at = at.checked_add(zeros.max(1))?;
+        }
+    }
+    Some(false)
+}
+
 /// The bit behind the `nth` zero from `begin` on; `begin` itself for none.
 fn after_zeros(body: &[u8], begin: u32, end: u32, nth: u32) -> Option<u32> {
     if nth == 0 {

@@ -110,6 +110,20 @@ impl Block<'_> {
         self.value(found?)
     }
 
+    /// Whether a number from `from` to `to` is in it, by a search that decodes none of the others; `None` where the bytes do not
+    /// decode.
+    pub(crate) fn has_between(self, from: u16, to: u16) -> Option<bool> {
+        if self.head.count == 0 {
+            return Some(false);
+        }
+        let body = self.body();
+        match self.head.form {
+            Form::EliasFano => elias_fano::has_between(self.head, body, from, to),
+            Form::Bitmap => bitmap::has_between(self.head, body, from, to),
+            Form::Runs => Some(runs::has_between(self.head, body, from, to)),
+        }
+    }
+
     /// Where, from the block's start, the bytes are that say where the cell of `low` is: the first to prefetch.
     pub(crate) fn signpost(self, low: u16) -> usize {
         self.head.body() + cells::signpost(self.head, low)
@@ -265,6 +279,14 @@ mod tests {
             );
             let _ = (block.view().signpost(low), block.view().cell(low));
         }
+        for low in (0..=u16::MAX).step_by(37) {
+            for span in [0, 9, 99, 999, 9_999, u16::MAX] {
+                let last = low.saturating_add(span);
+                let expected = known.range(low..=last).next().is_some();
+                let found = block.view().has_between(low, last);
+                assert_eq!(found, Some(expected), "{low} {last} {:?}", block.head);
+            }
+        }
         block
     }
 
@@ -340,6 +362,7 @@ mod tests {
                 let _ = block.entries();
                 for low in (0..=u16::MAX).step_by(97) {
                     let _ = (block.find(low), block.signpost(low), block.cell(low));
+                    let _ = (block.has_between(low, low), block.has_between(low, u16::MAX));
                 }
             }
         }

@@ -52,6 +52,22 @@ pub(super) fn find(head: Head, body: &[u8], low: u16) -> Option<u32> {
     None
 }
 
+/// Whether a number from `from` to `to` is there.
+pub(super) fn has_between(head: Head, body: &[u8], from: u16, to: u16) -> bool {
+    let count = read(body, 0, COUNT_BITS);
+    // The first run that does not end before `from`.
+    let (mut first, mut behind) = (0, count);
+    while first < behind {
+        let middle = first.midpoint(behind);
+        if run(head, body, middle).1 < u32::from(from) {
+            first = middle + 1;
+        } else {
+            behind = middle;
+        }
+    }
+    first < count && run(head, body, first).0 <= u32::from(to)
+}
+
 pub(super) fn entries(head: Head, body: &[u8], entries: &mut Vec<Entry>) -> Option<()> {
     for number in 0..read(body, 0, COUNT_BITS) {
         let (first, last, value) = run(head, body, number);

@@ -60,6 +60,18 @@ impl Base {
         Ok((base, sets))
     }
 
+    /// A base without a file, a number or a set.
+    pub(crate) fn empty() -> Self {
+        Self {
+            path: PathBuf::new(),
+            header: Header::default(),
+            bytes: Bytes::Empty,
+            directory: Directory::default(),
+            sets: 0,
+            warnings: Vec::new(),
+        }
+    }
+
     pub(crate) fn find(&self, key: Key) -> Resolution {
         match self.directory.locate(key.block()) {
             Some(place) => self.find_at(place, key),
@@ -161,6 +173,15 @@ impl Base {
         // Bytes that were forged with their checksum do not decode, or name sets that the file has not.
         let known = |entries: &Vec<Entry>| entries.iter().all(|(_, set)| usize::from(*set) < self.sets);
         entries.filter(known).ok_or_else(|| self.damaged(place))
+    }
+
+    /// Whether a block has a number in a range of its low bits.
+    pub(crate) fn has_between(&self, block: u64, from: u16, to: u16) -> Result<bool, Damaged> {
+        let Some(place) = self.directory.locate(block) else {
+            return Ok(false);
+        };
+        let found = self.block(place)?.has_between(from, to);
+        found.ok_or_else(|| self.damaged(place))
     }
 
     /// The block of a number, with the offset of its bytes.

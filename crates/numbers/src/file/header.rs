@@ -7,7 +7,7 @@ pub(super) const HEADER: usize = 128;
 const MAGIC: &[u8; 8] = b"SBXNUMS\n";
 
 /// What a header holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     /// Numbers of all blocks.
     pub(super) numbers: u64,

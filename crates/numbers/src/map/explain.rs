@@ -86,12 +86,6 @@ impl Map {
         }
     }
 
-    /// Numbers of the base, as its header has them.
-    #[must_use]
-    pub fn imported(&self) -> u64 {
-        self.base.numbers()
-    }
-
     /// Reads every block of the base, checks it and counts. Takes as long as reading the file.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -2,13 +2,12 @@
 
 use super::Map;
 use crate::error::Damaged;
-use crate::key::{BLOCK_BITS, Key, MOST_DIGITS};
+use crate::key::{Key, MOST_DIGITS};
 use crate::overlay::Changed;
 
-/// Blocks of the base that are checked for one length of numbers. All of them are empty by now where none has an answer.
+/// Blocks of the base, and changed ones, that are checked for one length of numbers. All of them are empty by now where none has
+/// an answer.
 const MOST_BLOCKS: usize = 1_024;
-/// Numbers that are looked up one by one; a wider part of a block is decoded.
-const ONE_BY_ONE: u16 = 16;
 
 impl Map {
     /// Whether a number is known that begins with the digits of `prefix` and has more of them. Where thousands of neighbouring
@@ -44,49 +43,39 @@ impl Map {
             (from, to)
         };
         let base = self.base.blocks_between(first.block(), last.block());
-        for (looked, block) in base.iter().enumerate() {
-            if looked == MOST_BLOCKS {
+        for (checked, block) in base.iter().enumerate() {
+            if checked == MOST_BLOCKS {
                 return Ok(true);
             }
             if self.overlay.read(*block, |_| ()).is_some() {
                 continue;
             }
-            let range = range(*block);
-            if range == (0, u16::MAX) || self.has_low(*block, range)? {
+            let (from, to) = range(*block);
+            if (from, to) == (0, u16::MAX) || self.base.has_between(*block, from, to)? {
                 return Ok(true);
             }
         }
+        let mut checked = 0;
         let changed = self.overlay.find_between(first.block(), last.block(), |block| {
-            match self.has_low(block, range(block)) {
-                Ok(false) => None,
+            checked += 1;
+            let (from, to) = range(block);
+            match self.has_changed(block, from, to) {
+                Ok(false) => (checked == MOST_BLOCKS).then_some(Ok(true)),
                 found => Some(found),
             }
         });
         changed.unwrap_or(Ok(false))
     }
 
-    /// Whether a block has a number in a range of its low bits.
-    fn has_low(&self, block: u64, (from, to): (u16, u16)) -> Result<bool, Damaged> {
-        if (from, to) == (0, u16::MAX) {
-            let count = self.overlay.read(block, |changed| match changed {
-                Changed::Block(owned) => Some(owned.head.count),
-                Changed::Damaged(_) => None,
-            });
-            if let Some(Some(count)) = count {
-                return Ok(count > 0);
+    /// Whether a changed block has a number in a range of its low bits.
+    fn has_changed(&self, block: u64, from: u16, to: u16) -> Result<bool, Damaged> {
+        let found = self.overlay.read(block, |changed| {
+            let damaged = |offset| Damaged { block, offset };
+            match changed {
+                Changed::Block(owned) => owned.view().has_between(from, to).ok_or(damaged(0)),
+                Changed::Damaged(offset) => Err(damaged(*offset)),
             }
-        }
-        if to - from < ONE_BY_ONE {
-            for low in from..=to {
-                if let Some(key) = Key::from_raw(block << BLOCK_BITS | u64::from(low))
-                    && self.find(key)?.is_some()
-                {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
-        }
-        let entries = self.entries(block)?;
-        Ok(entries.iter().any(|(low, _)| (from..=to).contains(low)))
+        });
+        found.unwrap_or(Ok(false))
     }
 }

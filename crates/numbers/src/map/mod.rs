@@ -40,7 +40,7 @@ pub struct Map {
 }
 
 /// What one writer at a time has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     sets: Sets,
     /// Up to where the journal is in the map.
@@ -89,6 +89,19 @@ impl Map {
             writer: Mutex::new(State { sets, position }),
             warnings,
         })
+    }
+
+    /// A map without numbers and without a file, for changes alone.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            base: Arc::new(Base::empty()),
+            base_sets: 0,
+            overlay: Overlay::new(0),
+            sets: ArcSwap::default(),
+            writer: Mutex::default(),
+            warnings: Vec::new(),
+        }
     }
 
     /// The same base without the changes since, and without the sets that they have added. It shares the memory of the base.

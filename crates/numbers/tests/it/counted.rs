@@ -5,11 +5,17 @@ use std::cell::Cell;
 
 thread_local! {
     static ALLOCATED: Cell<isize> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Bytes that this thread has allocated and not given back.
 pub(crate) fn allocated() -> isize {
     ALLOCATED.get()
+}
+
+/// How often this thread has allocated.
+pub(crate) fn allocations() -> usize {
+    ALLOCATIONS.get()
 }
 
 struct Counting;
@@ -23,6 +29,7 @@ fn count(bytes: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         unsafe { System.alloc(layout) }
     }
 

@@ -1,9 +1,10 @@
 //! Numbers that continue others.
 
 use fuzz_support::Random;
-use numbers::{Change, Key, Kind, NoJournal};
+use numbers::{Change, Key, Kind, Map, NoJournal};
 
 use crate::changes::put;
+use crate::counted::allocations;
 use crate::support::{Model, folder_with, key, model, open};
 
 fn digits(key: Key) -> String {
@@ -74,5 +75,37 @@ fn the_last_longer_number_takes_its_prefixes_with_it() {
         .unwrap();
     for prefix in prefixes {
         assert!(!map.has_longer(prefix).unwrap(), "{prefix}");
+    }
+}
+
+/// An unknown name of a stranger: no block is decoded for it, however full it is.
+#[test]
+fn an_unknown_prefix_is_found_so_without_memory() {
+    let numbers = (0..40_000).map(|number| Key::from_number(Kind::Msisdn, 9, 436_600_000 + number).unwrap());
+    let expected: Model = numbers.map(|key| (key, crate::support::set(1))).collect();
+    let (_folder, path) = folder_with(&expected);
+    let map = open(&path);
+    let prefix = key(Kind::Msisdn, "436650");
+    let put = [put(key(Kind::Msisdn, "436640000"), 1)];
+    for change in [&[][..], &put] {
+        map.change(change, &mut NoJournal::default()).unwrap();
+        let before = allocations();
+        assert!(!map.has_longer(prefix).unwrap());
+        assert_eq!(allocations(), before);
+    }
+}
+
+#[test]
+fn a_map_without_a_file_takes_changes() {
+    let map = Map::empty();
+    let (one, prefix) = (key(Kind::Msisdn, "43660"), key(Kind::Msisdn, "436"));
+    assert_eq!(map.find(one), Ok(None));
+    assert!(!map.has_longer(prefix).unwrap());
+    for map in [&map, &map.without_changes()] {
+        map.change(&[put(one, 1)], &mut NoJournal::default()).unwrap();
+        let found = map.find(one).unwrap().and_then(|id| map.set(id));
+        assert_eq!(found.as_deref(), Some(&crate::support::set(1)));
+        assert!(map.has_longer(prefix).unwrap());
+        assert_eq!(map.find_in_base(one), Ok(None));
     }
 }
