@@ -136,7 +136,9 @@ impl Translations {
 pub fn check_files(config: &Config, faults: &mut Faults) {
     let mut other = Faults::default();
     let tables = super::Tables::compile(config, &mut other);
-    if let Some(Err(error)) = config.equipment.as_ref().map(dsr_eir::Eir::load) {
+    // A file of a router's changes is refused with the settings, and not opened: it has one owner.
+    let lists = config.equipment.as_ref().filter(|lists| lists.changes.is_none());
+    if let Some(Err(error)) = lists.map(super::equipment) {
         let right = "a file of equipment: docs/dsr.md";
         faults.at("stp.equipment.file").say(error, right);
     }
