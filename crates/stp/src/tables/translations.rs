@@ -11,7 +11,7 @@ use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
 
 /// The table, and the names of its parts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Translations {
     pub(crate) table: Table,
     pub(crate) sets: Vec<String>,
@@ -20,20 +20,6 @@ pub(crate) struct Translations {
     groups: HashMap<String, u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
-}
-
-impl Default for Translations {
-    fn default() -> Self {
-        Self {
-            table: TableBuilder::new()
-                .build()
-                .expect("an empty table has no mistakes"),
-            sets: Vec::new(),
-            entries: Vec::new(),
-            groups: HashMap::new(),
-            members: HashSet::new(),
-        }
-    }
 }
 
 impl Translations {
