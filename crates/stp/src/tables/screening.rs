@@ -208,11 +208,7 @@ impl Condition {
 
     fn fits(&self, address: &Address<'_>) -> Fit {
         let title = address.title.as_ref();
-        let begins = |number: Digits| {
-            self.digits
-                .iter()
-                .any(|prefix| number.first(prefix.len()) == *prefix)
-        };
+        let begins = |number: Digits| self.digits.iter().any(|prefix| number.starts_with(prefix));
         let is_among =
             |all: &[u8], one: Option<u8>| all.is_empty() || one.is_some_and(|one| all.contains(&one));
         let translation_type = title.and_then(|title| title.translation_type);
