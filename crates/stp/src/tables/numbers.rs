@@ -117,8 +117,10 @@ impl NumberServices {
     /// # Errors
     /// When its part of the file is damaged.
     pub(crate) fn find(&self, number: &Number) -> Result<Whereabouts, numbers::Damaged> {
-        let digits: Vec<u8> = number.digits.iter().map(|digit| b'0' + digit).collect();
-        let Ok(key) = Key::new(number.kind, &digits) else {
+        // No more than `numbers::MOST_DIGITS`, which 64 bits hold.
+        let digits = number.digits.iter().take(numbers::MOST_DIGITS);
+        let value = digits.fold(0, |value, digit| value * 10 + u64::from(digit));
+        let Some(key) = Key::from_number(number.kind, number.digits.len(), value) else {
             return Ok(Whereabouts::Unlisted);
         };
         let id = self.map.find(key)?;
