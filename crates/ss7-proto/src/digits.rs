@@ -123,6 +123,12 @@ impl Digits {
         Self::unpack(&self.packed, count.min(self.len())).unwrap_or(*self)
     }
 
+    /// Whether these begin with `prefix`.
+    #[must_use]
+    pub fn starts_with(&self, prefix: &Self) -> bool {
+        self.first(prefix.len()) == *prefix
+    }
+
     /// Without the first `count`.
     #[must_use]
     pub fn skip(&self, count: usize) -> Self {
@@ -196,6 +202,8 @@ mod tests {
             assert_eq!(Digits::unpack(digits.packed(), length), Some(digits));
             for cut in 0..=length {
                 assert_eq!(digits.first(cut).join(&digits.skip(cut)), Some(digits));
+                assert!(digits.starts_with(&digits.first(cut)));
+                assert!(cut == length || !digits.first(cut).starts_with(&digits));
             }
         }
         assert_eq!(Digits::parse(&"1".repeat(41)), None);

@@ -84,7 +84,7 @@ mod tests {
                 let number_digits = digits(number);
                 let count = covers
                     .iter()
-                    .filter(|prefix| number_digits.first(prefix.len()) == **prefix)
+                    .filter(|prefix| number_digits.starts_with(prefix))
                     .count();
                 assert_eq!(
                     count,

@@ -214,8 +214,8 @@ fn entries(mut ranges: Vec<Range>) -> Result<Vec<Entry>, BuildError> {
     Ok(unique)
 }
 
-/// An immutable table.
-#[derive(Debug)]
+/// An immutable table; the default one has no sets.
+#[derive(Debug, Default)]
 pub struct Table {
     sets: Vec<(SetId, Selector, Trie)>,
     translations: Vec<Translation>,

@@ -151,19 +151,23 @@ fn dialogue(out: &mut Vec<u8>, pdu: impl FnOnce(&mut Vec<u8>)) {
 
 /// Appends an element with a tag of one octet and a definite length.
 pub fn element(tag: u8, out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
-    out.push(tag);
+    // Most contents are short: their length takes the octet that is reserved here.
+    out.extend([tag, 0]);
     let start = out.len();
     content(out);
     let length = out.len() - start;
     let octets = length.to_be_bytes();
     let zeros = octets.iter().take_while(|octet| **octet == 0).count();
     let digits = octets.get(zeros..).unwrap_or_default();
-    let head = if length < 0x80 {
-        vec![length as u8]
+    let first = if length < 0x80 {
+        length as u8
     } else {
-        [&[0x80 | digits.len() as u8][..], digits].concat()
+        out.splice(start..start, digits.iter().copied());
+        0x80 | digits.len() as u8
     };
-    out.splice(start..start, head);
+    if let Some(octet) = out.get_mut(start - 1) {
+        *octet = first;
+    }
 }
 
 #[cfg(test)]

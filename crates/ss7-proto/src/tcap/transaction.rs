@@ -82,12 +82,6 @@ pub struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Whether a dialogue portion says something that cannot be read: its absence is a version of its own.
-    #[must_use]
-    pub const fn is_dialogue_unreadable(&self) -> bool {
-        self.has_dialogue && self.context.is_none()
-    }
-
     /// Walks a message, ITU or ANSI by its tag. Components are proven when they are read.
     ///
     /// # Errors

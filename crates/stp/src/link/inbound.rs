@@ -116,14 +116,16 @@ impl Inbound {
     /// Handles a message; `out` gets what answers it on the same link.
     pub(super) fn handle(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         let desk = self.desk.clone();
-        let state = desk.state.borrow_mut().load().clone();
+        let mut cache = desk.state.borrow_mut();
+        // Without a reference of its own: their count would be one cache line for all workers.
+        let state = cache.load();
         if let Some(counter) = state.meters.received_bytes.get(self.link) {
             counter.add(octets.len() as u64);
         }
         let handled = Message::parse(octets).and_then(|message| match message.message_type().class() {
-            Class::Transfer => self.data(&state, &message, out).map(|()| Vec::new()),
+            Class::Transfer => self.data(state, &message, out).map(|()| Vec::new()),
             Class::Ssnm => Ok(self.desk.control.ssnm(self.link, &message)),
-            Class::Rkm if registration(&state, self.link, &message, out) => Ok(Vec::new()),
+            Class::Rkm if registration(state, self.link, &message, out) => Ok(Vec::new()),
             Class::Rkm => Err(Fault::new(ErrorCode::UnexpectedMessage, "nothing was requested")),
             Class::Aspsm | Class::Asptm | Class::Mgmt => {
                 self.management(&message, out);

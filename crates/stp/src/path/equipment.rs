@@ -1,5 +1,6 @@
 //! The equipment identity register at subsystem 9: checkIMEI (TS 29.002 §8.7) by the lists of the Diameter register.
 
+use smallvec::SmallVec;
 use ss7_proto::map::{Fields, operation};
 use ss7_proto::tcap::{
     self, Answer, ApplicationContext, Component, ComponentType, MessageType, OperationCode, Outcome, Problem,
@@ -41,7 +42,6 @@ pub(super) fn serve(lists: &dsr_eir::Eir, data: &[u8]) -> Reply {
         // Neither End nor Abort nor Unidirectional has who could be answered.
         return Reply::None;
     };
-    let mut out = Vec::with_capacity(64);
     let reason = match message.message_type {
         MessageType::Begin => match context(&message) {
             Ok(version) => return begin(lists, &message, version),
@@ -50,6 +50,7 @@ pub(super) fn serve(lists: &dsr_eir::Eir, data: &[u8]) -> Reply {
         MessageType::Continue => Reason::UnknownTransaction,
         MessageType::Unidirectional | MessageType::End | MessageType::Abort => return Reply::None,
     };
+    let mut out = Vec::with_capacity(64);
     tcap::abort(to, reason, &mut out);
     Reply::Refusal(out)
 }
@@ -104,7 +105,7 @@ fn begin(lists: &dsr_eir::Eir, begin: &Transaction<'_>, version: u8) -> Reply {
     }
     let found = match imei(&invoke) {
         // Requests of MAP name no subscriber.
-        Ok(imei) => match lists.status_of(imei.as_bytes(), b"") {
+        Ok(imei) => match lists.status_of(&imei, b"") {
             Some("white") => Equipment::White,
             Some("black") => Equipment::Black,
             Some("grey") => Equipment::Grey,
@@ -126,7 +127,7 @@ fn begin(lists: &dsr_eir::Eir, begin: &Transaction<'_>, version: u8) -> Reply {
 }
 
 /// The IMEI, or what its absence or a wrong form is answered by.
-fn imei(invoke: &Component<'_>) -> Result<String, Outcome<'static>> {
+fn imei(invoke: &Component<'_>) -> Result<SmallVec<[u8; 16]>, Outcome<'static>> {
     let missing = Outcome::Error(DATA_MISSING);
     let mistyped = Outcome::Reject(Problem::MistypedParameter);
     let parameter = invoke.parameter.ok_or(missing)?;
@@ -145,7 +146,8 @@ fn imei(invoke: &Component<'_>) -> Result<String, Outcome<'static>> {
     let imei = Fields::read(operation::CHECK_IMEI, parameter)
         .imei
         .ok_or(missing)?;
-    let imei = imei.to_string();
-    let fits = (14..=16).contains(&imei.len()) && imei.bytes().all(|digit| digit.is_ascii_digit());
-    if fits { Ok(imei) } else { Err(mistyped) }
+    let imei = imei.digits().ok_or(mistyped)?;
+    let fits = (14..=16).contains(&imei.len()) && imei.iter().all(|digit| digit < 10);
+    let text = imei.iter().map(|digit| b'0' + digit);
+    if fits { Ok(text.collect()) } else { Err(mistyped) }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Ingress<'a> {
 pub(crate) struct Work {
     called: Vec<u8>,
     calling: Vec<u8>,
+    /// The called party with a routing number before its number.
+    ported: Vec<u8>,
 }
 
 /// Decides what becomes of a message.

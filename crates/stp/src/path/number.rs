@@ -157,7 +157,8 @@ impl Ported<'_> {
     fn relay(&self, relay: &Relay<'_>, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
         let format = relay.ingress.state.tables.format();
         let mut next = called.to_buf();
-        let mut octets = Vec::with_capacity(32);
+        let mut octets = std::mem::take(&mut work.ported);
+        octets.clear();
         let digits = self.routing_number.join(&self.number);
         let written = next.title.as_mut().zip(digits).map(|(title, digits)| {
             title.digits = digits;
@@ -175,7 +176,9 @@ impl Ported<'_> {
             ..relay.unitdata
         };
         // What returns names the address as it was received: `as_received` stays.
-        Relay { unitdata, ..*relay }.translate(&address, work, trace)
+        let decision = Relay { unitdata, ..*relay }.translate(&address, work, trace);
+        work.ported = octets;
+        decision
     }
 
     /// The End that answers sendRoutingInfo for the number, if the message is that and this STP may answer.

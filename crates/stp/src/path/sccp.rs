@@ -198,6 +198,7 @@ impl Relay<'_> {
         let Work {
             called: into,
             calling,
+            ..
         } = &mut buffers;
         if let Some(address) = called {
             into.clear();

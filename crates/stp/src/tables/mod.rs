@@ -8,6 +8,7 @@ mod translations;
 mod validation;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use settings::Faults;
 use ss7_proto::m3ua::TrafficMode;
@@ -106,16 +107,7 @@ impl Tables {
             return Err(format!("{}: {}; use {}", fault.path, fault.what, fault.expected));
         }
         tables.translations = Translations::load(&config.translation, &tables.points)?;
-        let lists = config.equipment.as_ref();
-        // A file of 0 octets is one that was not written yet; without entries every device would be unknown.
-        let file = lists.and_then(|lists| lists.file.as_ref());
-        if file
-            .is_some_and(|file| std::fs::metadata(file).is_ok_and(|file| file.is_file() && file.len() == 0))
-        {
-            return Err("equipment.file: is empty".to_owned());
-        }
-        let equipment = lists.map(dsr_eir::Eir::load).transpose();
-        tables.equipment = equipment.map_err(|error| format!("equipment.file: {error}"))?;
+        tables.equipment = config.equipment.as_ref().map(equipment).transpose()?;
         tables.numbers = NumberServices::load(&config.number_services, &tables.translations)?;
         Ok(tables)
     }
@@ -151,6 +143,16 @@ impl NumberingPlan {
             Self::Japan => Format::Japan,
         }
     }
+}
+
+/// Reads the lists of equipment.
+fn equipment(config: &dsr_eir::config::Eir) -> Result<dsr_eir::Eir, String> {
+    let empty = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
+    // A file of 0 octets is one that was not written yet; without entries every device would be unknown.
+    if let Some(path) = config.file.as_ref().filter(|path| empty(path)) {
+        return Err(format!("equipment.file: {}: is empty", path.display()));
+    }
+    dsr_eir::Eir::load(config).map_err(|error| format!("equipment.file: {error}"))
 }
 
 /// The position of each name; reports names that are empty or not unique.

@@ -117,8 +117,10 @@ impl NumberServices {
     /// # Errors
     /// When its part of the file is damaged.
     pub(crate) fn find(&self, number: &Number) -> Result<Whereabouts, numbers::Damaged> {
-        let digits: Vec<u8> = number.digits.iter().map(|digit| b'0' + digit).collect();
-        let Ok(key) = Key::new(number.kind, &digits) else {
+        // No more than `numbers::MOST_DIGITS`, which 64 bits hold.
+        let digits = number.digits.iter().take(numbers::MOST_DIGITS);
+        let value = digits.fold(0, |value, digit| value * 10 + u64::from(digit));
+        let Some(key) = Key::from_number(number.kind, number.digits.len(), value) else {
             return Ok(Whereabouts::Unlisted);
         };
         let id = self.map.find(key)?;
@@ -128,8 +130,7 @@ impl NumberServices {
 
     /// Whether a number is of this network's ranges.
     pub(crate) fn is_own(&self, number: &Digits) -> bool {
-        let begins = |own: &Digits| number.first(own.len()) == *own;
-        self.numbering.own.iter().any(begins)
+        self.numbering.own.iter().any(|own| number.starts_with(own))
     }
 }
 
@@ -191,7 +192,7 @@ impl Numbering {
         let kind = match plan {
             E164 => {
                 let mut routing = self.own_routing.iter();
-                if let Some(prefix) = routing.find(|one| digits.first(one.len()) == **one) {
+                if let Some(prefix) = routing.find(|one| digits.starts_with(one)) {
                     // What follows a routing number is international (TS 23.066 §B.4.2).
                     was_routed = true;
                     digits = digits.skip(prefix.len());
@@ -203,7 +204,7 @@ impl Numbering {
             E212 => Kind::Imsi,
             E214 => {
                 let mut titles = self.titles.iter();
-                let (title, imsi) = titles.find(|(title, _)| digits.first(title.len()) == *title)?;
+                let (title, imsi) = titles.find(|(title, _)| digits.starts_with(title))?;
                 digits = imsi.join(&digits.skip(title.len()))?;
                 Kind::Imsi
             }

@@ -42,7 +42,11 @@ struct Condition {
 enum Party<'a> {
     /// The message carries none.
     Absent,
-    Known(Address<'a>),
+    Known {
+        address: Address<'a>,
+        /// Those of its title, which each rule compares; `None` as well for more than a number has, or an unknown form.
+        digits: Option<Digits>,
+    },
     /// It cannot be read: what it is to the next node is unknown.
     Unreadable,
 }
@@ -112,7 +116,10 @@ impl Screen {
 /// Called and calling party of an SCCP message: those without connection, and those of a connection that carry some (CR).
 fn parties<'a>(message: &Message<'a>) -> (Party<'a>, Party<'a>) {
     let read = |octets| match Address::parse(octets, message.format) {
-        Ok(address) => Party::Known(address),
+        Ok(address) => Party::Known {
+            digits: address.title.and_then(|title| title.digits()),
+            address,
+        },
         Err(_) => Party::Unreadable,
     };
     match sccp::Message::parse(message.data.user_data) {
@@ -174,7 +181,7 @@ impl Compiled {
             (None, _) => Fit::Yes,
             (Some(_), Party::Absent) => Fit::No,
             (Some(_), Party::Unreadable) => Fit::Unknown,
-            (Some(condition), Party::Known(address)) => condition.fits(address),
+            (Some(condition), Party::Known { address, digits }) => condition.fits(address, digits.as_ref()),
         };
         match (
             party(self.called.as_ref(), called),
@@ -206,13 +213,9 @@ impl Condition {
         }
     }
 
-    fn fits(&self, address: &Address<'_>) -> Fit {
+    fn fits(&self, address: &Address<'_>, digits: Option<&Digits>) -> Fit {
         let title = address.title.as_ref();
-        let begins = |number: Digits| {
-            self.digits
-                .iter()
-                .any(|prefix| number.first(prefix.len()) == *prefix)
-        };
+        let begins = |number: &Digits| self.digits.iter().any(|prefix| number.starts_with(prefix));
         let is_among =
             |all: &[u8], one: Option<u8>| all.is_empty() || one.is_some_and(|one| all.contains(&one));
         let translation_type = title.and_then(|title| title.translation_type);
@@ -223,8 +226,7 @@ impl Condition {
         match title {
             _ if self.digits.is_empty() => Fit::Yes,
             None => Fit::No,
-            // More digits than a number has, or a title of an unknown form.
-            Some(title) => title.digits().map_or(Fit::Unknown, |number| fits(begins(number))),
+            Some(_) => digits.map_or(Fit::Unknown, |number| fits(begins(number))),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
 
 /// The table, and the names of its parts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Translations {
     pub(crate) table: Table,
     pub(crate) sets: Vec<String>,
@@ -20,20 +20,6 @@ pub(crate) struct Translations {
     groups: HashMap<String, u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
-}
-
-impl Default for Translations {
-    fn default() -> Self {
-        Self {
-            table: TableBuilder::new()
-                .build()
-                .expect("an empty table has no mistakes"),
-            sets: Vec::new(),
-            entries: Vec::new(),
-            groups: HashMap::new(),
-            members: HashSet::new(),
-        }
-    }
 }
 
 impl Translations {
@@ -136,7 +122,9 @@ impl Translations {
 pub fn check_files(config: &Config, faults: &mut Faults) {
     let mut other = Faults::default();
     let tables = super::Tables::compile(config, &mut other);
-    if let Some(Err(error)) = config.equipment.as_ref().map(dsr_eir::Eir::load) {
+    // A file of a router's changes is refused with the settings, and not opened: it has one owner.
+    let lists = config.equipment.as_ref().filter(|lists| lists.changes.is_none());
+    if let Some(Err(error)) = lists.map(super::equipment) {
         let right = "a file of equipment: docs/dsr.md";
         faults.at("stp.equipment.file").say(error, right);
     }

@@ -151,6 +151,13 @@ fn check_imei_is_answered_by_the_lists_of_the_diameter_register() {
     std::fs::write(&file, "").unwrap();
     assert!(stp.reread().unwrap_err().contains("empty"));
     assert!(stp::start(settings(&file)).is_err());
+    let mut faults = settings::Faults::default();
+    stp::check_files(&settings(&file), &mut faults);
+    let faults = faults.into_vec();
+    assert!(
+        faults.len() == 1 && faults[0].path == "stp.equipment.file" && faults[0].what.contains("is empty"),
+        "{faults:?}"
+    );
     std::fs::write(&file, "green,35209900\n").unwrap();
     assert!(stp.reread().unwrap_err().contains("equipment.csv"));
 }
@@ -177,12 +184,17 @@ fn judge(folder: &Path, sent: &[Vec<u8>]) {
 
 #[test]
 fn the_changes_of_a_router_are_not_opened() {
-    let mut settings = settings(Path::new("/nowhere/equipment.csv"));
-    settings.equipment.as_mut().unwrap().changes = Some("/nowhere/changes".into());
+    let folder = tempfile::tempdir().unwrap();
+    let (file, changes) = (folder.path().join("equipment.csv"), folder.path().join("changes"));
+    std::fs::write(&file, "white,35209900\n").unwrap();
+    let mut settings = settings(&file);
+    settings.equipment.as_mut().unwrap().changes = Some(changes.clone());
     let mut faults = settings::Faults::default();
     settings::Validate::validate(&settings, &mut faults);
     let paths: Vec<String> = faults.into_vec().into_iter().map(|fault| fault.path).collect();
     assert_eq!(paths, ["equipment.changes"]);
+    stp::check_files(&settings, &mut settings::Faults::default());
+    assert!(!changes.exists());
 }
 
 /// A Begin: the octets of its dialogue portion, and those of its components.
