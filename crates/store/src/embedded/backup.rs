@@ -76,7 +76,8 @@ pub struct Restored {
 }
 
 /// Puts a copy in the place of the store of a directory, which is created if it is absent. A store that is there is set aside in
-/// a folder of the directory; what else is there stays. The copy stays as it is, and shares no file with the store.
+/// a folder of the directory; what else is there stays. The copy stays as it is, and shares no file with the store. Root restores
+/// into the directory of any user, who then owns the files.
 ///
 /// # Errors
 /// When the copy is damaged, when a process has either store open, when the files cannot be written.
@@ -91,7 +92,7 @@ pub fn restore(from: &Path, directory: &Path) -> Result<Restored, Error> {
         );
         return Err(failed(&from.join(&damage.file), reason));
     }
-    private::create_directory(directory).map_err(|error| failed(directory, error))?;
+    private::create_directory_for_owner(directory).map_err(|error| failed(directory, error))?;
     let same = |path: &Path| path.canonicalize().map_err(|error| failed(path, error));
     if same(from)? == same(directory)? {
         return Err(failed(directory, "this is the copy itself"));

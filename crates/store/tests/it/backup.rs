@@ -1,5 +1,6 @@
 //! A copy of a store that serves, and a store made of it again.
 
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,12 @@ async fn write(store: &Store, sessions: &Table<Session>, number: u64, text: &str
     let mut batch = Batch::default();
     batch.put(sessions, &Session::new(number, "x").note(text), Condition::Always);
     store.commit(batch).await.unwrap();
+}
+
+/// Ten thousand characters that are not compressed to nothing.
+fn noise(number: u64) -> String {
+    let text = (0..10_000_u64).map(|at| char::from(b'a' + ((at * at + number) % 23) as u8));
+    text.collect()
 }
 
 /// Writes new records, changes of one record and pairs, until it is to end; returns how many of each were acknowledged.
@@ -153,9 +160,7 @@ async fn a_copy_is_whole_or_absent_and_one_at_a_time() {
     let store = Store::open(&slow, &[TableDef::of::<Session>()]).await.unwrap();
     let sessions = store.table::<Session>().unwrap();
     for number in 0..300 {
-        // Not to be compressed to nothing.
-        let text = (0..10_000_u64).map(|at| char::from(b'a' + ((at * at + number) % 23) as u8));
-        write(&store, &sessions, number, &text.collect::<String>()).await;
+        write(&store, &sessions, number, &noise(number)).await;
     }
     let at = |name: &str| folder.path().join(name);
     let refused = |error: BackupError, word: &str| assert!(error.to_string().contains(word), "{error}");
@@ -251,4 +256,44 @@ async fn a_full_disk_at_the_target_is_named() {
     assert_eq!(store::verify(&good).unwrap().damage, []);
     drop(sessions);
     store.close().await;
+}
+
+/// A store of this size in bytes, closed.
+async fn closed(directory: &Path, bytes: usize) {
+    let (store, sessions) = open(directory).await;
+    for number in 0..bytes as u64 / 10_000 {
+        write(&store, &sessions, number, &noise(number)).await;
+    }
+    drop(sessions);
+    store.close().await;
+}
+
+/// Root restores for the user of the function, who owns all of it then.
+#[tokio::test]
+async fn root_restores_into_the_directory_of_another_user() {
+    const USER: u32 = 65_534;
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, home) = (folder.path().join("copy"), folder.path().join("home"));
+    closed(&copy, 10_000).await;
+    std::fs::create_dir(&home).unwrap();
+    if chown(&home, Some(USER), Some(USER)).is_err() {
+        testpeer::skip::unavailable("needs to give a directory to another user, as root can");
+        return;
+    }
+    // The directory is absent first, then there with a store.
+    let directory = home.join("run/bsf");
+    for round in 0..2 {
+        let made = store::restore(&copy, &directory).unwrap();
+        assert_eq!(made.aside.is_some(), round == 1);
+    }
+    let mut folders = vec![home];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let file = file.unwrap();
+            assert_eq!(file.metadata().unwrap().uid(), USER, "{}", file.path().display());
+            if file.file_type().unwrap().is_dir() {
+                folders.push(file.path());
+            }
+        }
+    }
 }
