@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use settings::ByteSize;
 use store::{BackupError, Batch, Condition, Config, Store, Table, TableDef};
 
+use crate::expiry::Lease;
 use crate::log::{SmallDisk, small_segments};
 use crate::session::{Session, id};
 
@@ -266,6 +267,69 @@ async fn closed(directory: &Path, bytes: usize) {
     }
     drop(sessions);
     store.close().await;
+}
+
+/// The old store stays where it is until all of the copy is on the disk.
+#[tokio::test]
+async fn a_full_disk_does_not_take_the_store_away() {
+    let Some(disk) = SmallDisk::mount("52m") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, directory) = (folder.path().join("copy"), disk.0.path().join("store"));
+    closed(&copy, 6_000_000).await;
+    closed(&directory, 10_000).await;
+    let names = || {
+        let files = std::fs::read_dir(&directory).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let refused = store::restore(&copy, &directory).unwrap_err().to_string();
+    assert!(refused.contains("the disk has"), "{refused}");
+    assert_eq!(names(), before);
+    assert_eq!(store::verify(&directory).unwrap().damage, []);
+    // An attempt that was broken off does not stop the next one.
+    std::fs::create_dir(directory.join("store.incomplete")).unwrap();
+    std::fs::write(directory.join("store.incomplete/store.json"), "x").unwrap();
+    let small = folder.path().join("small");
+    closed(&small, 20_000).await;
+    let made = store::restore(&small, &directory).unwrap();
+    assert!(made.aside.is_some() && !directory.join("store.incomplete").exists());
+    assert_eq!(store::verify(&directory).unwrap().damage, []);
+}
+
+#[tokio::test]
+async fn the_copy_of_another_function_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    closed(&at("one"), 10_000).await;
+    let tables = [
+        (at("other"), vec![TableDef::of::<Lease>()]),
+        (
+            at("newer"),
+            vec![TableDef::of::<Session>(), TableDef::of::<Lease>()],
+        ),
+    ];
+    for (directory, tables) in tables {
+        let store = Store::open(&config(&directory), &tables).await.unwrap();
+        store.close().await;
+    }
+    let refused = store::restore(&at("one"), &at("other")).unwrap_err().to_string();
+    for words in [
+        "of another function",
+        "a table session",
+        "lacks lease",
+        "nothing was restored",
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    assert!(at("other/store.json").exists());
+    // An earlier or a later release of the same function has fewer tables, or more.
+    store::restore(&at("one"), &at("newer")).unwrap();
+    std::fs::write(at("newer/store.json"), "damaged").unwrap();
+    store::restore(&at("one"), &at("newer")).unwrap();
 }
 
 /// Root restores for the user of the function, who owns all of it then.
