@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use function::pages::{query, segment};
+use function::pages::segment;
 
 use crate::client::Connection;
 use crate::observation::cut;
@@ -185,18 +185,9 @@ fn of_address(address: IpAddr) -> Vec<Question> {
 }
 
 fn of_instance(id: &str) -> Vec<Question> {
-    let why = format!("method=GET&path=/&nfinst={id}");
-    let why = Question {
-        function: "scp",
-        about: "why: where a request for it would go",
-        path: format!("/scp/why?{}", query(&why)),
-        command: format!("signalbox scp why {}", quoted(&why)),
-        filters: false,
-    };
     vec![
         ask("nrf", "its profile", "instance", "/nrf/instances/", id),
         filter("scp", "its services", "routes", "/scp/routes", id),
-        why,
         ask(
             "bsf",
             "bindings of a PCF",
