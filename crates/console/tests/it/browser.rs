@@ -5,7 +5,7 @@ use console::config::Config;
 use serde_json::{Value, json};
 
 use crate::chromium::Tab;
-use crate::support::{Stand, console, until_state};
+use crate::support::{Stand, console, streams, until_state};
 
 const HEADLINE: &str = "document.getElementById('headline').innerText";
 
@@ -192,6 +192,19 @@ fn focus_and_selection_outlast_an_update() {
     // Fewer rows than before.
     scp.says(json!({"state": "serves"}));
     tab.until("document.getElementById('needs').childNodes.length === 0");
+    console.stop().unwrap();
+}
+
+#[test]
+fn a_page_without_a_stream_says_why() {
+    let Some(mut tab) = Tab::open() else { return };
+    let nrf = Stand::start("nrf");
+    let console = console(&[&nrf]);
+    let streams = streams(&console);
+    tab.go(&url(&console));
+    tab.until(&format!("{HEADLINE}.includes('32 pages are open already')"));
+    drop(streams);
+    tab.until(&format!("{HEADLINE}.includes('The function serves.')"));
     console.stop().unwrap();
 }
 
