@@ -10,8 +10,8 @@ struct Sources {
     /// What is counted, for people.
     unit: &'static str,
     requests: &'static [&'static str],
-    /// Series of these are failures where their label `status` begins with 5.
-    by_status: &'static [&'static str],
+    /// Series of these are failures where this label begins with one of these.
+    by_label: &'static [(&'static str, &'static str, &'static [&'static str])],
     /// Every series of these is failures.
     failures: &'static [&'static str],
     /// Time to the answer, or where `peers` has some the function's own time.
@@ -20,12 +20,14 @@ struct Sources {
     peers: &'static [&'static str],
 }
 
+const SERVER_ERROR: &[&str] = &["5"];
+
 const SOURCES: &[Sources] = &[
     Sources {
         function: "nrf",
         unit: "requests",
         requests: &["signalbox_nrf_responses_total"],
-        by_status: &["signalbox_nrf_responses_total"],
+        by_label: &[("signalbox_nrf_responses_total", "status", SERVER_ERROR)],
         failures: &[],
         own: &["signalbox_nrf_request_seconds"],
         peers: &[],
@@ -34,7 +36,7 @@ const SOURCES: &[Sources] = &[
         function: "scp",
         unit: "requests",
         requests: &["signalbox_scp_requests_total"],
-        by_status: &["signalbox_scp_requests_total"],
+        by_label: &[("signalbox_scp_requests_total", "status", SERVER_ERROR)],
         failures: &[],
         own: &["signalbox_scp_own_seconds"],
         peers: &["signalbox_scp_producer_seconds"],
@@ -43,7 +45,7 @@ const SOURCES: &[Sources] = &[
         function: "bsf",
         unit: "requests",
         requests: &["signalbox_bsf_responses_total", "signalbox_bsf_rx_requests_total"],
-        by_status: &["signalbox_bsf_responses_total"],
+        by_label: &[("signalbox_bsf_responses_total", "status", SERVER_ERROR)],
         failures: &["signalbox_bsf_rx_unanswered_total"],
         own: &[
             "signalbox_bsf_request_seconds",
@@ -58,8 +60,8 @@ const SOURCES: &[Sources] = &[
             "signalbox_pcf_responses_total",
             "signalbox_pcf_diameter_requests_total",
         ],
-        by_status: &["signalbox_pcf_responses_total"],
-        failures: &[],
+        by_label: &[("signalbox_pcf_responses_total", "status", SERVER_ERROR)],
+        failures: &["signalbox_pcf_diameter_refusals_total"],
         own: &["signalbox_pcf_request_seconds"],
         peers: &[],
     },
@@ -67,7 +69,7 @@ const SOURCES: &[Sources] = &[
         function: "dsr",
         unit: "requests",
         requests: &["signalbox_dsr_requests_total"],
-        by_status: &[],
+        by_label: &[],
         failures: &["signalbox_dsr_refused_requests_total"],
         own: &["signalbox_dsr_request_seconds"],
         peers: &[],
@@ -76,7 +78,7 @@ const SOURCES: &[Sources] = &[
         function: "ipfe",
         unit: "connections",
         requests: &["signalbox_ipfe_connections_total"],
-        by_status: &[],
+        by_label: &[],
         failures: &["signalbox_ipfe_refused_connections_total"],
         own: &[],
         peers: &[],
@@ -85,8 +87,22 @@ const SOURCES: &[Sources] = &[
         function: "stp",
         unit: "messages",
         requests: &["signalbox_stp_received_messages_total"],
-        by_status: &[],
+        by_label: &[],
         failures: &["signalbox_stp_undelivered_messages_total"],
+        own: &[],
+        peers: &[],
+    },
+    Sources {
+        function: "enum",
+        unit: "queries",
+        requests: &["signalbox_enum_queries_total"],
+        // Those that are answered SERVFAIL.
+        by_label: &[(
+            "signalbox_enum_answers_total",
+            "outcome",
+            &["no_profile", "damaged"],
+        )],
+        failures: &["signalbox_enum_unsent_answers_total"],
         own: &[],
         peers: &[],
     },
@@ -147,13 +163,13 @@ impl Counts {
         if sources.requests.contains(&name) {
             self.requests += value;
         }
-        let is_server_error = || {
-            series
-                .label("status")
-                .is_some_and(|status| status.starts_with('5'))
-        };
-        let is_failure = sources.failures.contains(&name);
-        if is_failure || (sources.by_status.contains(&name) && is_server_error()) {
+        let mut by_label = sources.by_label.iter().filter(|(counter, ..)| *counter == name);
+        let is_failure = sources.failures.contains(&name)
+            || by_label.any(|(_, label, starts)| {
+                let value = series.label(label).unwrap_or_default();
+                starts.iter().any(|start| value.starts_with(start))
+            });
+        if is_failure {
             self.failures += value;
         }
         let Some(histogram) = name.strip_suffix("_bucket") else {
@@ -340,6 +356,23 @@ mod tests {
         let idle = scp(2, 0, 1, 0).since(&scp(2, 0, 1, 0), 10.0).unwrap();
         assert_eq!((idle.per_second, idle.failure_share, idle.p99), (0.0, None, None));
         assert!(Counts::read("amf", "").is_none());
+    }
+
+    #[test]
+    fn refused_diameter_requests_and_servfail_are_failures() {
+        let share = |kind: &str, text: &str| {
+            let counts = Counts::read(kind, text).unwrap();
+            let figures = counts.since(&Counts::read(kind, "").unwrap(), 10.0).unwrap();
+            (figures.per_second, figures.failure_share)
+        };
+        let pcf = "signalbox_pcf_responses_total{status=\"2xx\"} 6\nsignalbox_pcf_responses_total{status=\"5xx\"} 1\n\
+             signalbox_pcf_diameter_requests_total 13\nsignalbox_pcf_diameter_refusals_total 4\n";
+        assert_eq!(share("pcf", pcf), (2.0, Some(0.25)));
+        let enum_server = "signalbox_enum_queries_total{transport=\"udp\",type=\"NAPTR\"} 20\n\
+             signalbox_enum_answers_total{outcome=\"unknown\"} 10\nsignalbox_enum_answers_total{outcome=\"damaged\"} 3\n\
+             signalbox_enum_unsent_answers_total 2\n";
+        assert_eq!(share("enum", enum_server), (2.0, Some(0.25)));
+        assert!(is_kind("enum"));
     }
 
     #[test]

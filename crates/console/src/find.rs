@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use function::pages::{query, segment};
+use function::pages::segment;
 
 use crate::client::Connection;
 use crate::observation::cut;
@@ -43,7 +43,16 @@ fn questions(text: &str) -> Result<(&'static str, Vec<Question>), &'static str> 
     if text.contains(';') {
         return Ok((
             "a Session-Id",
-            vec![ask("dsr", "traced messages", "traces", "/dsr/traces/", text)],
+            vec![
+                ask(
+                    "dsr",
+                    "PCRF of the session",
+                    "pdra session",
+                    "/dsr/pdra/session/",
+                    text,
+                ),
+                ask("dsr", "traced messages", "traces", "/dsr/traces/", text),
+            ],
         ));
     }
     if let Some(imsi) = text
@@ -127,14 +136,9 @@ fn of_supi(supi: &str, imsi: Option<&str>) -> Vec<Question> {
         ),
     ];
     if let Some(imsi) = imsi {
-        all.push(ask(
-            "dsr",
-            "address resolution",
-            "ranges",
-            "/dsr/ranges/",
-            &format!("imsi:{imsi}"),
-        ));
-        all.push(ask("dsr", "traced messages", "traces", "/dsr/traces/", imsi));
+        all.extend(of_number("imsi", imsi));
+    } else if let Some(nai) = supi.strip_prefix("nai-") {
+        all.push(subscriber(&format!("nai:{nai}")));
     }
     all
 }
@@ -151,16 +155,41 @@ fn of_gpsi(gpsi: &str, msisdn: Option<&str>) -> Vec<Question> {
         ask("pcf", "policy associations", "find", "/pcf/find/", gpsi),
     ];
     if let Some(msisdn) = msisdn {
-        all.push(ask(
-            "dsr",
-            "address resolution",
-            "ranges",
-            "/dsr/ranges/",
-            &format!("msisdn:{msisdn}"),
-        ));
-        all.push(ask("dsr", "traced messages", "traces", "/dsr/traces/", msisdn));
+        all.extend(of_number("msisdn", msisdn));
+        all.push(ask("enum", "ENUM records", "find", "/enum/find/", msisdn));
     }
     all
+}
+
+/// What the Diameter router knows of an IMSI or an MSISDN.
+fn of_number(kind: &str, digits: &str) -> [Question; 4] {
+    let entity = format!("{kind}:{digits}");
+    [
+        ask("dsr", "address resolution", "ranges", "/dsr/ranges/", &entity),
+        subscriber(&entity),
+        bound_pcrf(digits),
+        ask("dsr", "traced messages", "traces", "/dsr/traces/", digits),
+    ]
+}
+
+fn subscriber(entity: &str) -> Question {
+    ask(
+        "dsr",
+        "full address resolution",
+        "subscribers",
+        "/dsr/subscribers/",
+        entity,
+    )
+}
+
+fn bound_pcrf(key: &str) -> Question {
+    ask(
+        "dsr",
+        "PCRF of its sessions",
+        "pdra binding",
+        "/dsr/pdra/binding/",
+        key,
+    )
 }
 
 fn of_address(address: IpAddr) -> Vec<Question> {
@@ -172,6 +201,7 @@ fn of_address(address: IpAddr) -> Vec<Question> {
     vec![
         ask("bsf", "bindings of PDU sessions", "find", "/bsf/find/", &binding),
         ask("pcf", "policy associations", "find", "/pcf/find/", &text),
+        bound_pcrf(&text),
         filter(
             "nrf",
             "registered instances",
@@ -185,18 +215,9 @@ fn of_address(address: IpAddr) -> Vec<Question> {
 }
 
 fn of_instance(id: &str) -> Vec<Question> {
-    let why = format!("method=GET&path=/&nfinst={id}");
-    let why = Question {
-        function: "scp",
-        about: "why: where a request for it would go",
-        path: format!("/scp/why?{}", query(&why)),
-        command: format!("signalbox scp why {}", quoted(&why)),
-        filters: false,
-    };
     vec![
         ask("nrf", "its profile", "instance", "/nrf/instances/", id),
         filter("scp", "its services", "routes", "/scp/routes", id),
-        why,
         ask(
             "bsf",
             "bindings of a PCF",
@@ -344,16 +365,43 @@ mod tests {
     }
 
     #[test]
+    fn each_application_and_the_enum_server_are_asked() {
+        let asked = |text: &str| -> Vec<String> {
+            let all = questions(text).unwrap().1.into_iter();
+            all.map(|question| question.path).collect()
+        };
+        for (text, path) in [
+            ("imsi-001010000000001", "/dsr/subscribers/imsi%3A001010000000001"),
+            ("imsi-001010000000001", "/dsr/pdra/binding/001010000000001"),
+            ("nai-a@example", "/dsr/subscribers/nai%3Aa%40example"),
+            ("+4917012345", "/dsr/subscribers/msisdn%3A4917012345"),
+            ("+4917012345", "/dsr/pdra/binding/4917012345"),
+            ("+4917012345", "/enum/find/4917012345"),
+            ("10.0.0.1", "/dsr/pdra/binding/10.0.0.1"),
+            (
+                "mme1.epc.example;1;2;3",
+                "/dsr/pdra/session/mme1.epc.example%3B1%3B2%3B3",
+            ),
+        ] {
+            assert!(
+                asked(text).contains(&path.to_owned()),
+                "{text}: {:?}",
+                asked(text)
+            );
+        }
+    }
+
+    #[test]
     fn nothing_of_a_text_leaves_its_segment_or_its_word() {
         for text in ["mme;1/../../config/reload?x=#y", "a;'$(reboot)'", "a;\u{202e}b"] {
             for question in questions(text).unwrap().1 {
-                let (_, argument) = question.path.rsplit_once('/').unwrap();
+                let (page, argument) = question.path.rsplit_once('/').unwrap();
+                assert!(["/dsr/pdra/session", "/dsr/traces"].contains(&page), "{page}");
                 assert!(
                     argument
                         .bytes()
                         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte))
                 );
-                assert_eq!(question.path.matches('/').count(), 3, "{}", question.path);
             }
         }
         assert_eq!(quoted("a'b"), "'a'\\''b'");

@@ -1,7 +1,10 @@
 //! The sentence above everything: how many functions serve, and which needs a person, with the remedy. Silence is never
 //! taken for health.
 
+use std::net::{IpAddr, SocketAddr};
+
 use serde_json::{Value, json};
+use telemetry::admin::REGISTRATION;
 
 use crate::row::{Level, Row, Wrong};
 
@@ -62,34 +65,69 @@ pub(crate) fn headline(rows: &[Row], alarms: usize) -> Value {
 
 /// What needs a person, the worst first. What an NRF that does not serve explains is not listed apart from it.
 fn needs(rows: &[Row]) -> Vec<Need<'_>> {
-    let is_lost_nrf = |row: &&Row| row.function == "nrf" && row.level == Level::Bad;
-    let lost: Vec<&Row> = rows.iter().filter(is_lost_nrf).collect();
-    let follows = |wrong: &Wrong| wrong.what == "registration" || wrong.what.contains("NRF");
     let mut needs: Vec<Need<'_>> = Vec::new();
-    let mut affects = Vec::new();
+    let mut explained = Vec::new();
     for row in rows {
-        let is_cause = lost.iter().any(|one| std::ptr::eq(*one, row));
         for wrong in &row.wrong {
-            if !lost.is_empty() && !is_cause && follows(wrong) {
-                affects.push(format!("{}: {}", row.name, wrong.what));
-                continue;
+            match lost_nrf(rows, row, wrong) {
+                Some(nrf) => explained.push((nrf, format!("{}: {}", row.name, wrong.what))),
+                None => needs.push(Need {
+                    row,
+                    wrong,
+                    affects: Vec::new(),
+                }),
             }
-            needs.push(Need {
-                row,
-                wrong,
-                affects: Vec::new(),
-            });
         }
     }
     // By how bad it is; within one function in its own order.
     needs.sort_by_key(|need| std::cmp::Reverse(need.row.level));
-    if let Some(cause) = needs
-        .iter_mut()
-        .find(|need| lost.iter().any(|row| std::ptr::eq(*row, need.row)))
-    {
-        cause.affects = affects;
+    for (nrf, affected) in explained {
+        if let Some(cause) = needs.iter_mut().find(|need| std::ptr::eq(need.row, nrf)) {
+            cause.affects.push(affected);
+        }
     }
     needs
+}
+
+/// The NRF that does not serve and most likely explains a fault. A fault that names addresses is about the NRFs there, where some
+/// are followed, another is about any; while one of them serves, the fault is the function's own.
+fn lost_nrf<'a>(rows: &'a [Row], row: &Row, wrong: &Wrong) -> Option<&'a Row> {
+    let is_word = |word: &str| word.eq_ignore_ascii_case("nrf");
+    let mut words = wrong
+        .what
+        .split(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c));
+    if row.function == "nrf" || !(wrong.what == REGISTRATION || words.any(is_word)) {
+        return None;
+    }
+    let named = addresses(&wrong.detail);
+    let is_named = |nrf: &&Row| {
+        let admin = nrf.admin.parse::<SocketAddr>();
+        admin.is_ok_and(|admin| named.contains(&admin.ip()))
+    };
+    let nrfs: Vec<&Row> = rows.iter().filter(|row| row.function == "nrf").collect();
+    let mut meant: Vec<&Row> = nrfs.iter().copied().filter(is_named).collect();
+    if meant.is_empty() {
+        meant = nrfs;
+    }
+    let is_lost = |nrf: &&Row| nrf.level == Level::Bad && !nrf.wrong.is_empty();
+    meant
+        .iter()
+        .all(is_lost)
+        .then(|| meant.first().copied())
+        .flatten()
+}
+
+/// IP addresses of the URIs in a text.
+fn addresses(text: &str) -> Vec<IpAddr> {
+    let authorities = text.split("://").skip(1).filter_map(|rest| {
+        let is_end = |c: char| c.is_whitespace() || "/,;)\"'`".contains(c);
+        rest.split(is_end).next()
+    });
+    let address = |authority: &str| match authority.parse::<SocketAddr>() {
+        Ok(address) => Some(address.ip()),
+        Err(_) => authority.trim_matches(['[', ']']).parse().ok(),
+    };
+    authorities.filter_map(address).collect()
 }
 
 impl Need<'_> {
@@ -104,7 +142,7 @@ impl Need<'_> {
             .unwrap_or_default();
         let words = match self.row.level {
             Level::Bad if *what == self.row.state => format!("{name} {}{since} ({detail})", verb(what)),
-            _ if what == "registration" => format!("{name} is not registered{since}: {detail}"),
+            _ if what == REGISTRATION => format!("{name} is not registered{since}: {detail}"),
             _ if self.wrong.is_unreachable => format!("{name} cannot reach {what}{since}: {detail}"),
             _ => format!("{name}: {what}{since}: {detail}"),
         };
@@ -147,8 +185,6 @@ fn clock(moment: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
     use crate::client::Failure;
     use crate::observation::Observation;
@@ -216,6 +252,64 @@ mod tests {
         assert_eq!(
             said,
             "All 2 functions serve; 1 thing needs you: SCP cannot reach NRF set 0 since 17:56:57: connection refused."
+        );
+    }
+
+    #[test]
+    fn a_lost_nrf_explains_only_what_names_it() {
+        let at = |host: u8| SocketAddr::from(([192, 0, 2, host], 9010));
+        let mut east = Observation::new("nrf-east", at(1));
+        east.answers(json!({"function": "nrf", "state": "serves", "alive": true, "ready": true}));
+        east.is_lost(Failure::Refused);
+        let mut west = Observation::new("nrf-west", at(2));
+        let alarm = json!({"what": "alarm 10001 NRF Store Unwritable, disk", "detail": "d", "remedy": "r"});
+        let attention = "serves, needs attention";
+        west.answers(
+            json!({"function": "nrf", "state": attention, "alive": true, "ready": true, "wrong": [alarm]}),
+        );
+        let function = |what: &str, detail: &str| {
+            let wrong = json!({"what": what, "detail": detail, "remedy": "r"});
+            known("pcf", json!({"state": attention, "wrong": [wrong]}))
+        };
+        let affects = |of: &Observation| text(&[of, &east, &west], 0).1["needs"][0]["affects"].clone();
+        for (what, detail, follows) in [
+            (
+                "registration",
+                "no NRF has accepted it (http://192.0.2.1:8010): refused",
+                true,
+            ),
+            (
+                "alarm 10410 PCF Not Registered, nrf",
+                "at https://192.0.2.1/",
+                true,
+            ),
+            // The other one serves.
+            (
+                "registration",
+                "no NRF has accepted it (http://192.0.2.2:8010): 403",
+                false,
+            ),
+            (
+                "registration",
+                "no NRF (http://192.0.2.1:8010, http://192.0.2.2:8010): 403",
+                false,
+            ),
+            ("registration", "no answer", false),
+            ("alarm 1 signalbox_nrf_x, disk", "http://192.0.2.1:8010", false),
+        ] {
+            let expected = match follows {
+                true => json!([format!("pcf: {what}")]),
+                false => json!([]),
+            };
+            assert_eq!(affects(&function(what, detail)), expected, "{what}: {detail}");
+        }
+        // The alarm of an NRF is its own.
+        assert_eq!(text(&[&east, &west], 0).1["needs"].as_array().unwrap().len(), 2);
+        // None serves.
+        west.is_lost(Failure::Refused);
+        assert_eq!(
+            text(&[&function("registration", "no answer"), &east, &west], 0).1["needs"][0]["affects"],
+            json!(["pcf: registration"])
         );
     }
 }

@@ -8,6 +8,8 @@ const OLD_MS = 3500;
 let summary = {};
 let received = 0;
 let lost = false;
+// Why the console refuses a stream, in its words.
+let refusal = "";
 
 const byId = (id) => document.getElementById(id);
 
@@ -25,9 +27,25 @@ function follow() {
   own.addEventListener("error", () => {
     // A stream that was refused does not connect again by itself.
     if (own.readyState === EventSource.CLOSED && own === stream) {
+      explain();
       setTimeout(follow, 2000);
     }
   });
+}
+
+// Reads why a stream was refused: an EventSource does not say.
+async function explain() {
+  try {
+    const answer = await fetch("/api/v1/stream");
+    if (answer.ok) {
+      await answer.body.cancel();
+    } else {
+      refusal = (await answer.text()).trim();
+      age();
+    }
+  } catch {
+    // It does not answer at all, which the age says.
+  }
 }
 
 // Takes the sections that have changed.
@@ -39,6 +57,7 @@ function take(text) {
     return;
   }
   received = Date.now();
+  refusal = "";
   summary = { ...summary, ...changed };
   // The page may have said that the console does not answer: then all is drawn again.
   show(summary, Object.keys(lost ? summary : changed));
@@ -53,7 +72,10 @@ function age() {
     return;
   }
   if (received === 0) {
-    line.textContent = "connecting to the console";
+    line.textContent = refusal || "connecting to the console";
+    if (refusal) {
+      byId("headline").textContent = `Nothing is shown: ${refusal}.`;
+    }
     return;
   }
   const old = Date.now() - received;

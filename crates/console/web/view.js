@@ -64,15 +64,43 @@ export function show(summary, changed) {
     if (!place || !changed.includes(name)) {
       continue;
     }
-    const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const next = place.cloneNode(false);
     try {
-      render(place, summary);
+      render(next, summary);
     } catch (error) {
-      place.replaceChildren(plain("p", `this part cannot be shown: ${error.message}`));
+      next.replaceChildren(plain("p", `this part cannot be shown: ${error.message}`));
     }
-    if (focused !== null) {
-      [...place.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused)?.focus();
+    update(place, next);
+  }
+}
+
+// Makes an element equal to another one. What is equal already stays: with it focus, selection and what a screen reader has read.
+function update(place, next) {
+  for (const { name, value } of next.attributes) {
+    if (place.getAttribute(name) !== value) {
+      place.setAttribute(name, value);
     }
+  }
+  for (const { name } of [...place.attributes]) {
+    if (!next.hasAttribute(name)) {
+      place.removeAttribute(name);
+    }
+  }
+  const children = [...next.childNodes];
+  children.forEach((child, index) => {
+    const own = place.childNodes[index];
+    if (own === undefined) {
+      place.append(child);
+    } else if (own.nodeName !== child.nodeName) {
+      own.replaceWith(child);
+    } else if (child instanceof Element) {
+      update(own, child);
+    } else if (own.data !== child.data) {
+      own.data = child.data;
+    }
+  });
+  while (place.childNodes.length > children.length) {
+    place.lastChild.remove();
   }
 }
 
@@ -89,11 +117,7 @@ const SECTIONS = [
 function headline(place, { headline }) {
   const how = level(headline.level);
   place.className = `headline ${how}`;
-  const text = `${MARKS[how]} ${word(headline.text)}`;
-  // A screen reader repeats what changes: nothing is written where nothing has changed.
-  if (place.textContent !== text) {
-    place.textContent = text;
-  }
+  place.textContent = `${MARKS[how]} ${word(headline.text)}`;
   document.title = `${MARKS[how]} Signalbox console`;
 }
 

@@ -5,7 +5,7 @@ use console::config::Config;
 use serde_json::{Value, json};
 
 use crate::chromium::Tab;
-use crate::support::{Stand, console, until_state};
+use crate::support::{Stand, console, streams, until_state};
 
 const HEADLINE: &str = "document.getElementById('headline').innerText";
 
@@ -168,6 +168,43 @@ fn it_is_used_by_keyboard_and_fits_a_narrow_screen_in_both_schemes() {
             tab.screenshot(&format!("console-{width}-{scheme}"));
         }
     }
+    console.stop().unwrap();
+}
+
+/// The page is drawn each second; what a person has focused or selected stays so.
+#[test]
+fn focus_and_selection_outlast_an_update() {
+    let Some(mut tab) = Tab::open() else { return };
+    let (nrf, scp) = (Stand::start("nrf"), Stand::start("scp"));
+    let console = console(&[&nrf, &scp]);
+    tab.go(&url(&console));
+    tab.until(&format!("{HEADLINE}.includes('All 2 functions serve.')"));
+    tab.value(
+        "window.link = document.querySelector('#functions tbody a'); link.focus(); \
+         getSelection().selectAllChildren(document.querySelector('#functions caption'))",
+    );
+    scp.says(json!({"state": "serves, needs attention", "version": "new", "wrong": [{"what": "disk", "detail": "full", "remedy": "r"}]}));
+    tab.until("document.getElementById('functions').innerText.includes('new')");
+    tab.until(&format!("{HEADLINE}.includes('disk')"));
+    assert_eq!(tab.value("document.activeElement === window.link"), true);
+    let selected = tab.value("getSelection().toString()");
+    assert!(selected.as_str().unwrap().contains("times in UTC"), "{selected}");
+    // Fewer rows than before.
+    scp.says(json!({"state": "serves"}));
+    tab.until("document.getElementById('needs').childNodes.length === 0");
+    console.stop().unwrap();
+}
+
+#[test]
+fn a_page_without_a_stream_says_why() {
+    let Some(mut tab) = Tab::open() else { return };
+    let nrf = Stand::start("nrf");
+    let console = console(&[&nrf]);
+    let streams = streams(&console);
+    tab.go(&url(&console));
+    tab.until(&format!("{HEADLINE}.includes('32 pages are open already')"));
+    drop(streams);
+    tab.until(&format!("{HEADLINE}.includes('The function serves.')"));
     console.stop().unwrap();
 }
 

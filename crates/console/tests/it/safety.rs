@@ -1,11 +1,11 @@
 //! What the console refuses, and what it never does.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use console::config::Config;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Stand, console, get, request, row, summary, until, until_state};
+use crate::support::{Stand, console, get, request, row, stream, streams, summary, until, until_state};
 
 #[test]
 fn only_reads_for_our_own_names_and_pages_are_answered() {
@@ -160,36 +160,14 @@ fn pages_beyond_the_bound_are_refused_in_words_and_leave_room_for_others() {
     let nrf = Stand::start("nrf");
     let console = console(&[&nrf]);
     let at = console.addresses()[0];
-    let open: Vec<TcpStream> = (0..32)
-        .map(|_| {
-            use std::io::{Read as _, Write as _};
-            let mut stream = TcpStream::connect(at).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
-            let mut first = [0; 12];
-            stream.read_exact(&mut first).unwrap();
-            assert_eq!(&first, b"HTTP/1.1 200");
-            stream
-        })
-        .collect();
+    let open = streams(&console);
     let (status, body) = get(&console, "/api/v1/stream");
     assert_eq!(status, 503);
     assert!(body.contains("32 pages are open already"), "{body}");
     assert_eq!(get(&console, "/text").0, 200);
     drop(open);
-    let again = || request_begins(at);
-    until("a position to be free", || again() == "HTTP/1.1 200");
+    until("a position to be free", || stream(at).1 == "HTTP/1.1 200");
     console.stop().unwrap();
-}
-
-fn request_begins(at: SocketAddr) -> String {
-    use std::io::{Read as _, Write as _};
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
-    let mut first = [0; 12];
-    stream.read_exact(&mut first).unwrap();
-    String::from_utf8_lossy(&first).into_owned()
 }
 
 #[test]

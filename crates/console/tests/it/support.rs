@@ -224,3 +224,23 @@ pub fn until_state(console: &console::Running, name: &str, state: &str) {
         row(console, name)["state"] == state
     });
 }
+
+/// A request for the stream of the page, and how its answer begins.
+pub fn stream(at: SocketAddr) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    (stream, String::from_utf8_lossy(&first).into_owned())
+}
+
+/// As many streams as a console serves.
+pub fn streams(console: &console::Running) -> Vec<TcpStream> {
+    let open = (0..32).map(|_| {
+        let (stream, first) = stream(console.addresses()[0]);
+        assert_eq!(first, "HTTP/1.1 200");
+        stream
+    });
+    open.collect()
+}

@@ -70,13 +70,32 @@ pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     ))
 }
 
+/// Creates a directory with all above it as [`create_directory`] does. Root may use that of any user, and gives those that it
+/// creates to the owner of the one above, whose process could not open them otherwise.
+pub(super) fn create_directory_for_owner(path: &Path) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return create_directory(path);
+    }
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = match path.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    };
+    create_directory_for_owner(above)?;
+    DirBuilder::new().mode(DIRECTORY).create(path)?;
+    give_to_owner_of(above, path)
+}
+
 /// Gives a file that root has made in the directory of another user to that user, whose process could not open it otherwise.
 pub(super) fn give_to_owner_of(directory: &Path, path: &Path) -> io::Result<()> {
-    let (wanted, has) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
+    let (wanted, has) = (std::fs::metadata(directory)?, path.symlink_metadata()?);
     if wanted.uid() == has.uid() || !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    std::os::unix::fs::chown(path, Some(wanted.uid()), Some(wanted.gid()))
+    // That user could have put a symbolic link in its place, which must not be followed (CWE-59).
+    std::os::unix::fs::lchown(path, Some(wanted.uid()), Some(wanted.gid()))
 }
 
 /// Takes rights of others from a directory and the files in it, as earlier releases left them; says so where that

@@ -178,14 +178,14 @@ impl Source<'_> {
 }
 
 /// Says at once what would fail later, and keeps room for a store on the same disk.
-fn has_room(directory: &Path, bytes: u64) -> io::Result<()> {
+pub(super) fn has_room(directory: &Path, bytes: u64) -> io::Result<()> {
     let disk = statvfs(directory)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     match free >= bytes.saturating_add(LEAVE) {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::StorageFull,
-            format!("the disk has {free} bytes, the backup needs {bytes} and leaves {LEAVE}"),
+            format!("the disk has {free} bytes, the copy needs {bytes} and leaves {LEAVE}"),
         )),
     }
 }

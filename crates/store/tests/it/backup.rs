@@ -1,5 +1,6 @@
 //! A copy of a store that serves, and a store made of it again.
 
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use settings::ByteSize;
 use store::{BackupError, Batch, Condition, Config, Store, Table, TableDef};
 
+use crate::expiry::Lease;
 use crate::log::{SmallDisk, small_segments};
 use crate::session::{Session, id};
 
@@ -29,6 +31,12 @@ async fn write(store: &Store, sessions: &Table<Session>, number: u64, text: &str
     let mut batch = Batch::default();
     batch.put(sessions, &Session::new(number, "x").note(text), Condition::Always);
     store.commit(batch).await.unwrap();
+}
+
+/// Ten thousand characters that are not compressed to nothing.
+fn noise(number: u64) -> String {
+    let text = (0..10_000_u64).map(|at| char::from(b'a' + ((at * at + number) % 23) as u8));
+    text.collect()
 }
 
 /// Writes new records, changes of one record and pairs, until it is to end; returns how many of each were acknowledged.
@@ -153,9 +161,7 @@ async fn a_copy_is_whole_or_absent_and_one_at_a_time() {
     let store = Store::open(&slow, &[TableDef::of::<Session>()]).await.unwrap();
     let sessions = store.table::<Session>().unwrap();
     for number in 0..300 {
-        // Not to be compressed to nothing.
-        let text = (0..10_000_u64).map(|at| char::from(b'a' + ((at * at + number) % 23) as u8));
-        write(&store, &sessions, number, &text.collect::<String>()).await;
+        write(&store, &sessions, number, &noise(number)).await;
     }
     let at = |name: &str| folder.path().join(name);
     let refused = |error: BackupError, word: &str| assert!(error.to_string().contains(word), "{error}");
@@ -251,4 +257,107 @@ async fn a_full_disk_at_the_target_is_named() {
     assert_eq!(store::verify(&good).unwrap().damage, []);
     drop(sessions);
     store.close().await;
+}
+
+/// A store of this size in bytes, closed.
+async fn closed(directory: &Path, bytes: usize) {
+    let (store, sessions) = open(directory).await;
+    for number in 0..bytes as u64 / 10_000 {
+        write(&store, &sessions, number, &noise(number)).await;
+    }
+    drop(sessions);
+    store.close().await;
+}
+
+/// The old store stays where it is until all of the copy is on the disk.
+#[tokio::test]
+async fn a_full_disk_does_not_take_the_store_away() {
+    let Some(disk) = SmallDisk::mount("52m") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, directory) = (folder.path().join("copy"), disk.0.path().join("store"));
+    closed(&copy, 6_000_000).await;
+    closed(&directory, 10_000).await;
+    let names = || {
+        let files = std::fs::read_dir(&directory).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let refused = store::restore(&copy, &directory).unwrap_err().to_string();
+    assert!(refused.contains("the disk has"), "{refused}");
+    assert_eq!(names(), before);
+    assert_eq!(store::verify(&directory).unwrap().damage, []);
+    // An attempt that was broken off does not stop the next one.
+    std::fs::create_dir(directory.join("store.incomplete")).unwrap();
+    std::fs::write(directory.join("store.incomplete/store.json"), "x").unwrap();
+    let small = folder.path().join("small");
+    closed(&small, 20_000).await;
+    let made = store::restore(&small, &directory).unwrap();
+    assert!(made.aside.is_some() && !directory.join("store.incomplete").exists());
+    assert_eq!(store::verify(&directory).unwrap().damage, []);
+}
+
+#[tokio::test]
+async fn the_copy_of_another_function_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    closed(&at("one"), 10_000).await;
+    let tables = [
+        (at("other"), vec![TableDef::of::<Lease>()]),
+        (
+            at("newer"),
+            vec![TableDef::of::<Session>(), TableDef::of::<Lease>()],
+        ),
+    ];
+    for (directory, tables) in tables {
+        let store = Store::open(&config(&directory), &tables).await.unwrap();
+        store.close().await;
+    }
+    let refused = store::restore(&at("one"), &at("other")).unwrap_err().to_string();
+    for words in [
+        "of another function",
+        "a table session",
+        "lacks lease",
+        "nothing was restored",
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    assert!(at("other/store.json").exists());
+    // An earlier or a later release of the same function has fewer tables, or more.
+    store::restore(&at("one"), &at("newer")).unwrap();
+    std::fs::write(at("newer/store.json"), "damaged").unwrap();
+    store::restore(&at("one"), &at("newer")).unwrap();
+}
+
+/// Root restores for the user of the function, who owns all of it then.
+#[tokio::test]
+async fn root_restores_into_the_directory_of_another_user() {
+    const USER: u32 = 65_534;
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, home) = (folder.path().join("copy"), folder.path().join("home"));
+    closed(&copy, 10_000).await;
+    std::fs::create_dir(&home).unwrap();
+    if chown(&home, Some(USER), Some(USER)).is_err() {
+        testpeer::skip::unavailable("needs to give a directory to another user, as root can");
+        return;
+    }
+    // The directory is absent first, then there with a store.
+    let directory = home.join("run/bsf");
+    for round in 0..2 {
+        let made = store::restore(&copy, &directory).unwrap();
+        assert_eq!(made.aside.is_some(), round == 1);
+    }
+    let mut folders = vec![home];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let file = file.unwrap();
+            assert_eq!(file.metadata().unwrap().uid(), USER, "{}", file.path().display());
+            if file.file_type().unwrap().is_dir() {
+                folders.push(file.path());
+            }
+        }
+    }
 }

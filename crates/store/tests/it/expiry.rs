@@ -13,7 +13,7 @@ use crate::session::Session;
 
 /// A number of an owner, until a time.
 #[derive(Clone, Debug, PartialEq)]
-struct Lease(u64, Option<u64>);
+pub(crate) struct Lease(u64, Option<u64>);
 
 const OWNER: Index = Index(0);
 const SEAT: Index = Index(2);
