@@ -11,7 +11,7 @@ use crate::activity::{Entry, trail};
 use crate::association::Association;
 use crate::association::ledger::{self, Draft};
 use crate::association::messages::Message;
-use crate::association::sd;
+use crate::association::{refused, sd};
 use crate::config::Fallback;
 use crate::events::Event;
 use crate::explain;
@@ -293,6 +293,7 @@ fn refusal(rejection: &Rejection<'_>) -> Refusal {
 
 /// Keeps what was decided with its association.
 pub(crate) fn keep(association: &mut Association, decision: Decision) {
+    refused::forget(association);
     let mut policy = decision.policy;
     sd::keep_part(association, pcc::sd::split(&mut policy));
     association.policy = policy;

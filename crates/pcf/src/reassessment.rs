@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::activity::trail;
 use crate::association::ledger::{self, Draft};
-use crate::association::{Association, AssociationId, Kind};
+use crate::association::{Association, AssociationId, Kind, refused};
 use crate::change::{self, ChangeFault, owed};
 use crate::delivery;
 use crate::events::Event;
@@ -13,9 +13,6 @@ use crate::pds::{self, Missing};
 use crate::pre::{self, Refusal};
 use crate::quotas;
 use crate::worker::Worker;
-
-/// The cause for which an association is to end that a policy refuses.
-const RELEASE: &str = "UE_SUBSCRIPTION";
 
 /// Decides again for an association and notifies its consumer of the difference; false: there is none. A policy that now
 /// refuses the association has its consumer end it (TS 29.512 §4.2.3.3).
@@ -57,7 +54,10 @@ pub(crate) async fn reassess_after(
             }
             Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => {
                 *draft = Draft::default();
-                draft.owed.push(owed::release(worker, association, RELEASE));
+                refused::note(association);
+                draft
+                    .owed
+                    .push(owed::release(worker, association, refused::CAUSE));
                 Ok(true)
             }
             Err(refusal) => Err(refusal),
@@ -71,7 +71,7 @@ pub(crate) async fn reassess_after(
     delivery::begin(worker, &changed.after);
     if changed.answer {
         worker.count(Event::Terminated);
-        owed::send_release(worker, &changed.after, RELEASE);
+        owed::send_release(worker, &changed.after, refused::CAUSE);
     }
     Ok(true)
 }

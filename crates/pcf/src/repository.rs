@@ -430,7 +430,7 @@ impl Repository {
     /// as it was read.
     fn put_draft(&self, batch: &mut Batch, draft: &Draft) -> Result<(), Error> {
         for one in &draft.owed {
-            batch.insert(&self.unconfirmed, one);
+            batch.put(&self.unconfirmed, one, Condition::Always);
         }
         let condition = |version: Option<Version>| version.map_or(Condition::Absent, Condition::Version);
         if let Some(ledger) = draft.to_write() {

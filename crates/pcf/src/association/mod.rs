@@ -15,6 +15,7 @@
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * `messages`: what a decision has for servers of the operator until it is written.
 //! * `origination`: when the establishment of a session was begun.
+//! * [`refused`]: whether the policy refuses an association that stands.
 //! * [`renewal`]: when subscriptions to data of its subscriber are due.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * [`sd`]: the session of a TDF.
@@ -42,6 +43,7 @@ pub mod ledger;
 pub(crate) mod messages;
 pub(crate) mod origination;
 mod record;
+pub mod refused;
 pub mod renewal;
 pub mod repetition;
 pub mod sd;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::AssociationId;
 use super::af_message::AfMessage;
+use super::{AssociationId, repetition};
 
 /// A RAR or notification that is not confirmed.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,13 +49,13 @@ impl Unconfirmed {
     /// By the time at which they are due.
     pub const DUE: Index = Index(0);
 
-    /// A request to end an association, for a cause of `SmPolicyAssociationReleaseCause` or its kin.
+    /// A request to end an association, for a cause of `SmPolicyAssociationReleaseCause` or its kin: one for each cause.
     #[must_use]
-    pub fn release(id: AssociationId, number: u64, cause: &str) -> Self {
+    pub fn release(id: AssociationId, cause: &str, due: u64) -> Self {
         Self {
-            due: 0,
+            due,
             id,
-            number,
+            number: repetition::hash(cause.bytes()),
             removed: Value::Null,
             taken: 0,
             release: Some(cause.to_owned()),
@@ -147,5 +147,18 @@ mod tests {
         one.encode(&mut bytes);
         assert_eq!(Unconfirmed::decode(&one.key(), &bytes), Ok(one.clone()));
         assert!(Unconfirmed::decode(b"short", &bytes).is_err());
+    }
+
+    #[test]
+    fn an_association_has_one_request_to_end_it_for_a_cause() {
+        let release = |cause: &str, due: u64| Unconfirmed::release(AssociationId([7; 16]), cause, due);
+        assert_eq!(
+            release("UE_SUBSCRIPTION", 1).key(),
+            release("UE_SUBSCRIPTION", 2).key()
+        );
+        assert_ne!(
+            release("UE_SUBSCRIPTION", 1).key(),
+            release("UNSPECIFIED", 1).key()
+        );
     }
 }

@@ -11,7 +11,7 @@ use super::af_notices;
 use crate::association::af_message::AfMessage;
 use crate::association::gx as session;
 use crate::association::unconfirmed::Unconfirmed;
-use crate::association::{Association, AssociationId, Kind, af};
+use crate::association::{Association, AssociationId, Kind, af, refused};
 use crate::events::Event;
 use crate::tdf::now_ms;
 use crate::worker::{Front, Worker};
@@ -109,10 +109,8 @@ async fn take_up(
 
 /// The record of a request to end an association, which is made now.
 pub(crate) fn release(worker: &Worker, association: &Association, cause: &str) -> Unconfirmed {
-    Unconfirmed {
-        due: notices::release_due(&worker.config().notifications, now()),
-        ..Unconfirmed::release(association.id, worker.random().next(), cause)
-    }
+    let due = notices::release_due(&worker.config().notifications, now());
+    Unconfirmed::release(association.id, cause, due)
 }
 
 /// Asks the consumer of an association to end it (TS 29.512 §4.2.3.3, TS 29.212 §4.5.9).
@@ -133,7 +131,9 @@ async fn release_again(
     let Unconfirmed {
         id, number, taken, ..
     } = found.record;
-    let Some(cause) = found.record.release.as_deref().filter(|_| taken < MOST_TAKEN) else {
+    let cause = found.record.release.as_deref();
+    let cause = cause.filter(|cause| taken < MOST_TAKEN && !refused::is_past(association, cause));
+    let Some(cause) = cause else {
         return worker.repository().confirm(id, number).await;
     };
     let next = Unconfirmed {

@@ -371,13 +371,9 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
             "an operator has asked the consumer of a policy association to end it"
         );
         let settings = &pcf.live.load().config;
-        let record = Unconfirmed {
-            due: notices::release_due(
-                &settings.notifications,
-                u64::try_from(tdf::now_ms()).unwrap_or_default(),
-            ),
-            ..Unconfirmed::release(association.id, uuid::Uuid::new_v4().as_u64_pair().0, CAUSE)
-        };
+        let now = u64::try_from(tdf::now_ms()).unwrap_or_default();
+        let due = notices::release_due(&settings.notifications, now);
+        let record = Unconfirmed::release(association.id, CAUSE, due);
         if let Err(error) = pcf.repository.owe(&record).await {
             return unavailable(&error);
         }

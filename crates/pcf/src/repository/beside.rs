@@ -83,7 +83,7 @@ impl Repository {
     /// Keeps what is to be sent, durably.
     pub(crate) async fn owe(&self, one: &Unconfirmed) -> Result<(), Error> {
         let mut batch = Batch::default();
-        batch.insert(&self.unconfirmed, one);
+        batch.put(&self.unconfirmed, one, Condition::Always);
         self.store.commit(batch).await.map(drop)
     }
 

@@ -406,6 +406,78 @@ fn a_consumer_is_asked_again_to_end_an_association() {
     });
 }
 
+/// A UDR with the category of a subscriber.
+fn udr(category: Rc<Cell<&'static str>>) -> Server {
+    let udr = Server::start(|_| no_content());
+    let root = udr.root();
+    udr.answers(move |seen| match seen.method {
+        Method::POST => {
+            let mut made = sbi::json::response(StatusCode::CREATED, &seen.json());
+            let location = format!("{root}/nudr-dr/v2/policy-data/subs-to-notify/s1");
+            made.headers_mut().set_printed(sbi::name::LOCATION, location);
+            made
+        }
+        Method::GET => sbi::json::response(StatusCode::OK, &json!({"category": category.get()})),
+        _ => no_content(),
+    });
+    udr
+}
+
+/// The UDR notifies of a change at the callback of the first subscription.
+async fn data_change(origin: &Origin, udr: &Server) {
+    let seen = udr.seen().into_iter().find(|seen| seen.method == Method::POST);
+    let callback = seen.unwrap().json()["notificationUri"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let callback = callback.parse::<http::Uri>().unwrap().path().to_owned();
+    let change = json!([{"ueId": "imsi-001010000000001", "amPolicyData": {"category": "other"}}]);
+    let noted = post(origin, &callback, &change).await;
+    assert_eq!(noted.status, StatusCode::NO_CONTENT, "{}", noted.json);
+}
+
+/// A policy that refuses an association and then allows it again: nothing ends it any more.
+#[test]
+fn an_amf_is_not_asked_to_end_what_the_policy_allows_again() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscriber.category, barred]}\n    \
+            then: [reject: {cause: USER_UNKNOWN}]\n    else: [amPolicy: {rfsp: 7}]\n";
+        std::fs::write(folder.path().join("project.yaml"), text).unwrap();
+        let category = Rc::new(Cell::new("silver"));
+        let udr = udr(category.clone());
+        let pcf = start(|config| {
+            config.notifications = settings(std::path::Path::new(".")).notifications;
+            config.policy.am = Some(folder.path().to_owned());
+            ask_sources(config, Some(&udr), None);
+        });
+        let (amf, other) = (Consumer::start(), Consumer::start());
+        path_of(
+            &pcf.post(AM, &association(&json!({"notificationUri": amf.root()})))
+                .await,
+        );
+        let more = json!({"notificationUri": other.root(), "supi": "imsi-001010000000002"});
+        let ended = path_of(&pcf.post(AM, &association(&more)).await);
+        amf.refuse(true);
+        for now in ["barred", "barred", "silver"] {
+            category.set(now);
+            data_change(&pcf.origin, &udr).await;
+        }
+        amf.refused(1).await;
+        // What is taken up after it was taken up before.
+        let id = ended.rsplit('/').next().unwrap();
+        assert_eq!(
+            admin(&pcf, "DELETE", &format!("/pcf/sessions/{id}"), "").await,
+            200
+        );
+        other.taken(2).await;
+        amf.refuse(false);
+        other.taken(3).await;
+        let taken = amf.taken(0).await;
+        assert!(taken.iter().all(|(path, _)| path != "/terminate"), "{taken:?}");
+    });
+}
+
 /// An AMF that does not take a change of the AM policy gets the policy of now from the next process.
 #[test]
 fn an_amf_gets_what_it_was_owed_when_the_process_was_killed() {
@@ -416,18 +488,8 @@ fn an_amf_gets_what_it_was_owed_when_the_process_was_killed() {
         let text = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscriber.category, gold]}\n    \
             then: [amPolicy: {rfsp: 9}]\n    else: [amPolicy: {rfsp: 7}]\n";
         std::fs::write(project.join("project.yaml"), text).unwrap();
-        let (category, udr) = (Rc::new(Cell::new("silver")), Server::start(|_| no_content()));
-        let (root, shown) = (udr.root(), category.clone());
-        udr.answers(move |seen| match seen.method {
-            Method::POST => {
-                let mut made = sbi::json::response(StatusCode::CREATED, &seen.json());
-                let location = format!("{root}/nudr-dr/v2/policy-data/subs-to-notify/s1");
-                made.headers_mut().set_printed(sbi::name::LOCATION, location);
-                made
-            }
-            Method::GET => sbi::json::response(StatusCode::OK, &json!({"category": shown.get()})),
-            _ => no_content(),
-        });
+        let category = Rc::new(Cell::new("silver"));
+        let udr = udr(category.clone());
         let mut settings = settings(folder.path());
         settings.policy.am = Some(project);
         ask_sources(&mut settings, Some(&udr), None);
@@ -437,20 +499,8 @@ fn an_amf_gets_what_it_was_owed_when_the_process_was_killed() {
         let created = post(&first.origin, AM, &request).await;
         assert_eq!(created.json["rfsp"], 7, "{}", created.json);
         amf.refuse(true);
-        let subscription = udr
-            .seen()
-            .into_iter()
-            .find(|seen| seen.method == Method::POST)
-            .unwrap();
-        let callback = subscription.json()["notificationUri"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        let callback = callback.parse::<http::Uri>().unwrap().path().to_owned();
         category.set("gold");
-        let change = json!([{"ueId": "imsi-001010000000001", "amPolicyData": {"category": "gold"}}]);
-        let noted = post(&first.origin, &callback, &change).await;
-        assert_eq!(noted.status, StatusCode::NO_CONTENT, "{}", noted.json);
+        data_change(&first.origin, &udr).await;
         amf.refused(1).await;
         drop(first);
         amf.refuse(false);
