@@ -15,7 +15,7 @@ use telemetry::journal::Kind;
 use telemetry::{Alarms, Registry, logging};
 
 use crate::config::Config;
-use crate::functions::Live;
+use crate::functions::{ALL, Live};
 use crate::metrics::{DIFFERS, REFUSED};
 use crate::supervisor::Supervisor;
 use crate::wiring::Core;
@@ -290,6 +290,11 @@ impl Reloader {
         self.core.adapt(&mut wanted);
         let to_json = |config: &Config| serde_json::to_value(config).map_err(|error| error.to_string());
         let (mut effective, new) = (to_json(current)?, to_json(&wanted)?);
+        // Sections of functions of other processes that have the same file.
+        let runs = |name: &str| self.live.iter().any(|(running, _)| *running == name);
+        for other in ALL.iter().filter(|function| !runs(function.name)) {
+            effective[other.name] = new[other.name].clone();
+        }
         let changes = changes(&effective, &new);
         let mut outcome = Outcome::default();
         self.take_log(&wanted, &changes, &mut outcome)?;

@@ -151,6 +151,16 @@ fn the_configuration_is_read_again() {
     assert_eq!(shown["log"]["filter"], "debug");
     assert_eq!(shown["nrf"]["maxWaitingWrites"], 10000);
 
+    // What another process runs with the same file does not wait for this one.
+    let other = format!("{before}scp:\n  listen: [\"127.0.0.1:1\"]\n");
+    std::fs::write(&file, &other).unwrap();
+    let (status, said) = ask(admin, "POST", "/config/reload");
+    assert_eq!(status, 200, "{said}");
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["refused"], serde_json::json!([]), "{said}");
+    std::fs::write(&file, before.replace("filter: info", "filter: debug")).unwrap();
+    assert_eq!(ask(admin, "POST", "/config/reload").0, 200);
+
     // A mistake changes nothing, and says where it is.
     std::fs::write(&file, before.replace("filter: info", "filer: warn")).unwrap();
     let (status, said) = ask(admin, "POST", "/config/reload");
