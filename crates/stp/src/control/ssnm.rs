@@ -1,8 +1,8 @@
 //! What peers are notified of the network, and what they ask (RFC 4666 §3.4, §4.5).
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
+use ahash::{AHashMap, AHashSet};
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, MessageType, Tag};
 
@@ -146,10 +146,7 @@ struct Known<'a> {
 /// Destinations whose state differs. One that a reload has added or removed belongs to what is around it before or behind.
 fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
     let same = std::sync::Arc::ptr_eq(&before.tables, &next.tables);
-    let (old, new) = (
-        &before.tables.routes.destinations,
-        &next.tables.routes.destinations,
-    );
+    let (old, new) = (&before.tables.routes, &next.tables.routes);
     let mut found = Vec::new();
     let mut compare = |destination: &'a Destination, was: bool, is: bool| {
         if was != is {
@@ -160,7 +157,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
             });
         }
     };
-    for (at, destination) in new.iter().enumerate() {
+    for (at, destination) in new.destinations.iter().enumerate() {
         let was = if same {
             available(before, at)
         } else {
@@ -169,9 +166,8 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
         compare(destination, was, available(next, at));
     }
     if !same {
-        let kept: HashSet<Cluster> = new.iter().map(|one| one.cluster).collect();
-        for (at, destination) in old.iter().enumerate() {
-            if !kept.contains(&destination.cluster) {
+        for (at, destination) in old.destinations.iter().enumerate() {
+            if !new.has(destination.cluster) {
                 compare(
                     destination,
                     available(before, at),
@@ -185,33 +181,28 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
 
 /// Whether the narrowest destination that has a whole cluster is available.
 fn around(state: &State, cluster: Cluster) -> bool {
-    let all = state.tables.routes.destinations.iter().enumerate();
-    let having = all.filter(|(_, one)| one.cluster.wild >= cluster.wild && one.cluster.covers(cluster.code));
-    let narrowest = having.min_by_key(|(_, one)| one.cluster.wild);
-    narrowest.is_some_and(|(at, _)| available(state, at))
+    let narrowest = state.tables.routes.around(cluster);
+    narrowest.is_some_and(|at| available(state, at))
 }
 
 /// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.
 fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
-    let mut masks: Vec<(Cluster, bool)> = named
+    let mut masks: AHashMap<Cluster, bool> = named
         .iter()
         .filter(|one| one.cluster.wild > 0)
         .map(|one| (one.cluster, one.available))
         .collect();
     if !masks.is_empty() {
-        let listed: HashSet<Cluster> = named.iter().map(|one| one.cluster).collect();
+        let listed: AHashSet<Cluster> = named.iter().map(|one| one.cluster).collect();
         let all = next.tables.routes.destinations.iter().enumerate();
         let mut rest: Vec<(usize, &Destination)> =
             all.filter(|(_, one)| !listed.contains(&one.cluster)).collect();
         rest.sort_by_key(|(_, one)| Reverse(one.cluster.wild));
         for (at, Destination { cluster, via }) in rest {
-            let covering = masks
-                .iter()
-                .filter(|(mask, _)| mask.wild > cluster.wild && mask.covers(cluster.code));
-            let nearest = covering.min_by_key(|(mask, _)| mask.wild);
+            let nearest = cluster.around().skip(1).find_map(|wider| masks.get(&wider));
             let available = available(next, at);
-            if nearest.is_some_and(|(_, said)| *said != available) {
-                masks.push((*cluster, available));
+            if nearest.is_some_and(|named| *named != available) {
+                masks.insert(*cluster, available);
                 named.push(Known {
                     cluster: *cluster,
                     via,

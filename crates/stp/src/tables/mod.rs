@@ -331,6 +331,9 @@ impl Names<'_> {
     }
 }
 
+/// Bits of the longest point codes, those of ANSI and China.
+const MOST_WILD: u8 = 24;
+
 /// The bits of a point code that count, and those that are wild.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Cluster {
@@ -355,8 +358,19 @@ impl Cluster {
             }
         };
         let code = plan.parse(code).map_err(|error| error.to_string())?;
-        let code = PointCode(code.0 >> wild << wild);
-        Ok(Self { code, wild })
+        Ok(Self { code, wild: 0 }.widened(wild))
+    }
+
+    const fn widened(self, wild: u8) -> Self {
+        Self {
+            code: PointCode(self.code.0 >> wild << wild),
+            wild,
+        }
+    }
+
+    /// The clusters that have this one, itself first and the widest last.
+    pub(crate) fn around(self) -> impl Iterator<Item = Self> {
+        (self.wild..=MOST_WILD).map(move |wild| self.widened(wild))
     }
 
     pub(crate) const fn covers(&self, code: PointCode) -> bool {

@@ -1,5 +1,7 @@
 //! Routes by destination point code (Q.704 §2.4.2).
 
+use std::cmp::Reverse;
+
 use ahash::AHashMap;
 use settings::Faults;
 use ss7_proto::{Plan, PointCode};
@@ -30,9 +32,9 @@ pub(crate) struct Routes {
     pub(crate) destinations: Vec<Destination>,
     /// By point code, where the plan has few: ITU's 16,384, Japan's 65,536.
     flat: Vec<u32>,
-    exact: AHashMap<u32, u32>,
-    /// The narrowest first.
-    clusters: Vec<(Cluster, u32)>,
+    places: AHashMap<Cluster, u32>,
+    /// A bit for each number of wild bits that occurs.
+    widths: u32,
 }
 
 impl Routes {
@@ -85,58 +87,41 @@ impl Routes {
                 .at(key)
                 .say("is a point code of this STP", "that of another node");
         }
-        let known = self
-            .destinations
-            .iter_mut()
-            .find(|known| known.cluster == cluster);
-        match known {
+        let next = self.destinations.len();
+        let place = *self.places.entry(cluster).or_insert(next as u32);
+        match self.destinations.get_mut(place as usize) {
             Some(known) if known.via.iter().any(|other| other.hop == via.hop) => faults.at(key).say(
                 "has a route by the same application server or link set",
                 "one of the two routes",
             ),
             Some(known) => known.via.push(via),
-            None => self.destinations.push(Destination {
-                cluster,
-                via: vec![via],
-            }),
+            None => {
+                self.widths |= 1 << cluster.wild;
+                self.destinations.push(Destination {
+                    cluster,
+                    via: vec![via],
+                });
+            }
         }
     }
 
+    /// Fills the array of a plan with few point codes.
     fn index(&mut self, plan: Plan) {
-        let mut order: Vec<u32> = (0..self.destinations.len() as u32).collect();
-        let wild = |at: &u32| {
-            self.destinations
-                .get(*at as usize)
-                .map_or(0, |one| one.cluster.wild)
-        };
-        order.sort_by_key(wild);
-        if plan.bits() <= 16 {
-            let mut flat = vec![NONE; 1 << plan.bits()];
-            // The widest first, so that narrower ones replace it.
-            for at in order.iter().rev() {
-                let Some(one) = self.destinations.get(*at as usize) else {
-                    continue;
-                };
-                let first = one.cluster.code.0 as usize;
-                let last = first + (1_usize << one.cluster.wild);
-                if let Some(part) = flat.get_mut(first..last) {
-                    part.fill(*at);
-                }
-            }
-            self.flat = flat;
+        if plan.bits() > 16 {
             return;
         }
-        for at in order {
-            let Some(one) = self.destinations.get(at as usize) else {
-                continue;
-            };
-            match one.cluster.wild {
-                0 => {
-                    self.exact.insert(one.cluster.code.0, at);
-                }
-                _ => self.clusters.push((one.cluster, at)),
+        let mut order: Vec<(Cluster, u32)> = self.places.iter().map(|(one, at)| (*one, *at)).collect();
+        // The widest first, so that narrower ones replace it.
+        order.sort_by_key(|(cluster, _)| Reverse(cluster.wild));
+        let mut flat = vec![NONE; 1 << plan.bits()];
+        for (cluster, at) in order {
+            let first = cluster.code.0 as usize;
+            let last = first + (1_usize << cluster.wild);
+            if let Some(part) = flat.get_mut(first..last) {
+                part.fill(at);
             }
         }
+        self.flat = flat;
     }
 
     /// The destination that a point code belongs to.
@@ -145,11 +130,20 @@ impl Routes {
             let at = *self.flat.get(code.0 as usize)?;
             return (at != NONE).then_some(at as usize);
         }
-        if let Some(at) = self.exact.get(&code.0) {
-            return Some(*at as usize);
-        }
-        let mut clusters = self.clusters.iter();
-        let (_, at) = clusters.find(|(cluster, _)| cluster.covers(code))?;
+        self.around(Cluster { code, wild: 0 })
+    }
+
+    /// The narrowest destination that has a whole cluster.
+    pub(crate) fn around(&self, cluster: Cluster) -> Option<usize> {
+        let known = cluster
+            .around()
+            .filter(|wider| self.widths >> wider.wild & 1 == 1);
+        let at = known.filter_map(|wider| self.places.get(&wider)).next()?;
         Some(*at as usize)
+    }
+
+    /// Whether a cluster is a destination.
+    pub(crate) fn has(&self, cluster: Cluster) -> bool {
+        self.places.contains_key(&cluster)
     }
 }
