@@ -100,7 +100,7 @@ fn names_of_counters_and_applications_have_a_bound() {
 #[test]
 fn an_update_renames_no_association() {
     local(async {
-        let pcf = start(|config| config.overload.enabled = false);
+        let pcf = start(|_| {});
         let sm = path_of(&pcf.post(SM_POLICIES, &context(&json!({}))).await);
         let am = path_of(&pcf.post(AM, &association(&json!({}))).await);
         let ue = path_of(&pcf.post(UE, &association(&json!({}))).await);

@@ -19,10 +19,9 @@ use crate::support::{
 const PRIORITY: &str = "3gpp-sbi-message-priority";
 const LIMIT: &str = "3gpp-sbi-max-rsp-time";
 
-/// A PCF whose worker begins few requests, and refuses none for its load.
+/// A PCF whose worker begins few requests.
 fn few(begun: usize, change: impl FnOnce(&mut Config)) -> Pcf {
     start(|config| {
-        config.overload.enabled = false;
         config.request_queue.max_begun = begun;
         change(config);
     })

@@ -107,7 +107,10 @@ fn mutual_tls_admits_known_consumers_alone() {
 #[test]
 fn a_consumer_that_floods_limits_itself() {
     local(async {
-        let pcf = start(|config| config.overload.consumer_rate = 10);
+        let pcf = start(|config| {
+            config.overload.enabled = true;
+            config.overload.consumer_rate = 10;
+        });
         let ask = async |agent: &str| {
             let mut request = request(Method::GET, &format!("{SM_POLICIES}/7"), "", "");
             let agent = agent.parse().unwrap();
