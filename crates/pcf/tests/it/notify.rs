@@ -309,7 +309,8 @@ fn a_server_that_hangs_delays_no_answer_and_no_other_server() {
             session(number, text).await;
             assert_eq!(bed.count(Event::MessageDropped), dropped, "{number}");
         }
-        let to = |path: &str| operator.seen().iter().filter(|seen| seen["url"] == path).count();
+        let seen = operator.have(6).await;
+        let to = |path: &str| seen.iter().filter(|seen| seen["url"] == path).count();
         assert_eq!((to("/hang"), to("/ok")), (1, 5));
         // One in flight does not keep the PCF from ending.
         drop(bed);
