@@ -31,8 +31,9 @@ pub(crate) enum Created {
 }
 
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in the records that
-/// they share, it decides again. Of several requests with one Session-Id in flight, one makes the session. With `collisionDetection` it replaces sessions of the same identity or address, in the same write,
-/// but for those of its subscriber whose establishment was begun later. It replaces none when its consumer does not wait any longer.
+/// they share, it decides again. Of several requests with one Session-Id in flight, one makes the session. It replaces the sessions
+/// that hold its claims (`association::claims`), in the same write, but for those of its subscriber whose establishment was begun
+/// later. It replaces none when its consumer does not wait any longer.
 ///
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.

@@ -34,8 +34,11 @@ pub(crate) fn make(association: &mut Association, collide: bool) {
         Kind::Sm => format!("pdu:{}:{identity}:{}", smf(association), within(association)),
         _ => identity,
     });
-    let addresses = addresses(association).filter(|_| collide);
-    let own = everywhere.into_iter().chain(identity).chain(addresses);
+    let addresses = collide.then(|| addresses(association));
+    let own = everywhere
+        .into_iter()
+        .chain(identity)
+        .chain(addresses.into_iter().flatten());
     let claims: Vec<Value> = own.map(Value::from).collect();
     association.rooms.insert(ROOM.to_owned(), Value::Array(claims));
 }
@@ -45,11 +48,12 @@ pub(crate) fn retain(association: &mut Association) {
     let Some(Value::Array(claims)) = association.rooms.get(ROOM) else {
         return;
     };
+    let is_address = |claim: &Value| claim.as_str().is_some_and(|claim| claim.starts_with("ip:"));
+    if !claims.iter().any(is_address) {
+        return;
+    }
     let has: Vec<String> = addresses(association).collect();
-    let is_held = |claim: &Value| {
-        let claim = claim.as_str().unwrap_or_default();
-        !claim.starts_with("ip:") || has.iter().any(|own| own == claim)
-    };
+    let is_held = |claim: &Value| !is_address(claim) || has.iter().any(|own| claim == own);
     let left: Vec<Value> = claims.iter().filter(|claim| is_held(claim)).cloned().collect();
     if left.len() < claims.len() {
         association.rooms.insert(ROOM.to_owned(), Value::Array(left));

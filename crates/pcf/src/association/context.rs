@@ -126,6 +126,8 @@ pub fn with_reports(association: &Association, update: &Map<String, Value>, repo
 pub fn triggered(association: &Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
     let triggers = update.get("repPolicyCtrlReqTriggers").and_then(Value::as_array);
     let has = |wanted: &str| triggers.into_iter().flatten().any(|trigger| trigger == wanted);
+    // Of a MA PDU session another access may be meant.
+    let of_access = update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo");
     // What has a single value in context and update (table 5.6.3.6-1).
     for (trigger, member) in [("RAT_TY_CH", "ratType"), ("PLMN_CH", "servingNetwork")] {
         if !has(trigger) {
@@ -133,8 +135,7 @@ pub fn triggered(association: &Association, update: &Map<String, Value>) -> Resu
         }
         let now = update.get(member);
         let reason = match now {
-            // Of a MA PDU session another access may be meant.
-            None if update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo") => continue,
+            None if of_access => continue,
             None => format!("{trigger} without {member}"),
             Some(now) if association.context.get(member) == Some(now) => {
                 format!("{trigger} with {member} as before")
@@ -146,10 +147,8 @@ pub fn triggered(association: &Association, update: &Map<String, Value>) -> Resu
             reason,
         });
     }
-    // Of a MA PDU session another access may be meant.
-    let of_access = update.contains_key("addAccessInfo") || update.contains_key("relAccessInfo");
-    let lacking = triggers::of_sm(update).filter(|(trigger, _)| *trigger != "AC_TY_CH" || !of_access);
-    match lacking.into_iter().next() {
+    let mut lacking = triggers::of_sm(update).filter(|(trigger, _)| *trigger != "AC_TY_CH" || !of_access);
+    match lacking.next() {
         Some((trigger, members)) => Err(Incoherent {
             member: "repPolicyCtrlReqTriggers",
             reason: format!("{trigger} without {}", members.join(" or ")),
