@@ -23,6 +23,7 @@ use crate::pushes;
 use crate::quotas;
 use crate::removals;
 use crate::repository::Growth;
+use crate::sources::now_ms;
 use crate::subscriber_state;
 use crate::tdf;
 use crate::worker::Worker;
@@ -172,10 +173,7 @@ fn unconfirmed(worker: &Worker, before: &Association, after: &Association) -> Op
             if !notices::is_notified(after, &difference) {
                 return None;
             }
-            let due = notices::chain_end(
-                &worker.config().notifications,
-                u64::try_from(tdf::now_ms()).unwrap_or_default(),
-            );
+            let due = notices::chain_end(&worker.config().notifications, now_ms());
             (due, Value::Object(removals::nulls(&difference)))
         }
     };

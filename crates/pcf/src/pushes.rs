@@ -15,7 +15,7 @@ use crate::association::gx::{self as session, PcefSession};
 use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{Order, Push, Then, What};
-use crate::tdf;
+use crate::sources::now_ms;
 use crate::worker::Worker;
 
 /// When no attempt of a RAR of now is in flight any more, in milliseconds since 1970.
@@ -31,8 +31,7 @@ pub(crate) fn chain_end(worker: &Worker) -> u64 {
         // The pause is spread by a quarter.
         all += settings.timeout.duration() + pause + pause / 4;
     }
-    let now = u64::try_from(tdf::now_ms()).unwrap_or_default();
-    now.saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
+    now_ms().saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The decision of a session has changed: its PCEF gets a RAR (TS 29.212 §4.5.2). Where it is open what the PCEF has, it gets

@@ -31,7 +31,7 @@ use crate::pushes;
 use crate::quotas;
 use crate::repository::Repository;
 use crate::shared::Pcf;
-use crate::tdf;
+use crate::sources::now_ms;
 use crate::worker::Worker;
 use function::sbi::State;
 
@@ -371,8 +371,7 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
             "an operator has asked the consumer of a policy association to end it"
         );
         let settings = &pcf.live.load().config;
-        let now = u64::try_from(tdf::now_ms()).unwrap_or_default();
-        let due = notices::release_due(&settings.notifications, now);
+        let due = notices::release_due(&settings.notifications, now_ms());
         let record = Unconfirmed::release(association.id, CAUSE, due);
         if let Err(error) = pcf.repository.owe(&record).await {
             return unavailable(&error);
