@@ -15,6 +15,7 @@ use std::rc::Rc;
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
+use sbi::headers::{RequestInfo, SbiHeader as _, SenderTimestamp};
 use sbi::name::{LOCATION, USER_AGENT};
 use sbi::problem::Problem;
 use sbi::{Request, Response};
@@ -22,7 +23,8 @@ use serde_json::{Map, Value};
 
 use self::fault::Fault;
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind};
+use crate::association::repetition::Mark;
+use crate::association::{Association, AssociationId, Kind, repetition};
 use crate::change::{self, ChangeFault};
 use crate::notices;
 use crate::shape::unchangeable;
@@ -106,6 +108,22 @@ fn update_of(
     match faults.is_empty() {
         true => Ok(members),
         false => Err(Fault::Shape(faults)),
+    }
+}
+
+/// What distinguishes a request from others (TS 29.500 §5.2.3).
+fn mark_of(request: &Request) -> Mark {
+    let headers = request.headers();
+    let info = RequestInfo::of(headers).ok().flatten().unwrap_or_default();
+    let sent = SenderTimestamp::of(headers).ok().flatten();
+    Mark {
+        body: repetition::hash(request.body.to_bytes()),
+        key: info
+            .get("idempotency-key")
+            .map(|key| repetition::hash(key.bytes())),
+        sent: sent
+            .and_then(|SenderTimestamp(sent)| i64::try_from(sent.unix_timestamp_nanos() / 1_000_000).ok()),
+        is_retransmitted: info.get("retrans") == Some("true"),
     }
 }
 

@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use super::callbacks;
 use super::fault::Fault;
 use super::owner::Consumer;
-use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
+use super::{body_of, check_size, created, id_of, mark_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
 use crate::association::ledger::Draft;
-use crate::association::{Association, Kind, consumer, context, decision, triggers};
+use crate::association::{Association, Kind, consumer, context, decision, repetition, triggers};
 use crate::change;
 use crate::creation;
 use crate::delivery;
@@ -137,6 +137,7 @@ pub(crate) async fn update(
     let consumer = Consumer::of(worker, request, service.name())?;
     let update = update_of(worker, request, (service.request, service.update))?;
     check_triggers(service, &update)?;
+    let mark = mark_of(request);
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != service.kind {
             return Err(not_found(id));
@@ -150,14 +151,21 @@ pub(crate) async fn update(
             }
             false => consumer.may_use(worker, consumer::of(association)).await?,
         }
+        let earlier = repetition::earlier(association, &mark);
         context::merge(association, &update, service.reports);
         check_size(worker, &association.context)?;
         let asked = context::with_reports(association, &update, service.reports);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
+        let before = (decided.policy != association.policy).then(|| association.decision());
         pre::keep(association, decided);
+        if earlier.is_some() {
+            association.messages.clear();
+        } else if let Some(before) = before {
+            repetition::note(association, &mark, &before);
+        }
         // The AMF has news of the UE, which may be reachable by now.
         delivery::plan(worker, association, true);
-        Ok::<_, Fault>(())
+        Ok::<_, Fault>(earlier)
     };
     let rewritten = change::rewrite_with_draft(worker, id_of(id)?, step)
         .await?
@@ -166,7 +174,16 @@ pub(crate) async fn update(
     delivery::begin(worker, &rewritten.after);
     renewal::after(worker, &rewritten.after);
     let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
-    let difference = decision::difference(before, after);
+    let address = |association: &Association| association.text_of("notificationUri").map(str::to_owned);
+    let difference = match rewritten.answer {
+        // It may not have got the answer to the first copy: it gets the whole decision, and what that answer removed.
+        Some(removed) => decision::difference(removed, after),
+        // The AMF before may have missed what it was notified of.
+        None if address(&rewritten.before) != address(&rewritten.after) => {
+            worker.notices().removals.complete(rewritten.after.id, after)
+        }
+        None => decision::difference(before, after),
+    };
     let body = notices::policy_update(worker.root(), &rewritten.after, difference);
     Ok(sbi::json::response(StatusCode::OK, &body))
 }

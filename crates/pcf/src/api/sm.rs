@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use http::{Method, StatusCode};
-use sbi::headers::{OriginationTimestamp, RequestInfo, SbiHeader as _, SenderTimestamp};
+use sbi::headers::{OriginationTimestamp, SbiHeader as _};
 use sbi::problem::Problem;
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::callbacks;
 use super::fault::Fault;
 use super::owner::Consumer;
-use super::{body_of, check_size, created, id_of, negotiate, not_found, remove, update_of};
+use super::{body_of, check_size, created, id_of, mark_of, negotiate, not_found, remove, update_of};
 use crate::activity::trail;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
@@ -121,9 +121,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     }
     let consumer = Consumer::of(worker, request, SERVICE)?;
     let update = update_of(worker, request, (&SM_CONTEXT, &SM_UPDATE))?;
-    let mark = update.contains_key("accuUsageReports").then(|| mark_of(request));
-    let consumer = Some((&consumer, is_retransmitted(request)));
-    let rewritten = reported(worker, id_of(id)?, &update, (mark.as_ref(), consumer))
+    let rewritten = reported(worker, id_of(id)?, &update, Some((&consumer, &mark_of(request))))
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
@@ -131,7 +129,9 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     let difference = match rewritten.answer {
         // The SMF may not have got the answer: it gets the whole decision, and what that answer removed.
         Some(removed) => {
-            worker.count(Event::UsageRepeated);
+            if update.contains_key("accuUsageReports") {
+                worker.count(Event::UsageRepeated);
+            }
             decision::difference(removed, after)
         }
         None => decision::after_report(before, after, &update),
@@ -153,7 +153,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
             return;
         }
     };
-    let rewritten = match reported(worker, id, &members, (None, None)).await {
+    let rewritten = match reported(worker, id, &members, None).await {
         Ok(Some(rewritten)) => rewritten,
         Ok(None) => return,
         Err(fault) => return tracing::debug!(?fault, %id, "what an SMF reports in an answer is not applied"),
@@ -184,30 +184,35 @@ async fn abandon(worker: &Rc<Worker>, id: AssociationId) {
     }
 }
 
-/// Puts what an SMF reports, in a request with whether it is sent again or in an answer, into the association, decides again and notifies AFs; a report that repeats an earlier one by its
-/// mark changes no quota, and the answer is what the earlier one removed. `None`: there is no such association.
+/// Puts what an SMF reports, in a request of its with a mark or in an answer, into the association, decides again and notifies AFs.
+/// A request that repeats an earlier one by its mark changes no quota, and the answer is what the earlier one removed. `None`: there is
+/// no such association.
 async fn reported(
     worker: &Rc<Worker>,
     id: AssociationId,
     update: &Map<String, Value>,
-    (mark, consumer): (Option<&Mark>, Option<(&Consumer, bool)>),
+    request: Option<(&Consumer, &Mark)>,
 ) -> Result<Option<Rewritten<Option<Map<String, Value>>>>, Fault> {
     let report = Value::Object(update.clone());
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != Kind::Sm {
             return Err(not_found(&id.to_string()));
         }
-        if let Some((consumer, _)) = consumer {
+        if let Some((consumer, _)) = request {
             consumer.may_use(worker, consumer::of(association)).await?;
         }
-        let earlier = mark.and_then(|mark| repetition::earlier(association, mark));
+        let earlier = request.and_then(|(_, mark)| repetition::earlier(association, mark));
         let before = association.decision();
+        // A request that is sent again says what its first copy has said, which may have released what it releases.
+        if let Some((_, mark)) = request
+            && earlier.is_none()
+            && !mark.is_retransmitted
+        {
+            context::triggered(association, update)?;
+        }
+        let updated = context::update(association, update);
         if earlier.is_none() {
-            // A request that is sent again says what its first copy has said.
-            if let Some((_, false)) = consumer {
-                context::triggered(association, update)?;
-            }
-            context::update(association, update)?;
+            updated?;
             check_size(worker, &association.context)?;
             if let Some(reports) = update.get("accuUsageReports") {
                 usage::add(&mut association.usage, reports);
@@ -225,17 +230,24 @@ async fn reported(
         if earlier.is_none() {
             answers_request(&association.policy, &decided, update)?;
         }
+        // What of the answer may be missed.
+        let reports = ["accuUsageReports", "ruleReports", "sessRuleReports"];
+        let changes =
+            decided.policy != association.policy || reports.iter().any(|report| update.contains_key(*report));
         pre::keep(association, decided);
         if earlier.is_some() {
             association.messages.clear();
         }
-        if let Some(mark) = mark.filter(|_| earlier.is_none()) {
+        if let Some((_, mark)) = request
+            && earlier.is_none()
+            && changes
+        {
             repetition::note(association, mark, &before);
         }
         Ok::<_, Fault>(earlier)
     };
     // The answer to an update has the change.
-    let rewritten = change::write(worker, id, consumer.is_none(), step).await?;
+    let rewritten = change::write(worker, id, request.is_none(), step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, rewritten.after.id, &rewritten.draft);
         renewal::after(worker, &rewritten.after);
@@ -264,28 +276,6 @@ fn answers_request(
         .invalid_param("/ueInitResReq".to_owned(), detail.to_owned())
         .detail(detail)
         .into())
-}
-
-/// Whether a consumer says that it sends a request again (TS 29.500 §5.2.3.2.18).
-fn is_retransmitted(request: &Request) -> bool {
-    let info = RequestInfo::of(request.headers()).ok().flatten();
-    info.is_some_and(|info| info.get("retrans") == Some("true"))
-}
-
-/// What distinguishes a request from others (TS 29.500 §5.2.3).
-fn mark_of(request: &Request) -> Mark {
-    let headers = request.headers();
-    let info = RequestInfo::of(headers).ok().flatten().unwrap_or_default();
-    let sent = SenderTimestamp::of(headers).ok().flatten();
-    Mark {
-        body: repetition::hash(request.body.to_bytes()),
-        key: info
-            .get("idempotency-key")
-            .map(|key| repetition::hash(key.bytes())),
-        sent: sent
-            .and_then(|SenderTimestamp(sent)| i64::try_from(sent.unix_timestamp_nanos() / 1_000_000).ok()),
-        is_retransmitted: info.get("retrans") == Some("true"),
-    }
 }
 
 /// `/sm-policies/{smPolicyId}/delete` (§4.2.5).

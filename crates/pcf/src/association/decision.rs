@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Members of `PolicyAssociation` that a null removes (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5).
-const REMOVABLE: [&str; 3] = ["triggers", "pras", "matchPdus"];
+pub const REMOVABLE: [&str; 3] = ["triggers", "pras", "matchPdus"];
 
 /// The decision of a policy project with further parts. Removed entries are left out.
 #[must_use]

@@ -17,7 +17,7 @@
 //! * `origination`: when the establishment of a session was begun.
 //! * [`refused`]: whether the policy refuses an association that stands.
 //! * [`renewal`]: when subscriptions to data of its subscriber are due.
-//! * [`repetition`]: usage reports of an SMF that are sent again.
+//! * [`repetition`]: updates of a consumer that are sent again.
 //! * [`sd`]: the session of a TDF.
 //! * [`subscriber_state`]: state variables that all associations of a subscriber share.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.

@@ -1,4 +1,4 @@
-//! Usage reports that an SMF, or an SCP in its place, sends again: each counts once.
+//! Updates that a consumer, or an SCP in its place, sends again: each report counts once, and the answer is whole.
 //!
 //! A body says nothing: two portions of a quota that are used up give the same report twice. What distinguishes a request that is
 //! sent again from the next one is in its headers (TS 29.500 §5.2.3): the `idempotency-key` of `3gpp-Sbi-Request-Info`; its
@@ -8,9 +8,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Association;
+use super::{Association, decision};
 
-/// The room of an association that has its last reports.
+/// The room of an association that has its last updates with a report of usage or a changed decision.
 const ROOM: &str = "reports";
 /// Reports that an association has at most; the oldest makes room.
 const MOST: usize = 8;
@@ -84,11 +84,15 @@ fn reports(association: &Association) -> Vec<Report> {
         .unwrap_or_default()
 }
 
-/// Entries of sections that are gone.
+/// Entries of sections, and members, that are gone.
 fn removed(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let mut sections = Map::new();
     for (section, entries) in before {
         let stays = |id: &str| after.get(section).is_some_and(|new| new.get(id).is_some());
+        if decision::REMOVABLE.contains(&section.as_str()) && !after.contains_key(section) {
+            sections.insert(section.clone(), entries.clone());
+            continue;
+        }
         let entries = entries.as_object().into_iter().flatten();
         let gone = entries.filter(|(id, _)| !stays(id));
         let gone: Map<String, Value> = gone
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn reports_are_bounded_and_have_what_was_removed() {
         let mut one = Association::new(Kind::Sm, json!({}));
-        let before = json!({"umDecs": {"month": {}}, "online": true});
+        let before = json!({"umDecs": {"month": {}}, "online": true, "triggers": ["LOC_CH"]});
         for number in 0..20 {
             note(
                 &mut one,
@@ -156,6 +160,7 @@ mod tests {
         assert_eq!(reports(&one).len(), MOST);
         assert!(earlier(&one, &mark(0, Some(0), None)).is_none());
         let removed = earlier(&one, &mark(0, Some(19), None)).unwrap();
-        assert_eq!(Value::Object(removed), json!({"umDecs": {"month": {}}}));
+        let expected = json!({"umDecs": {"month": {}}, "triggers": ["LOC_CH"]});
+        assert_eq!(Value::Object(removed), expected);
     }
 }

@@ -42,6 +42,7 @@ mod races;
 mod re_auth;
 mod removed;
 mod renewals;
+mod repeated;
 mod reports;
 mod request_queue;
 mod restoration;
