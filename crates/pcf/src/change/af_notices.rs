@@ -18,7 +18,7 @@ use crate::events::Event;
 use crate::notices::{self, APP_SESSIONS};
 use crate::orders::{Order, Then};
 use crate::pushes;
-use crate::tdf;
+use crate::sources::now_ms;
 use crate::worker::Worker;
 
 /// An SMF or PCEF reports something: the AF sessions of the association hear what they are subscribed to, those that
@@ -80,7 +80,7 @@ fn owe(worker: &Worker, association: &Association, message: Option<AfMessage>, d
 
 /// When no attempt of a message of now is in flight any more, in milliseconds since 1970.
 pub(crate) fn due(worker: &Worker, message: &AfMessage) -> u64 {
-    let now = u64::try_from(tdf::now_ms()).unwrap_or_default();
+    let now = now_ms();
     match &message.by {
         AfInterface::N5(..) => notices::chain_end(&worker.config().notifications, now),
         AfInterface::Rx(..) => {
@@ -186,12 +186,8 @@ fn notification_of(
             pushes::rx_notify(worker, association, session, &notification),
         );
     }
-    let subscription = session.request.get("evSubsc").unwrap_or(&Value::Null);
-    let own = subscription
-        .get("notifUri")
-        .or_else(|| session.request.get("notifUri"));
     notification["evSubsUri"] = format!("{}/events-subscription", uri(worker, association, session)).into();
-    over_n5(session, false, own, notification)
+    over_n5(session, false, notification)
 }
 
 fn end_of(worker: &Worker, association: &Association, session: &AfSession, cause: &str) -> Option<AfMessage> {
@@ -199,7 +195,7 @@ fn end_of(worker: &Worker, association: &Association, session: &AfSession, cause
         return over_rx(session, true, pushes::rx_abort(worker, session, cause));
     }
     let body = json!({"termCause": cause, "resUri": uri(worker, association, session)});
-    over_n5(session, true, session.request.get("notifUri"), body)
+    over_n5(session, true, body)
 }
 
 fn over_rx(session: &AfSession, ends: bool, order: Option<Order>) -> Option<AfMessage> {
@@ -211,12 +207,26 @@ fn over_rx(session: &AfSession, ends: bool, order: Option<Order>) -> Option<AfMe
     })
 }
 
-fn over_n5(session: &AfSession, ends: bool, base: Option<&Value>, body: Value) -> Option<AfMessage> {
+/// `None`: the AF has no subscription to events.
+fn over_n5(session: &AfSession, ends: bool, body: Value) -> Option<AfMessage> {
+    let own = session.request.get("notifUri");
+    let base = match ends {
+        true => own,
+        false => session.request.get("evSubsc")?.get("notifUri").or(own),
+    };
     Some(AfMessage {
         session: session.id.clone(),
         ends,
         by: AfInterface::N5(base?.as_str()?.to_owned(), body),
     })
+}
+
+/// A message of before to where its AF is notified now.
+pub(super) fn readdressed(message: &AfMessage, session: &AfSession) -> Option<AfMessage> {
+    match &message.by {
+        AfInterface::N5(_, body) => over_n5(session, message.ends, body.clone()),
+        AfInterface::Rx(..) => Some(message.clone()),
+    }
 }
 
 fn uri(worker: &Worker, association: &Association, session: &AfSession) -> String {

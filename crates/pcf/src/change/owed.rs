@@ -13,7 +13,7 @@ use crate::association::gx as session;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, af, refused};
 use crate::events::Event;
-use crate::tdf::now_ms;
+use crate::sources::now_ms;
 use crate::worker::{Front, Worker};
 use crate::{notices, pushes};
 
@@ -40,7 +40,7 @@ pub(crate) async fn run(front: Rc<Front>) {
 }
 
 async fn round(worker: &Worker) {
-    let mut found = match worker.repository().overdue(now(), MOST).await {
+    let mut found = match worker.repository().overdue(now_ms(), MOST).await {
         Ok(found) => found,
         Err(error) => {
             return tracing::warn!(%error, "failed to look for messages that are not confirmed in the store");
@@ -64,10 +64,6 @@ async fn round(worker: &Worker) {
     }
 }
 
-fn now() -> u64 {
-    u64::try_from(now_ms()).unwrap_or_default()
-}
-
 async fn take_up(
     worker: &Worker,
     id: AssociationId,
@@ -88,7 +84,7 @@ async fn take_up(
         Kind::Gx if !worker.config().diameter.enabled => {
             // Others come first until it is enabled again.
             for one in found {
-                let due = now().saturating_add(LONGEST);
+                let due = now_ms().saturating_add(LONGEST);
                 let next = Unconfirmed {
                     due,
                     ..one.record.clone()
@@ -109,7 +105,7 @@ async fn take_up(
 
 /// The record of a request to end an association, which is made now.
 pub(crate) fn release(worker: &Worker, association: &Association, cause: &str) -> Unconfirmed {
-    let due = notices::release_due(&worker.config().notifications, now());
+    let due = notices::release_due(&worker.config().notifications, now_ms());
     Unconfirmed::release(association.id, cause, due)
 }
 
@@ -137,7 +133,10 @@ async fn release_again(
         return worker.repository().confirm(id, number).await;
     };
     let next = Unconfirmed {
-        due: again(notices::chain_end(&worker.config().notifications, now()), taken),
+        due: again(
+            notices::chain_end(&worker.config().notifications, now_ms()),
+            taken,
+        ),
         taken: taken.saturating_add(1),
         ..found.record.clone()
     };
@@ -154,22 +153,23 @@ fn again(end: u64, taken: u32) -> u64 {
     end.saturating_add(pause)
 }
 
-/// Whether a message to an AF is about what is past: its session has ended by itself or goes on, or has had later events.
-async fn is_past(
+/// A message to an AF as it is sent now. `None`: it is about what is past, since its session has ended by itself or goes on, has no
+/// subscription any more, or has had later events.
+async fn present(
     worker: &Worker,
-    id: AssociationId,
+    (id, number): (AssociationId, u64),
     message: &AfMessage,
-    number: u64,
-) -> Result<bool, store::Error> {
+) -> Result<Option<AfMessage>, store::Error> {
     if !message.ends && worker.notices().removals.has_later(id, &message.session, number) {
-        return Ok(true);
+        return Ok(None);
     }
     // With its association all of its AF sessions end, of which the AFs hear.
     let Some(stored) = worker.repository().get(id).await? else {
-        return Ok(false);
+        return Ok(Some(message.clone()));
     };
     let own = af::sessions(&stored.record).find(|session| session.id == message.session);
-    Ok(own.is_none_or(|session| message.ends && !session.ending))
+    let own = own.filter(|session| !message.ends || session.ending);
+    Ok(own.and_then(|session| af_notices::readdressed(message, &session)))
 }
 
 /// Repeats a message to an AF; one of several PCFs of a database does.
@@ -180,9 +180,9 @@ async fn resume(worker: &Worker, found: &Stored<Unconfirmed>) -> Result<(), stor
     let Some(message) = found.record.af.as_ref() else {
         return Ok(());
     };
-    if is_past(worker, id, message, number).await? {
+    let Some(message) = &present(worker, (id, number), message).await? else {
         return worker.repository().confirm(id, number).await;
-    }
+    };
     if taken >= MOST_TAKEN {
         worker.count(Event::AfGivenUp);
         tracing::info!(%id, session = message.session, "an AF does not answer, a message to it was given up");
@@ -206,7 +206,7 @@ async fn notify(
     association: &Association,
     found: &[&Stored<Unconfirmed>],
 ) -> Result<(), store::Error> {
-    let end = notices::chain_end(&worker.config().notifications, now());
+    let end = notices::chain_end(&worker.config().notifications, now_ms());
     let mut own = Vec::new();
     for one in found {
         let next = Unconfirmed {

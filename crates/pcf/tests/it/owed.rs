@@ -320,6 +320,39 @@ fn an_af_gets_events_and_the_end_that_it_was_owed() {
     });
 }
 
+/// What is sent again goes to where the AF is subscribed now.
+#[test]
+fn an_event_goes_to_the_subscription_of_now() {
+    local(async {
+        let pcf = start(|config| {
+            config.notifications = settings(std::path::Path::new(".")).notifications;
+        });
+        let (before, now) = (Consumer::start(), Consumer::start());
+        before.refuse(true);
+        let path = pcf.session(&json!({})).await;
+        let app = path_of(&pcf.post(APP_SESSIONS, &call(&before.root(), &json!({}))).await);
+        let rules = pcf.get(&path).await.json["policy"]["pccRules"].clone();
+        let mut names = rules.as_object().unwrap().keys();
+        let name = names.find(|id| id.starts_with("af-")).unwrap();
+        let report = json!({"ruleReports": [{"pccRuleIds": [name], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        pcf.post(&format!("{path}/update"), &report).await;
+        before.refused(1).await;
+        let events = json!({"notifUri": format!("{}/other", now.root()), "events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]});
+        let put = pcf
+            .ask(
+                Method::PUT,
+                &format!("{app}/events-subscription"),
+                "application/json",
+                events.to_string(),
+            )
+            .await;
+        assert_eq!(put.status, StatusCode::OK, "{}", put.json);
+        let taken = now.taken(1).await;
+        assert_eq!(taken[0].0, "/other/notify");
+        assert!(taken[0].1.get("failedResourcAllocReports").is_some(), "{taken:?}");
+    });
+}
+
 /// The same over Rx: RAR and ASR.
 #[test]
 fn an_af_over_rx_gets_the_requests_that_it_was_owed() {
@@ -434,6 +467,37 @@ async fn data_change(origin: &Origin, udr: &Server) {
     let change = json!([{"ueId": "imsi-001010000000001", "amPolicyData": {"category": "other"}}]);
     let noted = post(origin, &callback, &change).await;
     assert_eq!(noted.status, StatusCode::NO_CONTENT, "{}", noted.json);
+}
+
+/// An AMF that a UE moves to while the one before does not take a change gets the change.
+#[test]
+fn an_amf_that_takes_over_gets_what_the_one_before_was_owed() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscriber.category, gold]}\n    \
+            then: [amPolicy: {rfsp: 9}]\n    else: [amPolicy: {rfsp: 7, triggers: [LOC_CH]}]\n";
+        std::fs::write(folder.path().join("project.yaml"), text).unwrap();
+        let category = Rc::new(Cell::new("silver"));
+        let udr = udr(category.clone());
+        let pcf = start(|config| {
+            config.policy.am = Some(folder.path().to_owned());
+            ask_sources(config, Some(&udr), None);
+        });
+        let amf = Consumer::start();
+        amf.refuse(true);
+        let path = path_of(
+            &pcf.post(AM, &association(&json!({"notificationUri": amf.root()})))
+                .await,
+        );
+        category.set("gold");
+        data_change(&pcf.origin, &udr).await;
+        amf.refused(1).await;
+        let update = json!({"notificationUri": "http://127.0.0.1:9/new"});
+        let got = pcf.post(&format!("{path}/update"), &update).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        assert_eq!(got.json["rfsp"], 9, "{}", got.json);
+        assert_eq!(got.json.get("triggers"), Some(&Value::Null), "{}", got.json);
+    });
 }
 
 /// A policy that refuses an association and then allows it again: nothing ends it any more.
