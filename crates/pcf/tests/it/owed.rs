@@ -475,7 +475,7 @@ fn an_amf_that_takes_over_gets_what_the_one_before_was_owed() {
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let text = "name: am\nservice: am\nblocks:\n  - if: {$eq: [$subscriber.category, gold]}\n    \
-            then: [amPolicy: {rfsp: 9}]\n    else: [amPolicy: {rfsp: 7, triggers: [LOC_CH]}]\n";
+            then: [amPolicy: {rfsp: 9}]\n    else: [amPolicy: {rfsp: 7}, triggers: [LOC_CH]]\n";
         std::fs::write(folder.path().join("project.yaml"), text).unwrap();
         let category = Rc::new(Cell::new("silver"));
         let udr = udr(category.clone());

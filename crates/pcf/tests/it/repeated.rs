@@ -76,7 +76,7 @@ fn an_amf_that_sends_an_update_again_gets_the_whole_decision() {
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let blocks = "  - if: {$eq: [$request.rfsp, 8]}\n    then: [amPolicy: {rfsp: 9}]\n    \
-            else: [amPolicy: {rfsp: 7, triggers: [LOC_CH]}]\n";
+            else: [amPolicy: {rfsp: 7}, triggers: [LOC_CH]]\n";
         project(folder.path(), "am", blocks);
         let pcf = start(|config| config.policy.am = Some(folder.path().to_owned()));
         let path = path_of(&pcf.post(AM, &association(&json!({}))).await);
