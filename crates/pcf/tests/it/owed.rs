@@ -32,6 +32,23 @@ fn settings(folder: &std::path::Path) -> Config {
     settings
 }
 
+/// A call of an AF that is not there; its path.
+async fn called(origin: &Origin) -> String {
+    let call = call("http://127.0.0.1:9/af", &json!({}));
+    path_of(&post(origin, APP_SESSIONS, &call).await)
+}
+
+/// The rules of AF sessions among those of a session.
+fn af_rules(rules: &Value) -> Vec<&String> {
+    let names = rules.as_object().unwrap().keys();
+    names.filter(|id| id.starts_with("af-")).collect()
+}
+
+/// An SMF reports that it has no resources for rules.
+fn failed(rules: &[&String]) -> Value {
+    json!({"ruleReports": [{"pccRuleIds": rules, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]})
+}
+
 /// A consumer that takes notifications, or refuses them for a time.
 struct Consumer {
     server: Server,
@@ -138,14 +155,7 @@ fn an_smf_gets_what_it_was_owed_when_the_process_was_killed() {
         let first = Process::start(&settings);
         let created = post(&first.origin, SM_POLICIES, &context(&more)).await;
         let path = path_of(&created);
-        let kept = path_of(
-            &post(
-                &first.origin,
-                APP_SESSIONS,
-                &call("http://127.0.0.1:9/af", &json!({})),
-            )
-            .await,
-        );
+        let kept = called(&first.origin).await;
         let taken = smf.taken(1).await;
         assert!(held(&created.json, &taken)["pccRules"].is_object());
 
@@ -186,10 +196,7 @@ fn a_consumer_that_was_away_gets_the_decision_when_it_is_back() {
             .post(SM_POLICIES, &context(&json!({"notificationUri": smf.root()})))
             .await;
         let path = path_of(&created);
-        path_of(
-            &pcf.post(APP_SESSIONS, &call("http://127.0.0.1:9/af", &json!({})))
-                .await,
-        );
+        called(&pcf.origin).await;
         until(|| pcf.running().count(pcf::Event::NotificationFailed) >= 1).await;
         smf.refuse(false);
         let taken = smf.taken(1).await;
@@ -213,28 +220,19 @@ fn a_further_attempt_has_the_decision_of_now() {
             .post(SM_POLICIES, &context(&json!({"notificationUri": smf.root()})))
             .await;
         let path = path_of(&created);
-        path_of(
-            &pcf.post(APP_SESSIONS, &call("http://127.0.0.1:9/af", &json!({})))
-                .await,
-        );
+        called(&pcf.origin).await;
         smf.refused(1).await;
         // The SMF has installed the rules, its answer was lost; it has to remove them again.
         let rules = pcf.get(&path).await.json["policy"]["pccRules"].clone();
-        let names: Vec<&String> = rules
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|id| id.starts_with("af-"))
-            .collect();
-        let report = json!({"ruleReports": [{"pccRuleIds": names, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        let names = af_rules(&rules);
+        let report = failed(&names);
         let updated = pcf.post(&format!("{path}/update"), &report).await;
         assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
         smf.refuse(false);
         let taken = smf.taken(1).await;
         let has = held(&created.json, &taken);
-        let left = has.get("pccRules").and_then(Value::as_object);
-        let left = left.map_or(0, |rules| rules.keys().filter(|id| id.starts_with("af-")).count());
-        assert_eq!(left, 0, "{has:?}");
+        let left = has.get("pccRules").map(af_rules).unwrap_or_default();
+        assert_eq!(left.len(), 0, "{has:?}");
     });
 }
 
@@ -253,14 +251,7 @@ fn a_record_of_an_association_that_has_ended_goes() {
         )
         .await;
         let path = path_of(&created);
-        path_of(
-            &post(
-                &first.origin,
-                APP_SESSIONS,
-                &call("http://127.0.0.1:9/af", &json!({})),
-            )
-            .await,
-        );
+        called(&first.origin).await;
         until(|| smf.count() >= 1).await;
         let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
         assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
@@ -270,14 +261,7 @@ fn a_record_of_an_association_that_has_ended_goes() {
         let second = Process::start(&settings);
         let more = json!({"notificationUri": alive.root(), "pduSessionId": 9});
         path_of(&post(&second.origin, SM_POLICIES, &context(&more)).await);
-        path_of(
-            &post(
-                &second.origin,
-                APP_SESSIONS,
-                &call("http://127.0.0.1:9/af", &json!({})),
-            )
-            .await,
-        );
+        called(&second.origin).await;
         until(|| alive.count() >= 1).await;
     });
 }
@@ -294,13 +278,8 @@ fn an_af_gets_events_and_the_end_that_it_was_owed() {
         let path = path_of(&post(&first.origin, SM_POLICIES, &context(&json!({}))).await);
         path_of(&post(&first.origin, APP_SESSIONS, &call(&af.root(), &json!({}))).await);
         let rules = decision(&first.origin, &path).await["pccRules"].clone();
-        let names: Vec<&String> = rules
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|id| id.starts_with("af-"))
-            .collect();
-        let report = json!({"ruleReports": [{"pccRuleIds": &names[..1], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        let names = af_rules(&rules);
+        let report = failed(&names[..1]);
         let updated = post(&first.origin, &format!("{path}/update"), &report).await;
         assert_eq!(updated.status, StatusCode::OK, "{}", updated.json);
         let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
@@ -332,9 +311,8 @@ fn an_event_goes_to_the_subscription_of_now() {
         let path = pcf.session(&json!({})).await;
         let app = path_of(&pcf.post(APP_SESSIONS, &call(&before.root(), &json!({}))).await);
         let rules = pcf.get(&path).await.json["policy"]["pccRules"].clone();
-        let mut names = rules.as_object().unwrap().keys();
-        let name = names.find(|id| id.starts_with("af-")).unwrap();
-        let report = json!({"ruleReports": [{"pccRuleIds": [name], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        let names = af_rules(&rules);
+        let report = failed(&names[..1]);
         pcf.post(&format!("{path}/update"), &report).await;
         before.refused(1).await;
         let events = json!({"notifUri": format!("{}/other", now.root()), "events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]});
@@ -372,13 +350,8 @@ fn an_af_over_rx_gets_the_requests_that_it_was_owed() {
         assert!(begun.contains("DIAMETER_SUCCESS"), "{begun}");
         cscf.service().silent.set(true);
         let rules = decision(&first.origin, &path).await["pccRules"].clone();
-        let names: Vec<&String> = rules
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|id| id.starts_with("af-"))
-            .collect();
-        let report = json!({"ruleReports": [{"pccRuleIds": &names[..1], "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"}]});
+        let names = af_rules(&rules);
+        let report = failed(&names[..1]);
         post(&first.origin, &format!("{path}/update"), &report).await;
         let ended = post(&first.origin, &format!("{path}/delete"), &json!({})).await;
         assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.json);
