@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use diameter_proto::known;
 use dsr_app::Application as _;
 use dsr_fabr::Fabr;
 use numbers::csv::{self, Options};
 use numbers::{Key, Kind, Load, Map, Place};
 
-use crate::support::{S6A, ULR, message, outcome, settings, written};
+use crate::support::{of, settings, written};
 
 fn imported(folder: &Path, text: &str) -> String {
     let path = folder.join("s.num");
@@ -30,13 +29,6 @@ onNoMatch: abandon
 {more}"
     );
     Fabr::load(&settings(&yaml)).map(Arc::new)
-}
-
-fn of(fabr: &Arc<Fabr>, user: &str) -> String {
-    let request = message(S6A, ULR, |b| {
-        b.put(known::USER_NAME, user);
-    });
-    outcome(fabr, &request)
 }
 
 #[test]

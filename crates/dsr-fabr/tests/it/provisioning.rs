@@ -4,11 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use diameter_proto::known;
 use dsr_app::Application as _;
 use dsr_fabr::Fabr;
 
-use crate::support::{S6A, ULR, message, outcome, settings, written};
+use crate::support::{of, settings, written};
 
 fn load(folder: &Path, more: &str) -> Result<Arc<Fabr>, String> {
     let file = written(
@@ -25,13 +24,6 @@ onNoMatch: abandon
         folder.join("changes.csv").display()
     );
     Fabr::load(&settings(&yaml)).map(Arc::new)
-}
-
-fn of(fabr: &Arc<Fabr>, user: &str) -> String {
-    let request = message(S6A, ULR, |b| {
-        b.put(known::USER_NAME, user);
-    });
-    outcome(fabr, &request)
 }
 
 #[test]

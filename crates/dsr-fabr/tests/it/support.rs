@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use diameter_proto::{MessageBuilder, MessageMut, Origin, Routing};
+use diameter_proto::{MessageBuilder, MessageMut, Origin, Routing, known};
 use dsr_app::{Flow, Memo, Out, Request, Seated, Ticket, Turn, View};
 use dsr_fabr::{Fabr, config};
 
@@ -68,6 +68,14 @@ fn with<T>(message: &MessageMut, show: impl FnOnce(&Request<'_>) -> T) -> T {
 
 pub(crate) fn outcome(fabr: &Arc<Fabr>, message: &MessageMut) -> String {
     outcome_at(&*dsr_app::seat(fabr.clone()), message, Instant::now())
+}
+
+/// What becomes of the ULR of a user.
+pub(crate) fn of(fabr: &Arc<Fabr>, user: &str) -> String {
+    let request = message(S6A, ULR, |b| {
+        b.put(known::USER_NAME, user);
+    });
+    outcome(fabr, &request)
 }
 
 /// Why.

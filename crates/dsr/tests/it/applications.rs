@@ -7,8 +7,9 @@ use diameter::proto::known::{self, command};
 use diameter::proto::{CommandFlags, MessageMut, ResultCode};
 use dsr::Event;
 
+use crate::eir::is_answered;
 use crate::support::{
-    MME, answered, client, config, counted, one_list, read, run, ulr, ulr_with, until, world,
+    MME, answered, client, config, counted, is_led, one_list, read, run, ulr, ulr_with, until, world,
 };
 
 const HSS: [&str; 2] = ["hss1.example", "hss2.example"];
@@ -177,24 +178,14 @@ fn ranges_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
                     "409",
                 ),
             ] {
-                let answer = crate::eir::admin(address, &request, body).await;
-                assert!(
-                    answer.starts_with(&format!("HTTP/1.1 {code}")),
-                    "{request}: {answer}"
-                );
+                is_answered(address, (&request, body), code).await;
             }
             for (user, server) in [
                 ("001010000000007", 0),
                 ("001010000000008", 1),
                 ("001010000000050", 0),
             ] {
-                mme.send(ulr(user).as_bytes()).await;
-                let request = answered(&mut mme, &mut peers[server]).await;
-                assert_eq!(
-                    request.require(known::DESTINATION_HOST).unwrap(),
-                    HSS[server],
-                    "{user}"
-                );
+                is_led(&mut mme, user, &mut peers[server], HSS[server]).await;
             }
             let answer = crate::eir::admin(address, "GET /dsr/ranges/imsi:001020000000001", "").await;
             assert!(answer.contains("\"destination\":\"two\""), "{answer}");

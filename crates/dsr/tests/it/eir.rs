@@ -222,6 +222,15 @@ pub(crate) async fn admin(address: std::net::SocketAddr, request: &str, body: &s
     answer
 }
 
+/// A change at the admin endpoint is answered with this status code.
+pub(crate) async fn is_answered(address: std::net::SocketAddr, (request, body): (&str, &str), code: &str) {
+    let answer = admin(address, request, body).await;
+    assert!(
+        answer.starts_with(&format!("HTTP/1.1 {code}")),
+        "{request}: {answer}"
+    );
+}
+
 #[test]
 fn entries_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
     run(async {
@@ -262,11 +271,7 @@ fn entries_are_changed_one_by_one_beside_the_traffic_and_are_kept() {
                     "409",
                 ),
             ] {
-                let answer = admin(address, &request, body).await;
-                assert!(
-                    answer.starts_with(&format!("HTTP/1.1 {code}")),
-                    "{request}: {answer}"
-                );
+                is_answered(address, (&request, body), code).await;
             }
             assert_eq!(status(&mut mme, other, "001010000000001").await, Some(1));
         }

@@ -7,8 +7,8 @@ use diameter::proto::{CommandFlags, ResultCode};
 use dsr_fabr::{Event, Fabr};
 use numbers::csv::{self, Options};
 
-use crate::eir::admin;
-use crate::support::{MME, answered, client, config, read, run, ulr, until, world};
+use crate::eir::{admin, is_answered};
+use crate::support::{MME, client, config, is_led, read, run, ulr, until, world};
 
 const HSS: [&str; 2] = ["hss1.example", "hss2.example"];
 
@@ -70,13 +70,7 @@ fn a_subscriber_leads_to_its_server_and_why_says_how() {
             ("001010000000002", 1, "two.example"),
             ("meter7@iot.example", 1, "two.example"),
         ] {
-            mme.send(ulr(user).as_bytes()).await;
-            let request = answered(&mut mme, &mut peers[server]).await;
-            assert_eq!(
-                request.require(known::DESTINATION_HOST).unwrap(),
-                HSS[server],
-                "{user}"
-            );
+            let request = is_led(&mut mme, user, &mut peers[server], HSS[server]).await;
             assert_eq!(
                 request.require(known::DESTINATION_REALM).unwrap(),
                 realm,
@@ -158,24 +152,14 @@ fn subscribers_are_changed_beside_the_traffic_and_are_kept() {
                 ),
                 ("POST /dsr/change-subscriber/resolve:imsi:1".to_owned(), "", "400"),
             ] {
-                let answer = admin(address, &request, body).await;
-                assert!(
-                    answer.starts_with(&format!("HTTP/1.1 {code}")),
-                    "{request}: {answer}"
-                );
+                is_answered(address, (&request, body), code).await;
             }
             for (user, server) in [
                 ("001010000000001", 1),
                 ("001010000000002", 0),
                 ("meter7@iot.example", 0),
             ] {
-                mme.send(ulr(user).as_bytes()).await;
-                let request = answered(&mut mme, &mut peers[server]).await;
-                assert_eq!(
-                    request.require(known::DESTINATION_HOST).unwrap(),
-                    HSS[server],
-                    "{user}"
-                );
+                is_led(&mut mme, user, &mut peers[server], HSS[server]).await;
             }
             let page = admin(address, "GET /dsr/subscribers/imsi:001010000000004", "").await;
             assert!(page.contains("one by changes, pcrf=two by changes"), "{page}");

@@ -227,6 +227,14 @@ pub(crate) async fn answered(client: &mut Peer, server: &mut Peer) -> MessageMut
     request
 }
 
+/// The request of a subscriber is led to this server, which answers it. The request as the server saw it.
+pub(crate) async fn is_led(client: &mut Peer, user: &str, server: &mut Peer, host: &str) -> MessageMut {
+    client.send(ulr(user).as_bytes()).await;
+    let request = answered(client, server).await;
+    assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), host, "{user}");
+    request
+}
+
 /// An Update-Location-Request for this subscriber, to be completed.
 pub(crate) fn ulr_with(user: &str, fill: impl FnOnce(&mut MessageBuilder)) -> MessageMut {
     let mut builder = MessageBuilder::request(command::UPDATE_LOCATION, application::S6A);
