@@ -22,6 +22,9 @@ fn rows_that_can_never_match_and_keys_that_come_twice_are_named_with_their_line(
     for (table, text, wanted) in [
         ("MCC_MNC_List", "Network_Type,MCC_MNC\nHome_Network,99901\n".to_owned(), "MCC_MNC_List.csv:2: `999` is not an assigned MCC"),
         ("MCC_MNC_List", "Network_Type,MCC_MNC\nHome_Network,2620\n".to_owned(), "not MCC and MNC"),
+        ("MCC_MNC_List", "Network_Type,MCC_MNC\nForeign_Network,20850144\n".to_owned(), "not MCC and MNC"),
+        ("MCC_MNC_List", "Network_Type,MCC_MNC\nForeign_Network,314100 - 190\n".to_owned(), "not MCC and MNC"),
+        ("MCC_MNC_List", "Network_Type,MCC_MNC\nForeign_Network,704?\n".to_owned(), "not MCC and MNC"),
         ("MCC_MNC_List", "Network_Type,MCC_MNC\nHome_Network,26201\n# x\nForeign_Network,26201\n".to_owned(), "MCC_MNC_List.csv:4: the network 26201 is there already"),
         ("Foreign_WL_Peers_Cfg_Sets", "Cfg_Set_Name,Peers\nwest,a.example\neast,A.example\n".to_owned(), ":3: the peer A.example is in the set `west` already"),
         ("Foreign_WL_Peers_Cfg_Sets", "Cfg_Set_Name,Peers\nwest,\n".to_owned(), "has no peers"),
