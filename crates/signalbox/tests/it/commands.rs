@@ -277,6 +277,28 @@ fn examples_have_no_mistakes() {
 }
 
 #[test]
+fn the_package_has_a_configuration_and_a_user_for_each_function() {
+    let shown: serde_json::Value =
+        serde_json::from_slice(&signalbox(&["config", "show", "--json"]).stdout).unwrap();
+    let sections = shown.as_object().unwrap().keys().map(String::as_str);
+    let mut functions: Vec<&str> = sections
+        .filter(|name| !["log", "admin", "traces"].contains(name))
+        .collect();
+    functions.sort_unstable();
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/package");
+    for function in &functions {
+        let file = package.join(format!("etc/{function}.yaml"));
+        let output = signalbox(&["check", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{function}: {}", text(&output.stderr));
+    }
+    let script = std::fs::read_to_string(package.join("scripts/postinst")).unwrap();
+    let users = script.split("for name in ").nth(1).unwrap();
+    let mut users: Vec<&str> = users.split(';').next().unwrap().split(' ').collect();
+    users.sort_unstable();
+    assert_eq!(users, functions);
+}
+
+#[test]
 fn usage_is_2_and_help_is_worth_reading() {
     for args in [
         &["run"][..],
