@@ -21,6 +21,7 @@
 //! * `subscriber_state`: state variables that the associations of a subscriber share.
 //! * `agent` serves Diameter: `gx`, `rx`, `sd`, `sy`; `pushes` and `tdf` make the requests of the PCF, `orders` has them sent.
 //! * `activity`: what traced subscribers send, get, and what is decided and written for them; records of policy events.
+//! * `latency`: how long requests, answers of others and evaluations take.
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them; `updp`: what a UE answers; `delivery`, `schedule`: how they reach it
 //!   through its AMF.
@@ -55,6 +56,7 @@ mod emergency;
 mod explain;
 mod finished;
 mod gx;
+mod latency;
 mod listeners;
 mod live;
 mod messenger;

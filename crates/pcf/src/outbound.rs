@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::activity::{of_outbound, of_response, trail};
 use crate::config::{self, Config};
 use crate::events::{Counters, Event};
+use crate::latency::Latencies;
 use crate::profile::PROFILE;
 
 /// Bindings of sessions (TS 29.521).
@@ -60,6 +61,7 @@ pub(crate) struct Peers {
     redirections: Redirections,
     /// NF instances, each until it expires.
     registered: RefCell<Cache<String, Known>>,
+    latencies: Arc<Latencies>,
 }
 
 /// What an NRF says of an NF instance, as far as it matters here.
@@ -92,7 +94,12 @@ const INSTANCES: (usize, Duration) = (4_096, Duration::from_secs(60));
 type Redirections = Box<dyn Fn(&Uri, &Origin) -> bool>;
 
 impl Peers {
-    pub(crate) fn new(config: &Config, client: Client, names: Option<Dns>, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        client: Client,
+        names: Option<Dns>,
+        (counters, latencies): (Arc<Counters>, Arc<Latencies>),
+    ) -> Self {
         let nrfs = nrfs(config, client.clone(), names);
         let tokens = |up_front| {
             PeerTokens::new(nrfs.clone(), &config.nf_instance_id, "PCF")
@@ -116,6 +123,7 @@ impl Peers {
             tokens,
             redirections: Box::new(|_, _| false),
             registered: RefCell::new(Cache::new(Limits::entries(INSTANCES.0))),
+            latencies,
         }
     }
 
@@ -215,10 +223,12 @@ impl Peers {
         {
             trail::note(|| of_outbound(service.name, &origin.to_string(), &request));
         }
+        let began = Instant::now();
         let sent = match &self.tokens {
             Some(tokens) => tokens.send(&self.client, (service, origin), options, make).await,
             None => Some(self.client.send(origin, make()?, options).await),
         };
+        self.latencies.used(service, began);
         if let Some(Ok(response)) = &sent {
             trail::note(|| of_response(service.name, &origin.to_string(), response));
         }

@@ -1,6 +1,7 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
 use std::pin::pin;
+use std::time::Instant;
 
 use ::policy::{Fault, Input, Member, Project, Rejection, Scratch, Service, Trace};
 use function::sbi::elsewhere;
@@ -201,7 +202,9 @@ fn evaluated(worker: &Worker, association: &Association, input: &Input<'_>) -> R
     let pair = worker.projects(service);
     let (scratch, built_in) = worker.scratches(service);
     let mut trace = trail::is_traced().then(Trace::new);
+    let began = Instant::now();
     let ran = run(&pair.project, &mut scratch.borrow_mut(), input, trace.as_mut());
+    worker.latencies().evaluated(service, began);
     if let Some(trace) = &trace {
         note(input.event, pair.project.name(), trace, &ran);
     }

@@ -29,6 +29,7 @@ use crate::delivery;
 use crate::events::DROPPED;
 use crate::finished::Finished;
 use crate::gx;
+use crate::latency::Latencies;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
@@ -220,6 +221,7 @@ impl NetworkFunction for Pcf {
             operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
+            latencies: Arc::new(Latencies::new(&opening.registry)),
             activity: activity.clone(),
             tracing: tokio::sync::Mutex::default(),
             policy_events,

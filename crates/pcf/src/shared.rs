@@ -12,6 +12,7 @@ use telemetry::Alarms;
 use crate::activity::{Activity, PolicyEvents};
 use crate::events::Event;
 use crate::finished::Finished;
+use crate::latency::Latencies;
 use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
@@ -32,6 +33,7 @@ pub struct Pcf {
     /// What an operator has set, as it is stored.
     pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
     pub(crate) counts: Counts<Event>,
+    pub(crate) latencies: Arc<Latencies>,
     /// What is kept of traced subscribers.
     pub(crate) activity: Arc<Activity>,
     /// Held while an operator changes whom it traces.

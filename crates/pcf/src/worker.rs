@@ -26,6 +26,7 @@ use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event, QUEUE};
 use crate::finished::Finished;
+use crate::latency::Latencies;
 use crate::live::Effective;
 use crate::messenger::Messenger;
 use crate::notices::Notices;
@@ -111,7 +112,8 @@ impl Worker {
                 let (tls, names) = (seat.listeners.sbi.client_tls(), shared.names.clone());
                 let client = Client::guarded(settings, tls, names, Some(guard));
                 let names = shared.names.clone();
-                let peers = Peers::new(&now.config, client, names, counters.clone());
+                let measures = (counters.clone(), shared.latencies.clone());
+                let peers = Peers::new(&now.config, client, names, measures);
                 let live = seat.live.clone();
                 let redirections = move |from: &http::Uri, to: &Origin| {
                     live.load().destinations.permits_redirection(from, to)
@@ -197,6 +199,10 @@ impl Worker {
 
     pub(crate) fn repository(&self) -> &Repository {
         &self.shared.repository
+    }
+
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.shared.latencies
     }
 
     pub(crate) fn notices(&self) -> &Notices {

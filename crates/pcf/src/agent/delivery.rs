@@ -1,6 +1,7 @@
 //! Delivers requests of ours, and takes their answers.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use diameter::endpoint::{Endpoint, RequestError, SendOptions, To};
 use diameter::proto::Message;
@@ -42,6 +43,8 @@ async fn send(node: Endpoint<Agent>, order: Order, front: Rc<Front>) {
     let spare = order.message.clone();
     let peer = order.peer.clone().unwrap_or_default();
     let out = trail::is_traced().then(|| of_diameter("out", &peer, &order.message));
+    let request = (order.message.application(), order.message.command());
+    let began = Instant::now();
     let answer = match node.request(to, order.message, options).await {
         Err(error) if error.is_unsent() && order.tried + 1 < rounds * worker.workers() => {
             let next = Order {
@@ -56,6 +59,7 @@ async fn send(node: Endpoint<Agent>, order: Order, front: Rc<Front>) {
         }
         answer => answer,
     };
+    worker.latencies().sent(request, began);
     if let Some(out) = out {
         trail::note(|| out);
     }

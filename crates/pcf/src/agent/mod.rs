@@ -10,6 +10,7 @@ mod sender;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Instant;
 
 use diameter::endpoint::{Endpoint, Request, Service};
 use diameter::proto::check;
@@ -136,7 +137,12 @@ impl Service for Agent {
         worker.count(Event::DiameterRequest);
         let message = &request.message;
         let peer = message.get(known::ORIGIN_HOST).ok().flatten().unwrap_or_default();
-        trail::of_peer(worker.activity(), (peer, message), answer(&worker, &request)).await
+        let received = Instant::now();
+        let answer = trail::of_peer(worker.activity(), (peer, message), answer(&worker, &request)).await;
+        worker
+            .latencies()
+            .served((message.application(), message.command()), received);
+        answer
     }
 }
 

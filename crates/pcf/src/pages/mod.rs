@@ -25,6 +25,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::change::TRIES;
 use crate::events::{ADMISSION, DROPPED, Event, QUEUE};
 use crate::explain;
+use crate::latency::LATENCIES;
 use crate::notices;
 use crate::pds;
 use crate::pushes;
@@ -181,7 +182,7 @@ const EXAMPLE: &str = r#"{"supi":"imsi-001010000000001","pduSessionId":1,"pduSes
 
 /// Every metric of the PCF.
 pub(crate) fn metrics() -> Vec<Declaration> {
-    let own = [GAUGES, &[DROPPED], &QUEUE.declarations()].concat();
+    let own = [GAUGES, LATENCIES, &[DROPPED], &QUEUE.declarations()].concat();
     function::sbi::metrics_of::<Worker, Event>(&own, &ADMISSION)
 }
 

@@ -39,7 +39,10 @@ pub(super) async fn of(
     }
     worker.count(Event::LdapQueried);
     let settings = &worker.config().pds.ldap;
-    match directory.query(supi, association.text_of("gpsi"), end).await {
+    let began = Instant::now();
+    let found = directory.query(supi, association.text_of("gpsi"), end).await;
+    worker.latencies().searched(began);
+    match found {
         Ok(Profile::Known(members)) => {
             let body = || Value::Object(members.clone());
             trail::note(|| Entry::new("in", "profile").over("LDAP", "").body(body()));

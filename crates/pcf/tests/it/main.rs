@@ -23,6 +23,7 @@ mod gx_manners;
 mod hostile;
 mod import;
 mod judge;
+mod latency;
 mod ldap;
 mod nested;
 mod notify;

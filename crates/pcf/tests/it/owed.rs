@@ -413,7 +413,7 @@ fn a_consumer_is_asked_again_to_end_an_association() {
 }
 
 /// A UDR with the category of a subscriber.
-fn udr(category: Rc<Cell<&'static str>>) -> Server {
+pub(crate) fn udr(category: Rc<Cell<&'static str>>) -> Server {
     let udr = Server::start(|_| no_content());
     let root = udr.root();
     udr.answers(move |seen| match seen.method {
