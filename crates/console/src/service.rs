@@ -70,11 +70,6 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 }
 
 impl Listeners for Bound {
-    /// It listens from the moment it is bound; the worker accepts.
-    fn listen(&self) -> Result<(), StartError> {
-        Ok(())
-    }
-
     fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -64,11 +64,6 @@ impl Bound {
 }
 
 impl Listeners for Bound {
-    /// They listen from the moment they are bound; workers accept.
-    fn listen(&self) -> Result<(), StartError> {
-        Ok(())
-    }
-
     fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

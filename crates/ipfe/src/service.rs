@@ -138,11 +138,6 @@ async fn follow_settings(sets: Vec<Arc<Set>>, live: Arc<Live<Config, ()>>, alarm
 }
 
 impl Listeners for Bound {
-    /// They listen from the moment they are bound; workers accept.
-    fn listen(&self) -> Result<(), StartError> {
-        Ok(())
-    }
-
     fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

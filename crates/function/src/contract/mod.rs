@@ -144,11 +144,13 @@ pub trait Listeners: Send + Sync + 'static {
     /// What the workers wait with.
     const WAITING: Waiting = Waiting::Runtime;
 
-    /// Begins to accept connections.
+    /// Begins to accept connections, where binding does not do so already.
     ///
     /// # Errors
     /// When the system refuses.
-    fn listen(&self) -> Result<(), StartError>;
+    fn listen(&self) -> Result<(), StartError> {
+        Ok(())
+    }
 
     /// The addresses it listens at, those of its main interface first.
     fn addresses(&self) -> &[SocketAddr];
