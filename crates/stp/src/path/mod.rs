@@ -2,6 +2,7 @@
 
 mod equipment;
 mod number;
+mod request;
 pub(crate) mod sccp;
 mod trace;
 

@@ -7,10 +7,11 @@ use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
-use super::equipment::{Reply, SUBSYSTEM as EIR, serve};
+use super::equipment::{Reply, serve};
 use super::number::{by_number, is_whole};
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
+use crate::tables::EIR;
 
 /// The subsystem of SCCP management.
 const MANAGEMENT: u8 = 1;

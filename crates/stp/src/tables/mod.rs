@@ -24,6 +24,8 @@ pub(crate) use screening::{Message, Screen};
 pub(crate) use translations::Translations;
 pub use translations::check_files;
 
+/// The subsystem of an EIR (TS 23.003 §8.2).
+pub(crate) const EIR: u8 = 9;
 /// Routing contexts of link sets that have none; no peer sees them.
 const UNNAMED: u32 = 0xffff_0000;
 
