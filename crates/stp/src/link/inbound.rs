@@ -195,6 +195,9 @@ impl Inbound {
         if let Some(outcome) = decision.number {
             count(&meters.numbers, outcome as usize);
         }
+        if let Some((service, outcome)) = decision.call {
+            meters.call(service, outcome);
+        }
         if let Some(found) = decision.equipment {
             count(&meters.equipment, found as usize);
         }

@@ -96,7 +96,8 @@ pub(super) fn by_number(
     }
 }
 
-fn shown(found: Option<&Whereabouts>) -> String {
+/// What the file says, for an explanation.
+pub(super) fn shown(found: Option<&Whereabouts>) -> String {
     match found {
         None => "its part of the file is damaged".to_owned(),
         Some(Whereabouts::Unlisted) => "not listed".to_owned(),

@@ -213,7 +213,7 @@ fn begin(dialogue: &[u8], components: &[u8]) -> Vec<u8> {
 }
 
 /// EXTERNAL with an AARQ that names a context.
-fn aarq(context: &[u8]) -> Vec<u8> {
+pub(crate) fn aarq(context: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     element(0x28, &mut out, |out| {
         out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);

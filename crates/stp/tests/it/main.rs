@@ -1,10 +1,12 @@
 //! A signal transfer point at the wire.
 
 mod bad_input;
+mod calls;
 mod contexts;
 mod delivery;
 mod equipment;
 mod files;
+mod interception;
 mod judge;
 mod load;
 mod number_services;

@@ -15,7 +15,7 @@ use crate::support::{Asp, data, metric, start};
 use crate::translation::{member, parsed, title, to_stp, translating, udt, unitdata, written};
 
 /// Numbers in ascending order: kind, digits, what is said of them.
-fn write(path: &Path, entries: &[(Kind, &str, &str)]) {
+pub(crate) fn write(path: &Path, entries: &[(Kind, &str, &str)]) {
     let mut writer = Writer::create(path).unwrap();
     for (kind, digits, set) in entries {
         let set = writer.intern(&DestinationSet::parse(set).unwrap()).unwrap();

@@ -406,7 +406,7 @@ fn screening_rules_decide_in_order() {
 }
 
 /// What `signalbox stp why` shows of an MSU.
-fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
+pub(crate) fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
