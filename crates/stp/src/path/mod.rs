@@ -9,8 +9,10 @@ mod request;
 pub(crate) mod sccp;
 mod trace;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ss7_proto::PointCode;
-use ss7_proto::m3ua::{Data, ServiceIndicator};
+use ss7_proto::m3ua::{Data, ServiceIndicator, TrafficMode};
 use ss7_proto::sccp::Management;
 
 use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
@@ -19,6 +21,9 @@ use crate::state::{State, Target};
 use crate::tables;
 
 pub(crate) use trace::Trace;
+
+/// The next Correlation Id: one that no other MSU to an application server has had lately.
+static CORRELATION: AtomicU32 = AtomicU32::new(0);
 
 /// What is to be done with a message.
 #[derive(Default)]
@@ -267,7 +272,10 @@ fn transfer(
     let label = Data {
         network_appearance: tables.network_appearance,
         routing_context: to.context,
-        correlation_id: None,
+        // ASPs of a broadcast application server find the same MSU by it; the first one to a new ASP needs it (RFC 4666
+        // §4.3.4.3).
+        correlation_id: (to.mode == TrafficMode::Broadcast)
+            .then(|| CORRELATION.fetch_add(1, Ordering::Relaxed)),
         ..*data
     };
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);
