@@ -10,6 +10,7 @@ mod interception;
 mod judge;
 mod load;
 mod number_services;
+mod prepaid;
 mod roles;
 mod screening;
 mod sctp;
