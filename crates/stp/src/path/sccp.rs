@@ -8,7 +8,7 @@ use ss7_proto::sccp::{
 };
 
 use super::equipment::{Reply, serve};
-use super::number::{by_number, is_whole};
+use super::number::by_number;
 use super::query;
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
@@ -282,7 +282,7 @@ impl Relay<'_> {
         }
         if let Some(ssn) = ssn
             && self.ingress.state.tables.has_user(ssn)
-            && !is_whole(&self.unitdata)
+            && !self.unitdata.is_whole()
         {
             trace.add(|| format!("SCCP: segments to subsystem {ssn} are not reassembled"));
             let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;

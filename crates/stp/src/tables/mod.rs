@@ -1,6 +1,7 @@
 //! What settings are compiled to before a message needs it. Tables are immutable; a reload makes others.
 
 mod calls;
+mod content;
 mod numbers;
 mod points;
 mod routes;

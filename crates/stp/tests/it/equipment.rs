@@ -10,7 +10,7 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::judge::capture;
 use crate::support::{Asp, OWN, config, data, metric, start};
-use crate::translation::{parsed, subsystem, to_stp, udt, unitdata};
+use crate::translation::{parsed, segment, subsystem, to_stp, udt, unitdata};
 
 fn settings(file: &Path) -> stp::Config {
     let mut config = config();
@@ -386,24 +386,8 @@ fn service_messages_and_segments_are_not_served() {
             "{kind:?}"
         );
     }
-    let segment = sccp::Segmentation {
-        first: true,
-        class: 0,
-        remaining: 1,
-        reference: 7,
-    };
-    let mut octets = Vec::new();
-    sccp::Unitdata {
-        message_type: sccp::MessageType::Xudt,
-        class_or_cause: 0x80,
-        hop_counter: 9,
-        called: &subsystem(9, Some(OWN)),
-        calling: &subsystem(8, Some(1)),
-        data: &check(3, "352099001761481"),
-        optional: &sccp::optional_part(Some(segment), None),
-    }
-    .write(&mut octets)
-    .unwrap();
+    let (eir, msc) = (subsystem(9, Some(OWN)), subsystem(8, Some(1)));
+    let octets = segment(&eir, &msc, &check(3, "352099001761481"));
     one.send(&to_stp(11, 1, &octets));
     let received = one.expect(MessageType::Data);
     assert_eq!(

@@ -12,7 +12,7 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::judge::capture;
 use crate::support::{Asp, data, metric, start};
-use crate::translation::{member, parsed, title, to_stp, translating, udt, unitdata, written};
+use crate::translation::{member, parsed, segment, title, to_stp, translating, udt, unitdata, written};
 
 /// Numbers in ascending order: kind, digits, what is said of them.
 pub(crate) fn write(path: &Path, entries: &[(Kind, &str, &str)]) {
@@ -337,30 +337,7 @@ fn ported_numbers_are_answered_or_relayed() {
     assert_eq!(lookups(&stp, "answered"), 4.0);
     // What is not for us to answer is relayed with the routing number: SRI-SM, version 2 without a network or room, another
     // number in the argument, a part of a message, what cannot be read.
-    let segmented = {
-        let optional = sccp::optional_part(
-            Some(sccp::Segmentation {
-                first: true,
-                class: 0,
-                remaining: 1,
-                reference: 7,
-            }),
-            None,
-        );
-        let mut out = Vec::new();
-        sccp::Unitdata {
-            message_type: sccp::MessageType::Xudt,
-            class_or_cause: 0x80,
-            hop_counter: 9,
-            called: &number(1, 4, "43664567"),
-            calling: &calling,
-            data: &begin(22, 3, "43664567"),
-            optional: &optional,
-        }
-        .write(&mut out)
-        .unwrap();
-        out
-    };
+    let segmented = segment(&number(1, 4, "43664567"), &calling, &begin(22, 3, "43664567"));
     let mut unreadable = begin(22, 3, "43664567");
     let external = unreadable.iter().position(|octet| *octet == 0x28).unwrap();
     unreadable[external] = 0x29;
