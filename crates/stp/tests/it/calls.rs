@@ -8,14 +8,14 @@ use ss7_proto::cap::operation;
 use ss7_proto::isup::{Iam, Number};
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
 use ss7_proto::tcap::{self, ComponentType, OperationCode, Transaction, element};
-use stp::config::{Group, GroupMember, GroupMode, NumberForm, Prepaid, Unallocated};
+use stp::config::{Entry, Group, GroupMember, GroupMode, NumberForm, Prepaid, Unallocated};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::interception::iam;
 use crate::judge::capture;
-use crate::number_services::write;
+use crate::number_services::{with_numbers, write};
 use crate::support::{Asp, OWN, data, isup, metric, start, until};
-use crate::translation::{member, parsed, subsystem, to_stp, translating, udt};
+use crate::translation::{member, parsed, subsystem, title, to_stp, translating, udt};
 
 const NUMBERS: &[(Kind, &str, &str)] = &[
     (Kind::Imsi, "232100000000001", "scp=scp"),
@@ -25,15 +25,10 @@ const NUMBERS: &[(Kind, &str, &str)] = &[
     (Kind::Msisdn, "49171234567", "rn=d77"),
 ];
 
-/// Own numbers begin with 43660; INAP and CAP are at 12 and 146; IAMs of `one` are intercepted; `three` is a service control
-/// point.
+/// Own numbers begin with 43660; INAP and CAP are at 12 and 146, also by the title 4367099; IAMs of `one` are intercepted; `three`
+/// is a service control point.
 fn settings(file: &Path) -> stp::Config {
-    let mut config = translating();
-    config.translation.groups.push(Group {
-        name: "three".to_owned(),
-        mode: GroupMode::Solitary,
-        members: vec![member(3)],
-    });
+    let mut config = with_numbers(file);
     config.translation.groups.push(Group {
         name: "scp".to_owned(),
         mode: GroupMode::Solitary,
@@ -42,10 +37,20 @@ fn settings(file: &Path) -> stp::Config {
             ..member(3)
         }],
     });
+    config.translation.groups.push(Group {
+        name: "self".to_owned(),
+        mode: GroupMode::Solitary,
+        members: vec![GroupMember {
+            subsystem: None,
+            ..member(OWN)
+        }],
+    });
+    config.translation.sets[0].entries.push(Entry {
+        digits: "4367099".to_owned(),
+        group: "self".to_owned(),
+        ..Entry::default()
+    });
     let services = &mut config.number_services;
-    services.file = Some(file.to_owned());
-    services.country_code = "43".to_owned();
-    services.area_code = "660".to_owned();
     services.own = vec!["43660".to_owned()];
     services.own_routing_numbers = vec!["d0".to_owned()];
     services.calls.subsystems = vec![12, 146];
@@ -189,6 +194,14 @@ fn initial_dp_is_answered_with_the_routing_number() {
         assert_eq!((code, argument), (operation::CONTINUE, Vec::new()), "{dialled}");
         sent.push(received);
     }
+    // By a title that leads to this STP; the answer comes from it.
+    let called = party(3, "664567");
+    let (here, ssp) = (title("4367099", 146), subsystem(146, Some(1)));
+    let request = begin(CAP_2, 0, &argument(&[(&[0x82], &called)]));
+    one.send(&to_stp(11, 1, &udt(&here, &ssp, &request)));
+    let received = one.expect(MessageType::Data);
+    assert_eq!(parsed(&received).calling, here);
+    sent.push(received);
     // Our own routing number: the call goes on without it, or is one that would circle.
     let called = party(8, "d0660123");
     let (code, found, received) = answered(&mut one, &begin(CAP_2, 0, &argument(&[(&[0x82], &called)])));
@@ -203,7 +216,7 @@ fn initial_dp_is_answered_with_the_routing_number() {
     let count = |outcome| calls(&stp, "query", outcome);
     assert_eq!(
         ["routed", "home", "unlisted", "unconditioned", "circular"].map(count),
-        [5.0, 2.0, 2.0, 5.0, 1.0]
+        [6.0, 2.0, 2.0, 5.0, 1.0]
     );
     judge(folder.path(), &sent, "camel || inap");
 }
@@ -363,12 +376,7 @@ fn a_reload_changes_the_services_and_the_file() {
         ("scp=self", "a point code of this STP"),
     ] {
         write(&file, &[(Kind::Msisdn, "43664567", set)]);
-        let mut settings = settings(&file);
-        settings.translation.groups.push(Group {
-            name: "self".to_owned(),
-            mode: GroupMode::Solitary,
-            members: vec![member(OWN)],
-        });
+        let settings = settings(&file);
         let mut faults = settings::Faults::default();
         stp::check_files(&settings, &mut faults);
         let faults = faults.into_vec();

@@ -33,16 +33,8 @@ fn check(version: u8, imei: &str) -> Vec<u8> {
     element(0x62, &mut out, |out| {
         out.extend([0x48, 2, 0xab, 0xcd]);
         if version > 1 {
-            element(0x6b, out, |out| {
-                element(0x28, out, |out| {
-                    out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);
-                    element(0xa0, out, |out| {
-                        element(0x60, out, |out| {
-                            out.extend([0x80, 2, 7, 0x80, 0xa1, 9, 6, 7, 4, 0, 0, 1, 0, 13, version]);
-                        });
-                    });
-                });
-            });
+            let dialogue = aarq(&[4, 0, 0, 1, 0, 13, version]);
+            element(0x6b, out, |out| out.extend(dialogue));
         }
         element(0x6c, out, |out| {
             element(0xa1, out, |out| {

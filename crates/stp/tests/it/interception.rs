@@ -1,9 +1,13 @@
 //! IAMs that pass through, at the wire.
 
+use std::collections::HashSet;
+
+use numbers::Kind;
 use ss7_proto::isup::Iam;
 use ss7_proto::m3ua::MessageType;
 
 use crate::calls::{calls, judge, party, stp_with};
+use crate::number_services::write;
 use crate::support::{Asp, data, isup};
 
 /// An IAM to a number: circuit 0x123, then optional parameters.
@@ -111,4 +115,64 @@ fn what_is_not_ported_passes_as_it_is() {
         .map(count),
         [1.0, 2.0, 2.0, 1.0, 1.0, 1.0]
     );
+}
+
+/// Every octet of an IAM changed, and every length: each message goes on, whole or with another number.
+#[test]
+fn no_change_of_an_iam_breaks_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let stp = stp_with(folder.path(), |_| ());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let octets = iam(3, "664567", OPTIONAL);
+    for place in 0..octets.len() {
+        for octet in [0, 0xff, 0x80, octets[place] ^ 1, octets[place].wrapping_add(1)] {
+            let mut changed = octets.clone();
+            changed[place] = octet;
+            let received = through(&mut one, &mut two, &changed);
+            let received = data(&received).user_data;
+            // Circuit and type are never touched.
+            assert_eq!(received[..3], changed[..3]);
+        }
+        let cut = &octets[..place];
+        let received = through(&mut one, &mut two, cut);
+        assert!(data(&received).user_data.len() >= cut.len());
+    }
+}
+
+/// A reload beside the calls: none is lost, each has the routing number of one of the two files.
+#[test]
+fn calls_go_on_while_the_file_is_read_again() {
+    const CALLS: usize = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("numbers.num");
+    let stp = stp_with(folder.path(), |config| config.queue = 1_000_000);
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let octets = iam(3, "664567", &[]);
+    let message = isup(11, 1, 2, 7, &octets);
+    let sender = std::thread::spawn(move || {
+        (0..CALLS).for_each(|_| one.send(&message));
+        one
+    });
+    let receiver = std::thread::spawn(move || {
+        let called = |_| {
+            let received = two.expect(MessageType::Data);
+            let called = Iam::parse(data(&received).user_data).unwrap().called().unwrap();
+            called.digits.to_string()
+        };
+        (0..CALLS).map(called).collect::<HashSet<String>>()
+    });
+    for routing in ["rn=d55", "rn=d99"].iter().cycle() {
+        write(&file, &[(Kind::Msisdn, "43664567", routing)]);
+        assert_eq!(stp.reread(), Ok(true));
+        if receiver.is_finished() {
+            break;
+        }
+    }
+    let _one = sender.join().unwrap();
+    let numbers = receiver.join().unwrap();
+    let known = |number: &String| number == "d55664567" || number == "d99664567";
+    assert!(numbers.iter().all(known), "{numbers:?}");
+    assert_eq!(calls(&stp, "interception", "routed"), CALLS as f64);
 }

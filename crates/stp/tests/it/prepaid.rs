@@ -1,14 +1,14 @@
 //! InitialDP for prepaid subscribers, at the wire.
 
 use ss7_proto::m3ua::MessageType;
-use ss7_proto::sccp::{Address, Format};
-use stp::config::{Group, GroupMember, GroupMode, NextRouting, Prepaid, Subscriber};
+use ss7_proto::sccp::{Address, Format, ReturnCause};
+use stp::config::{NextRouting, Prepaid, Subscriber};
 
 use crate::calls::{CAP_2, answered, argument, begin, calls, party, stp_with};
 use crate::support::{Asp, OWN, data};
-use crate::translation::{member, parsed, subsystem, title, to_stp, udt};
+use crate::translation::{parsed, subsystem, title, to_stp, udt};
 
-/// Rules for service keys 100 to 102, and a title that leads to this STP itself.
+/// Rules for service keys 100 to 102.
 fn with_rules(config: &mut stp::Config) {
     let rule = |key, number, group: Option<&str>| Prepaid {
         service_keys: vec![key],
@@ -22,20 +22,6 @@ fn with_rules(config: &mut stp::Config) {
         rule(100, Subscriber::Imsi, None),
         rule(102, Subscriber::Calling, Some("scp")),
     ];
-    // A title that leads to this STP itself.
-    config.translation.groups.push(Group {
-        name: "self".to_owned(),
-        mode: GroupMode::Solitary,
-        members: vec![GroupMember {
-            subsystem: None,
-            ..member(OWN)
-        }],
-    });
-    config.translation.sets[0].entries.push(stp::config::Entry {
-        digits: "43699".to_owned(),
-        group: "self".to_owned(),
-        ..stp::config::Entry::default()
-    });
 }
 
 #[test]
@@ -46,7 +32,7 @@ fn initial_dp_of_prepaid_subscribers_goes_to_their_service_control_point() {
     let (mut one, mut three) = (Asp::active(at, 11, 11), Asp::active(at, 13, 13));
     let (own, by_title, ssp) = (
         subsystem(146, Some(OWN)),
-        title("43699", 146),
+        title("4367099", 146),
         subsystem(146, None),
     );
     let (mine, other) = (party(4, "43660123"), party(4, "43664567"));
@@ -93,4 +79,20 @@ fn initial_dp_of_prepaid_subscribers_goes_to_their_service_control_point() {
         answered(&mut one, &begin(CAP_2, 0, &argument));
     }
     assert_eq!(calls(&stp, "query", "prepaid"), 10.0);
+}
+
+/// Q.714 §4: what cannot be delivered returns to the switch, which has a default for the call.
+#[test]
+fn initial_dp_returns_while_its_service_control_point_is_unreachable() {
+    let folder = tempfile::tempdir().unwrap();
+    let stp = stp_with(folder.path(), with_rules);
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let mine = party(4, "43660123");
+    let request = begin(CAP_2, 0, &argument(&[(&[0x83], &mine)]));
+    let own = subsystem(146, Some(OWN));
+    one.send(&to_stp(11, 1, &udt(&own, &subsystem(146, Some(1)), &request)));
+    let received = one.expect(MessageType::Data);
+    let returned = parsed(&received);
+    assert_eq!(returned.return_cause(), Some(ReturnCause::MTP_FAILURE));
+    assert_eq!((returned.calling, returned.data), (&own[..], &request[..]));
 }
