@@ -10,7 +10,8 @@
 //! | read the SCCP message in it | [`sccp::Message::parse`], [`sccp::Address::parse`] |
 //! | find where it leads | [`gtt::Table::translate`], [`gtt::Group::choose`] |
 //! | pass it on with another address | [`sccp::Unitdata::write`] |
-//! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
+//! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`], [`cap::InitialDp::read`] |
+//! | change the called number of a call | [`isup::Iam::parse`], [`isup::Iam::write_with_called`] |
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
 //! | read a link message, its MSU | [`m2pa::Message::parse`], [`mtp3::Msu::read`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
@@ -19,8 +20,10 @@
 
 pub mod asp;
 pub mod ber;
+pub mod cap;
 mod digits;
 pub mod gtt;
+pub mod isup;
 pub mod m2pa;
 pub mod m3ua;
 pub mod map;

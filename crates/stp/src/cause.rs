@@ -1,4 +1,4 @@
-//! Why a message is not delivered, what the look-up of its number led to, what is said of equipment.
+//! Why a message is not delivered, what the look-up of its number led to, what became of calls, what is said of equipment.
 
 /// The label of a metric, and what `why` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +92,74 @@ impl NumberOutcome {
             Self::Unconditioned => "unconditioned",
             Self::Circular => "circular",
             Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// A service of calls: the label of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CallService {
+    /// InitialDP to this STP.
+    Query,
+    /// An IAM that passes through.
+    Interception,
+}
+
+impl CallService {
+    pub(crate) const ALL: [Self; 2] = [Self::Query, Self::Interception];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Interception => "interception",
+        }
+    }
+}
+
+/// What became of a call: the label of a metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CallOutcome {
+    Routed,
+    Home,
+    Unlisted,
+    Unconditioned,
+    Circular,
+    Released,
+    Damaged,
+    Prepaid,
+    Refused,
+    Queried,
+    Oversize,
+}
+
+impl CallOutcome {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Routed,
+        Self::Home,
+        Self::Unlisted,
+        Self::Unconditioned,
+        Self::Circular,
+        Self::Released,
+        Self::Damaged,
+        Self::Prepaid,
+        Self::Refused,
+        Self::Queried,
+        Self::Oversize,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Routed => "routed",
+            Self::Home => "home",
+            Self::Unlisted => "unlisted",
+            Self::Unconditioned => "unconditioned",
+            Self::Circular => "circular",
+            Self::Released => "released",
+            Self::Damaged => "damaged",
+            Self::Prepaid => "prepaid",
+            Self::Refused => "refused",
+            Self::Queried => "queried",
+            Self::Oversize => "oversize",
         }
     }
 }

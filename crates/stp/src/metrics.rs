@@ -3,7 +3,7 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::{Cause, Equipment, NumberOutcome};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
 use crate::tables::Tables;
 
 telemetry::declare! {
@@ -21,6 +21,7 @@ telemetry::declare! {
     counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
     counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
     counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
+    counter CALLS = "signalbox_stp_calls_total" ["service", "outcome"]: "Calls of number services. Service: query (a message to a subsystem of `numberServices.calls`), interception (an IAM). Outcome: routed (ported: Connect, or the IAM with the routing number), home (a number of this network), unlisted, unconditioned (no number of 5 to 15 digits) and circular (it came with a routing number of this network and is not here) go on as they were, with Continue; released (unallocated: ReleaseCall or REL), damaged (its part of the file: an error of the operation; the IAM passes), prepaid (InitialDP relayed to a service control point), refused (no InitialDP that can be served: error, Reject or Abort), queried (the number was queried before: the IAM passes), oversize (no room for the routing number: the IAM passes).";
     counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "What the lists of equipment say to checkIMEI requests: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered dataMissing or rejected).";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
@@ -45,6 +46,8 @@ pub(crate) struct Meters {
     pub(crate) screened: Vec<Vec<Counter>>,
     pub(crate) translated: Vec<Counter>,
     pub(crate) numbers: Vec<Counter>,
+    /// By service and outcome.
+    calls: Vec<Vec<Counter>>,
     pub(crate) equipment: Vec<Counter>,
     pub(crate) connections: Connections,
 }
@@ -114,6 +117,7 @@ impl Meters {
                 .iter()
                 .map(|outcome| numbers.get(&[outcome.label()]))
                 .collect(),
+            calls: calls(registry),
             equipment: Equipment::ALL
                 .iter()
                 .map(|found| equipment.get(&[found.label()]))
@@ -136,11 +140,27 @@ impl Meters {
         }
     }
 
+    pub(crate) fn call(&self, service: CallService, outcome: CallOutcome) {
+        if let Some(counters) = self.calls.get(service as usize) {
+            count(counters, outcome as usize);
+        }
+    }
+
     pub(crate) fn refused(&self, code: ErrorCode) {
         if let Some((_, counter)) = self.refused.iter().find(|(one, _)| *one == code) {
             counter.inc();
         }
     }
+}
+
+fn calls(registry: &Registry) -> Vec<Vec<Counter>> {
+    let family = registry.counters(&CALLS);
+    let outcomes = |service: &CallService| {
+        let all = CallOutcome::ALL.iter();
+        all.map(|outcome| family.get(&[service.label(), outcome.label()]))
+            .collect()
+    };
+    CallService::ALL.iter().map(outcomes).collect()
 }
 
 /// Counts at a position, where there is one.

@@ -20,6 +20,8 @@ pub(crate) struct State {
     pub(crate) meters: Arc<Meters>,
     /// Of each link the hops for which its peer is active: DATA is taken from it.
     pub(crate) admission: Arc<Vec<Few>>,
+    /// Of each link whether its peer is up as an ASP: routing keys are taken from it.
+    pub(crate) up: Arc<Vec<bool>>,
     pub(crate) forward: Arc<Forward>,
 }
 

@@ -94,6 +94,13 @@ impl<'a> Unitdata<'a> {
         Segmentation::read(self.optionals().get(SEGMENTATION)?)
     }
 
+    /// Whether the data are whole: a segment is not.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.segmentation()
+            .is_none_or(|one| one.first && one.remaining == 0)
+    }
+
     /// How important the message is, 0 to 7 (Q.713 §3.19).
     #[must_use]
     pub fn importance(&self) -> Option<u8> {

@@ -7,14 +7,14 @@ use super::transaction::TransactionId;
 /// `dialogue-as-id`, `0.0.17.773.1.1.1`.
 const DIALOGUE: &[u8] = &[0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1];
 
-/// An End that answers one Invoke.
+/// An End that answers one Invoke, or carries one in return.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     /// The identifier of who began.
     pub destination: TransactionId,
     /// The application context of the Begin, which is accepted; without one the End has no dialogue.
     pub context: Option<ApplicationContext<'a>>,
-    /// The identifier of the Invoke; a Reject may be without.
+    /// The identifier of the Invoke, or of the one in return; a Reject may be without.
     pub invoke_id: Option<i8>,
     /// What it is answered by.
     pub outcome: Outcome<'a>,
@@ -27,6 +27,8 @@ pub enum Outcome<'a> {
     Result(u8, &'a [u8]),
     /// An error without parameter.
     Error(u8),
+    /// An operation in return, and its argument as BER: what answers an InitialDP.
+    Invoke(u8, &'a [u8]),
     /// A problem of the component or of its Invoke.
     Reject(Problem),
 }
@@ -118,6 +120,11 @@ impl Answer<'_> {
                 put_id(out);
                 out.extend_from_slice(&[2, 1, code]);
             }),
+            Outcome::Invoke(operation, argument) => element(0xa1, out, |out| {
+                put_id(out);
+                out.extend_from_slice(&[2, 1, operation]);
+                out.extend_from_slice(argument);
+            }),
             Outcome::Reject(problem) => element(0xa4, out, |out| {
                 put_id(out);
                 out.extend_from_slice(&problem.octets());
@@ -173,7 +180,7 @@ pub fn element(tag: u8, out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcap::{ComponentType, MessageType, Transaction};
+    use crate::tcap::{ComponentType, MessageType, OperationCode, Transaction};
 
     #[test]
     fn lengths_are_definite_and_shortest() {
@@ -198,6 +205,7 @@ mod tests {
         for outcome in [
             Outcome::Result(22, &[0x30, 0]),
             Outcome::Error(7),
+            Outcome::Invoke(31, &[]),
             Outcome::Reject(Problem::MistypedParameter),
         ] {
             let mut out = Vec::new();
@@ -219,6 +227,10 @@ mod tests {
             match outcome {
                 Outcome::Result(..) => assert_eq!(component.component_type, ComponentType::ReturnResult),
                 Outcome::Error(_) => assert_eq!(component.error, Some(7)),
+                Outcome::Invoke(..) => {
+                    assert_eq!(component.component_type, ComponentType::Invoke);
+                    assert_eq!(component.operation, Some(OperationCode::Local(31)));
+                }
                 Outcome::Reject(_) => {
                     let problem = component.parameter.unwrap();
                     assert_eq!((problem.tag.0, problem.value), (0x81, &[2][..]));

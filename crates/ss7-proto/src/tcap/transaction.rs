@@ -87,22 +87,28 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Fault`].
     pub fn parse(octets: &'a [u8]) -> Result<Self, Fault> {
+        // The first octet is the whole tag: what begins otherwise is another user's, and no BER for all we know.
+        let first = *octets.first().ok_or(Fault::Empty)?;
+        let (read, message_type): (Reader, _) = match first {
+            0x61 => (itu, MessageType::Unidirectional),
+            0x62 => (itu, MessageType::Begin),
+            0x64 => (itu, MessageType::End),
+            0x65 => (itu, MessageType::Continue),
+            0x67 => (itu, MessageType::Abort),
+            0xe1 => (ansi, MessageType::Unidirectional),
+            0xe2 | 0xe3 => (ansi, MessageType::Begin),
+            0xe4 => (ansi, MessageType::End),
+            0xe5 | 0xe6 => (ansi, MessageType::Continue),
+            0xf6 => (ansi, MessageType::Abort),
+            other => return Err(Fault::MessageType(u32::from(other))),
+        };
         let message = Elements::new(octets).next().ok_or(Fault::Empty)??;
-        match message.tag.0 {
-            0x61 => itu(message, MessageType::Unidirectional),
-            0x62 => itu(message, MessageType::Begin),
-            0x64 => itu(message, MessageType::End),
-            0x65 => itu(message, MessageType::Continue),
-            0x67 => itu(message, MessageType::Abort),
-            0xe1 => ansi(message, MessageType::Unidirectional),
-            0xe2 | 0xe3 => ansi(message, MessageType::Begin),
-            0xe4 => ansi(message, MessageType::End),
-            0xe5 | 0xe6 => ansi(message, MessageType::Continue),
-            0xf6 => ansi(message, MessageType::Abort),
-            other => Err(Fault::MessageType(other)),
-        }
+        read(message, message_type)
     }
 }
+
+/// What reads the message of a type.
+type Reader = for<'a> fn(Element<'a>, MessageType) -> Result<Transaction<'a>, Fault>;
 
 fn itu(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'_>, Fault> {
     let mut transaction = Transaction {

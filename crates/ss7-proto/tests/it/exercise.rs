@@ -1,5 +1,8 @@
 //! What fuzz targets do with octets, and examples of every message.
 
+use ss7_proto::Digits;
+use ss7_proto::cap::InitialDp;
+use ss7_proto::isup::{Iam, Number};
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::map::Fields;
 use ss7_proto::point_code::PointCode;
@@ -37,13 +40,18 @@ pub(crate) fn m3ua(octets: &[u8]) {
 
 /// An MSU for SCCP.
 pub(crate) fn data(user_data: &[u8]) -> Vec<u8> {
+    msu(ServiceIndicator::SCCP, user_data)
+}
+
+/// An MSU for a user part.
+pub(crate) fn msu(si: ServiceIndicator, user_data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Data {
         network_appearance: Some(1),
         routing_context: Some(77),
         opc: PointCode(1234),
         dpc: PointCode(6545),
-        si: ServiceIndicator::SCCP,
+        si,
         ni: 2,
         mp: 0,
         sls: 11,
@@ -329,11 +337,52 @@ pub(crate) fn tcap(octets: &[u8]) {
         if let (Some(OperationCode::Local(code)), Some(parameter)) =
             (component.operation, component.parameter)
         {
+            let _ = format!("{:?}", InitialDp::read(code, parameter));
             let fields = Fields::read(code, parameter);
             let _ = format!("{fields:?}");
             let _ = fields.imsi.and_then(|imsi| imsi.digits());
         }
     }
+}
+
+/// Reads an IAM, and writes it with other numbers.
+pub(crate) fn isup(octets: &[u8]) {
+    let Ok(iam) = Iam::parse(octets) else {
+        return;
+    };
+    let _ = (iam.circuit(), iam.calling());
+    if let Some(called) = iam.called() {
+        let mut same = Vec::new();
+        if iam.write_with_called(&called, false, &mut same).is_ok() {
+            assert_eq!(same.len(), octets.len());
+            assert_eq!(Iam::parse(&same).unwrap().called(), Some(called));
+        }
+    }
+    for count in [0, 1, 2, 17, 40] {
+        let number = Number {
+            nature: 8,
+            indicators: Number::E164,
+            digits: Digits::parse(&"1".repeat(count)).unwrap(),
+        };
+        let mut out = Vec::new();
+        if iam.write_with_called(&number, true, &mut out).is_ok() {
+            let again = Iam::parse(&out).expect("what is written can be read");
+            assert_eq!((again.called(), again.calling()), (Some(number), iam.calling()));
+        } else {
+            assert!(out.is_empty());
+        }
+    }
+}
+
+/// An IAM for 664567, national, from 4366012345: with simple segmentation, and a portability status of *not queried*.
+pub(crate) fn iam() -> Vec<u8> {
+    [
+        &[0x23, 1, 1, 0, 0x60, 1, 10, 0, 2, 8][..],
+        &[6, 0x83, 0x10, 0x66, 0x54, 0x76, 0x0f],
+        &[0x0a, 7, 4, 0x13, 0x34, 0x66, 0x10, 0x32, 0x54],
+        &[8, 1, 4, 0x8d, 1, 0x81, 0],
+    ]
+    .concat()
 }
 
 /// A BER element of definite length.
@@ -347,7 +396,12 @@ pub(crate) fn ber(tag: u8, value: &[u8]) -> Vec<u8> {
 
 /// Begin with one Invoke of MAP: application context number and version, operation, argument.
 pub(crate) fn begin(context: (u8, u8), operation: u8, argument: &[u8]) -> Vec<u8> {
-    let name = ber(0x06, &[4, 0, 0, 1, 0, context.0, context.1]);
+    begin_in(&[4, 0, 0, 1, 0, context.0, context.1], operation, argument)
+}
+
+/// Begin with one Invoke: the octets of the application context, operation, argument.
+pub(crate) fn begin_in(context: &[u8], operation: u8, argument: &[u8]) -> Vec<u8> {
+    let name = ber(0x06, context);
     let aarq = ber(0x60, &[ber(0x80, &[7, 0x80]), ber(0xa1, &name)].concat());
     let dialogue_as = ber(0x06, &[0, 0x11, 0x86, 5, 1, 1, 1]);
     let external = ber(0x28, &[dialogue_as, ber(0xa0, &aarq)].concat());

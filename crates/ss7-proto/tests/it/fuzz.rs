@@ -16,3 +16,8 @@ fn sccp() {
 fn tcap() {
     fuzz_support::run("ss7_tcap", 200_000, exercise::tcap);
 }
+
+#[test]
+fn isup() {
+    fuzz_support::run("ss7_isup", 200_000, exercise::isup);
+}

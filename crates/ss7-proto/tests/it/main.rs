@@ -1,6 +1,7 @@
 //! Behaviour across the modules: vectors, faults, random octets, tshark as the judge.
 
 mod asp;
+mod calls;
 mod capture;
 mod exercise;
 mod fuzz;

@@ -1,9 +1,11 @@
 //! tshark reads everything that we write.
 
-use ss7_proto::m3ua::{Message, PPID};
+use ss7_proto::isup::{Cause, Iam, write_release};
+use ss7_proto::m3ua::{Message, PPID, ServiceIndicator};
 
+use crate::calls::{CAP_4, CORE_INAP, answers, inap_parameters, initial_dp, routed};
 use crate::capture::judge;
-use crate::exercise::{data, every_m3ua, every_management, every_sccp};
+use crate::exercise::{begin_in, ber, data, every_m3ua, every_management, every_sccp, iam, msu};
 
 #[test]
 fn every_m3ua_message_decodes_without_a_complaint() {
@@ -143,4 +145,90 @@ fn map_reads_the_same() {
             assert_eq!(fields[2], imsi, "{line}");
         }
     }
+}
+
+/// A UDT between subsystems, in DATA.
+fn between(ssn: u8, tcap: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    crate::exercise::unitdata(&[0x42, ssn], &[0x42, ssn], tcap)
+        .write(&mut out)
+        .unwrap();
+    data(&out)
+}
+
+#[test]
+fn camel_and_inap_read_the_same() {
+    // CAMEL is at subsystem 146 of its own accord.
+    let inap = ber(0x30, &inap_parameters());
+    for (ssn, context, argument, name) in [
+        (146, CAP_4, &initial_dp(), "camel"),
+        (12, CORE_INAP, &inap, "inap"),
+    ] {
+        let mut messages = vec![between(ssn, &begin_in(context, 0, argument))];
+        messages.extend(answers(context).iter().map(|answer| between(ssn, answer)));
+        let fields = [
+            "-o".to_owned(),
+            "inap.ssn:12".to_owned(),
+            "-T".to_owned(),
+            "fields".to_owned(),
+            "-e".to_owned(),
+            "_ws.col.Info".to_owned(),
+            "-e".to_owned(),
+            format!("{name}.serviceKey"),
+            "-e".to_owned(),
+            "isup.called_party_nature_of_address_indicator".to_owned(),
+            "-e".to_owned(),
+            "isup.called".to_owned(),
+        ];
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let Some((read, complaints)) = judge(PPID, &messages, &fields) else {
+            return;
+        };
+        assert_eq!(complaints, "", "{name}");
+        // What stands before the operation differs between the two dissectors.
+        let last_word = |line: &'_ str| {
+            line.rsplit_once(' ').map(|(words, fields)| {
+                let word = words.rsplit(' ').next().unwrap_or_default();
+                format!("{word}{fields}")
+            })
+        };
+        let lines: Vec<String> = read.lines().filter_map(last_word).collect();
+        let wanted = [
+            "initialDP\t100\t3\t664567F",
+            "connect\t\t8\tD99664567F",
+            "continue\t\t\t",
+            "releaseCall\t\t\t",
+            "missingParameter\t\t\t",
+        ];
+        assert_eq!(lines, wanted, "{name}");
+    }
+}
+
+#[test]
+fn isup_reads_the_same() {
+    let octets = iam();
+    let (mut edited, mut release) = (Vec::new(), Vec::new());
+    let read = Iam::parse(&octets).unwrap();
+    read.write_with_called(&routed(), true, &mut edited).unwrap();
+    write_release(read.circuit(), Cause::UNALLOCATED, &mut release);
+    let messages = [octets, edited, release].map(|octets| msu(ServiceIndicator::ISUP, &octets));
+    let fields = "isup.message_type isup.cic isup.called isup.calling isup.called_party_nature_of_address_indicator \
+                  isup.cause_indicator";
+    let mut arguments = vec!["-T", "fields"];
+    for field in fields.split(' ').filter(|field| !field.is_empty()) {
+        arguments.extend(["-e", field]);
+    }
+    let Some((read, complaints)) = judge(PPID, &messages, &arguments) else {
+        return;
+    };
+    assert_eq!(complaints, "");
+    let lines: Vec<&str> = read.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "1\t291\t664567F\t4366012345\t3\t",
+            "1\t291\tD99664567F\t4366012345\t8\t",
+            "12\t291\t\t\t\t1",
+        ]
+    );
 }

@@ -1,5 +1,6 @@
 //! Every setting of an STP.
 
+mod calls;
 mod network;
 mod numbers;
 mod screening;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Listen, Period};
 
+pub use calls::{CallServices, NumberForm, Prepaid, Subscriber, Unallocated};
 pub use network::{
     ApplicationServer, Link, LinkSet, NumberingPlan, PointCodes, Role, Route, Traffic, Transport,
 };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::NextRouting;
+use super::{CallServices, NextRouting};
 
 /// Services by whole numbers, before global title translation: mobile number portability (TS 23.066), and the HLR of a
 /// number, IMSI or mobile global title.
@@ -13,8 +13,8 @@ use super::NextRouting;
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct NumberServices {
     /// A file of numbers (`signalbox numbers import`): `hlr=GROUP` names the group of `translation` that serves a number,
-    /// `rn=ROUTING-NUMBER` the network that it was ported to, with `network=MCCMNC`. Absent: no services. A reload reads it
-    /// again.
+    /// `rn=ROUTING-NUMBER` the network that it was ported to, with `network=MCCMNC`, `scp=GROUP` the service control point of a
+    /// prepaid subscriber. Absent: no services. A reload reads it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Subsystems of called parties whose numbers are looked up: 6 = HLR.
@@ -29,10 +29,12 @@ pub struct NumberServices {
     pub own_routing_numbers: Vec<String>,
     /// What becomes of a request for the route of a call (sendRoutingInfo) to a number that was ported to another network.
     pub call_related: CallRelated,
-    /// How the HLRs of `hlr` route.
+    /// How the HLRs of `hlr` route, and the service control points of `scp`.
     pub routing: NextRouting,
     /// Mobile global titles (E.214), whose beginnings stand for those of IMSIs.
     pub mobile_titles: Vec<MobileTitle>,
+    /// Queries of INAP and CAP, and calls of ISUP.
+    pub calls: CallServices,
 }
 
 impl Default for NumberServices {
@@ -47,6 +49,7 @@ impl Default for NumberServices {
             call_related: CallRelated::default(),
             routing: NextRouting::default(),
             mobile_titles: Vec::new(),
+            calls: CallServices::default(),
         }
     }
 }

@@ -49,6 +49,13 @@ pub struct Rule {
     /// Network indicators: 0 = international, 2 = national.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub network_indicators: Vec<u8>,
+    /// SCCP messages, by the abbreviations of Q.713 (`UDT`, `XUDT`, `CR`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub message_types: Vec<String>,
+    /// Operations that a message of TCAP invokes, by their local codes: 2 = updateLocation, 71 = anyTimeInterrogation. Segments,
+    /// and messages with more than 8 components, cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<i32>,
     /// Called party address (CdPA) of an SCCP message without connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called: Option<Party>,

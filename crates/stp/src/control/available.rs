@@ -23,11 +23,13 @@ impl Inner {
             .collect();
         let prohibited = self.prohibited.keys().map(|(code, ssn)| (code.0, *ssn)).collect();
         let links = 0..self.tables.links.len();
+        let up = links.clone().map(|link| self.gateway.is_up(id(link))).collect();
         let admission = links.map(|link| self.admission(link)).collect();
         State {
             tables: self.tables.clone(),
             meters: self.meters.clone(),
             admission: Arc::new(admission),
+            up: Arc::new(up),
             forward: Arc::new(Forward {
                 hops,
                 destinations,
@@ -155,6 +157,7 @@ impl State {
         let same = |one: &HopState, other: &HopState| one.up == other.up && one.pending == other.pending;
         Arc::ptr_eq(&self.tables, &other.tables)
             && self.admission == other.admission
+            && self.up == other.up
             && self.forward.destinations == other.forward.destinations
             && self.forward.prohibited == other.forward.prohibited
             && self

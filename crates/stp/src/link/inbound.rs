@@ -125,6 +125,10 @@ impl Inbound {
         let handled = Message::parse(octets).and_then(|message| match message.message_type().class() {
             Class::Transfer => self.data(state, &message, out).map(|()| Vec::new()),
             Class::Ssnm => Ok(self.desk.control.ssnm(self.link, &message)),
+            // Routing keys are those of an ASP that is up (RFC 4666 §4.3.1).
+            Class::Rkm if state.tables.grants(self.link) && state.up.get(self.link) != Some(&true) => {
+                Err(Fault::new(ErrorCode::UnexpectedMessage, "the ASP is down"))
+            }
             Class::Rkm if registration(state, self.link, &message, out) => Ok(Vec::new()),
             Class::Rkm => Err(Fault::new(ErrorCode::UnexpectedMessage, "nothing was requested")),
             Class::Aspsm | Class::Asptm | Class::Mgmt => {
@@ -194,6 +198,9 @@ impl Inbound {
         }
         if let Some(outcome) = decision.number {
             count(&meters.numbers, outcome as usize);
+        }
+        if let Some((service, outcome)) = decision.call {
+            meters.call(service, outcome);
         }
         if let Some(found) = decision.equipment {
             count(&meters.equipment, found as usize);

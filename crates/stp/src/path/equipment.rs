@@ -2,15 +2,11 @@
 
 use smallvec::SmallVec;
 use ss7_proto::map::{Fields, operation};
-use ss7_proto::tcap::{
-    self, Answer, ApplicationContext, Component, ComponentType, MessageType, OperationCode, Outcome, Problem,
-    Reason, Transaction,
-};
+use ss7_proto::tcap::{ApplicationContext, Component, OperationCode, Outcome, Problem, Reason};
 
+use super::request::{self, Invoke, Request};
 use crate::cause::Equipment;
 
-/// The subsystem of an EIR (TS 23.003 §8.2).
-pub(super) const SUBSYSTEM: u8 = 9;
 /// The application context of checkIMEI, equipmentMngt (TS 29.002 §17.3.2.14).
 const EQUIPMENT_MANAGEMENT: u8 = 13;
 /// The newest version of it, which is offered instead of one that is not supported.
@@ -33,77 +29,33 @@ pub(super) enum Reply {
     Checked(Vec<u8>, Equipment),
 }
 
-/// Serves a message of TCAP (Q.774 §3.2, §3.3).
+/// Serves a message of TCAP.
 pub(super) fn serve(lists: &dsr_eir::Eir, data: &[u8]) -> Reply {
-    let Ok(message) = Transaction::parse(data) else {
-        return Reply::None;
-    };
-    let (false, Some(to)) = (message.ansi, message.originating) else {
-        // Neither End nor Abort nor Unidirectional has who could be answered.
-        return Reply::None;
-    };
-    let reason = match message.message_type {
-        MessageType::Begin => match context(&message) {
-            Ok(version) => return begin(lists, &message, version),
-            Err(reason) => reason,
-        },
-        MessageType::Continue => Reason::UnknownTransaction,
-        MessageType::Unidirectional | MessageType::End | MessageType::Abort => return Reply::None,
-    };
-    let mut out = Vec::with_capacity(64);
-    tcap::abort(to, reason, &mut out);
-    Reply::Refusal(out)
-}
-
-/// The version of equipmentMngt, or why there is none.
-fn context<'a>(begin: &Transaction<'a>) -> Result<u8, Reason<'a>> {
-    match begin.context {
-        None if begin.has_dialogue => Err(Reason::BadDialogue),
-        // Version 1 has no dialogue.
-        None => Ok(1),
-        Some(context) => match context.map() {
-            Some((EQUIPMENT_MANAGEMENT, version @ 1..=3)) => Ok(version),
-            Some((EQUIPMENT_MANAGEMENT, _)) => Err(Reason::Context(NEWEST)),
-            _ => Err(Reason::Context(context)),
-        },
+    match request::read(data, accepts) {
+        Request::None => Reply::None,
+        Request::Refused(octets) => Reply::Refusal(octets),
+        Request::Invoke(invoke) => check(lists, &invoke),
     }
 }
 
-fn begin(lists: &dsr_eir::Eir, begin: &Transaction<'_>, version: u8) -> Reply {
-    let Some(destination) = begin.originating else {
-        return Reply::None;
-    };
-    let answer = |invoke_id, outcome| {
-        let mut out = Vec::with_capacity(64);
-        Answer {
-            destination,
-            context: begin.context,
-            invoke_id,
-            outcome,
-        }
-        .write(&mut out);
-        out
-    };
-    let reject = |id, problem| Reply::Refusal(answer(id, Outcome::Reject(problem)));
-    let mut components = begin.components;
-    let invoke = match (components.next(), components.next()) {
-        (Some(Err(_)), _) => return reject(None, Problem::BadlyStructuredComponent),
-        (Some(Ok(one)), None) if one.component_type == ComponentType::Invoke => one,
-        // One request is what a dialogue with the register is for.
-        _ => {
-            let mut out = Vec::with_capacity(48);
-            let has_dialogue = begin.has_dialogue;
-            tcap::abort(destination, Reason::User { has_dialogue }, &mut out);
-            return Reply::Refusal(out);
-        }
-    };
-    let Some(id) = invoke.invoke_id.and_then(|id| i8::try_from(id).ok()) else {
-        return reject(None, Problem::MistypedComponent);
-    };
-    if invoke.operation != Some(OperationCode::Local(operation::CHECK_IMEI)) {
-        return reject(Some(id), Problem::UnrecognizedOperation);
+fn accepts(context: ApplicationContext<'_>) -> Result<(), Reason<'_>> {
+    match context.map() {
+        Some((EQUIPMENT_MANAGEMENT, 1..=3)) => Ok(()),
+        Some((EQUIPMENT_MANAGEMENT, _)) => Err(Reason::Context(NEWEST)),
+        _ => Err(Reason::Context(context)),
     }
-    let found = match imei(&invoke) {
+}
+
+fn check(lists: &dsr_eir::Eir, invoke: &Invoke<'_>) -> Reply {
+    // Version 1 has no dialogue.
+    let version = invoke
+        .context
+        .and_then(|context| context.map())
+        .map_or(1, |(_, version)| version);
+    if invoke.component.operation != Some(OperationCode::Local(operation::CHECK_IMEI)) {
+        return Reply::Refusal(invoke.answer(Outcome::Reject(Problem::UnrecognizedOperation)));
+    }
+    let found = match imei(&invoke.component) {
         // Requests of MAP name no subscriber.
         Ok(imei) => match lists.status_of(&imei, b"") {
             Some("white") => Equipment::White,
@@ -111,7 +63,7 @@ fn begin(lists: &dsr_eir::Eir, begin: &Transaction<'_>, version: u8) -> Reply {
             Some("grey") => Equipment::Grey,
             _ => Equipment::Unknown,
         },
-        Err(outcome) => return Reply::Checked(answer(Some(id), outcome), Equipment::Unreadable),
+        Err(outcome) => return Reply::Checked(invoke.answer(outcome), Equipment::Unreadable),
     };
     // EquipmentStatus; from version 3 on within the sequence of CheckIMEI-Res.
     let result = [0x30, 3, 0x0a, 1, found as u8];
@@ -123,7 +75,7 @@ fn begin(lists: &dsr_eir::Eir, begin: &Transaction<'_>, version: u8) -> Reply {
             Outcome::Result(operation::CHECK_IMEI as u8, result)
         }
     };
-    Reply::Checked(answer(Some(id), outcome), found)
+    Reply::Checked(invoke.answer(outcome), found)
 }
 
 /// The IMEI, or what its absence or a wrong form is answered by.

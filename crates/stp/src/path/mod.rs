@@ -1,20 +1,29 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
+mod call;
 mod equipment;
+mod interception;
 mod number;
+mod query;
+mod request;
 pub(crate) mod sccp;
 mod trace;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ss7_proto::PointCode;
-use ss7_proto::m3ua::{Data, ServiceIndicator};
+use ss7_proto::m3ua::{Data, ServiceIndicator, TrafficMode};
 use ss7_proto::sccp::Management;
 
-use crate::cause::{Cause, Equipment, NumberOutcome};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
 pub(crate) use trace::Trace;
+
+/// The next Correlation Id: one that no other MSU to an application server has had lately.
+static CORRELATION: AtomicU32 = AtomicU32::new(0);
 
 /// What is to be done with a message.
 #[derive(Default)]
@@ -33,6 +42,8 @@ pub(crate) struct Decision {
     pub(crate) set: Option<usize>,
     /// What the look-up of a number led to.
     pub(crate) number: Option<NumberOutcome>,
+    /// What became of a call.
+    pub(crate) call: Option<(CallService, CallOutcome)>,
     /// What is said of an IMEI.
     pub(crate) equipment: Option<Equipment>,
 }
@@ -102,22 +113,12 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     }
     if !tables.points.are(data.dpc) {
         trace.add(|| "discrimination: the destination is another node".to_owned());
-        let decision = match transfer(ingress.state, ingress.hop, data, trace, |out| {
-            out.extend_from_slice(data.user_data);
-            true
-        }) {
-            Ok(send) => Decision {
-                send: Some(send),
-                ..Decision::default()
-            },
-            // Who serves the destination, or leads to it, needs no notice of its own state.
-            Err(cause) => Decision {
-                notice: match ingress.hop {
-                    Some(hop) if ingress.state.is_behind(hop, data.dpc) => None,
-                    _ => Some(Notice::Unreachable(data.dpc)),
-                },
-                ..Decision::drop(cause)
-            },
+        let decision = match interception::intercept(ingress, data, trace) {
+            Some(decision) => decision,
+            None => pass(ingress, data, trace, |out| {
+                out.extend_from_slice(data.user_data);
+                true
+            }),
         };
         return Decision { rule, ..decision };
     }
@@ -135,6 +136,29 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         }
     };
     Decision { rule, ..decision }
+}
+
+/// Sends a message on to another node; `user_data` appends what follows the label.
+fn pass(
+    ingress: &Ingress<'_>,
+    data: &Data<'_>,
+    trace: &mut Trace,
+    user_data: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> Decision {
+    match transfer(ingress.state, ingress.hop, data, trace, user_data) {
+        Ok(send) => Decision {
+            send: Some(send),
+            ..Decision::default()
+        },
+        // Who serves the destination, or leads to it, needs no notice of its own state.
+        Err(cause) => Decision {
+            notice: match ingress.hop {
+                Some(hop) if ingress.state.is_behind(hop, data.dpc) => None,
+                _ => Some(Notice::Unreachable(data.dpc)),
+            },
+            ..Decision::drop(cause)
+        },
+    }
 }
 
 impl Decision {
@@ -248,7 +272,10 @@ fn transfer(
     let label = Data {
         network_appearance: tables.network_appearance,
         routing_context: to.context,
-        correlation_id: None,
+        // ASPs of a broadcast application server find the same MSU by it; the first one to a new ASP needs it (RFC 4666
+        // §4.3.4.3).
+        correlation_id: (to.mode == TrafficMode::Broadcast)
+            .then(|| CORRELATION.fetch_add(1, Ordering::Relaxed)),
         ..*data
     };
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);

@@ -96,7 +96,8 @@ pub(super) fn by_number(
     }
 }
 
-fn shown(found: Option<&Whereabouts>) -> String {
+/// What the file says, for an explanation.
+pub(super) fn shown(found: Option<&Whereabouts>) -> String {
     match found {
         None => "its part of the file is damaged".to_owned(),
         Some(Whereabouts::Unlisted) => "not listed".to_owned(),
@@ -253,17 +254,10 @@ impl Ported<'_> {
     }
 }
 
-/// Whether the data are whole: a segment is not.
-pub(super) fn is_whole(unitdata: &Unitdata<'_>) -> bool {
-    unitdata
-        .segmentation()
-        .is_none_or(|one| one.first && one.remaining == 0)
-}
-
 /// The Begin in a message and its Invoke, where that is its only component. What a service message returns is not a request
 /// (Q.714 §4).
 fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
-    if unitdata.message_type.is_service() || !is_whole(&unitdata) {
+    if unitdata.message_type.is_service() || !unitdata.is_whole() {
         return None;
     }
     let begin = Transaction::parse(unitdata.data).ok()?;

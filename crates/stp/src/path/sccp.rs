@@ -7,10 +7,12 @@ use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
 };
 
-use super::equipment::{Reply, SUBSYSTEM as EIR, serve};
-use super::number::{by_number, is_whole};
+use super::equipment::{Reply, serve};
+use super::number::by_number;
+use super::query;
 use super::{Decision, Ingress, Send, Trace, Work, transfer};
 use crate::cause::Cause;
+use crate::tables::EIR;
 
 /// The subsystem of SCCP management.
 const MANAGEMENT: u8 = 1;
@@ -278,10 +280,24 @@ impl Relay<'_> {
             });
             return self.manage(management, trace);
         }
+        if let Some(ssn) = ssn
+            && self.ingress.state.tables.has_user(ssn)
+            && !self.unitdata.is_whole()
+        {
+            trace.add(|| format!("SCCP: segments to subsystem {ssn} are not reassembled"));
+            let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;
+            return self.give_back(Cause::Subsystem, returned, work, trace);
+        }
         if ssn == Some(EIR)
             && let Some(lists) = &self.ingress.state.tables.equipment
         {
             return self.equipment(lists, work, trace);
+        }
+        if let Some(ssn) = ssn
+            && let Some(services) = &self.ingress.state.tables.numbers
+            && services.calls.serves(ssn)
+        {
+            return query::serve(self, services, ssn, work, trace);
         }
         trace.add(|| match ssn {
             Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
@@ -292,11 +308,6 @@ impl Relay<'_> {
 
     /// A message to the equipment identity register.
     fn equipment(&self, lists: &dsr_eir::Eir, work: &mut Work, trace: &mut Trace) -> Decision {
-        if !is_whole(&self.unitdata) {
-            trace.add(|| "equipment: segments are not reassembled".to_owned());
-            let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;
-            return self.give_back(Cause::Subsystem, returned, work, trace);
-        }
         match serve(lists, self.unitdata.data) {
             // The message has reached its user: what is wrong with it is between users, not for SCCP (Q.714 §4).
             Reply::None => {

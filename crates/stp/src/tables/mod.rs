@@ -1,5 +1,7 @@
 //! What settings are compiled to before a message needs it. Tables are immutable; a reload makes others.
 
+mod calls;
+mod content;
 mod numbers;
 mod points;
 mod routes;
@@ -17,6 +19,7 @@ use ss7_proto::{Plan, PointCode};
 
 use crate::config::{Config, Link, NumberingPlan, Role};
 
+pub(crate) use calls::fits_msu;
 pub(crate) use numbers::{Number, NumberServices, Whereabouts};
 pub(crate) use points::Points;
 pub(crate) use routes::{Destination, Routes, Via};
@@ -24,6 +27,8 @@ pub(crate) use screening::{Message, Screen};
 pub(crate) use translations::Translations;
 pub use translations::check_files;
 
+/// The subsystem of an EIR (TS 23.003 §8.2).
+pub(crate) const EIR: u8 = 9;
 /// Routing contexts of link sets that have none; no peer sees them.
 const UNNAMED: u32 = 0xffff_0000;
 
@@ -83,19 +88,24 @@ impl Tables {
             }
         }
         numbers::Numbering::compile(&config.number_services, faults);
+        calls::check(config, &points, faults);
         let lists = config.screening.iter().enumerate();
         let screens = lists.map(|(index, list)| Screen::compile(list, points.plan, index, faults));
+        let screens = screens.collect();
+        let translations = Translations::compile(&config.translation, &points, &routes, faults);
+        calls::Calls::compile(&config.number_services, &hops, &translations, faults);
+        let calls = &config.number_services.calls;
         Self {
             network_appearance: config.network_appearance,
             links: config.links.clone(),
-            screens: screens.collect(),
-            translations: Translations::compile(&config.translation, &points, &routes, faults),
+            screens,
+            translations,
             numbers: None,
             equipment: None,
             hops,
             routes,
             points,
-            subsystems: config.subsystems.clone(),
+            subsystems: [config.subsystems.as_slice(), &calls.subsystems].concat(),
         }
     }
 
@@ -108,8 +118,14 @@ impl Tables {
         }
         tables.translations = Translations::load(&config.translation, &tables.points)?;
         tables.equipment = config.equipment.as_ref().map(equipment).transpose()?;
-        tables.numbers = NumberServices::load(&config.number_services, &tables.translations)?;
+        tables.numbers = NumberServices::load(&config.number_services, &tables.hops, &tables.translations)?;
         Ok(tables)
+    }
+
+    /// Whether a subsystem of this node has a user that answers requests.
+    pub(crate) fn has_user(&self, ssn: u8) -> bool {
+        let of_calls = |services: &NumberServices| services.calls.serves(ssn);
+        ssn == EIR && self.equipment.is_some() || self.numbers.as_ref().is_some_and(of_calls)
     }
 
     /// The form of SCCP addresses.

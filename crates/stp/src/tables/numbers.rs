@@ -7,7 +7,8 @@ use settings::Faults;
 use ss7_proto::Digits;
 use ss7_proto::sccp::GlobalTitle;
 
-use super::Translations;
+use super::calls::Calls;
+use super::{Hop, Translations};
 use crate::config::{self, CallRelated, NextRouting};
 
 /// Fewest digits of a number that is looked up.
@@ -48,6 +49,19 @@ pub(crate) struct Number {
     pub(crate) was_routed: bool,
 }
 
+impl Number {
+    /// `None` where it has another count of digits than numbers that are looked up, or others than 0 to 9.
+    pub(crate) fn new(kind: Kind, digits: Digits, was_routed: bool) -> Option<Self> {
+        let fits = (FEWEST..=numbers::MOST_DIGITS).contains(&digits.len());
+        let number = Self {
+            kind,
+            digits,
+            was_routed,
+        };
+        (fits && digits.iter().all(|digit| digit < 10)).then_some(number)
+    }
+}
+
 /// How numbers are made international.
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
@@ -64,16 +78,26 @@ pub(crate) struct NumberServices {
     pub(crate) call_related: CallRelated,
     pub(crate) routing: NextRouting,
     subsystems: Vec<u8>,
-    numbering: Numbering,
+    pub(super) numbering: Numbering,
+    pub(crate) calls: Calls,
     map: Map,
     /// By the position of a set in the map.
-    sets: Vec<Whereabouts>,
+    sets: Vec<Entry>,
+}
+
+/// What the file says of a number.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    whereabouts: Whereabouts,
+    /// The group of the service control point.
+    scp: Option<u32>,
 }
 
 impl NumberServices {
     /// Opens the file; `None` where the settings name none.
     pub(super) fn load(
         config: &config::NumberServices,
+        hops: &[Hop],
         translations: &Translations,
     ) -> Result<Option<Self>, String> {
         let Some(path) = &config.file else {
@@ -81,13 +105,16 @@ impl NumberServices {
         };
         let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
         let sets = map.sets();
-        let sets = sets.iter().map(|set| whereabouts(set, translations));
-        let sets: Result<Vec<Whereabouts>, String> = sets.collect();
+        let sets = sets.iter().map(|set| entry(set, translations));
+        let sets: Result<Vec<Entry>, String> = sets.collect();
+        // What is wrong with settings is reported with them.
+        let mut reported = Faults::default();
         Ok(Some(Self {
             call_related: config.call_related,
             routing: config.routing,
             subsystems: config.subsystems.clone(),
-            numbering: Numbering::compile(config, &mut Faults::default()),
+            numbering: Numbering::compile(config, &mut reported),
+            calls: Calls::compile(config, hops, translations, &mut reported),
             sets: sets.map_err(|what| shown(path, &what))?,
             map,
         }))
@@ -117,15 +144,27 @@ impl NumberServices {
     /// # Errors
     /// When its part of the file is damaged.
     pub(crate) fn find(&self, number: &Number) -> Result<Whereabouts, numbers::Damaged> {
+        let found = self.entry(number)?;
+        Ok(found.map_or(Whereabouts::Unlisted, |entry| entry.whereabouts))
+    }
+
+    /// The group of the service control point of a number.
+    ///
+    /// # Errors
+    /// When its part of the file is damaged.
+    pub(crate) fn service_control(&self, number: &Number) -> Result<Option<u32>, numbers::Damaged> {
+        Ok(self.entry(number)?.and_then(|entry| entry.scp))
+    }
+
+    fn entry(&self, number: &Number) -> Result<Option<&Entry>, numbers::Damaged> {
         // No more than `numbers::MOST_DIGITS`, which 64 bits hold.
         let digits = number.digits.iter().take(numbers::MOST_DIGITS);
         let value = digits.fold(0, |value, digit| value * 10 + u64::from(digit));
         let Some(key) = Key::from_number(number.kind, number.digits.len(), value) else {
-            return Ok(Whereabouts::Unlisted);
+            return Ok(None);
         };
         let id = self.map.find(key)?;
-        let set = id.and_then(|id| self.sets.get(id.index()).copied());
-        Ok(set.unwrap_or(Whereabouts::Unlisted))
+        Ok(id.and_then(|id| self.sets.get(id.index())))
     }
 
     /// Whether a number is of this network's ranges.
@@ -141,16 +180,8 @@ fn shown(path: &Path, what: &str) -> String {
 impl Numbering {
     /// Reports what is wrong with the settings.
     pub(super) fn compile(config: &config::NumberServices, faults: &mut Faults) -> Self {
-        let mut decimal = |text: &str, key: String, range: std::ops::RangeInclusive<usize>| {
-            let digits = Digits::parse(text).filter(|digits| digits.iter().all(|digit| digit < 10));
-            let digits = digits.filter(|digits| range.contains(&digits.len()));
-            if digits.is_none() {
-                let right = format!("{} to {} digits", range.start(), range.end());
-                faults
-                    .at(format!("numberServices.{key}"))
-                    .say(format!("is `{text}`"), right);
-            }
-            digits.unwrap_or(Digits::EMPTY)
+        let mut decimal = |text: &str, key: String, range| {
+            super::numbers::decimal(text, format!("numberServices.{key}"), range, faults)
         };
         let mut numbering = Self {
             country: decimal(&config.country_code, "countryCode".to_owned(), 0..=3),
@@ -191,11 +222,10 @@ impl Numbering {
         let mut was_routed = false;
         let kind = match plan {
             E164 => {
-                let mut routing = self.own_routing.iter();
-                if let Some(prefix) = routing.find(|one| digits.starts_with(one)) {
+                if let Some(rest) = self.without_own_routing(&digits) {
                     // What follows a routing number is international (TS 23.066 §B.4.2).
                     was_routed = true;
-                    digits = digits.skip(prefix.len());
+                    digits = rest;
                 } else {
                     digits = self.international(&digits, title.nature)?;
                 }
@@ -210,16 +240,23 @@ impl Numbering {
             }
             _ => return None,
         };
-        let fits = (FEWEST..=numbers::MOST_DIGITS).contains(&digits.len());
-        let number = Number {
-            kind,
-            digits,
-            was_routed,
-        };
-        (fits && digits.iter().all(|digit| digit < 10)).then_some(number)
+        Number::new(kind, digits, was_routed)
     }
 
-    fn international(&self, digits: &Digits, nature: Option<u8>) -> Option<Digits> {
+    /// What follows a routing number of this network.
+    pub(super) fn without_own_routing(&self, digits: &Digits) -> Option<Digits> {
+        let mut routing = self.own_routing.iter();
+        let prefix = routing.find(|one| digits.starts_with(one))?;
+        Some(digits.skip(prefix.len()))
+    }
+
+    /// A number of this country without the country code.
+    pub(super) fn national(&self, digits: &Digits) -> Option<Digits> {
+        let is_ours = !self.country.is_empty() && digits.starts_with(&self.country);
+        is_ours.then(|| digits.skip(self.country.len()))
+    }
+
+    pub(super) fn international(&self, digits: &Digits, nature: Option<u8>) -> Option<Digits> {
         match nature {
             Some(NATIONAL | SUBSCRIBER) if self.country.is_empty() => None,
             Some(SUBSCRIBER) if self.area.is_empty() => None,
@@ -230,6 +267,22 @@ impl Numbering {
     }
 }
 
+/// Digits 0 to 9 of a setting; reports what else it is.
+pub(super) fn decimal(
+    text: &str,
+    key: String,
+    range: std::ops::RangeInclusive<usize>,
+    faults: &mut Faults,
+) -> Digits {
+    let digits = Digits::parse(text).filter(|digits| digits.iter().all(|digit| digit < 10));
+    let digits = digits.filter(|digits| range.contains(&digits.len()));
+    if digits.is_none() {
+        let right = format!("{} to {} digits", range.start(), range.end());
+        faults.at(key).say(format!("is `{text}`"), right);
+    }
+    digits.unwrap_or(Digits::EMPTY)
+}
+
 /// Hexadecimal digits are used in routing numbers; 15 would end a number of MAP.
 fn routing_number(text: &str) -> Option<Digits> {
     let digits = Digits::parse(&text.to_ascii_lowercase())?;
@@ -238,8 +291,8 @@ fn routing_number(text: &str) -> Option<Digits> {
 }
 
 /// What the entry of a number says; services that are not ours pass.
-fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Whereabouts, String> {
-    let (mut home, mut away, mut network, mut bare) = (None, None, None, None);
+fn entry(set: &DestinationSet, translations: &Translations) -> Result<Entry, String> {
+    let (mut home, mut away, mut network, mut bare, mut scp) = (None, None, None, None, None);
     for part in set.as_str().split(',') {
         match part.split_once('=') {
             Some(("hlr", group)) => {
@@ -257,6 +310,10 @@ fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Wher
                 let right = || format!("`{set}`: `network` has the 5 or 6 digits of MCC and MNC");
                 network = Some(digits.ok_or_else(right)?);
             }
+            Some(("scp", group)) => {
+                let found = translations.other_group(group);
+                scp = Some(found.map_err(|what| format!("`{set}`: `scp={group}` {what}"))?);
+            }
             // It is that of each service that has none of its own; it may well be a Diameter peer.
             None => bare = bare.or(translations.group(part)),
             _ => {}
@@ -265,13 +322,14 @@ fn whereabouts(set: &DestinationSet, translations: &Translations) -> Result<Wher
     if away.is_none() {
         home = home.or(bare);
     }
-    match (home, away) {
-        (Some(_), Some(_)) => Err(format!("`{set}` has both `hlr` and `rn`")),
-        (Some(group), None) => Ok(Whereabouts::Home(group)),
-        (None, Some(routing_number)) => Ok(Whereabouts::Away {
+    let whereabouts = match (home, away) {
+        (Some(_), Some(_)) => return Err(format!("`{set}` has both `hlr` and `rn`")),
+        (Some(group), None) => Whereabouts::Home(group),
+        (None, Some(routing_number)) => Whereabouts::Away {
             routing_number,
             network,
-        }),
-        (None, None) => Ok(Whereabouts::Unlisted),
-    }
+        },
+        (None, None) => Whereabouts::Unlisted,
+    };
+    Ok(Entry { whereabouts, scp })
 }

@@ -6,6 +6,7 @@ use ss7_proto::sccp::{self, Address, Format};
 use ss7_proto::{Digits, Plan};
 
 use super::Cluster;
+use super::content::{Content, Operations, Party};
 use crate::config::{self, Action, Rule, ScreeningList};
 
 /// A screening list.
@@ -14,8 +15,8 @@ pub(crate) struct Screen {
     pub(crate) name: String,
     otherwise: Action,
     rules: Vec<Compiled>,
-    /// Whether a rule has conditions on addresses of SCCP.
-    needs_addresses: bool,
+    /// Whether a rule has conditions on addresses of SCCP, or on what it carries.
+    needs_content: bool,
 }
 
 #[derive(Debug)]
@@ -27,6 +28,9 @@ struct Compiled {
     /// A bit for each service indicator; none: any.
     services: u16,
     networks: u8,
+    /// A bit for each type of SCCP message; none: any, of other users too.
+    messages: u32,
+    operations: Vec<i32>,
     called: Option<Condition>,
     calling: Option<Condition>,
 }
@@ -36,19 +40,6 @@ struct Condition {
     digits: Vec<Digits>,
     translation_types: Vec<u8>,
     subsystems: Vec<u8>,
-}
-
-/// An address as rules see it.
-enum Party<'a> {
-    /// The message carries none.
-    Absent,
-    Known {
-        address: Address<'a>,
-        /// Those of its title, which each rule compares; `None` as well for more than a number has, or an unknown form.
-        digits: Option<Digits>,
-    },
-    /// It cannot be read: what it is to the next node is unknown.
-    Unreadable,
 }
 
 /// Whether a rule fits.
@@ -80,9 +71,7 @@ impl Screen {
         Self {
             name: list.name.clone(),
             otherwise: list.otherwise,
-            needs_addresses: rules
-                .iter()
-                .any(|rule| rule.called.is_some() || rule.calling.is_some()),
+            needs_content: rules.iter().any(Compiled::needs_content),
             rules,
         }
     }
@@ -96,13 +85,13 @@ impl Screen {
     /// What happens with a message, and the position of the rule that says so, as in [`Self::rules`].
     pub(crate) fn judge(&self, message: &Message<'_>) -> (Action, usize) {
         let data = message.data;
-        let (called, calling) = if self.needs_addresses && data.si == ServiceIndicator::SCCP {
-            parties(message)
+        let content = if self.needs_content && data.si == ServiceIndicator::SCCP {
+            Content::read(message)
         } else {
-            (Party::Absent, Party::Absent)
+            Content::NONE
         };
         for (at, rule) in self.rules.iter().enumerate() {
-            match rule.fits(data, &called, &calling) {
+            match rule.fits(data, &content) {
                 Fit::Yes => return (rule.action, at),
                 Fit::No => {}
                 // A rule that might have refused it does not let it pass to a node that reads it otherwise.
@@ -110,25 +99,6 @@ impl Screen {
             }
         }
         (self.otherwise, self.rules.len())
-    }
-}
-
-/// Called and calling party of an SCCP message: those without connection, and those of a connection that carry some (CR).
-fn parties<'a>(message: &Message<'a>) -> (Party<'a>, Party<'a>) {
-    let read = |octets| match Address::parse(octets, message.format) {
-        Ok(address) => Party::Known {
-            digits: address.title.and_then(|title| title.digits()),
-            address,
-        },
-        Err(_) => Party::Unreadable,
-    };
-    match sccp::Message::parse(message.data.user_data) {
-        Ok(sccp::Message::Unitdata(unitdata)) => (read(unitdata.called), read(unitdata.calling)),
-        Ok(sccp::Message::Connection(connection)) => (
-            connection.called().map_or(Party::Absent, read),
-            connection.calling().map_or(Party::Absent, read),
-        ),
-        Err(_) => (Party::Unreadable, Party::Unreadable),
     }
 }
 
@@ -156,6 +126,8 @@ impl Compiled {
             dpc: clusters(&rule.dpc, plan, &format!("{at}.dpc"), faults),
             services,
             networks: networks as u8,
+            messages: message_types(&rule.message_types, at, faults),
+            operations: rule.operations.clone(),
             called: rule
                 .called
                 .as_ref()
@@ -167,13 +139,19 @@ impl Compiled {
         }
     }
 
-    fn fits(&self, data: &Data<'_>, called: &Party<'_>, calling: &Party<'_>) -> Fit {
+    const fn needs_content(&self) -> bool {
+        self.called.is_some() || self.calling.is_some() || self.messages != 0 || !self.operations.is_empty()
+    }
+
+    fn fits(&self, data: &Data<'_>, content: &Content<'_>) -> Fit {
         let among = |codes: &[Cluster], code| codes.is_empty() || codes.iter().any(|one| one.covers(code));
         let has = |bits: u16, bit: u8| bits == 0 || bit < 16 && bits >> bit & 1 == 1;
+        let is_type = |kind: sccp::MessageType| self.messages >> kind as u8 & 1 == 1;
         let label = has(self.services, data.si.0)
             && has(u16::from(self.networks), data.ni)
             && among(&self.opc, data.opc)
-            && among(&self.dpc, data.dpc);
+            && among(&self.dpc, data.dpc)
+            && (self.messages == 0 || content.message_type.is_some_and(is_type));
         if !label {
             return Fit::No;
         }
@@ -183,13 +161,29 @@ impl Compiled {
             (Some(_), Party::Unreadable) => Fit::Unknown,
             (Some(condition), Party::Known { address, digits }) => condition.fits(address, digits.as_ref()),
         };
-        match (
-            party(self.called.as_ref(), called),
-            party(self.calling.as_ref(), calling),
-        ) {
-            (Fit::No, _) | (_, Fit::No) => Fit::No,
-            (Fit::Unknown, _) | (_, Fit::Unknown) => Fit::Unknown,
-            (Fit::Yes, Fit::Yes) => Fit::Yes,
+        // One condition that does not fit says enough, whatever the others cannot read.
+        party(self.called.as_ref(), &content.called)
+            .and(party(self.calling.as_ref(), &content.calling))
+            .and(self.invokes(&content.operations))
+    }
+
+    fn invokes(&self, operations: &Operations) -> Fit {
+        match operations {
+            _ if self.operations.is_empty() => Fit::Yes,
+            Operations::Absent => Fit::No,
+            Operations::Unreadable => Fit::Unknown,
+            Operations::Known(found) if found.iter().any(|one| self.operations.contains(one)) => Fit::Yes,
+            Operations::Known(_) => Fit::No,
+        }
+    }
+}
+
+impl Fit {
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Yes, Self::Yes) => Self::Yes,
         }
     }
 }
@@ -229,6 +223,21 @@ impl Condition {
             Some(_) => digits.map_or(Fit::Unknown, |number| fits(begins(number))),
         }
     }
+}
+
+/// A bit for each type of SCCP message.
+fn message_types(names: &[String], at: &str, faults: &mut Faults) -> u32 {
+    let mut bits = 0;
+    for (index, name) in names.iter().enumerate() {
+        let mut all = sccp::MessageType::ALL.iter();
+        match all.find(|kind| kind.name() == name) {
+            Some(kind) => bits |= 1 << *kind as u8,
+            None => faults
+                .at(format!("{at}.messageTypes[{index}]"))
+                .say("is not a message of SCCP", "an abbreviation of Q.713 such as UDT"),
+        }
+    }
+    bits
 }
 
 fn clusters(texts: &[String], plan: Plan, at: &str, faults: &mut Faults) -> Vec<Cluster> {

@@ -18,6 +18,8 @@ pub(crate) struct Translations {
     pub(crate) entries: Vec<usize>,
     /// Places of groups in the table.
     groups: HashMap<String, u32>,
+    /// Groups that have a point code of this node.
+    own_groups: HashSet<u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
 }
@@ -26,6 +28,18 @@ impl Translations {
     /// The place of a group in the table.
     pub(crate) fn group(&self, name: &str) -> Option<u32> {
         self.groups.get(name).copied()
+    }
+
+    /// The place of a group none of whose nodes is this one: what a service of this node sends there does not come back to it.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    pub(super) fn other_group(&self, name: &str) -> Result<u32, &'static str> {
+        let place = self.group(name).ok_or("names no group of `translation`")?;
+        if self.own_groups.contains(&place) {
+            return Err("names a group with a point code of this STP");
+        }
+        Ok(place)
     }
 
     /// Whether the state of a subsystem at a node counts for a translation.
@@ -128,7 +142,7 @@ pub fn check_files(config: &Config, faults: &mut Faults) {
         let right = "a file of equipment: docs/dsr.md";
         faults.at("stp.equipment.file").say(error, right);
     }
-    if let Err(error) = NumberServices::load(&config.number_services, &tables.translations) {
+    if let Err(error) = NumberServices::load(&config.number_services, &tables.hops, &tables.translations) {
         let right = "a file of numbers: docs/stp.md";
         faults.at("stp.numberServices.file").say(error, right);
     }
@@ -161,6 +175,7 @@ struct Building {
     sets: Vec<String>,
     entries: Vec<usize>,
     members: HashSet<(PointCode, u8)>,
+    own_groups: HashSet<u32>,
 }
 
 impl Building {
@@ -168,6 +183,7 @@ impl Building {
         let mut builder = TableBuilder::new();
         let mut groups = HashMap::new();
         let mut members = HashSet::new();
+        let mut own_groups = HashSet::new();
         for group in &config.groups {
             let compiled = compiled(group, points);
             members.extend(
@@ -176,7 +192,12 @@ impl Building {
                     .iter()
                     .filter_map(|one| Some((one.point_code, one.ssn?))),
             );
-            groups.insert(group.name.clone(), builder.group(compiled));
+            let has_own = compiled.members.iter().any(|one| points.are(one.point_code));
+            let place = builder.group(compiled);
+            if has_own {
+                own_groups.insert(place);
+            }
+            groups.insert(group.name.clone(), place);
         }
         Self {
             builder,
@@ -184,6 +205,7 @@ impl Building {
             sets: Vec::new(),
             entries: Vec::new(),
             members,
+            own_groups,
         }
     }
 
@@ -239,6 +261,7 @@ impl Building {
             sets: self.sets,
             entries: self.entries,
             groups: self.groups,
+            own_groups: self.own_groups,
             members: self.members,
         })
     }

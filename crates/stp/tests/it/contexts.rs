@@ -24,6 +24,20 @@ fn with(kind: MessageType, contexts: &[u32], words: &[(Tag, u32)]) -> Vec<u8> {
     out
 }
 
+/// REG REQ for one key with these parameters.
+fn registration(words: &[(Tag, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut builder = Builder::new(MessageType::RegReq, &mut out);
+    builder.group(Tag::ROUTING_KEY, |key| {
+        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1);
+        for (tag, word) in words {
+            key.word(*tag, *word);
+        }
+    });
+    builder.finish();
+    out
+}
+
 /// Type, error code and routing contexts of a message.
 type Answer = (MessageType, Option<ErrorCode>, Vec<u32>);
 
@@ -225,14 +239,7 @@ fn a_foreign_network_is_refused_by_its_number() {
             (Some(ErrorCode::InvalidNetworkAppearance as u32), Some(appearance))
         );
     }
-    let mut register = Vec::new();
-    let mut builder = Builder::new(MessageType::RegReq, &mut register);
-    builder.group(Tag::ROUTING_KEY, |key| {
-        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1)
-            .word(Tag::NETWORK_APPEARANCE, 8)
-            .word(Tag::DESTINATION_POINT_CODE, 1);
-    });
-    builder.finish();
+    let register = registration(&[(Tag::NETWORK_APPEARANCE, 8), (Tag::DESTINATION_POINT_CODE, 1)]);
     one.send(&register);
     let answer = one.expect(MessageType::RegRsp);
     let result = Message::parse(&answer).unwrap();
@@ -267,14 +274,7 @@ fn what_settings_cannot_mean_is_refused() {
         let message = Message::parse(&refusal).unwrap();
         assert_eq!(message.word(Tag::ERROR_CODE), Some(code as u32));
     }
-    let mut register = Vec::new();
-    let mut builder = Builder::new(MessageType::RegReq, &mut register);
-    builder.group(Tag::ROUTING_KEY, |key| {
-        key.word(Tag::LOCAL_ROUTING_KEY_IDENTIFIER, 1)
-            .word(Tag::DESTINATION_POINT_CODE, 1)
-            .word(Tag::DESTINATION_POINT_CODE, 2);
-    });
-    builder.finish();
+    let register = registration(&[(Tag::DESTINATION_POINT_CODE, 1), (Tag::DESTINATION_POINT_CODE, 2)]);
     one.send(&register);
     let answer = one.expect(MessageType::RegRsp);
     let result = Message::parse(&answer).unwrap();
@@ -322,4 +322,34 @@ fn what_a_mask_covers_is_named_behind_it() {
     assert_eq!(stp.reload(&before), Ok(()));
     assert_eq!(news(&mut one), (duna, vec![(3, 48)]));
     assert_eq!(news(&mut one), (dava, vec![(0, 50)]));
+}
+
+/// RFC 4666 §3.8.1, §4.3.1: an ASP that is down has no routing keys.
+#[test]
+fn registrations_of_an_asp_that_is_down_are_unexpected() {
+    let stp = start(config());
+    let mut one = Asp::connect(stp.addresses()[0], 11);
+    let register = registration(&[(Tag::DESTINATION_POINT_CODE, 1)]);
+    let deregister = with(MessageType::DeregReq, &[11], &[]);
+    let refused = |asp: &mut Asp, octets: &[u8]| {
+        asp.send(octets);
+        let answer = asp.next().unwrap();
+        let message = Message::parse(&answer).unwrap();
+        assert_eq!(message.message_type(), MessageType::Err);
+        let code = ErrorCode::UnexpectedMessage as u32;
+        assert_eq!(message.word(Tag::ERROR_CODE), Some(code));
+    };
+    refused(&mut one, &register);
+    refused(&mut one, &deregister);
+    one.up();
+    for (octets, answer) in [
+        (&register, MessageType::RegRsp),
+        (&deregister, MessageType::DeregRsp),
+    ] {
+        one.send(octets);
+        one.expect(answer);
+    }
+    one.send(&plain(MessageType::Aspdn));
+    one.expect(MessageType::AspdnAck);
+    refused(&mut one, &register);
 }

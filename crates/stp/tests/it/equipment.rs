@@ -10,7 +10,7 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::judge::capture;
 use crate::support::{Asp, OWN, config, data, metric, start};
-use crate::translation::{parsed, subsystem, to_stp, udt, unitdata};
+use crate::translation::{parsed, segment, subsystem, to_stp, udt, unitdata};
 
 fn settings(file: &Path) -> stp::Config {
     let mut config = config();
@@ -33,16 +33,8 @@ fn check(version: u8, imei: &str) -> Vec<u8> {
     element(0x62, &mut out, |out| {
         out.extend([0x48, 2, 0xab, 0xcd]);
         if version > 1 {
-            element(0x6b, out, |out| {
-                element(0x28, out, |out| {
-                    out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);
-                    element(0xa0, out, |out| {
-                        element(0x60, out, |out| {
-                            out.extend([0x80, 2, 7, 0x80, 0xa1, 9, 6, 7, 4, 0, 0, 1, 0, 13, version]);
-                        });
-                    });
-                });
-            });
+            let dialogue = aarq(&[4, 0, 0, 1, 0, 13, version]);
+            element(0x6b, out, |out| out.extend(dialogue));
         }
         element(0x6c, out, |out| {
             element(0xa1, out, |out| {
@@ -213,7 +205,7 @@ fn begin(dialogue: &[u8], components: &[u8]) -> Vec<u8> {
 }
 
 /// EXTERNAL with an AARQ that names a context.
-fn aarq(context: &[u8]) -> Vec<u8> {
+pub(crate) fn aarq(context: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     element(0x28, &mut out, |out| {
         out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);
@@ -386,24 +378,8 @@ fn service_messages_and_segments_are_not_served() {
             "{kind:?}"
         );
     }
-    let segment = sccp::Segmentation {
-        first: true,
-        class: 0,
-        remaining: 1,
-        reference: 7,
-    };
-    let mut octets = Vec::new();
-    sccp::Unitdata {
-        message_type: sccp::MessageType::Xudt,
-        class_or_cause: 0x80,
-        hop_counter: 9,
-        called: &subsystem(9, Some(OWN)),
-        calling: &subsystem(8, Some(1)),
-        data: &check(3, "352099001761481"),
-        optional: &sccp::optional_part(Some(segment), None),
-    }
-    .write(&mut octets)
-    .unwrap();
+    let (eir, msc) = (subsystem(9, Some(OWN)), subsystem(8, Some(1)));
+    let octets = segment(&eir, &msc, &check(3, "352099001761481"));
     one.send(&to_stp(11, 1, &octets));
     let received = one.expect(MessageType::Data);
     assert_eq!(

@@ -1,13 +1,16 @@
 //! A signal transfer point at the wire.
 
 mod bad_input;
+mod calls;
 mod contexts;
 mod delivery;
 mod equipment;
 mod files;
+mod interception;
 mod judge;
 mod load;
 mod number_services;
+mod prepaid;
 mod roles;
 mod screening;
 mod sctp;

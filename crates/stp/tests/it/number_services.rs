@@ -10,12 +10,13 @@ use ss7_proto::{Digits, PointCode};
 use stp::config::{CallRelated, Entry, Group, GroupMode, MobileTitle, NextRouting};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
+use crate::equipment::aarq;
 use crate::judge::capture;
 use crate::support::{Asp, data, metric, start};
-use crate::translation::{member, parsed, title, to_stp, translating, udt, unitdata, written};
+use crate::translation::{member, parsed, segment, title, to_stp, translating, udt, unitdata, written};
 
 /// Numbers in ascending order: kind, digits, what is said of them.
-fn write(path: &Path, entries: &[(Kind, &str, &str)]) {
+pub(crate) fn write(path: &Path, entries: &[(Kind, &str, &str)]) {
     let mut writer = Writer::create(path).unwrap();
     for (kind, digits, set) in entries {
         let set = writer.intern(&DestinationSet::parse(set).unwrap()).unwrap();
@@ -37,14 +38,23 @@ const NUMBERS: &[(Kind, &str, &str)] = &[
     (Kind::Msisdn, "436642222222222", "rn=990,network=23205"),
 ];
 
-/// As [`translating`]: what begins with 43 leads to `two`, numbers behind routing numbers to `two` as well, and `three` has numbers of its own.
-fn settings(file: &Path) -> stp::Config {
+/// As [`translating`], with a file of numbers, for the country 43 and its area 660; `three` has numbers of its own.
+pub(crate) fn with_numbers(file: &Path) -> stp::Config {
     let mut config = translating();
     config.translation.groups.push(Group {
         name: "three".to_owned(),
         mode: GroupMode::Solitary,
         members: vec![member(3)],
     });
+    config.number_services.file = Some(file.to_owned());
+    config.number_services.country_code = "43".to_owned();
+    config.number_services.area_code = "660".to_owned();
+    config
+}
+
+/// What begins with 43 leads to `two`, numbers behind routing numbers to `two` as well.
+fn settings(file: &Path) -> stp::Config {
+    let mut config = with_numbers(file);
     for digits in ["43", "d01", "990"] {
         config.translation.sets[0].entries.push(Entry {
             digits: digits.to_owned(),
@@ -52,9 +62,6 @@ fn settings(file: &Path) -> stp::Config {
             ..Entry::default()
         });
     }
-    config.number_services.file = Some(file.to_owned());
-    config.number_services.country_code = "43".to_owned();
-    config.number_services.area_code = "660".to_owned();
     config.number_services.own = vec!["43660".to_owned(), "43664".to_owned()];
     config.number_services.own_routing_numbers = vec!["d0".to_owned(), "d02".to_owned()];
     config.number_services.mobile_titles = vec![MobileTitle {
@@ -96,16 +103,8 @@ fn begin(operation: u8, version: u8, msisdn: &str) -> Vec<u8> {
     element(0x62, &mut out, |out| {
         out.extend([0x48, 4, 0xde, 0xad, 0xbe, 0xef]);
         if version > 1 {
-            element(0x6b, out, |out| {
-                element(0x28, out, |out| {
-                    out.extend([0x06, 7, 0, 0x11, 0x86, 5, 1, 1, 1]);
-                    element(0xa0, out, |out| {
-                        element(0x60, out, |out| {
-                            out.extend([0x80, 2, 7, 0x80, 0xa1, 9, 6, 7, 4, 0, 0, 1, 0, 5, version]);
-                        });
-                    });
-                });
-            });
+            let dialogue = aarq(&[4, 0, 0, 1, 0, 5, version]);
+            element(0x6b, out, |out| out.extend(dialogue));
         }
         element(0x6c, out, |out| {
             element(0xa1, out, |out| {
@@ -337,30 +336,7 @@ fn ported_numbers_are_answered_or_relayed() {
     assert_eq!(lookups(&stp, "answered"), 4.0);
     // What is not for us to answer is relayed with the routing number: SRI-SM, version 2 without a network or room, another
     // number in the argument, a part of a message, what cannot be read.
-    let segmented = {
-        let optional = sccp::optional_part(
-            Some(sccp::Segmentation {
-                first: true,
-                class: 0,
-                remaining: 1,
-                reference: 7,
-            }),
-            None,
-        );
-        let mut out = Vec::new();
-        sccp::Unitdata {
-            message_type: sccp::MessageType::Xudt,
-            class_or_cause: 0x80,
-            hop_counter: 9,
-            called: &number(1, 4, "43664567"),
-            calling: &calling,
-            data: &begin(22, 3, "43664567"),
-            optional: &optional,
-        }
-        .write(&mut out)
-        .unwrap();
-        out
-    };
+    let segmented = segment(&number(1, 4, "43664567"), &calling, &begin(22, 3, "43664567"));
     let mut unreadable = begin(22, 3, "43664567");
     let external = unreadable.iter().position(|octet| *octet == 0x28).unwrap();
     unreadable[external] = 0x29;

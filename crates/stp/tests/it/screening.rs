@@ -1,10 +1,12 @@
-//! Screening of messages that cannot be read.
+//! Screening by what messages carry, and of those that cannot be read.
 
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
+use ss7_proto::sccp;
+use ss7_proto::tcap::element;
 use stp::config::{Action, Party, Rule, ScreeningList};
 
 use crate::support::{Asp, config, data, isup, metric, msu, start};
-use crate::translation::{subsystem, title, udt};
+use crate::translation::{segment, subsystem, title, udt, unitdata};
 
 fn blocking(rule: Rule) -> stp::Config {
     let mut settings = config();
@@ -111,4 +113,98 @@ fn a_connection_request_is_screened_by_its_called_party() {
         data(&two.expect(MessageType::Data)).user_data,
         cr(&title("43670", 6))
     );
+}
+
+/// A Begin of TCAP with these components.
+fn begin(components: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    element(0x62, &mut out, |out| {
+        out.extend([0x48, 1, 7]);
+        element(0x6c, out, |out| out.extend_from_slice(components));
+    });
+    out
+}
+
+/// It in a UDT.
+fn tcap(components: &[u8]) -> Vec<u8> {
+    udt(&title("436601", 6), &title("43699", 8), &begin(components))
+}
+
+#[test]
+fn operations_are_screened_in_each_component() {
+    let stp = start(blocking(Rule {
+        operations: vec![71, 22],
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let invoke = |code: u8| [0xa1, 6, 2, 1, 1, 2, 1, code];
+    let result = [0xa2, 8, 2, 1, 1, 0x30, 3, 2, 1, 71];
+    let returned = unitdata(
+        sccp::MessageType::Udts,
+        0,
+        &title("436601", 6),
+        &title("43699", 8),
+        &begin(&invoke(71)),
+    );
+    for (octets, passes) in [
+        (tcap(&invoke(71)), false),
+        (tcap(&[invoke(2), invoke(22)].concat()), false),
+        (tcap(&invoke(2)), true),
+        (tcap(&result), true),
+        (tcap(&[]), true),
+        // What comes back is not invoked; other users of SCCP invoke nothing.
+        (returned, true),
+        (
+            udt(&title("436601", 6), &title("43699", 8), b"\x00\x04\x30"),
+            true,
+        ),
+        // What cannot be read: a component cut short, a ninth one, another segment.
+        (tcap(&[0xa1, 9, 2]), false),
+        (tcap(&invoke(2).repeat(9)), false),
+        (tcap(&invoke(2).repeat(8)), true),
+        (
+            udt(&title("436601", 6), &title("43699", 8), b"\x62\x09\x48"),
+            false,
+        ),
+        (segment(&title("436601", 6), &title("43699", 8), b"x"), false),
+    ] {
+        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
+        one.send(&isup(11, 1, 2, 0, b"next"));
+        let received = two.expect(MessageType::Data);
+        if passes {
+            assert_eq!(data(&received).user_data, octets);
+            two.expect(MessageType::Data);
+        } else {
+            assert_eq!(data(&received).user_data, b"next", "{octets:02x?}");
+        }
+    }
+}
+
+#[test]
+fn messages_are_screened_by_their_type() {
+    let stp = start(blocking(Rule {
+        message_types: vec!["CR".to_owned(), "UDT".to_owned()],
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let (called, calling) = (title("436601", 6), title("43699", 8));
+    let xudt = unitdata(sccp::MessageType::Xudt, 9, &called, &calling, b"x");
+    for octets in [&cr(&called), &udt(&called, &calling, b"x"), &xudt, &vec![0xee, 1]] {
+        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, octets));
+    }
+    // The first octet of another user is not a type of SCCP.
+    one.send(&isup(11, 1, 2, 0, &[9, 9]));
+    for wanted in [&xudt[..], &[0xee, 1], &[9, 9]] {
+        assert_eq!(data(&two.expect(MessageType::Data)).user_data, wanted);
+    }
+    let mut faults = settings::Faults::default();
+    let wrong = blocking(Rule {
+        message_types: vec!["UDP".to_owned()],
+        ..Rule::default()
+    });
+    settings::Validate::validate(&wrong, &mut faults);
+    let paths: Vec<String> = faults.into_vec().into_iter().map(|fault| fault.path).collect();
+    assert_eq!(paths, ["screening[0].rules[1].messageTypes[0]"]);
 }

@@ -1,5 +1,7 @@
 //! Routing by point code between application servers.
 
+use std::collections::HashSet;
+
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Message, MessageType, Status, Tag, TrafficMode};
 use stp::config::{Route, Traffic};
@@ -174,17 +176,24 @@ fn load_is_shared_by_link_selection_and_broadcast_reaches_each() {
             one.send(&isup(11, 1, 2, sls, &[sls]));
         }
         one.settle();
-        let received = |asp: &mut Asp, count: usize| -> Vec<u8> {
-            (0..count)
-                .map(|_| data(&asp.expect(MessageType::Data)).sls)
-                .collect()
+        let received = |asp: &mut Asp, count: usize| -> Vec<(u8, Option<u32>)> {
+            let next = |_| {
+                let octets = asp.expect(MessageType::Data);
+                let data = data(&octets);
+                (data.sls, data.correlation_id)
+            };
+            (0..count).map(next).collect()
         };
         let each = if mode == Traffic::Broadcast { 16 } else { 8 };
         let (first, second) = (received(&mut two, each), received(&mut other, each));
-        let even = |sls: &u8| sls.is_multiple_of(2);
+        let even = |(sls, _): &(u8, Option<u32>)| sls.is_multiple_of(2);
+        let identifiers: HashSet<u32> = first.iter().filter_map(|(_, id)| *id).collect();
         if mode == Traffic::Broadcast {
+            // Both know an MSU by one identifier (RFC 4666 §4.3.4.3).
             assert_eq!(first, second);
+            assert_eq!(identifiers.len(), first.len());
         } else {
+            assert!(identifiers.is_empty());
             assert!(
                 first.iter().all(even) && !second.iter().any(even),
                 "{first:?} {second:?}"

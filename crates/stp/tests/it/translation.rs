@@ -68,6 +68,29 @@ pub(crate) fn udt(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
     unitdata(sccp::MessageType::Udt, 0, called, calling, data)
 }
 
+/// The first of two segments, which asks for return on error.
+pub(crate) fn segment(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
+    let segmentation = sccp::Segmentation {
+        first: true,
+        class: 0,
+        remaining: 1,
+        reference: 7,
+    };
+    let mut out = Vec::new();
+    Unitdata {
+        message_type: sccp::MessageType::Xudt,
+        class_or_cause: 0x80,
+        hop_counter: 9,
+        called,
+        calling,
+        data,
+        optional: &sccp::optional_part(Some(segmentation), None),
+    }
+    .write(&mut out)
+    .unwrap();
+    out
+}
+
 pub(crate) fn to_stp(context: u32, opc: u32, octets: &[u8]) -> Vec<u8> {
     msu(context, opc, OWN, 5, ServiceIndicator::SCCP, octets)
 }
@@ -406,7 +429,7 @@ fn screening_rules_decide_in_order() {
 }
 
 /// What `signalbox stp why` shows of an MSU.
-fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
+pub(crate) fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
