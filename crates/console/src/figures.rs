@@ -66,6 +66,18 @@ const SOURCES: &[Sources] = &[
         peers: &[],
     },
     Sources {
+        function: "scef",
+        unit: "requests",
+        requests: &[
+            "signalbox_scef_responses_total",
+            "signalbox_scef_diameter_requests_total",
+        ],
+        by_label: &[("signalbox_scef_responses_total", "status", SERVER_ERROR)],
+        failures: &["signalbox_scef_diameter_refused_total"],
+        own: &["signalbox_scef_request_seconds"],
+        peers: &[],
+    },
+    Sources {
         function: "dsr",
         unit: "requests",
         requests: &["signalbox_dsr_requests_total"],

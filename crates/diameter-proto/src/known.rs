@@ -48,6 +48,18 @@ pub mod command {
     pub const SPENDING_STATUS_NOTIFICATION: u32 = 8_388_636;
     /// TDF-Session (TS 29.212, Sd).
     pub const TDF_SESSION: u32 = 8_388_637;
+    /// Configuration-Information (TS 29.336, S6t; TS 29.128, T6a).
+    pub const CONFIGURATION_INFORMATION: u32 = 8_388_718;
+    /// Reporting-Information (TS 29.336, S6t; TS 29.128, T6a).
+    pub const REPORTING_INFORMATION: u32 = 8_388_719;
+    /// NIDD-Information (TS 29.336, S6t).
+    pub const NIDD_INFORMATION: u32 = 8_388_726;
+    /// Connection-Management (TS 29.128, T6a).
+    pub const CONNECTION_MANAGEMENT: u32 = 8_388_732;
+    /// MO-Data (TS 29.128, T6a).
+    pub const MO_DATA: u32 = 8_388_733;
+    /// MT-Data (TS 29.128, T6a).
+    pub const MT_DATA: u32 = 8_388_734;
 }
 
 /// Application ids.
@@ -84,10 +96,12 @@ pub mod application {
     pub const SY: u32 = 16_777_302;
     /// Sd.
     pub const SD: u32 = 16_777_303;
-    /// S6m, S6n and S6t.
+    /// S6m and S6n.
     pub const S6M: u32 = 16_777_310;
     /// S6c.
     pub const S6C: u32 = 16_777_312;
+    /// S6t.
+    pub const S6T: u32 = 16_777_345;
     /// T6a and T6b.
     pub const T6A: u32 = 16_777_346;
 
@@ -370,4 +384,67 @@ tags! {
     USER_IDENTIFIER = "User-Identifier" Grouped 10415:3102 M;
     EXTERNAL_IDENTIFIER = "External-Identifier" Utf8String 10415:3111 M;
     SERVICE_INFORMATION = "Service-Information" Grouped 10415:873 M;
+    // TS 29.336 (S6t), TS 29.128 (T6a)
+    SERVICE_SELECTION = "Service-Selection" Utf8String 0:493 M;
+    BEARER_IDENTIFIER = "Bearer-Identifier" OctetString 10415:1020 M;
+    EPS_LOCATION_INFORMATION = "EPS-Location-Information" Grouped 10415:1496 o;
+    MME_LOCATION_INFORMATION = "MME-Location-Information" Grouped 10415:1600 o;
+    SGSN_LOCATION_INFORMATION = "SGSN-Location-Information" Grouped 10415:1601 o;
+    E_UTRAN_CELL_GLOBAL_IDENTITY = "E-UTRAN-Cell-Global-Identity" OctetString 10415:1602 o;
+    TRACKING_AREA_IDENTITY = "Tracking-Area-Identity" OctetString 10415:1603 o;
+    CELL_GLOBAL_IDENTITY = "Cell-Global-Identity" OctetString 10415:1604 o;
+    ROUTING_AREA_IDENTITY = "Routing-Area-Identity" OctetString 10415:1605 o;
+    AGE_OF_LOCATION_INFORMATION = "Age-Of-Location-Information" Unsigned32 10415:1611 o;
+    SUBSCRIBED_PERIODIC_RAU_TAU_TIMER = "Subscribed-Periodic-RAU-TAU-Timer" Unsigned32 10415:1619 o;
+    MONITORING_EVENT_CONFIGURATION = "Monitoring-Event-Configuration" Grouped 10415:3122 M;
+    MONITORING_EVENT_REPORT = "Monitoring-Event-Report" Grouped 10415:3123 M;
+    SCEF_REFERENCE_ID = "SCEF-Reference-ID" Unsigned32 10415:3124 M;
+    SCEF_ID = "SCEF-ID" DiameterIdentity 10415:3125 M;
+    SCEF_REFERENCE_ID_FOR_DELETION = "SCEF-Reference-ID-for-Deletion" Unsigned32 10415:3126 M;
+    MONITORING_TYPE = "Monitoring-Type" Unsigned32 10415:3127 M;
+    MAXIMUM_NUMBER_OF_REPORTS = "Maximum-Number-of-Reports" Unsigned32 10415:3128 M;
+    UE_REACHABILITY_CONFIGURATION = "UE-Reachability-Configuration" Grouped 10415:3129 M;
+    MONITORING_DURATION = "Monitoring-Duration" Time 10415:3130 M;
+    MAXIMUM_DETECTION_TIME = "Maximum-Detection-Time" Unsigned32 10415:3131 M;
+    REACHABILITY_TYPE = "Reachability-Type" Unsigned32 10415:3132 M;
+    MAXIMUM_LATENCY = "Maximum-Latency" Unsigned32 10415:3133 M;
+    MAXIMUM_RESPONSE_TIME = "Maximum-Response-Time" Unsigned32 10415:3134 M;
+    LOCATION_INFORMATION_CONFIGURATION = "Location-Information-Configuration" Grouped 10415:3135 M;
+    MONTE_LOCATION_TYPE = "MONTE-Location-Type" Unsigned32 10415:3136 M;
+    ACCURACY = "Accuracy" Unsigned32 10415:3137 M;
+    ASSOCIATION_TYPE = "Association-Type" Unsigned32 10415:3138 M;
+    ROAMING_INFORMATION = "Roaming-Information" Unsigned32 10415:3139 M;
+    REACHABILITY_INFORMATION = "Reachability-Information" Unsigned32 10415:3140 M;
+    IMEI_CHANGE = "IMEI-Change" Unsigned32 10415:3141 M;
+    MONITORING_EVENT_CONFIG_STATUS = "Monitoring-Event-Config-Status" Grouped 10415:3142 M;
+    SERVICE_RESULT = "Service-Result" Grouped 10415:3146 M;
+    SERVICE_RESULT_CODE = "Service-Result-Code" Unsigned32 10415:3147 M;
+    NIDD_AUTHORIZATION_REQUEST = "NIDD-Authorization-Request" Grouped 10415:3150 M;
+    NIDD_AUTHORIZATION_RESPONSE = "NIDD-Authorization-Response" Grouped 10415:3151 M;
+    SERVICE_REPORT = "Service-Report" Grouped 10415:3152 M;
+    REQUESTED_VALIDITY_TIME = "Requested-Validity-Time" Time 10415:3159 M;
+    GRANTED_VALIDITY_TIME = "Granted-Validity-Time" Time 10415:3160 M;
+    LOSS_OF_CONNECTIVITY_REASON = "Loss-Of-Connectivity-Reason" Unsigned32 10415:3162 M;
+    PLMN_ID_REQUESTED = "PLMN-ID-Requested" Enumerated 10415:3172 o;
+    REPORTING_TIME_STAMP = "Reporting-Time-Stamp" Time 10415:3175 o;
+    MTC_PROVIDER_INFO = "MTC-Provider-Info" Grouped 10415:3178 o;
+    MTC_PROVIDER_ID = "MTC-Provider-ID" Utf8String 10415:3179 o;
+    MAXIMUM_UE_AVAILABILITY_TIME = "Maximum-UE-Availability-Time" Time 10415:3329 o;
+    MAXIMUM_RETRANSMISSION_TIME = "Maximum-Retransmission-Time" Time 10415:3330 o;
+    REQUESTED_RETRANSMISSION_TIME = "Requested-Retransmission-Time" Time 10415:3331 o;
+    COMMUNICATION_FAILURE_INFORMATION = "Communication-Failure-Information" Grouped 10415:4300 M;
+    CAUSE_TYPE = "Cause-Type" Unsigned32 10415:4301 M;
+    S1AP_CAUSE = "S1AP-Cause" Unsigned32 10415:4302 M;
+    RANAP_CAUSE = "RANAP-Cause" Unsigned32 10415:4303 M;
+    GMM_CAUSE = "GMM-Cause" Unsigned32 10415:4304 M;
+    SM_CAUSE = "SM-Cause" Unsigned32 10415:4305 M;
+    BSSGP_CAUSE = "BSSGP-Cause" Unsigned32 10415:4309 M;
+    CONNECTION_ACTION = "Connection-Action" Unsigned32 10415:4314 M;
+    NON_IP_DATA = "Non-IP-Data" OctetString 10415:4315 M;
+    SCEF_WAIT_TIME = "SCEF-Wait-Time" Time 10415:4316 M;
+    CMR_FLAGS = "CMR-Flags" Unsigned32 10415:4317 M;
+    TDA_FLAGS = "TDA-Flags" Unsigned32 10415:4321 o;
+    IDLE_STATUS_INDICATION = "Idle-Status-Indication" Grouped 10415:4322 o;
+    IDLE_STATUS_TIMESTAMP = "Idle-Status-Timestamp" Time 10415:4323 o;
+    ACTIVE_TIME = "Active-Time" Unsigned32 10415:4324 o;
 }

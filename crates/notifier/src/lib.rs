@@ -45,7 +45,7 @@ pub struct Notification {
     pub whole: bool,
     /// The callback URI of the subscriber.
     pub target: Uri,
-    /// What it is, in `3gpp-Sbi-Callback` (TS 29.500 annex B).
+    /// What it is, in `3gpp-Sbi-Callback` (TS 29.500 annex B); empty for a receiver outside the service-based architecture.
     pub callback: &'static str,
     /// JSON. Subscribers of the same change share the bytes.
     pub body: Bytes,

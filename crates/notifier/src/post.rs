@@ -45,10 +45,11 @@ pub(crate) async fn post(
     let Ok(path) = Value::try_from(path) else {
         return (Answer::Refused, None);
     };
-    let request = Outbound::new(Method::POST, path)
-        .with(CONTENT_TYPE, json::JSON)
-        .with(names::CALLBACK, Value::from_static(notification.callback))
-        .with_body(body.unwrap_or_else(|| notification.body.clone()));
+    let mut request = Outbound::new(Method::POST, path).with(CONTENT_TYPE, json::JSON);
+    if !notification.callback.is_empty() {
+        request = request.with(names::CALLBACK, Value::from_static(notification.callback));
+    }
+    let request = request.with_body(body.unwrap_or_else(|| notification.body.clone()));
     let options = SendOptions {
         deadline: timeout,
         priority: PRIORITY,

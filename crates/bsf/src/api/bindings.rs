@@ -60,7 +60,7 @@ pub(crate) async fn register<T: Served>(call: Call<Worker>) -> Result<Response, 
 
 /// Changes a binding.
 pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
-    let (worker, [id_text, _]) = (&*call.worker, &call.parameters);
+    let (worker, [id_text, ..]) = (&*call.worker, &call.parameters);
     let size = worker.max_body();
     let patch = body_of(worker, call.request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id_text)?;
@@ -86,7 +86,7 @@ pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fa
 
 /// Deregisters a binding.
 pub(crate) async fn deregister<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
-    let (worker, [id_text, _]) = (&*call.worker, &call.parameters);
+    let (worker, [id_text, ..]) = (&*call.worker, &call.parameters);
     let id = id_of(id_text)?;
     let repository = worker.repository();
     let table = T::table(repository);

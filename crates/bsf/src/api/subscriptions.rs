@@ -32,7 +32,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Result<Response, Fault> {
 
 /// Replaces a subscription.
 pub(crate) async fn replace(call: Call<Worker>) -> Result<Response, Fault> {
-    let (worker, [id, _]) = (&*call.worker, &call.parameters);
+    let (worker, [id, ..]) = (&*call.worker, &call.parameters);
     let subscription = read(worker, call.request, id_of(id)?)?;
     let repository = worker.repository();
     repository
@@ -47,7 +47,7 @@ pub(crate) async fn replace(call: Call<Worker>) -> Result<Response, Fault> {
 
 /// Ends a subscription.
 pub(crate) async fn end(call: Call<Worker>) -> Result<Response, Fault> {
-    let (worker, [id, _]) = (&*call.worker, &call.parameters);
+    let (worker, [id, ..]) = (&*call.worker, &call.parameters);
     let repository = worker.repository();
     if !repository.remove(&repository.subscriptions, id_of(id)?).await? {
         return Err(not_found(id));

@@ -11,7 +11,7 @@ use http::Method;
 use super::routed::Routed;
 
 /// Path parameters of a template, at most.
-const PARAMETERS: usize = 2;
+const PARAMETERS: usize = 3;
 
 /// Characters of a path that a refusal repeats, at most.
 const SHOWN: usize = 128;
@@ -383,17 +383,17 @@ mod tests {
     fn a_template_takes_whole_segments() {
         let of = |template, path| parameters(&literals(template), rooted(path));
         for (template, path, expected) in [
-            ("/a/v1/b", "/a/v1/b", Some(["", ""])),
-            ("/a/v1/b", "//a/v1/b", Some(["", ""])),
+            ("/a/v1/b", "/a/v1/b", Some(["", "", ""])),
+            ("/a/v1/b", "//a/v1/b", Some(["", "", ""])),
             ("/a/v1/b", "/a/v1/b/", None),
             ("/a/v1/b", "/a/v1/bc", None),
             ("/a/v1/b", "a/v1/b", None),
-            ("/a/v1/b/{id}", "/a/v1/b/7", Some(["7", ""])),
+            ("/a/v1/b/{id}", "/a/v1/b/7", Some(["7", "", ""])),
             ("/a/v1/b/{id}", "/a/v1/b/", None),
             ("/a/v1/b/{id}", "/a/v1/b/7/8", None),
-            ("/a/v1/b/{id}/c", "/a/v1/b/7/c", Some(["7", ""])),
+            ("/a/v1/b/{id}/c", "/a/v1/b/7/c", Some(["7", "", ""])),
             ("/a/v1/b/{id}/c", "/a/v1/b/7/cd", None),
-            ("/a/v1/b/{id}/c/{n}", "/a/v1/b/7/c/8", Some(["7", "8"])),
+            ("/a/v1/b/{id}/c/{n}", "/a/v1/b/7/c/8", Some(["7", "8", ""])),
             ("/a/v1/b/{id}/c/{n}", "/a/v1/b/7/c", None),
             ("/a", "", None),
         ] {

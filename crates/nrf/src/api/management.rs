@@ -28,7 +28,7 @@ pub(crate) fn options() -> Response {
 
 /// The instance that the path names.
 fn id_of(call: &Call<Worker>) -> Result<NfInstanceId, Problem> {
-    let [id, _] = &call.parameters;
+    let [id, ..] = &call.parameters;
     NfInstanceId::parse(id).map_err(|expected| {
         Problem::new(Cause::MandatoryIeIncorrect)
             .detail(format!("the NF instance id of the URI: {expected}"))

@@ -37,7 +37,7 @@ pub(crate) fn complete(call: &Call<Worker>) -> Result<Response, Problem> {
 }
 
 fn search(call: &Call<Worker>, extent: &Extent) -> Result<Response, Problem> {
-    let [id, _] = &call.parameters;
+    let [id, ..] = &call.parameters;
     let not_found = || Err(Problem::new(Cause::ResourceNotFound).detail("unknown search id"));
     let decoded = URL_SAFE_NO_PAD
         .decode(id)

@@ -171,7 +171,7 @@ async fn change_abroad(
 /// Changes or ends a subscription.
 pub(crate) async fn change(call: Call<Worker>) -> Result<Response, Problem> {
     let (worker, request, by) = (&call.worker, call.request, call.sender);
-    let [id, _] = call.parameters;
+    let [id, ..] = call.parameters;
     if let Some(elsewhere) = Abroad::parse(&id) {
         return change_abroad(worker, &request, &id, elsewhere).await;
     }

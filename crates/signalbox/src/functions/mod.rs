@@ -198,6 +198,8 @@ table! {
     bsf: ::bsf::Bsf;
     /// Policy control function (TS 29.512): which session gets which rules.
     pcf: ::pcf::Pcf;
+    /// Service capability exposure function (TS 23.682): what servers of devices may ask of the network.
+    scef: ::scef::Scef;
     /// Diameter signaling router (RFC 6733): who gets which request.
     dsr: ::dsr::Dsr;
     /// IP front end: spreads TCP connections over message processors, and keeps them out of congested ones.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
-const SECTIONS: [&str; 11] = [
-    "nrf:", "scp:", "bsf:", "pcf:", "dsr:", "ipfe:", "stp:", "enum:", "log:", "admin:", "traces:",
+const SECTIONS: [&str; 12] = [
+    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "log:", "admin:", "traces:",
 ];
 
 fn pages() -> Vec<PathBuf> {

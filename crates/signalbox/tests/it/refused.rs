@@ -199,6 +199,7 @@ fn a_reload_does_not_empty_what_had_settings() {
         ("scp", "/scp"),
         ("bsf", "/bsf/rx"),
         ("pcf", "/pcf"),
+        ("scef", "/scef"),
         ("dsr", "/dsr"),
         ("ipfe", "/ipfe"),
         ("stp", "/stp"),

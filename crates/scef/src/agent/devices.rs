@@ -1,0 +1,161 @@
+//! CMR and ODR: connections of devices, and data from them (TS 29.128 §5.6).
+
+use diameter::endpoint::Request;
+use diameter::proto::known;
+use diameter::proto::{Fault, MessageMut, ResultCode};
+use serde_json::{Map, json};
+use store::{Batch, Condition, Record as _, Stored};
+
+use super::{earlier, notice, result, unable, written};
+use crate::delivery::Deliveries;
+use crate::events::Event;
+use crate::record::{Configuration, Connection, Notice};
+use crate::t6a::{Action, Bearer};
+use crate::worker::Worker;
+use crate::{identity, shape, t6a};
+
+/// Establishes, updates or releases a connection. A duplicate does the same again.
+pub(super) async fn manage(
+    worker: &Worker,
+    deliveries: &Deliveries,
+    request: &Request,
+) -> Result<MessageMut, Fault> {
+    let message = &request.message;
+    let bearer = t6a::bearer(message)?;
+    let configuration = match t6a::action(message)? {
+        Action::Establish => establish(worker, request, &bearer).await?,
+        Action::Update => {
+            let found = existing(worker, &bearer).await?;
+            keep(worker, request, found.record.clone()).await?
+        }
+        Action::Release => {
+            let found = existing(worker, &bearer).await?;
+            let repository = worker.repository();
+            repository
+                .remove(&repository.connections, &found.record.key())
+                .await
+                .map_err(unable)?;
+            worker.count(Event::Disconnected);
+            return result(request, (0, ResultCode::SUCCESS.0));
+        }
+    };
+    // The device is reachable, or about to be (UE-Reachable-Indicator of CMR-Flags): what is buffered for it is sent.
+    deliveries.reachable(configuration);
+    result(request, (0, ResultCode::SUCCESS.0))
+}
+
+async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Result<crate::record::Id, Fault> {
+    let apn = request.message.get(known::SERVICE_SELECTION)?;
+    let repository = worker.repository();
+    let found = repository.configurations_of(&bearer.imsi).await.map_err(unable)?;
+    let Some(found) = found.iter().find(|one| one.is_for(apn)) else {
+        return Err(refused(
+            worker,
+            t6a::NOT_CONFIGURED,
+            "the device has no NIDD configuration",
+        ));
+    };
+    let held = repository.connections.count().await.map_err(unable)?;
+    if held >= worker.config().nidd.max_connections {
+        worker.count(Event::ConnectionRefused);
+        tracing::warn!(held, "a device was refused: nidd.maxConnections is reached");
+        return Err(Fault::new(ResultCode::TOO_BUSY, "too many devices are connected"));
+    }
+    let connection = Connection {
+        imsi: bearer.imsi.clone(),
+        bearer: bearer.id.clone(),
+        configuration: found.id,
+        host: String::new(),
+        realm: String::new(),
+    };
+    let configuration = keep(worker, request, connection).await?;
+    worker.count(Event::Connected);
+    Ok(configuration)
+}
+
+/// Writes a connection with the MME or SGSN that it is at now.
+async fn keep(
+    worker: &Worker,
+    request: &Request,
+    connection: Connection,
+) -> Result<crate::record::Id, Fault> {
+    let connection = Connection {
+        host: request.message.require(known::ORIGIN_HOST)?.to_owned(),
+        realm: request.message.require(known::ORIGIN_REALM)?.to_owned(),
+        ..connection
+    };
+    let repository = worker.repository();
+    let mut batch = Batch::default();
+    batch.put(&repository.connections, &connection, Condition::Always);
+    // Not for a configuration that has just ended.
+    let key = connection.configuration.key();
+    batch.require(&repository.configurations, &key, Condition::Present);
+    if repository.commit(batch).await.map_err(unable)? {
+        return Ok(connection.configuration);
+    }
+    Err(refused(
+        worker,
+        t6a::NOT_CONFIGURED,
+        "the NIDD configuration of the device has ended",
+    ))
+}
+
+async fn existing(worker: &Worker, bearer: &Bearer) -> Result<Stored<Connection>, Fault> {
+    let key = Connection::key_of(&bearer.imsi, &bearer.id);
+    let found = worker.repository().connections.get(key.as_bytes()).await;
+    found.map_err(unable)?.ok_or_else(|| {
+        let fault = Fault::new(
+            ResultCode(t6a::INVALID_BEARER),
+            "the device has no connection of this id",
+        );
+        fault.of_vendor(known::VENDOR_3GPP)
+    })
+}
+
+fn refused(worker: &Worker, code: u32, reason: &'static str) -> Fault {
+    worker.count(Event::ConnectionRefused);
+    tracing::info!(reason, "a connection of a device was refused");
+    Fault::new(ResultCode(code), reason).of_vendor(known::VENDOR_3GPP)
+}
+
+/// Takes data from a device: it is stored for the SCS/AS before the answer.
+pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
+    if let Some(first) = earlier(worker, request).await? {
+        return result(request, first);
+    }
+    let bearer = t6a::bearer(&request.message)?;
+    let connection = existing(worker, &bearer).await?;
+    let key = connection.configuration.key();
+    let configuration = worker
+        .repository()
+        .configurations
+        .get(&key)
+        .await
+        .map_err(unable)?;
+    let Some(configuration) = configuration else {
+        return Err(refused(
+            worker,
+            t6a::NOT_CONFIGURED,
+            "the NIDD configuration of the device has ended",
+        ));
+    };
+    let data = request.message.get(known::NON_IP_DATA)?;
+    let notices = data.map(|data| uplink_notice(worker, &configuration, data));
+    worker.count(Event::Uplink);
+    written(worker, request, Batch::default(), notices.into_iter().collect()).await
+}
+
+/// `NiddUplinkDataNotification` (TS 29.122 §5.6.2.1.4).
+fn uplink_notice(worker: &Worker, configuration: &Configuration, data: &[u8]) -> Notice {
+    let uri = worker.shared().configuration_uri(configuration);
+    let mut body = Map::new();
+    body.insert("niddConfiguration".to_owned(), json!(uri));
+    identity::copy_user(&configuration.document, &mut body);
+    body.insert("data".to_owned(), json!(shape::to_base64(data)));
+    notice(
+        worker,
+        configuration.id.to_string(),
+        &configuration.document,
+        body.into(),
+    )
+}

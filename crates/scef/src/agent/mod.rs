@@ -1,0 +1,244 @@
+//! The Diameter node: S6t, T6a and T6b.
+//!
+//! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
+
+mod devices;
+mod reports;
+
+use std::rc::Rc;
+
+use diameter::endpoint::{Endpoint, Request, SendOptions, Service, To};
+use diameter::proto::check;
+use diameter::proto::known::{self, application, command};
+use diameter::proto::peer::{ApplicationId, Capabilities};
+use diameter::proto::{Dictionary, Fault, MessageMut, ResultCode};
+use diameter::{DynamicPeers, NodeConfig, PeerConfig};
+use serde_json::Value;
+use store::{Batch, Condition, Error, Record};
+
+use crate::config::Diameter;
+use crate::delivery::Deliveries;
+use crate::events::Event;
+use crate::listeners::Seat;
+use crate::orders::{Order, Receiver};
+use crate::record::{Answered, Id, Notice};
+use crate::repository::{after, now};
+use crate::worker::{Front, Worker};
+
+/// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
+const REPEATED: std::time::Duration = std::time::Duration::from_secs(240);
+/// Longest Origin-Host that is stored.
+const LONGEST_HOST: usize = 255;
+
+/// What answers the requests of peers.
+pub(crate) struct Agent {
+    front: Rc<Front>,
+    deliveries: Deliveries,
+}
+
+/// Starts the node.
+pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Agent>> {
+    let settings = front.worker().config().diameter.clone();
+    let applications = [application::S6T, application::T6A].map(ApplicationId::tgpp);
+    let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
+    let config = NodeConfig {
+        dynamic: vec![DynamicPeers {
+            realms: settings.realms.clone(),
+            networks: settings.networks.clone(),
+            max: settings.max_peers,
+            ..DynamicPeers::default()
+        }],
+        ..NodeConfig::new(local)
+    };
+    let deliveries = Deliveries::new(front.clone());
+    let agent = Agent {
+        front: front.clone(),
+        deliveries: deliveries.clone(),
+    };
+    let seed = uuid::Uuid::new_v4().as_u64_pair().0;
+    let node = Endpoint::with_max_calls(config, agent, None, seed, settings.max_calls);
+    for listener in seat.listeners {
+        node.node().listen(listener, seat.security.clone())?;
+    }
+    for peer in settings.peers {
+        let peer = PeerConfig {
+            security: seat.security.clone(),
+            ..PeerConfig::connect(peer.host, peer.addresses)
+        };
+        node.node()
+            .add_peer(peer)
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+    }
+    deliveries.begin(node.clone());
+    tokio::task::spawn_local(take(node.clone(), deliveries, seat.orders));
+    Ok(node)
+}
+
+/// Takes the orders of all workers until the worker ends.
+async fn take(node: Endpoint<Agent>, deliveries: Deliveries, mut orders: Receiver) {
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Request {
+                message,
+                timeout,
+                reply,
+            } => {
+                let node = node.clone();
+                tokio::task::spawn_local(async move {
+                    let options = SendOptions {
+                        deadline: timeout,
+                        failover: true,
+                    };
+                    let answer = node.request(To::Routed, message, options).await;
+                    // An SCS/AS that has given up waits for nothing.
+                    let _ = reply.send(answer);
+                });
+            }
+            Order::Deliver {
+                configuration,
+                waiting,
+            } => deliveries.deliver(configuration, waiting),
+        }
+    }
+}
+
+impl Service for Agent {
+    async fn call(self: Rc<Self>, request: Request) -> MessageMut {
+        let worker = self.front.worker();
+        worker.count(Event::DiameterRequest);
+        let answered = self.answer(&worker, &request).await;
+        answered.unwrap_or_else(|fault| {
+            worker.count(Event::DiameterRefused);
+            tracing::debug!(%fault, "a Diameter request was refused");
+            request.refuse(&fault)
+        })
+    }
+}
+
+impl Agent {
+    async fn answer(&self, worker: &Rc<Worker>, request: &Request) -> Result<MessageMut, Fault> {
+        let message = &request.message;
+        own_origin(request, &worker.config().diameter)?;
+        check::request(message, Dictionary::standard(), true)?;
+        match (message.application(), message.command()) {
+            (application::S6T | application::T6A, command::REPORTING_INFORMATION) => {
+                worker.count(Event::MonitoringMessage);
+                reports::take(worker, request).await
+            }
+            (application::T6A, command::CONNECTION_MANAGEMENT) => {
+                worker.count(Event::NiddMessage);
+                devices::manage(worker, &self.deliveries, request).await
+            }
+            (application::T6A, command::MO_DATA) => {
+                worker.count(Event::NiddMessage);
+                devices::uplink(worker, request).await
+            }
+            _ => Err(Fault::new(
+                ResultCode::COMMAND_UNSUPPORTED,
+                "RIR of S6t and T6a, CMR and ODR of T6a are served here",
+            )),
+        }
+    }
+}
+
+/// A peer speaks for itself, unless it is one of `diameter.peers`, which may be a router.
+fn own_origin(request: &Request, settings: &Diameter) -> Result<(), Fault> {
+    let origin = request.message.require(known::ORIGIN_HOST)?;
+    let peer = request.from.peer();
+    let peer = peer.as_ref().map_or("", |up| up.remote.origin.host.as_str());
+    let configured = settings
+        .peers
+        .iter()
+        .any(|one| one.host.eq_ignore_ascii_case(peer));
+    if origin.len() <= LONGEST_HOST && (configured || peer.eq_ignore_ascii_case(origin)) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ResultCode::UNABLE_TO_COMPLY,
+        "Origin-Host is not the peer of this connection, which is not among diameter.peers",
+    ))
+}
+
+/// The answer with this result: Result-Code, or Experimental-Result of 3GPP.
+fn result(request: &Request, (vendor, code): (u32, u32)) -> Result<MessageMut, Fault> {
+    if vendor != 0 {
+        return Err(Fault::new(ResultCode(code), "").of_vendor(vendor));
+    }
+    let mut answer = request.answer(ResultCode(code));
+    // NO_STATE_MAINTAINED (TS 29.336 §7.1.4, TS 29.128 §6.1.4).
+    answer.put(known::AUTH_SESSION_STATE, 1);
+    answer
+        .finish()
+        .map_err(|error| Fault::new(ResultCode::UNABLE_TO_COMPLY, error.to_string()))
+}
+
+/// The answer that a duplicate of this request had, where it is one.
+async fn earlier(worker: &Worker, request: &Request) -> Result<Option<(u32, u32)>, Fault> {
+    let origin = request.message.require(known::ORIGIN_HOST)?;
+    let key = Answered::key_of(origin, request.message.end_to_end());
+    let found = worker.repository().answers.get(&key).await.map_err(unable)?;
+    Ok(found.map(|one| {
+        worker.count(Event::Duplicate);
+        (one.vendor, one.code)
+    }))
+}
+
+/// Writes what a request has brought, with its answer for duplicates, then answers; a duplicate that was written meanwhile decides.
+async fn written(
+    worker: &Worker,
+    request: &Request,
+    mut batch: Batch,
+    notices: Vec<Notice>,
+) -> Result<MessageMut, Fault> {
+    let repository = worker.repository();
+    let answer = Answered {
+        origin: request.message.require(known::ORIGIN_HOST)?.to_owned(),
+        end_to_end: request.message.end_to_end(),
+        code: ResultCode::SUCCESS.0,
+        vendor: 0,
+        expires: after(REPEATED),
+    };
+    batch.insert(&repository.answers, &answer);
+    for notice in &notices {
+        batch.insert(&repository.notices, notice);
+    }
+    match repository.store().commit(batch).await {
+        Ok(_) => {
+            for notice in &notices {
+                worker.shared().notify(notice);
+            }
+            result(request, (0, answer.code))
+        }
+        Err(Error::Conflict { .. }) => match earlier(worker, request).await? {
+            Some(first) => result(request, first),
+            // What the request is about has changed at the same time.
+            None => Err(Fault::new(
+                ResultCode::TOO_BUSY,
+                "another request has changed the same; try again",
+            )),
+        },
+        Err(error) => Err(unable(error)),
+    }
+}
+
+/// A notification about a resource, to be stored.
+fn notice(worker: &Worker, about: String, document: &Value, body: Value) -> Notice {
+    let target = document.get("notificationDestination").and_then(Value::as_str);
+    Notice {
+        id: Id::new(now()),
+        about,
+        target: target.unwrap_or_default().to_owned(),
+        body,
+        expires: after(worker.config().notifications.keep.duration()),
+    }
+}
+
+/// Deletes a record as it was read, within a batch.
+fn delete<T: Record>(batch: &mut Batch, table: &store::Table<T>, stored: &store::Stored<T>) {
+    batch.delete(table, &stored.record.key(), Condition::Version(stored.version));
+}
+
+fn unable(error: Error) -> Fault {
+    tracing::warn!(%error, "a Diameter request was not carried out");
+    Fault::new(ResultCode::UNABLE_TO_COMPLY, "the store is not available")
+}

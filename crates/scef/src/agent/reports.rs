@@ -1,0 +1,101 @@
+//! RIR: reports of monitoring events, from the HSS over S6t and from MME and SGSN over T6a and T6b (TS 29.336 §7.2.2, TS 29.128
+//! §5.4).
+
+use diameter::endpoint::Request;
+use diameter::proto::known;
+use diameter::proto::{Avps, Fault, MessageMut};
+use serde_json::json;
+use store::{Batch, Stored};
+
+use super::{delete, earlier, notice, result, unable, written};
+use crate::events::Event;
+use crate::record::{Notice, Subscription};
+use crate::s6t;
+use crate::worker::Worker;
+
+/// Takes the reports of a request: they are stored for the SCS/AS before the answer.
+pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
+    if let Some(first) = earlier(worker, request).await? {
+        return result(request, first);
+    }
+    let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
+    let mut seen = Vec::new();
+    for group in s6t::reports(&request.message) {
+        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
+        let key = reference.to_be_bytes();
+        let found = worker
+            .repository()
+            .subscriptions
+            .get(&key)
+            .await
+            .map_err(unable)?;
+        let Some(found) = found.filter(|_| is_ours(worker, &group)) else {
+            unknown = true;
+            continue;
+        };
+        if seen.contains(&reference) {
+            // Several reports about one subscription in a request: one change of its record, all in one notification.
+            join(&found, &group, &mut notices, worker)?;
+            continue;
+        }
+        seen.push(reference);
+        worker.count(Event::Reported);
+        notices.push(report(worker, &found, &group)?);
+        count_down(worker, &found, &mut batch);
+    }
+    if notices.is_empty() && unknown {
+        worker.count(Event::UnknownReference);
+        let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
+        return Err(fault.of_vendor(known::VENDOR_3GPP));
+    }
+    written(worker, request, batch, notices).await
+}
+
+/// Whether a report is for this SCEF; one without SCEF-ID is.
+fn is_ours(worker: &Worker, group: &Avps<'_>) -> bool {
+    let id = group.clone().get(known::SCEF_ID);
+    let host = &worker.config().diameter.host;
+    id.is_ok_and(|id| id.is_none_or(|id| id.eq_ignore_ascii_case(host)))
+}
+
+fn report(worker: &Worker, found: &Subscription, group: &Avps<'_>) -> Result<Notice, Fault> {
+    let uri = worker.shared().subscription_uri(found);
+    let report = s6t::report(&found.document, group)?;
+    let body = json!({"subscription": uri, "monitoringEventReports": [report]});
+    Ok(notice(worker, found.id(), &found.document, body))
+}
+
+fn join(
+    found: &Subscription,
+    group: &Avps<'_>,
+    notices: &mut [Notice],
+    worker: &Worker,
+) -> Result<(), Fault> {
+    let report = s6t::report(&found.document, group)?;
+    worker.count(Event::Reported);
+    let earlier = notices.iter_mut().find(|notice| notice.about == found.id());
+    if let Some(reports) = earlier.and_then(|notice| notice.body["monitoringEventReports"].as_array_mut()) {
+        reports.push(report);
+    }
+    Ok(())
+}
+
+/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0).
+fn count_down(worker: &Worker, found: &Stored<Subscription>, batch: &mut Batch) {
+    let table = &worker.repository().subscriptions;
+    match found.left {
+        None => {}
+        Some(0 | 1) => {
+            delete(batch, table, found);
+            worker.shared().subscriptions.sub(&found.scs);
+            worker.count(Event::Unsubscribed);
+        }
+        Some(left) => {
+            let changed = Subscription {
+                left: Some(left - 1),
+                ..found.record.clone()
+            };
+            batch.update(table, &changed, found.version);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `/configurations` of 3gpp-nidd (TS 29.122 §4.4.5.2, §5.6).
+
+use function::records::store_problem;
+use function::sbi::Call;
+use http::StatusCode;
+use sbi::problem::{Cause, Problem};
+use sbi::response::no_content;
+use serde_json::{Value, json};
+use store::{Batch, Condition, Stored};
+
+use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use crate::events::Event;
+use crate::orders::Order;
+use crate::record::{Configuration, Id};
+use crate::repository::now;
+use crate::worker::Worker;
+use crate::{s6t, shape, t6a};
+
+/// Members that the SCEF alone sets, or that have a resource of their own.
+const READ_ONLY: [&str; 4] = ["self", "status", "maximumPacketSize", "niddDownlinkDataTransfers"];
+/// Data for a device that its configuration takes along when it ends.
+const BUFFERED: usize = 1_000;
+
+/// Creates a configuration, once the HSS has authorized it.
+pub(crate) async fn create(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let scs = &call.parameters[0];
+    let document = body_of(worker, &call.request, "application/json")?;
+    shape::configuration(&document)?;
+    if document.get("niddDownlinkDataTransfers").is_some() {
+        return Err(Problem::new(Cause::OptionalIeIncorrect).detail(
+            "/niddDownlinkDataTransfers: expected data at downlink-data-deliveries of the configuration",
+        ));
+    }
+    check(worker, &document)?;
+    let quota = &worker.shared().configurations;
+    let (table, most) = (
+        &worker.repository().configurations,
+        worker.config().limits.configurations,
+    );
+    let taken = quota.take(table, Configuration::SCS, scs, most).await;
+    if !taken.map_err(store_problem)? {
+        worker.count(Event::QuotaExceeded);
+        return Err(forbidden(
+            "QUOTA_EXCEEDED",
+            "this SCS/AS has all configurations that it may (limits)",
+        ));
+    }
+    let answer = authorize(worker, scs, stored(document, &READ_ONLY)).await;
+    match &answer {
+        Ok(_) => worker.count(Event::Configured),
+        Err(_) => quota.sub(scs),
+    }
+    answer
+}
+
+async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
+    let config = worker.config();
+    let apn = config.nidd.apn_of(scs);
+    let until = shape::time_of(&document, "duration");
+    worker.count(Event::NiddMessage);
+    let message = s6t::authorize(&config.diameter, &document, apn, until);
+    let answer = worker.ask_hss(message).await?;
+    if let Some(refusal) = s6t::refusal(&answer) {
+        return Err(refused_by_hss(worker, refusal));
+    }
+    let authorized = s6t::authorized(&answer);
+    let (imsi, granted) = match authorized {
+        Ok(s6t::Authorized {
+            imsi: Some(imsi),
+            until,
+        }) => (imsi, until),
+        wrong => {
+            tracing::warn!(?wrong, "the HSS has authorized NIDD without an IMSI");
+            let detail = "the HSS has not named the device";
+            return Err(Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail));
+        }
+    };
+    let configuration = Configuration {
+        id: Id::new(now()),
+        scs: scs.to_owned(),
+        document,
+        imsi,
+        apn: apn.to_owned(),
+        // What ends first.
+        expires: until.into_iter().chain(granted).min(),
+    };
+    let repository = worker.repository();
+    let inserted = repository
+        .insert(&repository.configurations, &configuration)
+        .await;
+    if !inserted.map_err(store_problem)? {
+        return Err(forbidden(
+            "OPERATION_PROHIBITED",
+            "the device has a NIDD configuration already",
+        ));
+    }
+    let uri = worker.shared().configuration_uri(&configuration);
+    Ok(created(&uri, &shown(worker, &configuration)))
+}
+
+/// Lists the configurations of an SCS/AS.
+pub(crate) async fn list(call: Call<Worker>) -> Answer {
+    let (worker, scs) = (&*call.worker, &call.parameters[0]);
+    let table = &worker.repository().configurations;
+    let found = table.find(Configuration::SCS, scs.as_bytes(), LISTED).await;
+    let found = found.map_err(store_problem)?;
+    let own = found.iter().filter(|one| one.scs == **scs);
+    let shown: Vec<Value> = own.map(|one| shown(worker, one)).collect();
+    Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Reads a configuration.
+pub(crate) async fn read(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let found = existing(worker, &call.parameters).await?;
+    Ok(sbi::json::response(StatusCode::OK, &shown(worker, &found)))
+}
+
+/// Changes a configuration (`NiddConfigurationPatch`, RFC 7396).
+pub(crate) async fn modify(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let patch = body_of(worker, &call.request, "application/merge-patch+json")?;
+    let fixed = ["externalId", "msisdn", "externalGroupId", "mtcProviderId"];
+    if let Some(name) = fixed.into_iter().find(|name| patch.get(name).is_some()) {
+        let pointer = format!("/{name}");
+        return Err(Problem::new(Cause::ModificationNotAllowed).invalid_param(pointer, "cannot be changed"));
+    }
+    let (repository, limit) = (worker.repository(), worker.config().max_body_size.as_usize());
+    loop {
+        let before = existing(worker, &call.parameters).await?;
+        let mut document = before.document.clone();
+        sbi::json::merge(&mut document, &patch, limit)?;
+        shape::configuration(&document)?;
+        check(worker, &document)?;
+        let changed = Configuration {
+            expires: match patch.get("duration") {
+                Some(_) => shape::time_of(&document, "duration"),
+                None => before.expires,
+            },
+            document: stored(document, &READ_ONLY),
+            ..before.record.clone()
+        };
+        let updated = repository
+            .update(&repository.configurations, &before, &changed)
+            .await;
+        if updated.map_err(store_problem)? {
+            return Ok(sbi::json::response(StatusCode::OK, &shown(worker, &changed)));
+        }
+    }
+}
+
+/// Ends a configuration, with what is buffered for its device and with the connection of the device.
+pub(crate) async fn end(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let repository = worker.repository();
+    let found = existing(worker, &call.parameters).await?;
+    let connections = repository.connections_of(found.id).await.map_err(store_problem)?;
+    let downlinks = repository
+        .downlinks_of(found.id, BUFFERED)
+        .await
+        .map_err(store_problem)?;
+    let mut batch = Batch::default();
+    batch.delete(&repository.configurations, &found.id.key(), Condition::Present);
+    for one in &connections {
+        let key = store::Record::key(&one.record);
+        batch.delete(&repository.connections, &key, Condition::Always);
+    }
+    for one in &downlinks {
+        batch.delete(&repository.downlinks, &one.id.key(), Condition::Always);
+    }
+    if !repository.commit(batch).await.map_err(store_problem)? {
+        return Err(not_found("configuration"));
+    }
+    worker.shared().configurations.sub(&found.scs);
+    worker.count(Event::Unconfigured);
+    for one in &connections {
+        worker.count(Event::Disconnected);
+        release(worker, &one.record);
+    }
+    Ok(no_content())
+}
+
+/// Releases a connection at its MME or SGSN, whose answer changes nothing.
+fn release(worker: &Worker, connection: &crate::record::Connection) {
+    let settings = &worker.config().diameter;
+    if let Some(message) = t6a::release(settings, connection) {
+        worker.count(Event::NiddMessage);
+        let (reply, _) = tokio::sync::oneshot::channel();
+        worker.orders().send(Order::Request {
+            message,
+            timeout: settings.timeout.duration(),
+            reply,
+        });
+    }
+}
+
+/// The configuration of a path, where its SCS/AS has it.
+pub(super) async fn existing(
+    worker: &Worker,
+    [scs, id, _]: &[String; 3],
+) -> Result<Stored<Configuration>, Problem> {
+    let id = Id::parse(id).ok_or_else(|| not_found("configuration"))?;
+    let found = worker.repository().configurations.get(&id.key()).await;
+    let found = found.map_err(store_problem)?;
+    found
+        .filter(|one| one.scs == *scs)
+        .ok_or_else(|| not_found("configuration"))
+}
+
+fn shown(worker: &Worker, configuration: &Configuration) -> Value {
+    let uri = worker.shared().configuration_uri(configuration);
+    let mut shown = with_self(&configuration.document, &uri);
+    shown["status"] = json!("ACTIVE");
+    shown["maximumPacketSize"] = json!(worker.config().nidd.max_packet.bytes().saturating_mul(8));
+    shown
+}
+
+fn check(worker: &Worker, document: &Value) -> Result<(), Problem> {
+    worker.check_target(document)?;
+    super::downlinks::check_option(document)?;
+    if shape::time_of(document, "duration").is_some_and(|at| at <= now()) {
+        return Err(forbidden("PARAMETER_OUT_OF_RANGE", "duration is over"));
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! One file per resource of T8: parse the request, call, write the answer.
+
+pub(crate) mod configurations;
+pub(crate) mod downlinks;
+pub(crate) mod subscriptions;
+
+use http::StatusCode;
+use sbi::name::LOCATION;
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+use serde_json::Value;
+
+use crate::events::Event;
+use crate::worker::Worker;
+
+/// Resources in a list, at most.
+const LISTED: usize = 10_000;
+
+/// What an answer to a request of T8 is.
+type Answer = Result<Response, Problem>;
+
+/// The body as JSON.
+fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value, Problem> {
+    let headers = &request.head.fields;
+    sbi::json::expect_type(headers, media_type)?;
+    let limit = worker.config().max_body_size.as_usize();
+    let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
+    if body.len() > limit {
+        let detail = format!("a body of more than {limit} bytes (maxBodySize)");
+        return Err(Problem::new(Cause::PayloadTooLarge).detail(detail));
+    }
+    sbi::json::parse_unique(&body)
+}
+
+fn not_found(what: &str) -> Problem {
+    Problem::new(Cause::ResourceNotFound).detail(format!("this {what} does not exist here"))
+}
+
+fn forbidden(cause: &str, detail: impl Into<String>) -> Problem {
+    Problem::with_cause(StatusCode::FORBIDDEN, cause).detail(detail)
+}
+
+/// 201 with the resource and where it is.
+fn created(uri: &str, document: &Value) -> Response {
+    let mut response = sbi::json::response(StatusCode::CREATED, document);
+    response.headers_mut().set_printed(LOCATION, uri);
+    response
+}
+
+/// A resource with `self`, which clients do not set.
+fn with_self(document: &Value, uri: &str) -> Value {
+    let mut shown = document.clone();
+    shown["self"] = uri.into();
+    shown
+}
+
+/// A document as it is stored: without what the SCEF says, and without features that are not offered (TS 29.122 §5.2.7).
+fn stored(mut document: Value, read_only: &[&str]) -> Value {
+    if let Some(members) = document.as_object_mut() {
+        for name in read_only {
+            members.shift_remove(*name);
+        }
+        if let Some(features) = members.get_mut("supportedFeatures") {
+            *features = "0".into();
+        }
+    }
+    document
+}
+
+/// What an SCS/AS learns of a refusal by the HSS (TS 29.336 §8.3).
+fn refused_by_hss(worker: &Worker, (vendor, code): (u32, u32)) -> Problem {
+    tracing::info!(vendor, code, "the HSS has refused a request");
+    let detail = format!("the HSS answers {code}");
+    match code {
+        // DIAMETER_ERROR_USER_UNKNOWN.
+        5001 => Problem::with_cause(StatusCode::NOT_FOUND, "USER_UNKNOWN")
+            .detail("the HSS does not know the device"),
+        // …_UNAUTHORIZED_REQUESTING_ENTITY, …_UNAUTHORIZED_SERVICE.
+        5510 | 5511 => forbidden("OPERATION_PROHIBITED", detail),
+        // …_REQUESTED_RANGE_IS_NOT_ALLOWED.
+        5512 => forbidden("PARAMETER_OUT_OF_RANGE", detail),
+        _ => {
+            worker.count(Event::Failed);
+            Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail)
+        }
+    }
+}

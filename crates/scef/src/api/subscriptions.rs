@@ -1,0 +1,252 @@
+//! `/subscriptions` of 3gpp-monitoring-event (TS 29.122 §4.4.2, §5.3).
+
+use function::records::store_problem;
+use function::sbi::Call;
+use http::StatusCode;
+use sbi::problem::{Cause, Problem};
+use sbi::response::no_content;
+use serde_json::Value;
+use store::Stored;
+
+use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use crate::events::Event;
+use crate::record::Subscription;
+use crate::repository::now;
+use crate::worker::Worker;
+use crate::{s6t, shape};
+
+const TYPE: &str = "application/json";
+/// Members that the SCEF alone sets.
+const READ_ONLY: [&str; 3] = ["self", "monitoringEventReport", "addnMonEventReports"];
+/// References that are tried for a new subscription, of four billion.
+const TRIES: usize = 8;
+
+/// Creates a subscription; where one report is all that is asked and the HSS has it, answers with the report.
+pub(crate) async fn create(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let scs = &call.parameters[0];
+    let document = checked(worker, &call.request)?;
+    let quota = &worker.shared().subscriptions;
+    let (table, most) = (
+        &worker.repository().subscriptions,
+        worker.config().limits.subscriptions,
+    );
+    let taken = quota.take(table, Subscription::SCS, scs, most).await;
+    if !taken.map_err(store_problem)? {
+        worker.count(Event::QuotaExceeded);
+        return Err(forbidden(
+            "QUOTA_EXCEEDED",
+            "this SCS/AS has all subscriptions that it may (limits)",
+        ));
+    }
+    let answer = configure_new(worker, scs, document).await;
+    match &answer {
+        Ok(response) if response.status() == StatusCode::CREATED => worker.count(Event::Subscribed),
+        _ => quota.sub(scs),
+    }
+    answer
+}
+
+async fn configure_new(worker: &Worker, scs: &str, document: Value) -> Answer {
+    let subscription = reserve(worker, scs, document).await?;
+    let report = match configure(worker, &subscription).await {
+        Ok(report) => report,
+        Err(problem) => {
+            let key = subscription.reference.to_be_bytes();
+            let table = &worker.repository().subscriptions;
+            let removed = worker.repository().remove(table, &key).await;
+            removed.map_err(store_problem)?;
+            return Err(problem);
+        }
+    };
+    let done = report.is_some() && subscription.left == Some(1);
+    confirm(worker, &subscription, report.is_some(), done).await?;
+    if let (true, Some(report)) = (done, &report) {
+        return Ok(sbi::json::response(StatusCode::OK, report));
+    }
+    let uri = uri_of(worker, &subscription);
+    let mut shown = with_self(&subscription.document, &uri);
+    if let Some(report) = report {
+        shown["monitoringEventReport"] = report;
+    }
+    Ok(created(&uri, &shown))
+}
+
+/// Writes a new subscription before the HSS knows of it: a report that comes at once finds it.
+async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscription, Problem> {
+    let repository = worker.repository();
+    for _ in 0..TRIES {
+        let (_, chance) = uuid::Uuid::new_v4().as_u64_pair();
+        let subscription = Subscription {
+            reference: chance as u32,
+            scs: scs.to_owned(),
+            document: document.clone(),
+            pending: true,
+            left: s6t::reports_of(&document),
+            expires: s6t::ends(&document),
+        };
+        let inserted = repository.insert(&repository.subscriptions, &subscription).await;
+        if inserted.map_err(store_problem)? {
+            return Ok(subscription);
+        }
+    }
+    Err(Problem::new(Cause::InsufficientResources).detail("no reference for a subscription is free"))
+}
+
+/// Configures the event at the HSS; the report that its answer has, where it has one.
+async fn configure(worker: &Worker, subscription: &Subscription) -> Result<Option<Value>, Problem> {
+    worker.count(Event::MonitoringMessage);
+    let message = s6t::configure(&worker.config().diameter, subscription);
+    let answer = worker.ask_hss(message).await?;
+    let refusal = s6t::refusal(&answer).or_else(|| s6t::config_refusal(&answer));
+    if let Some(refusal) = refusal {
+        return Err(refused_by_hss(worker, refusal));
+    }
+    let report = s6t::reports(&answer).next();
+    let report = report.map(|group| s6t::report(&subscription.document, &group));
+    report.transpose().map_err(|fault| {
+        tracing::warn!(%fault, "the HSS has answered with a report that cannot be read");
+        Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail("the answer of the HSS cannot be read")
+    })
+}
+
+/// The HSS has the event: the subscription is no longer pending. Reports may have ended it meanwhile.
+async fn confirm(
+    worker: &Worker,
+    subscription: &Subscription,
+    reported: bool,
+    done: bool,
+) -> Result<(), Problem> {
+    let (repository, key) = (worker.repository(), subscription.reference.to_be_bytes());
+    let table = &repository.subscriptions;
+    if done {
+        return repository
+            .remove(table, &key)
+            .await
+            .map(drop)
+            .map_err(store_problem);
+    }
+    while let Some(before) = table.get(&key).await.map_err(store_problem)? {
+        let left = before.record.left;
+        let changed = Subscription {
+            pending: false,
+            left: left.map(|left| left.saturating_sub(u32::from(reported))),
+            ..before.record.clone()
+        };
+        let updated = repository.update(table, &before, &changed).await;
+        if updated.map_err(store_problem)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Lists the subscriptions of an SCS/AS.
+pub(crate) async fn list(call: Call<Worker>) -> Answer {
+    let (worker, scs) = (&*call.worker, &call.parameters[0]);
+    let found = worker
+        .repository()
+        .subscriptions
+        .find(Subscription::SCS, scs.as_bytes(), LISTED);
+    let found = found.await.map_err(store_problem)?;
+    let own = found.iter().filter(|one| one.scs == **scs && !one.pending);
+    let shown: Vec<Value> = own
+        .map(|one| with_self(&one.document, &uri_of(worker, one)))
+        .collect();
+    Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Reads a subscription.
+pub(crate) async fn read(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let found = existing(worker, &call.parameters).await?;
+    let shown = with_self(&found.document, &uri_of(worker, &found));
+    Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Replaces a subscription: the HSS takes the new event in place of the one with the same reference (TS 29.336 §7.2.1).
+pub(crate) async fn replace(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let found = existing(worker, &call.parameters).await?;
+    let document = checked(worker, &call.request)?;
+    let same = |name: &str| document.get(name) == found.document.get(name);
+    if !["externalId", "msisdn", "monitoringType"].into_iter().all(same) {
+        return Err(Problem::new(Cause::ModificationNotAllowed)
+            .detail("the device and the monitoringType of a subscription cannot be changed"));
+    }
+    let changed = Subscription {
+        left: s6t::reports_of(&document),
+        expires: s6t::ends(&document),
+        document,
+        ..found.record.clone()
+    };
+    let report = configure(worker, &changed).await?;
+    let repository = worker.repository();
+    let mut before = found;
+    // A report meanwhile counts against the old event.
+    while !repository
+        .update(&repository.subscriptions, &before, &changed)
+        .await
+        .map_err(store_problem)?
+    {
+        before = existing(worker, &call.parameters).await?;
+    }
+    let mut shown = with_self(&changed.document, &uri_of(worker, &changed));
+    if let Some(report) = report {
+        shown["monitoringEventReport"] = report;
+    }
+    Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Ends a subscription. An HSS that does not answer learns of it with its next report.
+pub(crate) async fn end(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let found = existing(worker, &call.parameters).await?;
+    let repository = worker.repository();
+    let key = found.reference.to_be_bytes();
+    let removed = repository.remove(&repository.subscriptions, &key).await;
+    if !removed.map_err(store_problem)? {
+        return Err(not_found("subscription"));
+    }
+    worker.shared().subscriptions.sub(&found.scs);
+    worker.count(Event::Unsubscribed);
+    worker.count(Event::MonitoringMessage);
+    let answer = worker
+        .ask_hss(s6t::delete(&worker.config().diameter, &found))
+        .await;
+    if let Some((vendor, code)) = answer.ok().as_ref().and_then(s6t::refusal) {
+        tracing::info!(vendor, code, "the HSS has refused to delete an event");
+    }
+    Ok(no_content())
+}
+
+fn uri_of(worker: &Worker, subscription: &Subscription) -> String {
+    worker.shared().subscription_uri(subscription)
+}
+
+/// The subscription of a path, where its SCS/AS has it.
+async fn existing(worker: &Worker, [scs, id, _]: &[String; 3]) -> Result<Stored<Subscription>, Problem> {
+    let reference = Subscription::reference_of(id).ok_or_else(|| not_found("subscription"))?;
+    let found = worker.repository().subscriptions.get(&reference.to_be_bytes());
+    let found = found.await.map_err(store_problem)?;
+    found
+        .filter(|one| one.scs == *scs && !one.pending)
+        .ok_or_else(|| not_found("subscription"))
+}
+
+/// A body that can be configured.
+fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
+    let document = body_of(worker, request, TYPE)?;
+    shape::monitoring(&document)?;
+    worker.check_target(&document)?;
+    if s6t::monitoring_type(&document).is_none() {
+        return Err(forbidden(
+            "EVENT_UNSUPPORTED",
+            "this monitoringType is not served here",
+        ));
+    }
+    if s6t::ends(&document).is_some_and(|at| at <= now()) {
+        return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
+    }
+    Ok(stored(document, &READ_ONLY))
+}

@@ -1,0 +1,89 @@
+//! Notifications to SCS/AS.
+
+use std::time::Duration;
+
+use notifier::{Bound, Policy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Period, Validate};
+
+/// Delivery of notifications (TS 29.122 §5.2.5). Each is stored before the network has its answer, sent in order for each
+/// subscription or configuration, and sent again after a restart until it is accepted, refused, or has had all attempts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Notifications {
+    /// Notifications in memory; further ones wait in the store until their receiver has accepted an earlier one.
+    pub queue: usize,
+    /// Notifications in flight.
+    #[schemars(extend("x-reload" = true))]
+    pub parallel: usize,
+    /// Attempts of one notification.
+    #[schemars(extend("x-reload" = true))]
+    pub attempts: u32,
+    /// Pause before the second attempt; doubles before each further one, up to a minute.
+    #[schemars(extend("x-reload" = true))]
+    pub retry_pause: Period,
+    /// Time for an SCS/AS to answer.
+    #[schemars(extend("x-reload" = true))]
+    pub timeout: Period,
+    /// How long a notification that is not accepted stays in the store.
+    #[schemars(extend("x-reload" = true))]
+    pub keep: Period,
+}
+
+/// Longest pause between attempts, whatever `Retry-After` an SCS/AS sends.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+impl Default for Notifications {
+    fn default() -> Self {
+        Self {
+            queue: 100_000,
+            parallel: 64,
+            attempts: 10,
+            retry_pause: Period::from_millis(500),
+            timeout: Period::from_secs(2),
+            keep: Period::from_secs(86_400),
+        }
+    }
+}
+
+impl Notifications {
+    /// How notifications are delivered.
+    pub(crate) fn policy(&self) -> Policy {
+        let bound = |share: usize| Bound {
+            notifications: (self.queue / share).max(1),
+            bytes: ByteSize::mib(64).as_usize(),
+        };
+        Policy {
+            total: bound(1),
+            per_subscription: bound(10),
+            parallel: self.parallel,
+            attempts: self.attempts,
+            pause: self.retry_pause.duration().max(Duration::from_millis(1)),
+            max_pause: LONGEST_PAUSE,
+            timeout: self.timeout.duration(),
+            redirects: 3,
+            alternates: 0,
+            rate: 0,
+        }
+    }
+}
+
+impl Validate for Notifications {
+    fn validate(&self, faults: &mut Faults) {
+        for (name, value) in [
+            ("queue", self.queue),
+            ("parallel", self.parallel),
+            ("attempts", self.attempts as usize),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
+        for (name, value) in [("timeout", self.timeout), ("keep", self.keep)] {
+            if value.is_zero() {
+                faults.at(name).say("is 0", "some time, such as 2s");
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Identities and places as Diameter has them, and as T8 has them.
+
+use diameter::proto::{AvpWriter, Avps, Fault, known};
+use serde_json::{Map, Value, json};
+
+/// Digits as TBCD (TS 29.002): two an octet, the first one in the lower half.
+fn tbcd(digits: &str) -> Vec<u8> {
+    let digit = |byte: &u8| byte.wrapping_sub(b'0') & 15;
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [low, high] => digit(high) << 4 | digit(low),
+            [low] => 0xf0 | digit(low),
+            _ => 0xff,
+        })
+        .collect()
+}
+
+/// Appends User-Identifier of the device of a T8 resource (TS 29.336 §6.4.2).
+pub(crate) fn put_user(out: &mut AvpWriter, document: &Value) {
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
+    out.group(known::USER_IDENTIFIER, |group| {
+        group
+            .maybe(known::MSISDN, msisdn.as_deref())
+            .maybe(known::EXTERNAL_IDENTIFIER, text("externalId"));
+    });
+}
+
+/// The identity of the device, which notifications name as its resource does.
+pub(crate) fn copy_user(document: &Value, to: &mut Map<String, Value>) {
+    for name in ["externalId", "msisdn"] {
+        if let Some(value) = document.get(name) {
+            to.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
+/// User-Name of a User-Identifier: the IMSI.
+pub(crate) fn imsi(user: Avps<'_>) -> Result<Option<String>, Fault> {
+    let imsi = user.get(known::USER_NAME)?;
+    let is_imsi =
+        |imsi: &&str| (5..=15).contains(&imsi.len()) && imsi.bytes().all(|byte| byte.is_ascii_digit());
+    Ok(imsi.filter(is_imsi).map(str::to_owned))
+}
+
+/// MCC and MNC of the three octets of a PLMN (TS 29.272 §7.3.9).
+fn plmn_digits(octets: &[u8]) -> Option<(String, String)> {
+    let [a, b, c] = *<&[u8; 3]>::try_from(octets).ok()?;
+    let text = |digits: &[u8]| -> Option<String> {
+        let digit = |digit: &u8| (*digit < 10).then(|| char::from(b'0' + digit));
+        digits.iter().map(digit).collect()
+    };
+    let mnc = match b >> 4 {
+        15 => text(&[c & 15, c >> 4]),
+        third => text(&[c & 15, c >> 4, third]),
+    };
+    Some((text(&[a & 15, a >> 4, b & 15])?, mnc?))
+}
+
+/// `PlmnId` of a Visited-PLMN-Id.
+pub(crate) fn plmn_id(octets: &[u8]) -> Option<Value> {
+    let (mcc, mnc) = plmn_digits(octets)?;
+    Some(json!({"mcc": mcc, "mnc": mnc}))
+}
+
+/// An identity that begins with a PLMN, such as a cell or a tracking area: `mcc-mnc-` and the other octets in hexadecimal digits.
+fn with_plmn(octets: &[u8]) -> Option<String> {
+    let (plmn, rest) = octets.split_at_checked(3)?;
+    let (mcc, mnc) = plmn_digits(plmn)?;
+    let rest: String = rest.iter().map(|octet| format!("{octet:02x}")).collect();
+    Some(format!("{mcc}-{mnc}-{rest}"))
+}
+
+/// `LocationInfo` (TS 29.122 §5.3.2.3.5) of an EPS-Location-Information.
+pub(crate) fn location(eps: &Avps<'_>) -> Result<Option<Value>, Fault> {
+    let mut location = Map::new();
+    let nodes = [
+        (
+            known::MME_LOCATION_INFORMATION,
+            [
+                ("cellId", known::E_UTRAN_CELL_GLOBAL_IDENTITY),
+                ("trackingAreaId", known::TRACKING_AREA_IDENTITY),
+            ],
+        ),
+        (
+            known::SGSN_LOCATION_INFORMATION,
+            [
+                ("cellId", known::CELL_GLOBAL_IDENTITY),
+                ("routingAreaId", known::ROUTING_AREA_IDENTITY),
+            ],
+        ),
+    ];
+    for (node, members) in nodes {
+        let Some(node) = eps.clone().get(node)? else {
+            continue;
+        };
+        for (member, tag) in members {
+            if let Some(octets) = node.clone().get(tag)? {
+                if let Some((mcc, mnc)) = octets.get(..3).and_then(plmn_digits) {
+                    location.insert("plmnId".to_owned(), json!(format!("{mcc}-{mnc}")));
+                }
+                location.extend(with_plmn(octets).map(|text| (member.to_owned(), json!(text))));
+            }
+        }
+        if let Some(minutes) = node.get(known::AGE_OF_LOCATION_INFORMATION)? {
+            location.insert("ageOfLocationInfo".to_owned(), json!(minutes));
+        }
+    }
+    Ok((!location.is_empty()).then_some(Value::Object(location)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_packed_with_the_first_one_in_the_lower_half() {
+        assert_eq!(tbcd("4366012"), [0x34, 0x66, 0x10, 0xf2]);
+        assert_eq!(tbcd("4366"), [0x34, 0x66]);
+        assert_eq!(tbcd(""), [0_u8; 0]);
+    }
+
+    #[test]
+    fn places_begin_with_their_network() {
+        assert_eq!(
+            plmn_id(&[0x00, 0xf1, 0x10]),
+            Some(json!({"mcc": "001", "mnc": "01"}))
+        );
+        assert_eq!(
+            plmn_id(&[0x13, 0x00, 0x62]),
+            Some(json!({"mcc": "310", "mnc": "260"}))
+        );
+        assert_eq!(
+            with_plmn(&[0x00, 0xf1, 0x10, 0, 0xab]),
+            Some("001-01-00ab".to_owned())
+        );
+        for wrong in [&[][..], &[0x00], &[0xff, 0xff, 0xff], &[0x00, 0xf1, 0x10, 0x00]] {
+            assert_eq!(plmn_id(wrong), None, "{wrong:?}");
+        }
+    }
+}

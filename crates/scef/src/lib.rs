@@ -1,0 +1,42 @@
+//! The service capability exposure function (TS 23.682): servers of devices (SCS/AS) monitor devices and exchange data with
+//! them through HTTP (T8, TS 29.122), the network answers over Diameter (S6t, TS 29.336; T6a and T6b, TS 29.128).
+//!
+//! A tour, from the wire inwards:
+//! * `service`: the SCEF as a network function; `listeners`, `live`, `pages`: what it listens with, what is derived from settings,
+//!   its admin pages and gauges.
+//! * `dispatch` has the resources of T8 on one screen; `worker` is what the handlers work with.
+//! * `api` has one file per resource: parse, call, answer.
+//! * `s6t` and `t6a` make Diameter messages of what T8 says, and the other way; no IO.
+//! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`).
+//! * `delivery` sends downlink data to devices, in order for each device.
+//! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
+//! * `record`: what is stored; `repository`: the tables.
+//!
+//! One SCEF at a time uses a store.
+
+pub mod config;
+pub mod events;
+
+mod agent;
+mod api;
+mod delivery;
+mod dispatch;
+mod identity;
+mod listeners;
+mod live;
+mod notices;
+mod orders;
+mod pages;
+mod quotas;
+mod record;
+mod repository;
+mod s6t;
+mod service;
+mod shape;
+mod t6a;
+mod worker;
+
+pub use config::Config;
+pub use events::Event;
+pub use function::StartError;
+pub use service::{Running, Scef, start};

@@ -1,0 +1,120 @@
+//! Delivery of notifications to SCS/AS (TS 29.122 §5.2.5). Each is a record until it is accepted, refused, or has had all attempts.
+
+use std::sync::Arc;
+
+use http::Uri;
+use notifier::{Answer, Event as Delivery, Notification, Policy, Publisher, Queue};
+use sbi::Response;
+use sbi::client::{Client, Origin};
+
+use crate::events::{Counters, Event};
+use crate::live::Live;
+use crate::record::{Id, Notice};
+use crate::repository::Repository;
+
+/// A notification as it is delivered; none where its destination is not a valid URI.
+pub(crate) fn notification(notice: &Notice) -> Option<Notification> {
+    Some(Notification {
+        subscription: notice.about.as_str().into(),
+        subject: notice.id.to_string().into(),
+        whole: false,
+        target: notice.target.parse().ok()?,
+        callback: "",
+        body: notice.body.to_string().into(),
+        set: None,
+        mark: 0,
+    })
+}
+
+/// Queues what an earlier process has not delivered, in the order in which it was stored.
+pub(crate) async fn resume(repository: &Repository, queue: &Queue) -> Result<(), store::Error> {
+    let mut found = Vec::new();
+    repository
+        .each(&repository.notices, |notice| found.push(notice.record))
+        .await?;
+    found.sort_unstable_by_key(|notice| notice.id);
+    found
+        .iter()
+        .filter_map(notification)
+        .for_each(|notification| queue.push(notification));
+    Ok(())
+}
+
+/// How SCS/AS are reached.
+pub(crate) struct Servers {
+    pub(crate) client: Client,
+    pub(crate) repository: Repository,
+    pub(crate) live: Arc<Live>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Servers {
+    /// Deletes a notification that is not sent any more.
+    fn delete(&self, notification: &Notification) {
+        let Some(id) = Id::parse(&notification.subject) else {
+            return;
+        };
+        let repository = self.repository.clone();
+        tokio::task::spawn_local(async move {
+            if let Err(error) = repository.remove(&repository.notices, &id.key()).await {
+                // The next start sends it again.
+                tracing::warn!(%error, "a notification was not deleted after it was sent");
+            }
+        });
+    }
+}
+
+impl Publisher for Servers {
+    fn policy(&self) -> Policy {
+        self.live.load().config.notifications.policy()
+    }
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn count(&self, event: Delivery) {
+        self.counters.count(match event {
+            Delivery::Delivered | Delivery::Rerouted | Delivery::Resynced => Event::Notified,
+            Delivery::Failed => Event::NotificationFailed,
+            Delivery::Dropped => Event::NotificationDeferred,
+            Delivery::Redirected => Event::NotificationRedirected,
+        });
+    }
+
+    fn answered(&self, notification: &Notification, answer: &Answer, _: Option<&Response>) {
+        match answer {
+            Answer::Delivered => self.delete(notification),
+            Answer::Refused => {
+                tracing::warn!(target = %notification.target, "an SCS/AS has refused a notification");
+                self.delete(notification);
+            }
+            Answer::Redirect(_) | Answer::Retry(_) => {}
+        }
+    }
+
+    fn given_up(&self, notification: &Notification) {
+        tracing::warn!(target = %notification.target, "an SCS/AS has accepted a notification in no attempt");
+        self.delete(notification);
+    }
+
+    fn permits(&self, from: &Uri, to: &Origin) -> bool {
+        let permitted = self.live.load().destinations.permits_redirection(from, to);
+        if !permitted {
+            self.counters.count(Event::TargetDenied);
+        }
+        permitted
+    }
+
+    /// Those that waited in the store while too many were pending.
+    async fn resync(&self, _: &str, subjects: &[Arc<str>]) -> Vec<Notification> {
+        let mut found = Vec::new();
+        for id in subjects.iter().filter_map(|subject| Id::parse(subject)) {
+            match self.repository.notices.get(&id.key()).await {
+                Ok(notice) => found.extend(notice.and_then(|notice| notification(&notice))),
+                Err(error) => tracing::warn!(%error, "a notification that waits was not read"),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,73 @@
+//! How much each SCS/AS has of what is limited.
+
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use store::{Error, Index, Record, Table};
+
+/// Shortest time between two counts of the records of one SCS/AS.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Counts of records by SCS/AS. Expired records are counted until the limit is reached and they are counted again. One lock is enough: it is
+/// taken for requests that create or delete something, which wait for an HSS as well.
+#[derive(Debug, Default)]
+pub(crate) struct Quota(Mutex<AHashMap<String, Held>>);
+
+#[derive(Debug, Default)]
+struct Held {
+    count: usize,
+    counted: Option<Instant>,
+}
+
+impl Quota {
+    /// Counts a record that exists.
+    pub(crate) fn add(&self, scs: &str) {
+        self.0.lock().entry(scs.to_owned()).or_default().count += 1;
+    }
+
+    /// A record of an SCS/AS is gone.
+    pub(crate) fn sub(&self, scs: &str) {
+        let mut held = self.0.lock();
+        let Some(one) = held.get_mut(scs) else { return };
+        one.count = one.count.saturating_sub(1);
+        if one.count == 0 {
+            held.remove(scs);
+        }
+    }
+
+    /// Counts one more record of an SCS/AS, if it has fewer than `most`.
+    pub(crate) async fn take<T: Record>(
+        &self,
+        table: &Table<T>,
+        index: Index,
+        scs: &str,
+        most: usize,
+    ) -> Result<bool, Error> {
+        {
+            let mut held = self.0.lock();
+            let now = Instant::now();
+            let one = held.entry(scs.to_owned()).or_default();
+            if one.count < most {
+                one.count += 1;
+                return Ok(true);
+            }
+            if one
+                .counted
+                .is_some_and(|at| now.saturating_duration_since(at) < PAUSE)
+            {
+                return Ok(false);
+            }
+            one.counted = Some(now);
+        }
+        let found = table.find(index, scs.as_bytes(), most).await?.len();
+        let mut held = self.0.lock();
+        let one = held.entry(scs.to_owned()).or_default();
+        one.count = found.max(1);
+        if found >= most {
+            return Ok(false);
+        }
+        one.count = found + 1;
+        Ok(true)
+    }
+}

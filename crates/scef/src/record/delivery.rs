@@ -1,0 +1,196 @@
+//! Connections of devices, data for them, notifications, and answers to requests of peers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+use super::{Id, as_json};
+
+/// A connection of a device over T6a or T6b (TS 29.128 §5.6).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Connection {
+    pub(crate) imsi: String,
+    /// Bearer-Identifier, in Base64.
+    pub(crate) bearer: String,
+    /// The NIDD configuration that it belongs to.
+    pub(crate) configuration: Id,
+    /// Origin-Host of the MME or SGSN.
+    pub(crate) host: String,
+    /// Origin-Realm of the MME or SGSN.
+    pub(crate) realm: String,
+}
+
+impl Connection {
+    /// By NIDD configuration.
+    pub(crate) const CONFIGURATION: Index = Index(0);
+
+    /// The key of a connection.
+    pub(crate) fn key_of(imsi: &str, bearer: &str) -> String {
+        format!("{imsi} {bearer}")
+    }
+}
+
+impl Record for Connection {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_connection",
+        indexes: &[IndexSchema::many("configuration")],
+        by_modified: false,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        Key::from_slice(Self::key_of(&self.imsi, &self.bearer).as_bytes())
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::CONFIGURATION, &self.configuration.key());
+    }
+
+    as_json!();
+}
+
+/// `DeliveryStatus` (TS 29.122 §5.6.2.3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum Status {
+    SuccessNextHopAcknowledged,
+    SuccessNextHopUnacknowledged,
+    Buffering,
+    BufferingTemporarilyNotReachable,
+    Sending,
+    Failure,
+    FailureNextHop,
+    FailureTimeout,
+    FailureTemporarilyNotReachable,
+}
+
+/// Data for a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Downlink {
+    pub(crate) id: Id,
+    pub(crate) configuration: Id,
+    pub(crate) scs: String,
+    /// `notificationDestination` of the configuration.
+    pub(crate) target: String,
+    /// The resource, without `self` and `deliveryStatus`.
+    pub(crate) document: Value,
+    pub(crate) status: Status,
+    /// Whether it is buffered where the device cannot be reached.
+    pub(crate) buffered: bool,
+    /// When its time is over, in microseconds since 1970.
+    pub(crate) expires: u64,
+    /// When something is to be done with it at the latest, in microseconds since 1970.
+    pub(crate) due: u64,
+    /// Session-Id of the TDR that was sent, and its End-to-End Identifier: a repetition has the same, so that the MME recognises it
+    /// (RFC 6733 §3).
+    pub(crate) sent: Option<(String, u32)>,
+}
+
+impl Downlink {
+    /// By NIDD configuration.
+    pub(crate) const CONFIGURATION: Index = Index(0);
+    /// By [`Downlink::due`].
+    pub(crate) const DUE: Index = Index(1);
+}
+
+impl Record for Downlink {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_downlink",
+        indexes: &[
+            IndexSchema::many("configuration"),
+            IndexSchema::many("due").ordered(),
+        ],
+        by_modified: false,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.id.key())
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::CONFIGURATION, &self.configuration.key());
+        keys.add(Self::DUE, &self.due.min(self.expires).to_be_bytes());
+    }
+
+    as_json!();
+}
+
+/// A notification that an SCS/AS has not accepted yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Notice {
+    pub(crate) id: Id,
+    /// The resource that it is about; notifications of one are sent in order.
+    pub(crate) about: String,
+    pub(crate) target: String,
+    pub(crate) body: Value,
+    /// When it is dropped, in microseconds since 1970.
+    pub(crate) expires: u64,
+}
+
+impl Record for Notice {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_notice",
+        indexes: &[IndexSchema::many("expiry").ordered()],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(0));
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.id.key())
+    }
+
+    fn index(&self, _: &mut IndexKeys) {}
+
+    fn expires(&self) -> Option<u64> {
+        Some(self.expires)
+    }
+
+    as_json!();
+}
+
+/// The answer to a request of a peer, for its duplicates (RFC 6733 §3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Answered {
+    /// Origin-Host of the request.
+    pub(crate) origin: String,
+    /// End-to-End Identifier of the request.
+    pub(crate) end_to_end: u32,
+    /// The result; with a vendor an Experimental-Result-Code.
+    pub(crate) code: u32,
+    pub(crate) vendor: u32,
+    /// When duplicates need not be recognised any more, in microseconds since 1970.
+    pub(crate) expires: u64,
+}
+
+impl Answered {
+    /// The key of the answer to a request.
+    pub(crate) fn key_of(origin: &str, end_to_end: u32) -> Vec<u8> {
+        let mut key = end_to_end.to_be_bytes().to_vec();
+        key.extend(origin.bytes().map(|byte| byte.to_ascii_lowercase()));
+        key
+    }
+}
+
+impl Record for Answered {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_answered",
+        indexes: &[IndexSchema::many("expiry").ordered()],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(0));
+
+    fn key(&self) -> Key {
+        Key::from_slice(&Self::key_of(&self.origin, self.end_to_end))
+    }
+
+    fn index(&self, _: &mut IndexKeys) {}
+
+    fn expires(&self) -> Option<u64> {
+        Some(self.expires)
+    }
+
+    as_json!();
+}

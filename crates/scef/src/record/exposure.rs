@@ -1,0 +1,132 @@
+//! What SCS/AS have asked for: subscriptions to monitoring events, NIDD configurations.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+use super::{Id, as_json};
+
+/// A subscription to a monitoring event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Subscription {
+    /// SCEF-Reference-ID, by which HSS, MME and SGSN report; the id of the resource as well.
+    pub(crate) reference: u32,
+    /// The SCS/AS.
+    pub(crate) scs: String,
+    /// The resource, without `self`.
+    pub(crate) document: Value,
+    /// The HSS has not confirmed it yet.
+    pub(crate) pending: bool,
+    /// Reports that may follow; none: any number.
+    pub(crate) left: Option<u32>,
+    /// `monitorExpireTime`, in microseconds since 1970.
+    pub(crate) expires: Option<u64>,
+}
+
+impl Subscription {
+    /// By SCS/AS.
+    pub(crate) const SCS: Index = Index(0);
+
+    /// The id of the resource.
+    pub(crate) fn id(&self) -> String {
+        format!("{:08x}", self.reference)
+    }
+
+    /// The reference of a resource with this id.
+    pub(crate) fn reference_of(id: &str) -> Option<u32> {
+        let digits = id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits.then(|| u32::from_str_radix(id, 16).ok()).flatten()
+    }
+}
+
+impl Record for Subscription {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_subscription",
+        indexes: &[
+            IndexSchema::many("scs").ordered(),
+            IndexSchema::many("expiry").ordered(),
+        ],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(1));
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.reference.to_be_bytes())
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::SCS, self.scs.as_bytes());
+    }
+
+    fn expires(&self) -> Option<u64> {
+        self.expires
+    }
+
+    as_json!();
+}
+
+/// A NIDD configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Configuration {
+    pub(crate) id: Id,
+    /// The SCS/AS.
+    pub(crate) scs: String,
+    /// The resource, without `self` and `niddDownlinkDataTransfers`.
+    pub(crate) document: Value,
+    /// IMSI of the device, from the HSS.
+    pub(crate) imsi: String,
+    /// APN of its connection; empty: any.
+    pub(crate) apn: String,
+    /// `duration`, or what the HSS has granted, in microseconds since 1970.
+    pub(crate) expires: Option<u64>,
+}
+
+impl Configuration {
+    /// By SCS/AS.
+    pub(crate) const SCS: Index = Index(0);
+    /// By device: at most one for each APN.
+    pub(crate) const DEVICE: Index = Index(1);
+    /// By IMSI.
+    pub(crate) const IMSI: Index = Index(2);
+
+    /// Whether it is for a connection of this APN.
+    pub(crate) fn is_for(&self, apn: Option<&str>) -> bool {
+        match apn {
+            Some(apn) => self.apn.is_empty() || apn.eq_ignore_ascii_case(&self.apn),
+            None => true,
+        }
+    }
+}
+
+impl Record for Configuration {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "scef_configuration",
+        indexes: &[
+            IndexSchema::many("scs").ordered(),
+            IndexSchema::unique("device"),
+            IndexSchema::many("imsi"),
+            IndexSchema::many("expiry").ordered(),
+        ],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(3));
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.id.key())
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::SCS, self.scs.as_bytes());
+        let device = format!("{} {}", self.imsi, self.apn.to_ascii_lowercase());
+        keys.add(Self::DEVICE, device.as_bytes());
+        keys.add(Self::IMSI, self.imsi.as_bytes());
+    }
+
+    fn expires(&self) -> Option<u64> {
+        self.expires
+    }
+
+    as_json!();
+}

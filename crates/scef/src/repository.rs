@@ -1,0 +1,159 @@
+//! The tables of an SCEF.
+
+use std::time::Duration;
+
+use store::{Batch, Clock, Condition, Error, Record, Scan, Store, Stored, Table, TableDef};
+
+use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription};
+
+/// Records of one page of a scan.
+const PAGE: usize = 500;
+/// Connections and NIDD configurations of one device, at most.
+const OF_DEVICE: usize = 64;
+
+/// The tables of an SCEF. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Repository {
+    store: Store,
+    pub(crate) subscriptions: Table<Subscription>,
+    pub(crate) configurations: Table<Configuration>,
+    pub(crate) connections: Table<Connection>,
+    pub(crate) downlinks: Table<Downlink>,
+    pub(crate) notices: Table<Notice>,
+    pub(crate) answers: Table<Answered>,
+}
+
+/// Microseconds since 1970.
+pub(crate) fn now() -> u64 {
+    Clock::default().micros()
+}
+
+/// A time after now, in microseconds since 1970.
+pub(crate) fn after(time: Duration) -> u64 {
+    now().saturating_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+impl Repository {
+    /// Opens the store.
+    pub(crate) async fn open(config: &store::Config) -> Result<Self, Error> {
+        let tables = [
+            TableDef::of::<Subscription>(),
+            TableDef::of::<Configuration>(),
+            TableDef::of::<Connection>(),
+            TableDef::of::<Downlink>(),
+            TableDef::of::<Notice>(),
+            TableDef::of::<Answered>(),
+        ];
+        let store = Store::open(config, &tables).await?;
+        Ok(Self {
+            subscriptions: store.table()?,
+            configurations: store.table()?,
+            connections: store.table()?,
+            downlinks: store.table()?,
+            notices: store.table()?,
+            answers: store.table()?,
+            store,
+        })
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Commits a batch; false when a condition of it does not hold.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<bool, Error> {
+        match self.store.commit(batch).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a new record; false where its key, or a unique one, is taken.
+    pub(crate) async fn insert<T: Record>(&self, table: &Table<T>, record: &T) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.insert(table, record);
+        self.commit(batch).await
+    }
+
+    /// Replaces a record as it was read; false where it has changed since.
+    pub(crate) async fn update<T: Record>(
+        &self,
+        table: &Table<T>,
+        before: &Stored<T>,
+        record: &T,
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(table, record, before.version);
+        self.commit(batch).await
+    }
+
+    /// Deletes a record; false where there is none.
+    pub(crate) async fn remove<T: Record>(&self, table: &Table<T>, key: &[u8]) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.delete(table, key, Condition::Present);
+        self.commit(batch).await
+    }
+
+    /// All records of a table, page by page.
+    pub(crate) async fn each<T: Record>(
+        &self,
+        table: &Table<T>,
+        mut then: impl FnMut(Stored<T>),
+    ) -> Result<(), Error> {
+        let mut next = Some(Scan::all(PAGE));
+        while let Some(scan) = next {
+            let page = table.scan(&scan).await?;
+            page.records.into_iter().for_each(&mut then);
+            next = page.next;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// The connections of a NIDD configuration.
+    pub(crate) async fn connections_of(&self, configuration: Id) -> Result<Vec<Stored<Connection>>, Error> {
+        let key = configuration.key();
+        self.connections
+            .find(Connection::CONFIGURATION, &key, OF_DEVICE)
+            .await
+    }
+
+    /// The NIDD configurations of a device.
+    pub(crate) async fn configurations_of(&self, imsi: &str) -> Result<Vec<Stored<Configuration>>, Error> {
+        self.configurations
+            .find(Configuration::IMSI, imsi.as_bytes(), OF_DEVICE)
+            .await
+    }
+
+    /// The data for the device of a NIDD configuration, in the order of acceptance.
+    pub(crate) async fn downlinks_of(
+        &self,
+        configuration: Id,
+        most: usize,
+    ) -> Result<Vec<Stored<Downlink>>, Error> {
+        let found = self
+            .downlinks
+            .find(Downlink::CONFIGURATION, &configuration.key(), most);
+        let mut found = found.await?;
+        found.sort_by_key(|one| one.record.id);
+        Ok(found)
+    }
+
+    /// Configurations with data that something is to be done with now.
+    pub(crate) async fn due(&self, most: usize) -> Result<Vec<Id>, Error> {
+        let end = now().saturating_add(1).to_be_bytes();
+        let page = self
+            .downlinks
+            .scan(&Scan::by_index(Downlink::DUE, most).to_key(&end));
+        let mut found: Vec<Id> = page
+            .await?
+            .records
+            .into_iter()
+            .map(|one| one.record.configuration)
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+}

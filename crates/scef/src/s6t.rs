@@ -1,0 +1,354 @@
+//! S6t (TS 29.336 §7, §8): what T8 asks of the HSS, and what HSS, MME and SGSN report.
+
+use diameter::proto::kind::TimeValue;
+use diameter::proto::known::{self, application, command};
+use diameter::proto::{AvpWriter, Avps, Fault, Message, MessageBuilder, MessageMut, ResultCode};
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::config::Diameter;
+use crate::identity;
+use crate::record::Subscription;
+use crate::shape;
+
+/// NO_STATE_MAINTAINED (RFC 6733 §8.11): sessions end with their answer.
+const NO_STATE: i32 = 1;
+
+/// DIAMETER_ERROR_SCEF_REFERENCE_ID_UNKNOWN (TS 29.336 §8.3).
+pub(crate) const REFERENCE_UNKNOWN: ResultCode = ResultCode(5515);
+
+/// Monitoring types of T8 that are served, with their Monitoring-Type (TS 29.336 §8.4.7).
+const TYPES: [(&str, u32); 7] = [
+    ("LOSS_OF_CONNECTIVITY", 0),
+    ("UE_REACHABILITY", 1),
+    ("LOCATION_REPORTING", 2),
+    ("CHANGE_OF_IMSI_IMEI_ASSOCIATION", 3),
+    ("ROAMING_STATUS", 4),
+    ("COMMUNICATION_FAILURE", 5),
+    ("AVAILABILITY_AFTER_DDN_FAILURE", 6),
+];
+
+/// A request, begun: a new Session-Id, Auth-Session-State, origin and destination.
+pub(crate) fn begin(
+    settings: &Diameter,
+    (command, application): (u32, u32),
+    session: &str,
+    (host, realm): (Option<&str>, &str),
+    fixed: impl FnOnce(&mut AvpWriter),
+) -> MessageBuilder {
+    let mut request = MessageBuilder::request(command, application);
+    request.put(known::SESSION_ID, session);
+    fixed(&mut request);
+    request
+        .put(known::AUTH_SESSION_STATE, NO_STATE)
+        .put(known::ORIGIN_HOST, &settings.host)
+        .put(known::ORIGIN_REALM, &settings.realm)
+        .maybe(known::DESTINATION_HOST, host)
+        .put(known::DESTINATION_REALM, realm);
+    request
+}
+
+/// A new Session-Id (RFC 6733 §8.8).
+pub(crate) fn session_id(settings: &Diameter) -> String {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    format!("{};{};{}", settings.host, high as u32, low as u32)
+}
+
+/// The Monitoring-Type of a subscription, where it is served.
+pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
+    let name = document.get("monitoringType").and_then(Value::as_str)?;
+    let (_, code) = TYPES.iter().find(|(known, _)| *known == name)?;
+    let idle = document.get("idleStatusIndication") == Some(&Value::Bool(true));
+    Some(match (code, idle) {
+        // …_AND_IDLE_STATUS_INDICATION.
+        (1, true) => 8,
+        (6, true) => 9,
+        (code, _) => *code,
+    })
+}
+
+fn number(document: &Value, name: &str) -> Option<u32> {
+    document.get(name).and_then(Value::as_u64)?.try_into().ok()
+}
+
+fn time(micros: u64) -> Option<TimeValue> {
+    TimeValue::from_unix_seconds(i64::try_from(micros / 1_000_000).ok()?)
+}
+
+/// CIR that configures the event of a subscription, in place of an earlier one with the same reference.
+pub(crate) fn configure(settings: &Diameter, subscription: &Subscription) -> Option<MessageMut> {
+    let document = &subscription.document;
+    configuration(settings, document, |event| {
+        event
+            .put(known::SCEF_REFERENCE_ID, subscription.reference)
+            .put(known::SCEF_ID, &settings.host)
+            .put(
+                known::MONITORING_TYPE,
+                monitoring_type(document).unwrap_or_default(),
+            )
+            .maybe(
+                known::MAXIMUM_NUMBER_OF_REPORTS,
+                number(document, "maximumNumberOfReports"),
+            )
+            .maybe(known::MONITORING_DURATION, subscription.expires.and_then(time))
+            .maybe(
+                known::MAXIMUM_DETECTION_TIME,
+                number(document, "maximumDetectionTime"),
+            );
+        put_details(event, document);
+    })
+}
+
+/// CIR that deletes the event of a subscription.
+pub(crate) fn delete(settings: &Diameter, subscription: &Subscription) -> Option<MessageMut> {
+    let document = &subscription.document;
+    configuration(settings, document, |event| {
+        event
+            .put(known::SCEF_ID, &settings.host)
+            .put(
+                known::MONITORING_TYPE,
+                monitoring_type(document).unwrap_or_default(),
+            )
+            .put(known::SCEF_REFERENCE_ID_FOR_DELETION, subscription.reference);
+    })
+}
+
+fn configuration(
+    settings: &Diameter,
+    document: &Value,
+    event: impl FnOnce(&mut AvpWriter),
+) -> Option<MessageMut> {
+    let which = (command::CONFIGURATION_INFORMATION, application::S6T);
+    let mut request = begin(settings, which, &session_id(settings), settings.hss(), |_| {});
+    identity::put_user(&mut request, document);
+    request.group(known::MONITORING_EVENT_CONFIGURATION, event);
+    request.finish().ok()
+}
+
+/// What is particular to a type of event (TS 29.336 §8.4.9, §8.4.15, §8.4.18).
+fn put_details(event: &mut AvpWriter, document: &Value) {
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    match monitoring_type(document) {
+        Some(1 | 8) => {
+            // Bit 0: SMS, bit 1: data.
+            let reachability = if text("reachabilityType") == Some("SMS") {
+                1
+            } else {
+                2
+            };
+            event.group(known::UE_REACHABILITY_CONFIGURATION, |group| {
+                group
+                    .put(known::REACHABILITY_TYPE, reachability)
+                    .maybe(known::MAXIMUM_LATENCY, number(document, "maximumLatency"))
+                    .maybe(
+                        known::MAXIMUM_RESPONSE_TIME,
+                        number(document, "maximumResponseTime"),
+                    );
+            });
+        }
+        Some(2) => {
+            let current = text("locationType").is_none_or(|kind| kind == "CURRENT_LOCATION");
+            let accuracy = match text("accuracy") {
+                Some("CGI_ECGI") => Some(0),
+                Some("ENODEB") => Some(1),
+                Some("TA_RA") => Some(2),
+                Some("PLMN") => Some(4),
+                _ => None,
+            };
+            event.group(known::LOCATION_INFORMATION_CONFIGURATION, |group| {
+                group
+                    .put(known::MONTE_LOCATION_TYPE, u32::from(!current))
+                    .maybe(known::ACCURACY, accuracy);
+            });
+        }
+        Some(3) => {
+            let association = u32::from(text("associationType") == Some("IMEISV"));
+            event.put(known::ASSOCIATION_TYPE, association);
+        }
+        Some(4) if document.get("plmnIndication") == Some(&Value::Bool(true)) => {
+            event.put(known::PLMN_ID_REQUESTED, 0);
+        }
+        _ => {}
+    }
+    if let Some(provider) = text("mtcProviderId") {
+        event.group(known::MTC_PROVIDER_INFO, |group| {
+            group.put(known::MTC_PROVIDER_ID, provider);
+        });
+    }
+}
+
+/// NIR that asks whether a device is authorized for NIDD.
+pub(crate) fn authorize(
+    settings: &Diameter,
+    document: &Value,
+    apn: &str,
+    until: Option<u64>,
+) -> Option<MessageMut> {
+    let which = (command::NIDD_INFORMATION, application::S6T);
+    let mut request = begin(settings, which, &session_id(settings), settings.hss(), |_| {});
+    identity::put_user(&mut request, document);
+    request.group(known::NIDD_AUTHORIZATION_REQUEST, |group| {
+        group
+            .maybe(known::SERVICE_SELECTION, Some(apn).filter(|apn| !apn.is_empty()))
+            .maybe(known::REQUESTED_VALIDITY_TIME, until.and_then(time));
+    });
+    request.finish().ok()
+}
+
+/// What an HSS has authorized.
+#[derive(Debug)]
+pub(crate) struct Authorized {
+    pub(crate) imsi: Option<String>,
+    /// Until when, in microseconds since 1970.
+    pub(crate) until: Option<u64>,
+}
+
+/// What a NIA authorizes.
+pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
+    let group = answer.get(known::NIDD_AUTHORIZATION_RESPONSE)?;
+    let Some(group) = group else {
+        return Ok(Authorized {
+            imsi: None,
+            until: None,
+        });
+    };
+    let granted = group.clone().get(known::GRANTED_VALIDITY_TIME)?;
+    Ok(Authorized {
+        imsi: identity::imsi(group)?,
+        until: granted.map(micros),
+    })
+}
+
+fn micros(time: TimeValue) -> u64 {
+    let since = time.to_system_time().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// `DateTime` of a Time.
+pub(crate) fn date_time(time: TimeValue) -> Option<String> {
+    OffsetDateTime::from(time.to_system_time()).format(&Rfc3339).ok()
+}
+
+/// Result-Code, or Experimental-Result-Code with its vendor, of an answer that is not a success.
+pub(crate) fn refusal(answer: &Message) -> Option<(u32, u32)> {
+    let code = answer.get(known::RESULT_CODE).ok().flatten();
+    if let Some(code) = code {
+        return (code / 1_000 != 2).then_some((0, code));
+    }
+    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
+    let vendor = group
+        .clone()
+        .get(known::VENDOR_ID)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten()?;
+    (code / 1_000 != 2).then_some((vendor, code))
+}
+
+/// Why a CIA that is a success did not configure the event: a Service-Result of Monitoring-Event-Config-Status (TS 29.336 §8.4.24).
+pub(crate) fn config_refusal(answer: &Message) -> Option<(u32, u32)> {
+    let status = answer.get(known::MONITORING_EVENT_CONFIG_STATUS).ok().flatten()?;
+    let report = status.get(known::SERVICE_REPORT).ok().flatten()?;
+    let result = report.get(known::SERVICE_RESULT).ok().flatten()?;
+    let vendor = result.clone().get(known::VENDOR_ID).ok().flatten();
+    let code = result.get(known::SERVICE_RESULT_CODE).ok().flatten()?;
+    (code / 1_000 != 2).then_some((vendor.unwrap_or_default(), code))
+}
+
+/// The reports of a message, as long as it is whole.
+pub(crate) fn reports<B: AsRef<[u8]>>(message: &Message<B>) -> impl Iterator<Item = Avps<'_>> {
+    let avps = message.avps().map_while(Result::ok);
+    avps.filter(|avp| avp.is(known::MONITORING_EVENT_REPORT))
+        .map(|avp| avp.group())
+}
+
+/// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription.
+pub(crate) fn report(document: &Value, group: &Avps<'_>) -> Result<Value, Fault> {
+    let mut report = Map::new();
+    let mut add = |name: &str, value: Option<Value>| {
+        report.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    let get = || group.clone();
+    add("monitoringType", document.get("monitoringType").cloned());
+    let reason = get().get(known::LOSS_OF_CONNECTIVITY_REASON)?;
+    add("lossOfConnectReason", reason.map(Value::from));
+    let reachable = get().get(known::REACHABILITY_INFORMATION)?;
+    let reachable = reachable.map(|kind| if kind == 0 { "SMS" } else { "DATA" });
+    add("reachabilityType", reachable.map(Value::from));
+    let roaming = get().get(known::ROAMING_INFORMATION)?;
+    // SUBSCRIBER_ROAMING (0).
+    add("roamingStatus", roaming.map(|status| Value::Bool(status == 0)));
+    let plmn = get().get(known::VISITED_PLMN_ID)?;
+    add("plmnId", plmn.and_then(identity::plmn_id));
+    let change = get().get(known::IMEI_CHANGE)?;
+    // Bit 0: the IMEI, bit 1: the software version alone.
+    let change = change.map(|bits| if bits & 1 == 1 { "IMEI" } else { "IMEISV" });
+    add("imeiChange", change.map(Value::from));
+    let eps = get().get(known::EPS_LOCATION_INFORMATION)?;
+    let place = eps.as_ref().map(identity::location).transpose()?.flatten();
+    add("locationInfo", place);
+    let until = get().get(known::MAXIMUM_UE_AVAILABILITY_TIME)?;
+    add(
+        "maxUEAvailabilityTime",
+        until.and_then(date_time).map(Value::from),
+    );
+    let at = get().get(known::REPORTING_TIME_STAMP)?;
+    add("eventTime", at.and_then(date_time).map(Value::from));
+    let failure = get().get(known::COMMUNICATION_FAILURE_INFORMATION)?;
+    add(
+        "failureCause",
+        failure.map(|group| failure_cause(&group)).transpose()?,
+    );
+    let idle = get().get(known::IDLE_STATUS_INDICATION)?;
+    add(
+        "idleStatusInfo",
+        idle.map(|group| idle_status(&group)).transpose()?,
+    );
+    identity::copy_user(document, &mut report);
+    Ok(Value::Object(report))
+}
+
+/// `FailureCause` (TS 29.122 §5.3.2.3.6).
+fn failure_cause(group: &Avps<'_>) -> Result<Value, Fault> {
+    let mut cause = Map::new();
+    for (name, tag) in [
+        ("causeType", known::CAUSE_TYPE),
+        ("s1ApCause", known::S1AP_CAUSE),
+        ("ranapCause", known::RANAP_CAUSE),
+        ("bssgpCause", known::BSSGP_CAUSE),
+        ("gmmCause", known::GMM_CAUSE),
+        ("smCause", known::SM_CAUSE),
+    ] {
+        let value = group.clone().get(tag)?;
+        cause.extend(value.map(|value| (name.to_owned(), json!(value))));
+    }
+    Ok(Value::Object(cause))
+}
+
+/// `IdleStatusInfo` (TS 29.122 §5.3.2.3.3).
+fn idle_status(group: &Avps<'_>) -> Result<Value, Fault> {
+    let mut idle = Map::new();
+    for (name, tag) in [
+        ("activeTime", known::ACTIVE_TIME),
+        ("periodicAUTimer", known::SUBSCRIBED_PERIODIC_RAU_TAU_TIMER),
+    ] {
+        let value = group.clone().get(tag)?;
+        idle.extend(value.map(|value| (name.to_owned(), json!(value))));
+    }
+    let at = group.clone().get(known::IDLE_STATUS_TIMESTAMP)?;
+    let at = at.and_then(date_time);
+    idle.extend(at.map(|at| ("idleStatusTimestamp".to_owned(), json!(at))));
+    Ok(Value::Object(idle))
+}
+
+/// When a subscription ends by itself, in microseconds since 1970.
+pub(crate) fn ends(document: &Value) -> Option<u64> {
+    shape::time_of(document, "monitorExpireTime")
+}
+
+/// How many reports a subscription has.
+pub(crate) fn reports_of(document: &Value) -> Option<u32> {
+    number(document, "maximumNumberOfReports")
+}

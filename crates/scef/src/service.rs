@@ -1,0 +1,275 @@
+//! The SCEF as a network function: how it opens, and what its threads share.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use axum::Router;
+use function::sbi::{Operational, Routed as _, State};
+use function::{
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance, store_copies,
+};
+use notifier::Queue;
+use sbi::client::Client;
+use store::{Record, Sweep, SweepConfig, Table};
+use telemetry::{AlarmKind, Declaration};
+
+use crate::config::Config;
+use crate::events::Event;
+use crate::listeners::Listening;
+use crate::live::{Derived, Effective, Live};
+use crate::notices::{self, Servers};
+use crate::orders::Orders;
+use crate::quotas::Quota;
+use crate::record::{Configuration, Downlink, Notice, Subscription};
+use crate::repository::Repository;
+use crate::worker::{Front, Worker};
+use crate::{agent, pages};
+
+/// A running SCEF.
+pub type Running = function::Running<Scef>;
+
+/// Time for Diameter peers to answer a DPR.
+const DISCONNECT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What the threads of an SCEF share.
+#[derive(Debug)]
+pub struct Scef {
+    pub(crate) repository: Repository,
+    pub(crate) orders: Orders,
+    pub(crate) queue: Queue,
+    pub(crate) subscriptions: Quota,
+    pub(crate) configurations: Quota,
+    pub(crate) counts: Counts<Event>,
+    pub(crate) operational: Operational,
+    pub(crate) workers: usize,
+    live: Arc<Live>,
+    diameter: Vec<SocketAddr>,
+}
+
+/// Starts an SCEF. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file or the store cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    function::start(config)
+}
+
+impl Scef {
+    /// Where it listens for Diameter.
+    #[must_use]
+    pub fn diameter_addresses(&self) -> &[SocketAddr] {
+        &self.diameter
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// Queues a notification that is stored.
+    pub(crate) fn notify(&self, notice: &Notice) {
+        match notices::notification(notice) {
+            Some(notification) => self.queue.push(notification),
+            None => tracing::warn!(target = notice.target, "a notification has no valid destination"),
+        }
+    }
+
+    fn root(&self) -> String {
+        let config = self.live.load_full().config.clone();
+        config.api_root.trim_end_matches('/').to_owned()
+    }
+
+    pub(crate) fn subscription_uri(&self, one: &Subscription) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.id());
+        format!("{root}/3gpp-monitoring-event/v1/{scs}/subscriptions/{id}")
+    }
+
+    pub(crate) fn configuration_uri(&self, one: &Configuration) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.id);
+        format!("{root}/3gpp-nidd/v1/{scs}/configurations/{id}")
+    }
+
+    pub(crate) fn downlink_uri(&self, one: &Downlink) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.configuration);
+        format!(
+            "{root}/3gpp-nidd/v1/{scs}/configurations/{id}/downlink-data-deliveries/{}",
+            one.id
+        )
+    }
+}
+
+/// Removes records whose time is over, as long as the control thread runs.
+fn sweep<T: Record>(table: &Table<T>) {
+    match Sweep::new(table.clone(), SweepConfig::default()) {
+        Ok(sweep) => drop(tokio::task::spawn_local(async move { sweep.run().await })),
+        Err(error) => tracing::error!(%error, table = T::TABLE.name, "expired records are not removed"),
+    }
+}
+
+/// Counts what each SCS/AS has. Subscriptions that no HSS has confirmed are removed: their SCS/AS had no answer.
+async fn count(scef: &Scef) -> Result<(), store::Error> {
+    let repository = &scef.repository;
+    let mut pending = Vec::new();
+    repository
+        .each(&repository.subscriptions, |one| match one.pending {
+            true => pending.push(one.reference.to_be_bytes()),
+            false => scef.subscriptions.add(&one.scs),
+        })
+        .await?;
+    for key in pending {
+        repository.remove(&repository.subscriptions, &key).await?;
+    }
+    let each = |one: store::Stored<Configuration>| scef.configurations.add(&one.scs);
+    repository.each(&repository.configurations, each).await
+}
+
+/// The tasks of the control thread; they end with it.
+fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Receiver) {
+    let config = opening.live.load_full().config.clone();
+    let limits = Arc::new(config.client.clone());
+    let tls = opening.listeners.t8.client_tls();
+    let client = Client::with_names(limits.clone(), tls.clone(), None);
+    let guarding = opening.live.clone();
+    let guard = function::sbi::guard(move || guarding.load().destinations.clone());
+    let servers = Servers {
+        client: Client::guarded(limits, tls, None, Some(guard)),
+        repository: scef.repository.clone(),
+        live: opening.live.clone(),
+        counters: scef.counts.control(),
+    };
+    tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
+    tokio::task::spawn_local(notifier::run(pending, Rc::new(servers)));
+    sweep(&scef.repository.subscriptions);
+    sweep(&scef.repository.configurations);
+    sweep(&scef.repository.notices);
+    sweep(&scef.repository.answers);
+}
+
+impl NetworkFunction for Scef {
+    const NAME: &'static str = "scef";
+    const TITLE: &'static str = "SCEF";
+    const PAGES: &'static [Page] = pages::PAGES;
+
+    type Config = Config;
+    type Derived = Derived;
+    type Listeners = Listening;
+    type Worker = Worker;
+
+    fn common(config: &Config) -> Common<'_> {
+        let mut listen = listening("listen", &config.listen);
+        listen.extend(listening("diameter.listen", &config.diameter.listen));
+        Common {
+            admin: config.admin,
+            instance: &config.nf_instance_id,
+            listen,
+            directory: Some(&config.store.embedded.directory),
+            workers: config.workers,
+            cores: &config.cores,
+            tls: config.tls.as_ref(),
+            client_tls: config.client_tls.as_ref(),
+            other_tls: config.diameter.tls.as_ref(),
+        }
+    }
+
+    fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
+        let (tls, client_tls) = (config.tls.as_ref(), config.client_tls.as_ref());
+        function::sbi::certify_instance(&mut config.nf_instance_id, tls, client_tls)?;
+        let directory = &config.store.embedded.directory;
+        settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
+        let listeners = Listening::reserve(config, &Self::common(config), workers)?;
+        // The URIs that the SCEF hands out name the port it really has.
+        if config.api_root.is_empty() {
+            config.api_root = listeners.t8.root(&[])?;
+        }
+        Ok(listeners)
+    }
+
+    fn derive(config: &Arc<Config>, before: Option<&Effective>) -> Result<Derived, String> {
+        Derived::new(config, before)
+    }
+
+    async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        let config = opening.live.load_full().config.clone();
+        opening.wait_for_store(&config.store).await?;
+        let repository = Repository::open(&config.store).await?;
+        opening.watch_store(repository.store());
+        let (queue, pending) = notifier::queue(config.notifications.queue);
+        let scef = Arc::new(Self {
+            repository: repository.clone(),
+            orders: opening.listeners.orders.clone(),
+            queue,
+            subscriptions: Quota::default(),
+            configurations: Quota::default(),
+            counts: Counts::new(opening.workers, &opening.registry),
+            operational: Operational::new(opening.workers, State::Serving),
+            workers: opening.workers,
+            live: opening.live.clone(),
+            diameter: opening.listeners.diameter().to_vec(),
+        });
+        count(&scef).await?;
+        notices::resume(&repository, &scef.queue).await?;
+        pages::observe(&opening.registry, &scef);
+        spawn_tasks(&opening, &scef, pending);
+        let store = repository.store().clone();
+        let control = async move {
+            opening.drained.fired().await;
+            store.close().await;
+        };
+        Ok(Opened::new(scef, control))
+    }
+
+    fn worker(
+        self: &Arc<Self>,
+        seat: &Seat<Self>,
+        now: &Arc<Effective>,
+        before: Option<&Rc<Worker>>,
+    ) -> Rc<Worker> {
+        let before = before.map(|worker| &**worker);
+        Rc::new(Worker::new(self, seat, now.clone(), before))
+    }
+
+    async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
+        let (scef, index) = (front.function().clone(), front.seat().context.index);
+        let sampled = move |worker: &Worker| {
+            scef.operational.set_load(index, worker.shedder().load());
+            worker.completion().measured(index, worker.shedder());
+        };
+        tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
+        let listeners = front.seat().listeners.clone();
+        let seat = (index == 0).then(|| listeners.seat()).flatten();
+        let node = seat.map(|seat| agent::run(seat, &front)).transpose()?;
+        drop(beginning);
+        let limits = Arc::new(front.worker().config().server.clone());
+        let ended = listeners.t8.serve_routed(front, limits).await;
+        if let Some(node) = node {
+            let rebooting = diameter::proto::known::disconnect_cause::REBOOTING;
+            node.node().stop(DISCONNECT_GRACE, rebooting).await;
+        }
+        ended
+    }
+
+    fn routes(self: &Arc<Self>) -> Router {
+        let own = Arc::downgrade(self);
+        pages::routes(&own).merge(store_copies::routes(&own, |scef| scef.repository.store()))
+    }
+
+    fn beside(config: &mut Config, admins: &[SocketAddr]) {
+        config.other_admins = admins.to_vec();
+    }
+
+    fn metrics() -> Vec<Declaration> {
+        pages::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        Vec::new()
+    }
+
+    fn hints(uri: &str) -> Vec<String> {
+        pages::hints(uri)
+    }
+}

@@ -1,0 +1,221 @@
+//! What bodies of T8 must look like (TS 29.122 §5.3.2, §5.6.2). Members that are not named here survive as they came.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::shape::Shape::{Bool, Integer, List, Rule, Text};
+use model::shape::{Fault, Object, Shape, opt, req, rules};
+use sbi::problem::{Cause, Problem};
+use serde_json::{Map, Value};
+
+type Verdict = Result<(), Cow<'static, str>>;
+type Blame = Result<(), (&'static str, &'static str)>;
+
+/// A number that Unsigned32 of Diameter holds.
+const U32: Shape = Integer(0, 0xffff_ffff);
+
+fn external_id(text: &str) -> Verdict {
+    let is_printable = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
+    match text.split_once('@') {
+        Some((local, domain))
+            if text.len() <= 255 && !local.is_empty() && !domain.is_empty() && is_printable(text) =>
+        {
+            Ok(())
+        }
+        _ => Err("expected an External Identifier such as meter-7@iot.example.org".into()),
+    }
+}
+
+fn msisdn(text: &str) -> Verdict {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    match (5..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(()),
+        false => Err("expected an MSISDN of 5 to 15 digits".into()),
+    }
+}
+
+fn octets(text: &str) -> Verdict {
+    match STANDARD.decode(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err("expected octets in Base64".into()),
+    }
+}
+
+/// A device is named once (TS 29.122 table 5.3.2.1.2-1, note 2; table 5.6.2.1.2-1, note 2).
+fn one_device(members: &Map<String, Value>) -> Blame {
+    if members.contains_key("externalGroupId") {
+        return Err((
+            "externalGroupId",
+            "expected a single device: groups are not served here",
+        ));
+    }
+    match (members.contains_key("externalId"), members.contains_key("msisdn")) {
+        (true, true) => Err(("msisdn", "expected externalId or msisdn, not both")),
+        (false, false) => Err(("externalId", "expected externalId or msisdn")),
+        _ => Ok(()),
+    }
+}
+
+fn monitored(members: &Map<String, Value>) -> Blame {
+    one_device(members)?;
+    let ends = ["maximumNumberOfReports", "monitorExpireTime"];
+    if !ends.iter().any(|name| members.contains_key(*name)) {
+        return Err((
+            "monitorExpireTime",
+            "expected maximumNumberOfReports or monitorExpireTime",
+        ));
+    }
+    Ok(())
+}
+
+/// `MonitoringEventSubscription`.
+static MONITORING: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("notificationDestination", Rule(rules::uri)),
+        req("monitoringType", Rule(rules::not_empty)),
+        opt("supportedFeatures", Rule(rules::features)),
+        opt("mtcProviderId", Text),
+        opt("maximumNumberOfReports", Integer(1, 0xffff_ffff)),
+        opt("monitorExpireTime", Rule(rules::date_time)),
+        opt("maximumDetectionTime", U32),
+        opt("reachabilityType", Text),
+        opt("maximumLatency", U32),
+        opt("maximumResponseTime", U32),
+        opt("suggestedNumberOfDlPackets", U32),
+        opt("idleStatusIndication", Bool),
+        opt("locationType", Text),
+        opt("accuracy", Text),
+        opt("associationType", Text),
+        opt("plmnIndication", Bool),
+        opt("repPeriod", U32),
+        opt("groupReportGuardTime", U32),
+        opt("minimumReportInterval", U32),
+    ],
+    rule: Some(monitored),
+});
+
+static RDS_PORT: Shape = Shape::Object(&Object {
+    members: &[
+        req("portUE", Integer(0, 65_535)),
+        req("portSCEF", Integer(0, 65_535)),
+    ],
+    rule: None,
+});
+
+/// `NiddConfiguration`.
+static CONFIGURATION: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("notificationDestination", Rule(rules::uri)),
+        opt("supportedFeatures", Rule(rules::features)),
+        opt("mtcProviderId", Text),
+        opt("duration", Rule(rules::date_time)),
+        opt("reliableDataService", Bool),
+        opt("rdsPorts", List(&RDS_PORT)),
+        opt("pdnEstablishmentOption", Text),
+    ],
+    rule: Some(one_device),
+});
+
+/// `NiddDownlinkDataTransfer`.
+static DOWNLINK: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("data", Rule(octets)),
+        opt("reliableDataService", Bool),
+        opt("rdsPort", Shape::Of(&RDS_PORT)),
+        opt("maximumLatency", U32),
+        opt("priority", Integer(i64::MIN, i64::MAX)),
+        opt("pdnEstablishmentOption", Text),
+    ],
+    rule: Some(one_device),
+});
+
+/// Checks a `MonitoringEventSubscription`.
+pub(crate) fn monitoring(value: &Value) -> Result<(), Problem> {
+    check(&MONITORING, value)
+}
+
+/// Checks a `NiddConfiguration`.
+pub(crate) fn configuration(value: &Value) -> Result<(), Problem> {
+    check(&CONFIGURATION, value)
+}
+
+/// Checks a `NiddDownlinkDataTransfer`.
+pub(crate) fn downlink(value: &Value) -> Result<(), Problem> {
+    check(&DOWNLINK, value)
+}
+
+/// The octets of a member in Base64 that was checked.
+pub(crate) fn octets_of(document: &Value, name: &str) -> Vec<u8> {
+    let text = document.get(name).and_then(Value::as_str);
+    text.and_then(|text| STANDARD.decode(text).ok())
+        .unwrap_or_default()
+}
+
+/// A `DateTime` of a document that was checked, in microseconds since 1970.
+pub(crate) fn time_of(document: &Value, name: &str) -> Option<u64> {
+    let time = document.get(name).and_then(Value::as_str).and_then(rules::time)?;
+    // A time before 1970 is over, as 1970 is.
+    Some(u64::try_from(time.unix_timestamp_nanos() / 1_000).unwrap_or_default())
+}
+
+/// Octets in Base64.
+pub(crate) fn to_base64(octets: &[u8]) -> String {
+    STANDARD.encode(octets)
+}
+
+fn check(shape: &Shape, value: &Value) -> Result<(), Problem> {
+    let faults = shape.check(value);
+    let Some(first) = faults.first() else {
+        return Ok(());
+    };
+    let cause = match first {
+        Fault { missing: true, .. } => Cause::MandatoryIeMissing,
+        Fault { optional: true, .. } => Cause::OptionalIeIncorrect,
+        _ => Cause::MandatoryIeIncorrect,
+    };
+    let problem = Problem::new(cause).detail(format!("{}: {}", first.pointer, first.expected));
+    let params = faults.into_iter();
+    Err(params.fold(problem, |problem, fault| {
+        problem.invalid_param(fault.pointer, fault.expected)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_body_names_one_device_and_an_end() {
+        let right = json!({"externalId": "a@b", "notificationDestination": "http://as.example/n",
+            "monitoringType": "LOSS_OF_CONNECTIVITY", "maximumNumberOfReports": 1, "vendorExtra": [null]});
+        assert!(monitoring(&right).is_ok());
+        for (member, wrong) in [
+            ("externalId", json!("ab")),
+            ("externalId", json!(7)),
+            ("msisdn", json!("43660123456")),
+            ("externalGroupId", json!("g@b")),
+            ("notificationDestination", json!(null)),
+            ("monitoringType", json!(1)),
+            ("maximumNumberOfReports", json!(0)),
+            ("maximumNumberOfReports", json!("1")),
+            ("monitorExpireTime", json!("tomorrow")),
+            ("maximumDetectionTime", json!(-1)),
+            ("idleStatusIndication", json!("true")),
+        ] {
+            let mut body = right.clone();
+            body[member] = wrong;
+            assert!(monitoring(&body).is_err(), "{body}");
+        }
+        let data = |text: &str| json!({"msisdn": "43660123456", "data": text});
+        assert!(downlink(&data("AAE=")).is_ok());
+        assert!(downlink(&data("A")).is_err());
+    }
+}

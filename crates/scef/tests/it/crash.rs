@@ -1,0 +1,138 @@
+//! `kill -9` in the middle: what was accepted is delivered, and an MME can recognise what it has had.
+
+use diameter::proto::known::{self, application};
+use http::StatusCode;
+use serde_json::json;
+use testpeer::sbi::{Server, no_content};
+
+use crate::network::{Node, is_repeated, reference_of, result_of};
+use crate::process::Process;
+use crate::support::{
+    CONFIGURATIONS, SUBSCRIPTIONS, config, configuration, data, local, notified, path_of, server,
+    subscription, until,
+};
+
+const SUCCESS: (u32, u32) = (0, 2001);
+
+#[test]
+fn subscriptions_and_owed_notifications_survive() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path());
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        // A server that does not answer while the first process lives.
+        let hanging = Server::start(|_| {
+            sbi::problem::Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+        });
+        let body = subscription(&hanging.root(), &json!({"maximumNumberOfReports": 3}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let (path, reference) = (path_of(&got), reference_of(&cir));
+        let report = hss.report(application::S6T, 7, reference, |group| {
+            group.put(known::LOSS_OF_CONNECTIVITY_REASON, 0);
+        });
+        assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
+        until("an attempt", async || hanging.count() > 0).await;
+        scef.kill();
+        let before = hanging.count();
+
+        let scef = Process::start(&config);
+        until("another attempt", async || hanging.count() > before).await;
+        let mut hss = Node::hss(scef.diameter).await;
+        // The HSS has lost the answer and repeats the report: the first answer.
+        assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        let next = hss.report(application::S6T, 8, reference, |_| {});
+        assert_eq!(result_of(&hss.ask(&next).await), SUCCESS);
+    });
+}
+
+#[test]
+fn data_that_was_accepted_is_delivered_after_a_crash() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.diameter.timeout = settings::Period::from_secs(2);
+        // URIs that hold after a restart at another port.
+        config.api_root = "http://scef.example.org".to_owned();
+        let server = server();
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let body = configuration(&server.root(), &json!({}));
+        let (got, _) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
+        let downlinks = format!("{}/downlink-data-deliveries", path_of(&got));
+        let sent = scef.api.post(&downlinks, data("AAAA", &json!({}))).await;
+        path_of(&sent);
+        let waits = scef.api.post(&downlinks, data("BBBB", &json!({}))).await;
+        path_of(&waits);
+        let mut mme = Node::mme(scef.diameter).await;
+        let which = (known::command::CONNECTION_MANAGEMENT, application::T6A);
+        let establish = mme.request(which, 1, |out| {
+            out.put(known::CONNECTION_ACTION, 0);
+        });
+        mme.0.send(establish.as_bytes()).await;
+        // The MME has the first one, and its answer is lost with the process.
+        let first = loop {
+            let message = mme.0.next().await.unwrap();
+            if message.is_request() {
+                break message;
+            }
+        };
+        scef.kill();
+
+        let scef = Process::start(&config);
+        let mut mme = Node::mme(scef.diameter).await;
+        let again = mme.downlink().await;
+        assert!(is_repeated(&again), "the MME can recognise it");
+        assert_eq!(again.end_to_end(), first.end_to_end());
+        assert_eq!(
+            again.require(known::NON_IP_DATA),
+            first.require(known::NON_IP_DATA)
+        );
+        mme.answer(&again, |_| {}).await;
+        let second = mme.downlink().await;
+        assert_ne!(second.end_to_end(), first.end_to_end());
+        assert!(!is_repeated(&second));
+        mme.answer(&second, |_| {}).await;
+        let seen = notified(&server, 2).await;
+        for (one, sent) in seen.iter().zip([&sent, &waits]) {
+            assert_eq!(one["niddDownlinkDataTransfer"], sent.json["self"]);
+            assert_eq!(one["deliveryStatus"], "SUCCESS_NEXT_HOP_UNACKNOWLEDGED");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_back_has_every_notification_in_order() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.notifications.attempts = 1_000;
+        let address = free_ports::address().unwrap();
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let target = format!("http://{address}/n");
+        let body = subscription(&target, &json!({"maximumNumberOfReports": 9}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        path_of(&got);
+        for number in 0..4 {
+            let report = hss.report(application::S6T, 10 + number, reference_of(&cir), |group| {
+                group.put(known::LOSS_OF_CONNECTIVITY_REASON, number);
+            });
+            assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
+        }
+        scef.kill();
+        let _scef = Process::start(&config);
+        let server = Server::at(address, |_| no_content());
+        let seen = notified(&server, 4).await;
+        let reasons: Vec<_> = seen
+            .iter()
+            .map(|one| {
+                one["monitoringEventReports"][0]["lossOfConnectReason"]
+                    .as_u64()
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(reasons, [0, 1, 2, 3]);
+    });
+}

@@ -1,0 +1,12 @@
+//! The SCEF over real sockets, as SCS/AS, HSS and MME meet it.
+
+mod bad_input;
+mod crash;
+mod judge;
+mod monitoring;
+mod network;
+mod nidd;
+mod process;
+mod quotas;
+mod support;
+mod wire;

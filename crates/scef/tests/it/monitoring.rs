@@ -1,0 +1,171 @@
+//! Monitoring events: T8 to S6t, and the reports of HSS and MME to the SCS/AS.
+
+use diameter::proto::known::{self, application};
+use http::StatusCode;
+use scef::Event;
+use serde_json::json;
+
+use crate::judge;
+use crate::network::{Node, reference_of, result_of};
+use crate::support::{DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, start, subscription};
+
+const SUCCESS: (u32, u32) = (0, 2001);
+const UNKNOWN: (u32, u32) = (known::VENDOR_3GPP, 5515);
+
+#[test]
+fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let (mut hss, mut mme) = (Node::hss(scef.diameter()).await, Node::mme(scef.diameter()).await);
+        let body = subscription(
+            &server.root(),
+            &json!({"maximumDetectionTime": 120, "self": "http://forged/"}),
+        );
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        judge::monitoring("MonitoringEventSubscription", &got.json);
+        assert_eq!(got.json["vendorExtra"], json!({"kept": [1, null]}));
+
+        let user = cir.require(known::USER_IDENTIFIER).unwrap();
+        assert_eq!(user.get(known::EXTERNAL_IDENTIFIER), Ok(Some(DEVICE)));
+        let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        assert_eq!(event.clone().get(known::MONITORING_TYPE), Ok(Some(0)));
+        assert_eq!(event.clone().get(known::MAXIMUM_NUMBER_OF_REPORTS), Ok(Some(2)));
+        assert_eq!(event.get(known::MAXIMUM_DETECTION_TIME), Ok(Some(120)));
+
+        let reference = reference_of(&cir);
+        let lost = |node: &Node, application, end_to_end| {
+            node.report(application, end_to_end, reference, |group| {
+                group.put(known::LOSS_OF_CONNECTIVITY_REASON, 4);
+            })
+        };
+        let first = lost(&mme, application::T6A, 7);
+        assert_eq!(result_of(&mme.ask(&first).await), SUCCESS);
+        // The same again, as a peer repeats it: the first answer, and no second notification.
+        assert_eq!(result_of(&mme.ask(&first).await), SUCCESS);
+        assert_eq!(scef.running.count(Event::Duplicate), 1);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        let second = lost(&hss, application::S6T, 7);
+        assert_eq!(result_of(&hss.ask(&second).await), SUCCESS);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        let third = lost(&hss, application::S6T, 8);
+        assert_eq!(result_of(&hss.ask(&third).await), UNKNOWN);
+
+        let seen = notified(&server, 2).await;
+        assert_eq!(seen.len(), 2);
+        for one in &seen {
+            judge::monitoring("MonitoringNotification", one);
+            assert_eq!(one["subscription"], got.json["self"]);
+            assert_eq!(
+                one["monitoringEventReports"],
+                json!([{"monitoringType": "LOSS_OF_CONNECTIVITY", "lossOfConnectReason": 4, "externalId": DEVICE}])
+            );
+        }
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_subscription_is_replaced_and_ended_at_the_hss() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(
+            &server.root(),
+            &json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "DATA", "maximumLatency": 30}),
+        );
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let reachability = event.require(known::UE_REACHABILITY_CONFIGURATION).unwrap();
+        assert_eq!(reachability.clone().get(known::REACHABILITY_TYPE), Ok(Some(2)));
+        assert_eq!(reachability.get(known::MAXIMUM_LATENCY), Ok(Some(30)));
+
+        let mut changed = body.clone();
+        changed["maximumNumberOfReports"] = json!(9);
+        let (put, again) = tokio::join!(scef.api.put(&path, &changed), hss.configure());
+        assert_eq!(put.status, StatusCode::OK, "{}", put.json);
+        judge::monitoring("MonitoringEventSubscription", &put.json);
+        assert_eq!(put.json["maximumNumberOfReports"], 9);
+        assert_eq!(reference_of(&again), reference_of(&cir), "the reference is kept");
+        let list = scef.api.get(SUBSCRIPTIONS).await.json;
+        assert_eq!(list.as_array().unwrap().len(), 1);
+        judge::monitoring("MonitoringEventSubscription", &list[0]);
+        // Another SCS/AS neither sees nor ends it.
+        let foreign = path.replace("/as1/", "/as2/");
+        assert_eq!(scef.api.get(&foreign).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(scef.api.delete(&foreign).await.status, StatusCode::NOT_FOUND);
+
+        let (ended, deletion) = tokio::join!(scef.api.delete(&path), hss.configure());
+        assert_eq!(ended.status, StatusCode::NO_CONTENT);
+        let event = deletion.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let deleted = event.clone().get(known::SCEF_REFERENCE_ID_FOR_DELETION);
+        assert_eq!(deleted, Ok(Some(reference_of(&cir))));
+        assert_eq!(event.get(known::SCEF_REFERENCE_ID), Ok(None));
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        scef.stop();
+    });
+}
+
+#[test]
+fn one_location_comes_with_the_answer() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let one = json!({"monitoringType": "LOCATION_REPORTING", "locationType": "LAST_KNOWN_LOCATION",
+            "accuracy": "TA_RA", "maximumNumberOfReports": 1});
+        let body = subscription(&server.root(), &one);
+        let answer = async {
+            let cir = hss.expect(known::command::CONFIGURATION_INFORMATION).await;
+            let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+            let location = event.require(known::LOCATION_INFORMATION_CONFIGURATION).unwrap();
+            assert_eq!(location.clone().get(known::MONTE_LOCATION_TYPE), Ok(Some(1)));
+            assert_eq!(location.get(known::ACCURACY), Ok(Some(2)));
+            hss.answer(&cir, |answer| {
+                answer.group(known::MONITORING_EVENT_REPORT, |report| {
+                    report.put(known::SCEF_REFERENCE_ID, reference_of(&cir));
+                    report.group(known::EPS_LOCATION_INFORMATION, |eps| {
+                        eps.group(known::MME_LOCATION_INFORMATION, |mme| {
+                            mme.put(known::TRACKING_AREA_IDENTITY, &[0x00, 0xf1, 0x10, 0x00, 0x01])
+                                .put(known::AGE_OF_LOCATION_INFORMATION, 3);
+                        });
+                    });
+                });
+            })
+            .await;
+        };
+        let (got, ()) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), answer);
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        judge::monitoring("MonitoringEventReport", &got.json);
+        assert_eq!(got.json["locationInfo"]["trackingAreaId"], "001-01-0001");
+        assert_eq!(got.json["locationInfo"]["ageOfLocationInfo"], 3);
+        assert_eq!(scef.api.get(SUBSCRIPTIONS).await.json, json!([]));
+        scef.stop();
+    });
+}
+
+#[test]
+fn what_the_hss_refuses_leaves_nothing_behind() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(&server.root(), &json!({}));
+        for (code, status, cause) in [
+            (5001, StatusCode::NOT_FOUND, "USER_UNKNOWN"),
+            (5510, StatusCode::FORBIDDEN, "OPERATION_PROHIBITED"),
+            (5512, StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE"),
+            (5513, StatusCode::INTERNAL_SERVER_ERROR, ""),
+        ] {
+            let refusal = async {
+                let cir = hss.expect(known::command::CONFIGURATION_INFORMATION).await;
+                hss.refuse(&cir, code, |_| {}).await;
+            };
+            let (got, ()) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), refusal);
+            assert_eq!((got.status, got.cause()), (status, cause), "{code}");
+        }
+        hss.0.break_off();
+        scef.api.post(SUBSCRIPTIONS, &body).await;
+        assert_eq!(scef.api.get(SUBSCRIPTIONS).await.json, json!([]));
+        scef.stop();
+    });
+}

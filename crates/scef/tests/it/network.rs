@@ -1,0 +1,209 @@
+//! HSS and MME, played by the scripted Diameter peer.
+
+use std::net::SocketAddr;
+
+use diameter::proto::known::{self, application, command};
+use diameter::proto::peer::ApplicationId;
+use diameter::proto::{
+    AvpWriter, CommandFlags, Dictionary, Message, MessageBuilder, MessageMut, ResultCode, check,
+};
+use testpeer::diameter::Peer;
+
+use crate::support::IMSI;
+
+const VENDOR: u32 = known::VENDOR_3GPP;
+
+/// An HSS or an MME.
+pub struct Node(pub Peer);
+
+impl Node {
+    pub async fn hss(scef: SocketAddr) -> Self {
+        let served = [ApplicationId::tgpp(application::S6T)];
+        Self(Peer::admitted(scef, "hss.example.org", "example.org", &served).await)
+    }
+
+    pub async fn mme(scef: SocketAddr) -> Self {
+        Self::mme_named(scef, "mme.example.org").await
+    }
+
+    pub async fn mme_named(scef: SocketAddr, host: &str) -> Self {
+        let served = [ApplicationId::tgpp(application::T6A)];
+        Self(Peer::admitted(scef, host, "example.org", &served).await)
+    }
+
+    /// The next request of the SCEF, which keeps to its definition.
+    pub async fn expect(&mut self, command: u32) -> MessageMut {
+        let message = self.0.expect(command).await;
+        assert!(message.is_request());
+        let strict = check::Strictness::Pedantic;
+        check::check(&message, Dictionary::standard(), strict).unwrap();
+        message
+    }
+
+    /// Answers with success and what `fill` adds.
+    pub async fn answer(&mut self, request: &MessageMut, fill: impl FnOnce(&mut AvpWriter)) {
+        let mut answer = MessageBuilder::answer(request);
+        answer.result(ResultCode::SUCCESS, self.0.origin());
+        answer.put(known::AUTH_SESSION_STATE, 1);
+        fill(&mut answer);
+        self.0.send(answer.finish().unwrap().as_bytes()).await;
+    }
+
+    /// Answers with an Experimental-Result of 3GPP and what `fill` adds.
+    pub async fn refuse(&mut self, request: &MessageMut, code: u32, fill: impl FnOnce(&mut AvpWriter)) {
+        let mut answer = MessageBuilder::answer(request);
+        answer.group(known::EXPERIMENTAL_RESULT, |group| {
+            group
+                .put(known::VENDOR_ID, VENDOR)
+                .put(known::EXPERIMENTAL_RESULT_CODE, code);
+        });
+        let origin = self.0.origin().clone();
+        answer
+            .put(known::AUTH_SESSION_STATE, 1)
+            .put(known::ORIGIN_HOST, &origin.host)
+            .put(known::ORIGIN_REALM, &origin.realm);
+        fill(&mut answer);
+        self.0.send(answer.finish().unwrap().as_bytes()).await;
+    }
+
+    /// Answers the next CIR with success; its message.
+    pub async fn configure(&mut self) -> MessageMut {
+        let cir = self.expect(command::CONFIGURATION_INFORMATION).await;
+        self.answer(&cir, |_| {}).await;
+        cir
+    }
+
+    /// Authorizes the device of the next NIR; its message.
+    pub async fn authorize(&mut self) -> MessageMut {
+        let nir = self.expect(command::NIDD_INFORMATION).await;
+        self.answer(&nir, |answer| {
+            answer.group(known::NIDD_AUTHORIZATION_RESPONSE, |group| {
+                group.put(known::USER_NAME, IMSI);
+            });
+        })
+        .await;
+        nir
+    }
+
+    /// A request of this node.
+    pub fn request(
+        &self,
+        (command, application): (u32, u32),
+        end_to_end: u32,
+        fill: impl FnOnce(&mut AvpWriter),
+    ) -> MessageMut {
+        let origin = self.0.origin();
+        let mut request = MessageBuilder::request(command, application);
+        request.identifiers(end_to_end, end_to_end);
+        request.put(known::SESSION_ID, &format!("{};1;{end_to_end}", origin.host));
+        if application == application::T6A && command != command::REPORTING_INFORMATION {
+            request.group(known::USER_IDENTIFIER, |group| {
+                group.put(known::USER_NAME, IMSI);
+            });
+            request.put(known::BEARER_IDENTIFIER, &[5]);
+        }
+        request
+            .put(known::AUTH_SESSION_STATE, 1)
+            .put(known::ORIGIN_HOST, &origin.host)
+            .put(known::ORIGIN_REALM, &origin.realm)
+            .put(known::DESTINATION_HOST, "scef.example.org")
+            .put(known::DESTINATION_REALM, "example.org");
+        fill(&mut request);
+        request.finish().unwrap()
+    }
+
+    /// Sends a request and reads its answer, which keeps to its definition.
+    pub async fn ask(&mut self, request: &MessageMut) -> MessageMut {
+        self.0.send(request.as_bytes()).await;
+        let answer = self.0.expect(request.command()).await;
+        assert!(!answer.is_request());
+        let strict = check::Strictness::Pedantic;
+        check::check(&answer, Dictionary::standard(), strict).unwrap();
+        answer
+    }
+
+    /// Reports about a subscription.
+    pub fn report(
+        &self,
+        application: u32,
+        end_to_end: u32,
+        reference: u32,
+        fill: impl Fn(&mut AvpWriter),
+    ) -> MessageMut {
+        self.request((command::REPORTING_INFORMATION, application), end_to_end, |out| {
+            out.group(known::MONITORING_EVENT_REPORT, |group| {
+                group
+                    .put(known::SCEF_REFERENCE_ID, reference)
+                    .put(known::SCEF_ID, "scef.example.org");
+                fill(group);
+            });
+        })
+    }
+
+    /// Sends a CMR for the connection of the device; its result.
+    pub async fn manage(&mut self, action: u32, end_to_end: u32) -> (u32, u32) {
+        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
+        let request = self.request(which, end_to_end, |out| {
+            out.put(known::CONNECTION_ACTION, action)
+                .put(known::SERVICE_SELECTION, "iot.example");
+        });
+        result_of(&self.ask(&request).await)
+    }
+
+    /// Establishes the connection of the device, and takes the data that waits for it; the result of the CMR.
+    pub async fn manage_and_deliver(&mut self, waiting: usize) -> (u32, u32) {
+        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
+        let request = self.request(which, 1, |out| {
+            out.put(known::CONNECTION_ACTION, 0);
+        });
+        self.0.send(request.as_bytes()).await;
+        let mut result = (0, 0);
+        for _ in 0..=waiting {
+            let message = self.0.next().await.expect("the SCEF goes on");
+            match message.is_request() {
+                true => self.answer(&message, |_| {}).await,
+                false => result = result_of(&message),
+            }
+        }
+        result
+    }
+
+    /// Sends data of the device; its result.
+    pub async fn uplink(&mut self, data: &[u8], end_to_end: u32) -> (u32, u32) {
+        let request = self.request((command::MO_DATA, application::T6A), end_to_end, |out| {
+            out.put(known::NON_IP_DATA, data);
+        });
+        result_of(&self.ask(&request).await)
+    }
+
+    /// The next TDR.
+    pub async fn downlink(&mut self) -> MessageMut {
+        let tdr = self.expect(command::MT_DATA).await;
+        let user = tdr.require(known::USER_IDENTIFIER).unwrap();
+        assert_eq!(user.get(known::USER_NAME), Ok(Some(IMSI)));
+        assert_eq!(tdr.require(known::BEARER_IDENTIFIER), Ok(&[5_u8][..]));
+        tdr
+    }
+}
+
+/// Vendor and code of the result.
+pub fn result_of(answer: &Message<impl AsRef<[u8]>>) -> (u32, u32) {
+    if let Some(code) = answer.get(known::RESULT_CODE).unwrap() {
+        return (0, code);
+    }
+    let group = answer.require(known::EXPERIMENTAL_RESULT).unwrap();
+    let vendor = group.clone().require(known::VENDOR_ID).unwrap();
+    (vendor, group.require(known::EXPERIMENTAL_RESULT_CODE).unwrap())
+}
+
+/// The reference of the event that a CIR configures.
+pub fn reference_of(cir: &MessageMut) -> u32 {
+    let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+    assert_eq!(event.clone().require(known::SCEF_ID), Ok("scef.example.org"));
+    event.require(known::SCEF_REFERENCE_ID).unwrap()
+}
+
+/// Whether the T flag is set.
+pub fn is_repeated(message: &MessageMut) -> bool {
+    message.flags().contains(CommandFlags::RETRANSMITTED)
+}
