@@ -2,14 +2,14 @@
 
 use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, View};
+use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
 
-use crate::begin::{Beginning, party, taken};
+use crate::begin::{Beginning, taken};
 use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::pools::{choose, position};
 use crate::{Found, Pdra};
 
 /// Why another PCRF might do.
@@ -190,7 +190,7 @@ impl Pdra {
         failure: Failure,
     ) -> Option<Flow<'a>> {
         let Beginning { facts, pool, key } = beginning;
-        let failed = position(pool, &facts.destination_host);
+        let failed = position(&pool.pcrfs, &facts.destination_host);
         let suspect = failed.and_then(|at| pool.pcrfs.get(at));
         if let Some(pcrf) = suspect.filter(|_| failure != Failure::Busy) {
             let until = on.now + self.settings.suspect.duration();
@@ -212,9 +212,15 @@ impl Pdra {
             return None;
         }
         let tried = note.tried | failed.map_or(0, |at| 1 << at);
-        let (at, pcrf) = choose(pool, &facts.subscriber(), tried, &on.worker.suspects, on.now)?;
+        let (at, pcrf) = choose(
+            &pool.pcrfs,
+            &facts.subscriber(),
+            tried,
+            &on.worker.suspects,
+            on.now,
+        )?;
         on.count(if is_bound { Event::Rebound } else { Event::Again });
-        let server = party(pcrf);
+        let server = pcrf.party();
         let turns = self
             .shared
             .desk

@@ -15,12 +15,14 @@
 //! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
+//! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
 //! | `config` | settings |
 
 pub mod config;
 mod desk;
 mod opened;
+pub mod pool;
 mod prefix;
 mod repository;
 mod reservation;
