@@ -33,6 +33,7 @@ use std::time::Duration;
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
 use dsr_app::appended::OpenOnce;
+use dsr_app::session::wrong_request_type;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::pool::Suspects;
 use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
@@ -234,7 +235,7 @@ impl Application for Pdra {
             Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
-            Kind::Faulty => Err(facts::without_type(request.message)),
+            Kind::Faulty => Err(wrong_request_type(request.message)),
             Kind::Other => Ok(Flow::Next),
         };
         flow.unwrap_or_else(|fault| {

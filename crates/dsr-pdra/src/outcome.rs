@@ -1,6 +1,7 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
-use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
+use diameter_proto::{Message, ResultCode, Routing, known};
+use dsr_app::session::retransmission;
 use dsr_app::{Answered, Flow, Loss, Lost, On, View};
 use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
@@ -236,25 +237,10 @@ impl Pdra {
         // RFC 6733 §5.5.4: one that may have been carried out gets the T flag.
         match failure {
             Failure::Unreachable | Failure::Busy => Some(Flow::to(server.realm, server.host)),
-            Failure::Unanswered => Some(Flow::Changed(sent_again(request, &server)?)),
+            Failure::Unanswered => {
+                let again = retransmission(request, &server.realm, &server.host)?;
+                Some(Flow::Changed(again))
+            }
         }
     }
-}
-
-/// The request for another server, with the T flag.
-fn sent_again(request: &Message, server: &Party) -> Option<MessageMut> {
-    let mut builder = MessageBuilder::new(request.header());
-    for avp in request.avps().map_while(Result::ok) {
-        let is_realm = avp.is(known::DESTINATION_REALM) && !server.realm.is_empty();
-        if !is_realm && !avp.is(known::DESTINATION_HOST) {
-            builder.copy(&avp);
-        }
-    }
-    if !server.realm.is_empty() {
-        builder.put(known::DESTINATION_REALM, server.realm.as_str());
-    }
-    builder.put(known::DESTINATION_HOST, server.host.as_str());
-    let mut message = builder.finish().ok()?;
-    message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
-    Some(message)
 }
