@@ -17,8 +17,10 @@
 //! | `repository` | what is asked and written |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
+//! | `charging` | sessions of online charging, which bind no subscriber: a table of their own, counted apart |
 //! | `config` | settings |
 
+mod charging;
 pub mod config;
 mod desk;
 mod opened;
@@ -28,8 +30,9 @@ mod repository;
 mod reservation;
 mod session;
 
+pub use charging::{Change, ChargingSession, ChargingSessions};
 pub use desk::{Claim, Desk, Outcome, Turn};
-pub use opened::{Begun, Opened};
+pub use opened::{Begun, Contents, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
