@@ -3,13 +3,14 @@
 
 use diameter::proto::known::command;
 use diameter::proto::{CommandFlags, MessageMut, ResultCode};
+use dsr::config::Peer;
 use dsr_ocdra::Event;
 
 use super::support::{
     CTF, EVENT, IMSI, OCSS, TERMINATION, UPDATE, World, again, agent, answer, ccr, initial, is_again, later,
 };
 use crate::pdra::support::subscriber;
-use crate::support::{lost, run, until};
+use crate::support::{config, lost, one_list, read, run, until};
 
 const SUPPORTED: Option<i32> = Some(1);
 const NOT_SUPPORTED: Option<i32> = Some(0);
@@ -254,5 +255,47 @@ fn an_answer_of_another_host_leads_to_an_ocs_of_a_pool_alone() {
             assert_eq!(world.session(&id).unwrap()["ocs"], OCSS[1 - same]);
         }
         assert_eq!(world.count(Event::AnsweredElsewhere), 5);
+    });
+}
+
+#[test]
+fn a_request_that_was_lost_and_finds_no_room_then_may_have_been_got() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut base = config();
+        base.limits.pending_per_peer = 1;
+        base.peers = OCSS
+            .map(|host| Peer {
+                host: host.to_owned(),
+                ..Peer::default()
+            })
+            .to_vec();
+        let [one, other] = OCSS;
+        let yaml = format!(
+            "applications:
+  - name: charging
+    ocdra:
+      repository: {{store: {{embedded: {{directory: {}, durability: os}}}}}}
+      pools: [{{name: all, servers: [{{host: far1.example}}, {{host: far2.example}}]}}]
+routing:
+  applicationRouteTables: [{{name: default, rules: [{{action: {{application: charging}}}}]}}]
+{}",
+            folder.path().display(),
+            one_list(&[one, other])
+        );
+        let mut config = read(base, &yaml);
+        config.peers.clear();
+        // Two relays, each with room for one request: the first one gets this, and the second another.
+        let mut world = World::of(config).await;
+        for (at, id) in ["ctf;1;1", "ctf;1;2"].into_iter().enumerate() {
+            let (reached, _) = world.reaches(&initial(id, IMSI)).await;
+            assert_eq!(reached, at);
+        }
+        world.lose(0).await;
+        world
+            .ctf
+            .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        assert_eq!((world.count(Event::Doubtful), world.count(Event::Again)), (1, 0));
     });
 }
