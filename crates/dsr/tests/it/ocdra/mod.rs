@@ -3,5 +3,5 @@
 mod failures;
 mod kept;
 mod sessions;
-mod support;
+pub(crate) mod support;
 mod wrong;
