@@ -51,6 +51,13 @@ fn questions(text: &str) -> Result<(&'static str, Vec<Question>), &'static str> 
                     "/dsr/pdra/session/",
                     text,
                 ),
+                ask(
+                    "dsr",
+                    "OCS of the session",
+                    "ocdra session",
+                    "/dsr/ocdra/session/",
+                    text,
+                ),
                 ask("dsr", "traced messages", "traces", "/dsr/traces/", text),
             ],
         ));
@@ -382,6 +389,10 @@ mod tests {
                 "mme1.epc.example;1;2;3",
                 "/dsr/pdra/session/mme1.epc.example%3B1%3B2%3B3",
             ),
+            (
+                "mme1.epc.example;1;2;3",
+                "/dsr/ocdra/session/mme1.epc.example%3B1%3B2%3B3",
+            ),
         ] {
             assert!(
                 asked(text).contains(&path.to_owned()),
@@ -396,7 +407,8 @@ mod tests {
         for text in ["mme;1/../../config/reload?x=#y", "a;'$(reboot)'", "a;\u{202e}b"] {
             for question in questions(text).unwrap().1 {
                 let (page, argument) = question.path.rsplit_once('/').unwrap();
-                assert!(["/dsr/pdra/session", "/dsr/traces"].contains(&page), "{page}");
+                let pages = ["/dsr/pdra/session", "/dsr/ocdra/session", "/dsr/traces"];
+                assert!(pages.contains(&page), "{page}");
                 assert!(
                     argument
                         .bytes()

@@ -190,6 +190,7 @@ tags! {
     // RFC 8506
     CC_REQUEST_NUMBER = "CC-Request-Number" Unsigned32 0:415 M;
     CC_REQUEST_TYPE = "CC-Request-Type" Enumerated 0:416 M;
+    CC_SESSION_FAILOVER = "CC-Session-Failover" Enumerated 0:418 M;
     SUBSCRIPTION_ID = "Subscription-Id" Grouped 0:443 M;
     SUBSCRIPTION_ID_DATA = "Subscription-Id-Data" Utf8String 0:444 M;
     SUBSCRIPTION_ID_TYPE = "Subscription-Id-Type" Enumerated 0:450 M;

@@ -16,6 +16,7 @@
 //! | `parking` | tickets, and handles that resume |
 //! | `seat` | an application on a worker, and without its type: the router's side |
 //! | `view`, `identity` | a request as rules see it, and its subscriber |
+//! | `session` | what applications that keep sessions read of messages |
 //! | `appended` | a file of changes that operators make one by one |
 //! | `settings` | settings that applications have in common |
 //!
@@ -32,6 +33,7 @@ pub mod identity;
 mod out;
 mod parking;
 mod seat;
+pub mod session;
 mod settings;
 mod stage;
 mod view;

@@ -2,13 +2,13 @@
 
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Flow, On, Request};
+use sbr::pool::{choose, position};
 use sbr::{Begun, Claim, Outcome, Party, Reserved, Session, Turn, binding_key};
 
-use crate::config::{Early, Pcrf, Pool};
+use crate::config::{Early, Pool};
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::pools::{choose, position};
 use crate::{Found, Pdra};
 
 /// A request on its way to a PCRF, as all steps need it.
@@ -231,27 +231,27 @@ impl Pdra {
                     .desk
                     .decide(key, token, &session.server, true, self.follows());
                 Self::wake(on.worker.resume.as_ref(), turns);
-                let tried = position(pool, &session.server.host).map_or(0, |at| 1 << at);
+                let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
                 Self::send(on, token, rule, tried, &session.server)
             }
             Ok(Reserved::Free) => {
                 // A client may name a PCRF that it knows.
-                let named = position(pool, &facts.destination_host);
+                let named = position(&pool.pcrfs, &facts.destination_host);
                 let named = named.and_then(|at| Some((at, pool.pcrfs.get(at)?)));
                 let rule = if named.is_some() {
                     Rule::Named
                 } else {
                     Rule::Weight
                 };
-                let chosen =
-                    named.or_else(|| choose(pool, &facts.subscriber(), 0, &on.worker.suspects, on.now));
+                let chosen = named
+                    .or_else(|| choose(&pool.pcrfs, &facts.subscriber(), 0, &on.worker.suspects, on.now));
                 let Some((at, pcrf)) = chosen else {
                     self.fail(on, key, token);
                     let why = "the pool has no PCRF for new subscribers";
                     return Self::refuse(on, Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
                 };
                 on.count(Event::Chosen);
-                let server = party(pcrf);
+                let server = pcrf.party();
                 let turns = self
                     .shared
                     .desk
@@ -304,14 +304,6 @@ pub(crate) fn taken() -> Fault {
     Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }
 
-/// A PCRF as one end of a session.
-pub(crate) fn party(pcrf: &Pcrf) -> Party {
-    Party {
-        host: pcrf.host.clone(),
-        realm: pcrf.realm.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -320,7 +312,7 @@ mod tests {
     use dsr_app::{Application, Loss, Lost, Memo, Out, Resumed, Ticket, View};
 
     use super::*;
-    use crate::config;
+    use crate::config::{self, Pcrf};
 
     /// Shows the application a request of one subscriber that begins this session.
     fn show<T>(

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use dsr_app::Answer;
 use sbr::config::Sbr;
+pub use sbr::pool::Server as Pcrf;
+use sbr::pool::validate_servers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
@@ -67,28 +69,6 @@ pub struct Pool {
     pub apns: Vec<String>,
     /// Its PCRFs.
     pub pcrfs: Vec<Pcrf>,
-}
-
-/// A PCRF.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Pcrf {
-    /// The Destination-Host that requests get.
-    pub host: String,
-    /// The Destination-Realm that they get; empty: they keep theirs.
-    pub realm: String,
-    /// Its part of the subscribers, in relation to the weights of the others; 0: it gets no new ones.
-    pub weight: u32,
-}
-
-impl Default for Pcrf {
-    fn default() -> Self {
-        Self {
-            host: String::new(),
-            realm: String::new(),
-            weight: 1,
-        }
-    }
 }
 
 /// By what the session of a subscriber is found.
@@ -164,9 +144,6 @@ impl Default for NotFound {
     }
 }
 
-/// Positions of those that were tried are bits of a number.
-const MOST_PCRFS: usize = 64;
-
 /// A key has the name of a pool and up to 386 other bytes (`MOST_OF_SESSION`), and a store takes 512.
 const MAX_NAME: usize = 100;
 
@@ -187,7 +164,7 @@ impl Validate for Pdra {
         if self.wait.is_zero() {
             faults.at("wait").say("is 0", "some time, such as 2s");
         }
-        let (mut names, mut apns, mut hosts) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut names, mut apns) = (BTreeSet::new(), BTreeSet::new());
         for (index, pool) in self.pools.iter().enumerate() {
             let at = format!("pools[{index}]");
             if pool.name.is_empty()
@@ -201,12 +178,7 @@ impl Validate for Pdra {
                     "a name of its own of at most 100 bytes",
                 );
             }
-            if pool.pcrfs.is_empty() || pool.pcrfs.len() > MOST_PCRFS {
-                let expected = format!("1 to {MOST_PCRFS}");
-                faults
-                    .at(format!("{at}.pcrfs"))
-                    .say(format!("has {} entries", pool.pcrfs.len()), expected);
-            }
+            validate_servers(&pool.pcrfs, &format!("{at}.pcrfs"), faults);
             let named = pool.apns.iter().map(|apn| network_identifier(apn.as_bytes()));
             let served: Vec<String> = if pool.apns.is_empty() {
                 vec![String::new()]
@@ -218,14 +190,6 @@ impl Validate for Pdra {
                 faults
                     .at(format!("{at}.apns"))
                     .say(format!("has {other}"), "each APN in one pool");
-            }
-            for (number, pcrf) in pool.pcrfs.iter().enumerate() {
-                let name = (index, pcrf.host.to_ascii_lowercase());
-                if pcrf.host.is_empty() || !hosts.insert(name) {
-                    faults
-                        .at(format!("{at}.pcrfs[{number}].host"))
-                        .say("is empty, or there twice", "the name of a PCRF");
-                }
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use diameter_proto::{Avp, Fault, Kind, Message, ResultCode, Tag, known};
+use diameter_proto::{Avp, Fault, Message, ResultCode, known};
 use dsr_app::View;
+use dsr_app::session::session_id;
 use model::Ipv6Prefix;
 use sbr::{Binding, MAX_LENGTH, MAX_SESSION_ID, MIN_LENGTH, Party, Session};
 
@@ -62,16 +63,7 @@ impl Facts {
     /// What all requests of a session have.
     pub(crate) fn of_session<B: AsRef<[u8]>>(message: &Message<B>) -> Result<Self, Fault> {
         let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
-        let session = message.require(known::SESSION_ID)?.as_bytes().to_vec();
-        if session.is_empty() || session.len() > MAX_SESSION_ID {
-            let why = "a Session-Id has 1 to 512 bytes here";
-            return Err(about(
-                message,
-                known::SESSION_ID,
-                ResultCode::INVALID_AVP_VALUE,
-                why,
-            ));
-        }
+        let session = session_id(message, MAX_SESSION_ID)?.to_vec();
         Ok(Self {
             session,
             application: message.application(),
@@ -122,34 +114,6 @@ impl Facts {
             && agrees(&self.msisdn, &binding.msisdn)
             && (self.ipv4.is_none() || binding.ipv4.is_none() || self.ipv4 == binding.ipv4)
             && (binding.prefixes.is_empty() || self.prefixes.iter().all(covers))
-    }
-}
-
-/// What is wrong with a CC-Request that is of no type.
-pub(crate) fn without_type<B: AsRef<[u8]>>(message: &Message<B>) -> Fault {
-    let why = "the CC-Request-Type is none of a session";
-    match message.require(known::CC_REQUEST_TYPE) {
-        Ok(_) => about(
-            message,
-            known::CC_REQUEST_TYPE,
-            ResultCode::INVALID_AVP_VALUE,
-            why,
-        ),
-        Err(fault) => fault,
-    }
-}
-
-/// A fault about the first of these AVPs.
-fn about<B: AsRef<[u8]>, K: Kind>(
-    message: &Message<B>,
-    tag: Tag<K>,
-    code: ResultCode,
-    why: &'static str,
-) -> Fault {
-    let mut avps = message.avps().map_while(Result::ok);
-    match avps.find(|avp| avp.is(tag)) {
-        Some(avp) => fault(code, why, &avp),
-        None => Fault::new(code, why),
     }
 }
 
@@ -210,6 +174,7 @@ pub(crate) fn network_identifier(apn: &[u8]) -> String {
 mod tests {
     use super::*;
     use diameter_proto::{MessageBuilder, Routing};
+    use dsr_app::session::wrong_request_type;
     use proptest::prelude::*;
 
     fn read(fill: impl FnOnce(&mut MessageBuilder)) -> Result<Facts, Fault> {
@@ -291,14 +256,14 @@ mod tests {
         builder.put(known::SESSION_ID, "x".repeat(513).as_str());
         let none = builder.finish().unwrap();
         assert!(Facts::of_session(&none).unwrap_err().failed_avp.is_some());
-        let fault = without_type(&none);
+        let fault = wrong_request_type(&none);
         assert_eq!(
             (fault.code, fault.failed_avp.is_some()),
             (ResultCode::MISSING_AVP, true)
         );
         let mut builder = MessageBuilder::request(known::command::CREDIT_CONTROL, known::application::GX);
         builder.put(known::SESSION_ID, "a").put(known::CC_REQUEST_TYPE, 9);
-        let fault = without_type(&builder.finish().unwrap());
+        let fault = wrong_request_type(&builder.finish().unwrap());
         let about = (fault.code, fault.failed_avp.is_some());
         assert_eq!(about, (ResultCode::INVALID_AVP_VALUE, true));
     }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config`, `events` | settings, and what can happen |
 //! | `facts` | what a request says of its session and subscriber |
-//! | `pools` | which PCRF a subscriber without a session gets |
+//! | `pools` | the pool of an APN |
 //! | `note` | what is kept with a transaction |
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
@@ -33,7 +33,9 @@ use std::time::Duration;
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
 use dsr_app::appended::OpenOnce;
+use dsr_app::session::wrong_request_type;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use sbr::pool::Suspects;
 use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
 use store::EngineKind;
@@ -41,7 +43,7 @@ use store::EngineKind;
 pub use events::Event;
 
 use note::{Note, Stage};
-use pools::{Pools, Suspects};
+use pools::Pools;
 
 /// Gxx (TS 29.212).
 const GXX: u32 = 16_777_266;
@@ -233,7 +235,7 @@ impl Application for Pdra {
             Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
-            Kind::Faulty => Err(facts::without_type(request.message)),
+            Kind::Faulty => Err(wrong_request_type(request.message)),
             Kind::Other => Ok(Flow::Next),
         };
         flow.unwrap_or_else(|fault| {

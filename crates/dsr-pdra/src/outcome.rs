@@ -1,15 +1,16 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
-use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
+use diameter_proto::{Message, ResultCode, Routing, known};
+use dsr_app::session::retransmission;
 use dsr_app::{Answered, Flow, Loss, Lost, On, View};
+use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
 
-use crate::begin::{Beginning, party, taken};
+use crate::begin::{Beginning, taken};
 use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::pools::{choose, position};
 use crate::{Found, Pdra};
 
 /// Why another PCRF might do.
@@ -190,7 +191,7 @@ impl Pdra {
         failure: Failure,
     ) -> Option<Flow<'a>> {
         let Beginning { facts, pool, key } = beginning;
-        let failed = position(pool, &facts.destination_host);
+        let failed = position(&pool.pcrfs, &facts.destination_host);
         let suspect = failed.and_then(|at| pool.pcrfs.get(at));
         if let Some(pcrf) = suspect.filter(|_| failure != Failure::Busy) {
             let until = on.now + self.settings.suspect.duration();
@@ -212,9 +213,15 @@ impl Pdra {
             return None;
         }
         let tried = note.tried | failed.map_or(0, |at| 1 << at);
-        let (at, pcrf) = choose(pool, &facts.subscriber(), tried, &on.worker.suspects, on.now)?;
+        let (at, pcrf) = choose(
+            &pool.pcrfs,
+            &facts.subscriber(),
+            tried,
+            &on.worker.suspects,
+            on.now,
+        )?;
         on.count(if is_bound { Event::Rebound } else { Event::Again });
-        let server = party(pcrf);
+        let server = pcrf.party();
         let turns = self
             .shared
             .desk
@@ -230,25 +237,10 @@ impl Pdra {
         // RFC 6733 §5.5.4: one that may have been carried out gets the T flag.
         match failure {
             Failure::Unreachable | Failure::Busy => Some(Flow::to(server.realm, server.host)),
-            Failure::Unanswered => Some(Flow::Changed(sent_again(request, &server)?)),
+            Failure::Unanswered => {
+                let again = retransmission(request, &server.realm, &server.host)?;
+                Some(Flow::Changed(again))
+            }
         }
     }
-}
-
-/// The request for another server, with the T flag.
-fn sent_again(request: &Message, server: &Party) -> Option<MessageMut> {
-    let mut builder = MessageBuilder::new(request.header());
-    for avp in request.avps().map_while(Result::ok) {
-        let is_realm = avp.is(known::DESTINATION_REALM) && !server.realm.is_empty();
-        if !is_realm && !avp.is(known::DESTINATION_HOST) {
-            builder.copy(&avp);
-        }
-    }
-    if !server.realm.is_empty() {
-        builder.put(known::DESTINATION_REALM, server.realm.as_str());
-    }
-    builder.put(known::DESTINATION_HOST, server.host.as_str());
-    let mut message = builder.finish().ok()?;
-    message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
-    Some(message)
 }

@@ -1,6 +1,7 @@
 //! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
 
-use diameter_proto::{Fault, Message, ResultCode, known};
+use diameter_proto::{Fault, ResultCode, known};
+use dsr_app::session::result;
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -222,16 +223,6 @@ impl Pdra {
             .opened
             .begin(async move { repository.touch(&id).await }, |_| ());
     }
-}
-
-/// Result-Code or Experimental-Result-Code of an answer.
-fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
-    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
-        return Some(ResultCode(code));
-    }
-    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
-    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
-    code.map(ResultCode)
 }
 
 /// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.

@@ -52,6 +52,7 @@ impl Hosting {
         hosting.tally::<dsr_fabr::Fabr>();
         hosting.tally::<dsr_dsa::Dsa>();
         hosting.tally::<dsr_pdra::Pdra>();
+        hosting.tally::<dsr_ocdra::Ocdra>();
         (hosting, receivers)
     }
 
@@ -88,4 +89,5 @@ pub(crate) fn declarations() -> impl Iterator<Item = Declaration> {
         .chain(events::declarations::<dsr_fabr::Event>())
         .chain(events::declarations::<dsr_dsa::Event>())
         .chain(events::declarations::<dsr_pdra::Event>())
+        .chain(events::declarations::<dsr_ocdra::Event>())
 }

@@ -11,7 +11,7 @@
 //! * `demands`: parts of throttle rates by demand, also of siblings. `remote`: what other routers show.
 //! * `redirects`: routes of redirect indications.
 //! * `hosting`: what applications need of the router. They are crates of their own on the contract `dsr_app`: `dsr_rbar`,
-//!   `dsr_eir`, `dsr_fabr`, `dsr_dsa` and `dsr_pdra` so far. `router` runs them.
+//!   `dsr_eir`, `dsr_fabr`, `dsr_dsa`, `dsr_pdra` and `dsr_ocdra` so far. `router` runs them.
 //! * `hiding`: names that foreign networks may not see. `edit`: how messages are changed for it, for applications and for
 //!   `mediation`: rules that change messages.
 //! * `watch`: indicators, alarms, traces and files of measurements, on the control thread.

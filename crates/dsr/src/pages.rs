@@ -37,6 +37,18 @@ const PDRA_COLUMNS: &[(&str, &str)] = &[
     ("client", "/client"),
 ];
 
+/// Columns of sessions of an online charging DRA.
+const OCDRA_COLUMNS: &[(&str, &str)] = &[
+    ("application", "/application"),
+    ("session", "/session"),
+    ("ocs", "/ocs"),
+    ("since", "/since"),
+    ("rule", "/rule"),
+    ("pool", "/pool"),
+    ("failover", "/failover"),
+    ("client", "/client"),
+];
+
 pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "peers",
@@ -151,6 +163,13 @@ pub(crate) const PAGES: &[Page] = &[
         path: "/dsr/pdra/binding/{}",
         argument: Some("KEY"),
         columns: PDRA_COLUMNS,
+    },
+    Page {
+        name: "ocdra session",
+        about: "Which OCS has a charging session, since when and by which rule, by its Session-Id",
+        path: "/dsr/ocdra/session/{}",
+        argument: Some("SESSION-ID"),
+        columns: OCDRA_COLUMNS,
     },
     Page {
         name: "list-equipment",
@@ -286,7 +305,14 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             "/dsr/ranges/{*identity}",
             known(seen, |row| row.get("entity").is_none()),
         )
-        .route("/dsr/pdra/{kind}/{*key}", pdra(seen))
+        .route(
+            "/dsr/pdra/{kind}/{*key}",
+            sessions(seen, |dsr, kind, key| dsr.pdra_sessions(kind, key)),
+        )
+        .route(
+            "/dsr/ocdra/{kind}/{*key}",
+            sessions(seen, |dsr, _, key| dsr.ocdra_sessions(key)),
+        )
         .route(
             "/dsr/applications/{application}/ranges/{identity}/{*first}",
             put_range(seen).merge(delete_range(seen)),
@@ -469,13 +495,13 @@ fn known(seen: &Weak<Dsr>, is_of_page: fn(&Value) -> bool) -> MethodRouter {
     })
 }
 
-/// Sessions of Policy DRAs, a row each. Their repositories may be asked for a while.
-fn pdra(seen: &Weak<Dsr>) -> MethodRouter {
+/// Sessions of applications, a row each. Their repositories may be asked for a while.
+fn sessions(seen: &Weak<Dsr>, find: fn(&Dsr, &str, &str) -> Vec<Value>) -> MethodRouter {
     let seen = seen.clone();
     get(async move |Path((kind, key)): Path<(String, String)>| {
         let shown = seen
             .upgrade()
-            .map(|dsr| tokio::task::spawn_blocking(move || dsr.pdra_sessions(&kind, &key)));
+            .map(|dsr| tokio::task::spawn_blocking(move || find(&dsr, &kind, &key)));
         match shown {
             Some(shown) => axum::Json(shown.await.unwrap_or_default()),
             None => axum::Json(Vec::new()),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use diameter::proto::{Dictionary, ResultCode};
 use dsr_app::{Application as _, Finding, Table};
+use dsr_ocdra::Ocdra;
 use dsr_pdra::Pdra;
 use function::Counts;
 use parking_lot::Mutex;
@@ -183,11 +184,22 @@ impl Dsr {
     /// for a database.
     #[must_use]
     pub fn pdra_sessions(&self, kind: &str, key: &str) -> Vec<Value> {
-        let (snapshot, subject) = (self.snapshot(), format!("{kind}:{key}"));
+        self.sessions_of(Pdra::KIND, &format!("{kind}:{key}"))
+    }
+
+    /// The session of this Session-Id that online charging DRAs know. It may wait for a database.
+    #[must_use]
+    pub fn ocdra_sessions(&self, id: &str) -> Vec<Value> {
+        self.sessions_of(Ocdra::KIND, &format!("session:{id}"))
+    }
+
+    /// Sessions that applications of a kind know of a subject.
+    fn sessions_of(&self, kind: &str, subject: &str) -> Vec<Value> {
+        let snapshot = self.snapshot();
         let mut rows = Vec::new();
         let all = snapshot.applications();
-        for (name, application) in all.filter(|(_, application)| application.kind() == Pdra::KIND) {
-            let mut found = application.look_up(&subject).unwrap_or_default();
+        for (name, application) in all.filter(|(_, application)| application.kind() == kind) {
+            let mut found = application.look_up(subject).unwrap_or_default();
             let sessions = found
                 .get_mut("sessions")
                 .and_then(Value::as_array_mut)

@@ -1,4 +1,4 @@
-//! The settings of a repository.
+//! The settings of repositories.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,48 @@ pub struct Sbr {
     pub max_waiting: usize,
     /// Time that a request without an outcome holds its subscriber, at most; longer than the router's `lifetime`.
     pub reservation: Period,
+}
+
+/// Repository of charging sessions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Charging {
+    /// Where sessions are kept. Of the embedded engine, each router and each application has a directory of its own; on a
+    /// database, routers share them. A change takes effect when the router starts.
+    pub store: store::Config,
+    /// Time without a message after which a session is taken for ended: its end was lost. Messages renew it, each time that
+    /// an eighth of it has passed.
+    pub stale: Period,
+    /// Removal of stale sessions.
+    pub sweep: SweepConfig,
+    /// Bound on sessions; beyond, requests that begin one are refused.
+    pub max_sessions: usize,
+}
+
+impl Default for Charging {
+    fn default() -> Self {
+        let mut store = store::Config::default();
+        store.embedded.directory = "data/charging".into();
+        Self {
+            store,
+            stale: Period::from_secs(7 * 24 * 3600),
+            sweep: SweepConfig::default(),
+            max_sessions: 16_000_000,
+        }
+    }
+}
+
+impl Validate for Charging {
+    fn validate(&self, faults: &mut Faults) {
+        faults.within("store", &self.store);
+        faults.within("sweep", &self.sweep);
+        if self.stale.is_zero() {
+            faults.at("stale").say("is 0", "some time, such as 24h");
+        }
+        if self.max_sessions == 0 {
+            faults.at("maxSessions").say("is 0", "at least 1");
+        }
+    }
 }
 
 impl Default for Sbr {

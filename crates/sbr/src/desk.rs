@@ -16,6 +16,8 @@ use crate::session::Party;
 
 /// Parts of a desk, each with a lock: workers rarely meet at one.
 const SHARDS: usize = 64;
+/// Subscribers in a part, beyond which none stays for a server that did not answer: 100 bytes each.
+const MOST_DOUBTFUL: usize = 16_384;
 
 /// The subscribers with requests in flight that begin a session.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ struct Entry<W> {
     /// Requests in flight.
     users: usize,
     waiting: VecDeque<W>,
+    /// Whether it stays without requests in flight: its server may have got one, and did not answer.
+    is_doubtful: bool,
     /// When it is void: what became of its requests was not reported.
     until: Instant,
 }
@@ -70,6 +74,8 @@ pub enum Outcome {
     Kept(Party),
     /// It has no session.
     Failed,
+    /// This server may have got it and did not answer: what comes again goes there, as long as requests are held.
+    Doubtful(Party),
 }
 
 impl<W: Copy + PartialEq> Desk<W> {
@@ -103,6 +109,7 @@ impl<W: Copy + PartialEq> Desk<W> {
                 is_certain: false,
                 users: 1,
                 waiting: VecDeque::new(),
+                is_doubtful: false,
                 until: now + self.hold,
             };
             shard.insert(key.to_vec(), entry);
@@ -118,6 +125,18 @@ impl<W: Copy + PartialEq> Desk<W> {
         }
         entry.waiting.push_back(who);
         Claim::Wait(entry.token)
+    }
+
+    /// Waits for the outcome of the requests in flight, if there are any, under this token; none: there are none, or a session
+    /// exists, or too many wait.
+    pub fn wait(&self, key: &[u8], who: W, now: Instant) -> Option<u64> {
+        let mut shard = self.shard(key).lock();
+        let entry = shard.get_mut(key).filter(|entry| now < entry.until)?;
+        if entry.is_certain || entry.waiting.len() >= self.max_waiting {
+            return None;
+        }
+        entry.waiting.push_back(who);
+        Some(entry.token)
     }
 
     /// The one that chooses has chosen, or has found that a session exists (`is_certain`). Returns the turns of those that
@@ -150,21 +169,24 @@ impl<W: Copy + PartialEq> Desk<W> {
     /// A request has an outcome. Returns the turns of those that go on now.
     pub fn settle(&self, key: &[u8], token: u64, outcome: Outcome, now: Instant) -> Vec<(W, Turn)> {
         let mut shard = self.shard(key).lock();
+        let is_crowded = shard.len() > MOST_DOUBTFUL;
         let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
             return Vec::new();
         };
         entry.users = entry.users.saturating_sub(1);
+        entry.is_doubtful = matches!(outcome, Outcome::Doubtful(_)) && !is_crowded;
         let turns = match outcome {
-            Outcome::Kept(server) => {
+            Outcome::Kept(server) | Outcome::Doubtful(server) => {
                 let server = Arc::new(server);
                 entry.is_certain = true;
                 entry.server = Some(server.clone());
+                entry.until = now + self.hold;
                 entry.all_follow(&server)
             }
             Outcome::Failed if entry.users == 0 => entry.next_first(now + self.hold),
             Outcome::Failed => Vec::new(),
         };
-        if entry.users == 0 && entry.waiting.is_empty() {
+        if entry.users == 0 && entry.waiting.is_empty() && !entry.is_doubtful {
             shard.remove(key);
         }
         turns
@@ -267,6 +289,29 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(desk.settle(KEY, token, Outcome::Failed, now), []);
         }
+        assert!(desk.is_empty());
+    }
+
+    #[test]
+    fn what_comes_again_goes_to_a_server_that_did_not_answer() {
+        let (desk, now) = desk();
+        let claim = |who, now| desk.claim(KEY, who, false, now);
+        let Claim::First(token) = claim(1, now) else {
+            panic!("the first one chooses");
+        };
+        assert_eq!(desk.wait(KEY, 2, now), Some(token));
+        let server = Arc::new(party("a"));
+        let follow = Turn::Follow(token, server.clone());
+        let turns = desk.settle(KEY, token, Outcome::Doubtful(party("a")), now);
+        assert_eq!(turns, [(2, follow)]);
+        assert_eq!(desk.settle(KEY, token, Outcome::Doubtful(party("a")), now), []);
+        assert_eq!(desk.wait(KEY, 3, now), None);
+        assert_eq!(claim(3, now), Claim::Follow(token, server));
+        assert_eq!(desk.settle(KEY, token, Outcome::Doubtful(party("a")), now), []);
+        let later = now + Duration::from_secs(60);
+        assert!(matches!(claim(4, later), Claim::First(other) if other != token));
+        // What the server refuses is known.
+        desk.settle(KEY, token + 1, Outcome::Failed, later);
         assert!(desk.is_empty());
     }
 

@@ -15,19 +15,24 @@
 //! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
+//! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
+//! | `charging` | sessions of online charging, which bind no subscriber: a table of their own, counted apart |
 //! | `config` | settings |
 
+mod charging;
 pub mod config;
 mod desk;
 mod opened;
+pub mod pool;
 mod prefix;
 mod repository;
 mod reservation;
 mod session;
 
+pub use charging::{Change, ChargingSession, ChargingSessions};
 pub use desk::{Claim, Desk, Outcome, Turn};
-pub use opened::{Begun, Opened};
+pub use opened::{Begun, Contents, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;

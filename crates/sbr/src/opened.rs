@@ -9,11 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use store::{EngineKind, Store};
+use store::{EngineKind, Store, TableDef};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::config::Sbr;
+use crate::charging::{ChargingSession, ChargingSessions};
+use crate::config::{Charging, Sbr};
 use crate::repository::Repository;
 use crate::tables;
 
@@ -22,25 +23,97 @@ const MAX_PENDING: usize = 100_000;
 /// How long [`Opened::ask`] waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a store is opened for.
+pub trait Contents: Clone + Send + Sync + 'static {
+    /// Its settings.
+    type Settings: Clone + Send + 'static;
+
+    /// The store that settings name.
+    fn store(settings: &Self::Settings) -> &store::Config;
+
+    /// Its tables.
+    fn tables() -> Vec<TableDef>;
+
+    /// It, in an open store. With an `owner`, a number of its own, other routers write to the store.
+    ///
+    /// # Errors
+    /// When the store has not its tables.
+    fn of(store: &Store, settings: &Self::Settings, owner: Option<u64>) -> Result<Self, store::Error>;
+
+    /// Reads what it needs before the first request.
+    fn begin(&self) -> impl Future<Output = Result<(), store::Error>> + Send;
+
+    /// Cares for it until the future is dropped.
+    fn care(&self) -> impl Future<Output = Result<(), store::Error>> + Send;
+}
+
+impl Contents for Repository {
+    type Settings = Sbr;
+
+    fn store(settings: &Sbr) -> &store::Config {
+        &settings.store
+    }
+
+    fn tables() -> Vec<TableDef> {
+        tables()
+    }
+
+    fn of(store: &Store, settings: &Sbr, owner: Option<u64>) -> Result<Self, store::Error> {
+        Self::new(store, settings, owner)
+    }
+
+    async fn begin(&self) -> Result<(), store::Error> {
+        self.refresh().await
+    }
+
+    async fn care(&self) -> Result<(), store::Error> {
+        self.look_after().await
+    }
+}
+
+impl Contents for ChargingSessions {
+    type Settings = Charging;
+
+    fn store(settings: &Charging) -> &store::Config {
+        &settings.store
+    }
+
+    fn tables() -> Vec<TableDef> {
+        vec![TableDef::of::<ChargingSession>()]
+    }
+
+    fn of(store: &Store, settings: &Charging, _: Option<u64>) -> Result<Self, store::Error> {
+        Self::new(store, settings)
+    }
+
+    async fn begin(&self) -> Result<(), store::Error> {
+        self.refresh().await
+    }
+
+    async fn care(&self) -> Result<(), store::Error> {
+        self.look_after().await
+    }
+}
+
 /// An open repository. The store closes when it is dropped.
 #[derive(Debug)]
-pub struct Opened {
-    repository: Repository,
+pub struct Opened<C = Repository> {
+    repository: C,
     handle: Handle,
     pending: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Opened {
+impl<C: Contents> Opened<C> {
     /// Opens the store of a repository.
     ///
     /// # Errors
     /// When it cannot be opened; what is wrong.
-    pub fn open(settings: &Sbr) -> Result<Self, String> {
+    pub fn open(settings: &C::Settings) -> Result<Self, String> {
         let (settings, (stop, stopped)) = (settings.clone(), oneshot::channel());
         let (opened, waits) = sync_channel(1);
-        let work = move || run(&settings, stopped, &opened);
+        let work = move || run::<C>(&settings, stopped, &opened);
         let thread = std::thread::Builder::new().name("sbr".to_owned()).spawn(work);
         let thread = thread.map_err(|error| error.to_string())?;
         let (repository, handle) = waits
@@ -57,7 +130,7 @@ impl Opened {
 
     /// The repository.
     #[must_use]
-    pub fn repository(&self) -> &Repository {
+    pub fn repository(&self) -> &C {
         &self.repository
     }
 
@@ -123,7 +196,7 @@ impl Drop for Pending {
     }
 }
 
-impl Drop for Opened {
+impl<C> Drop for Opened<C> {
     fn drop(&mut self) {
         drop(self.stop.take());
         let thread = self.thread.take();
@@ -135,10 +208,14 @@ impl Drop for Opened {
     }
 }
 
-type Started = Result<(Repository, Handle), String>;
+type Started<C> = Result<(C, Handle), String>;
 
 /// The life of the thread.
-fn run(settings: &Sbr, stopped: oneshot::Receiver<()>, opened: &std::sync::mpsc::SyncSender<Started>) {
+fn run<C: Contents>(
+    settings: &C::Settings,
+    stopped: oneshot::Receiver<()>,
+    opened: &std::sync::mpsc::SyncSender<Started<C>>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -148,7 +225,7 @@ fn run(settings: &Sbr, stopped: oneshot::Receiver<()>, opened: &std::sync::mpsc:
         }
     };
     runtime.block_on(async {
-        let (store, repository) = match open(settings).await {
+        let (store, repository) = match open::<C>(settings).await {
             Ok(both) => both,
             Err(error) => {
                 let _ = opened.send(Err(error.to_string()));
@@ -158,7 +235,7 @@ fn run(settings: &Sbr, stopped: oneshot::Receiver<()>, opened: &std::sync::mpsc:
         let _ = opened.send(Ok((repository.clone(), Handle::current())));
         tokio::select! {
             _ = stopped => {}
-            ended = repository.look_after() => {
+            ended = repository.care() => {
                 if let Err(error) = ended {
                     tracing::warn!(%error, "stale sessions are not removed");
                 }
@@ -168,13 +245,14 @@ fn run(settings: &Sbr, stopped: oneshot::Receiver<()>, opened: &std::sync::mpsc:
     });
 }
 
-async fn open(settings: &Sbr) -> Result<(Store, Repository), store::Error> {
-    let store = Store::open(&settings.store, &tables()).await?;
-    let owner = match settings.store.engine {
+async fn open<C: Contents>(settings: &C::Settings) -> Result<(Store, C), store::Error> {
+    let config = C::store(settings);
+    let store = Store::open(config, &C::tables()).await?;
+    let owner = match config.engine {
         EngineKind::Embedded => None,
         EngineKind::Mariadb | EngineKind::Cassandra => Some(ahash::RandomState::new().hash_one(0_u8)),
     };
-    let repository = Repository::new(&store, settings, owner)?;
-    repository.refresh().await?;
+    let repository = C::of(&store, settings, owner)?;
+    repository.begin().await?;
     Ok((store, repository))
 }

@@ -18,7 +18,7 @@ use crate::session::{BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Session
 /// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
 const CANDIDATES: usize = 4_096;
 /// Tries of a write that others make at the same time.
-const TRIES: usize = 4;
+pub(crate) const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
 const PAUSE: Duration = Duration::from_millis(20);
 

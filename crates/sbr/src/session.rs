@@ -77,8 +77,7 @@ impl Session {
     /// The session, used at this time (microseconds since 1970), which stays for `stale` without use.
     #[must_use]
     pub fn used(mut self, now: u64, stale: Duration) -> Self {
-        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
-        self.expires = now.saturating_add(stale);
+        self.expires = now.saturating_add(micros(stale));
         self
     }
 
@@ -94,9 +93,13 @@ impl Session {
     /// Whether its use is written at this time: an eighth of its time is over.
     #[must_use]
     pub fn is_due(&self, now: u64, stale: Duration) -> bool {
-        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
+        let stale = micros(stale);
         self.expires.saturating_sub(now) < stale - stale / 8
     }
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Record for Session {
@@ -176,7 +179,7 @@ impl Record for Session {
 const FORMAT: u8 = 1;
 
 /// A text of at most 65,535 bytes with its length: a Diameter identity has 255, an APN 100.
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.extend(length.to_be_bytes());
     out.extend(&bytes[..usize::from(length)]);
@@ -193,11 +196,11 @@ fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(rest, usize::from(length))
 }
 
-fn text(rest: &mut &[u8]) -> Option<String> {
+pub(crate) fn text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(bytes(rest)?.to_vec()).ok()
 }
 
-fn number(rest: &mut &[u8]) -> Option<u64> {
+pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(take(rest, 8)?.try_into().ok()?))
 }
 

@@ -8,6 +8,7 @@ use dsr_app::appended::one_name;
 use dsr_dsa::config::Dsa;
 use dsr_eir::config::Eir;
 use dsr_fabr::config::Fabr;
+use dsr_ocdra::config::Ocdra;
 use dsr_pdra::config::Pdra;
 use dsr_rbar::config::Rbar;
 use schemars::JsonSchema;
@@ -35,6 +36,9 @@ pub struct Application {
     /// Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdra: Option<Pdra>,
+    /// Online charging DRA: each credit-control session at one OCS (RFC 8506).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ocdra: Option<Ocdra>,
     /// An application that the program brings which embeds the router; it is in no file.
     #[serde(skip)]
     pub ready: Option<Ready>,
@@ -47,17 +51,20 @@ impl Application {
         faults.within(format!("{at}.fabr"), &self.fabr);
         faults.within(format!("{at}.dsa"), &self.dsa);
         faults.within(format!("{at}.pdra"), &self.pdra);
+        faults.within(format!("{at}.ocdra"), &self.ocdra);
         let kinds = [
             self.rbar.is_some(),
             self.eir.is_some(),
             self.fabr.is_some(),
             self.dsa.is_some(),
             self.pdra.is_some(),
+            self.ocdra.is_some(),
         ];
         if kinds.into_iter().filter(|is_there| *is_there).count() > 1 {
-            faults
-                .at(at)
-                .say("is of several kinds", "one of rbar, eir, fabr, dsa and pdra");
+            faults.at(at).say(
+                "is of several kinds",
+                "one of rbar, eir, fabr, dsa, pdra and ocdra",
+            );
         }
     }
 }

@@ -78,6 +78,13 @@ impl Core {
     pub(super) fn fail(&self, mut transit: Transit, kept: Kept, why: Exception) {
         let kept = transit.original.take().map_or(kept, |original| *original);
         if transit.followed.is_some() {
+            // What was sent and lost before may have been carried out, whatever ended the last attempt.
+            let why = match why {
+                Exception::NoRoute | Exception::Exhausted if transit.origin.flags.has(RequestFlags::LOST) => {
+                    Exception::ConnectionFailure
+                }
+                _ => why,
+            };
             return self.hand_back(kept, Came::Lost(why), transit);
         }
         self.except(transit.origin, kept.message(), why);

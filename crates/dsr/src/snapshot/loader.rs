@@ -9,6 +9,7 @@ use dsr_app::Installed;
 use dsr_dsa::Dsa;
 use dsr_eir::Eir;
 use dsr_fabr::Fabr;
+use dsr_ocdra::Ocdra;
 use dsr_pdra::Pdra;
 use dsr_rbar::Rbar;
 use parking_lot::Mutex;
@@ -24,6 +25,7 @@ enum Kind {
     Fabr(dsr_fabr::config::Fabr),
     Dsa(dsr_dsa::config::Dsa),
     Pdra(Box<dsr_pdra::config::Pdra>),
+    Ocdra(Box<dsr_ocdra::config::Ocdra>),
     /// Of no file: brought when the router started.
     Ready(Ready),
 }
@@ -36,6 +38,13 @@ impl Kind {
         let settings = settings.or_else(|| application.dsa.clone().map(Self::Dsa));
         let pdra = || application.pdra.clone().map(|pdra| Self::Pdra(Box::new(pdra)));
         let settings = settings.or_else(pdra);
+        let ocdra = || {
+            application
+                .ocdra
+                .clone()
+                .map(|ocdra| Self::Ocdra(Box::new(ocdra)))
+        };
+        let settings = settings.or_else(ocdra);
         let ready = || application.ready.clone().map(Self::Ready);
         // A reload reads files, which do not have it.
         let brought = || {
@@ -56,7 +65,7 @@ impl Kind {
                 .cloned()
                 .collect(),
             Self::Dsa(settings) => dsr_dsa::files(settings),
-            Self::Pdra(_) | Self::Ready(_) => Vec::new(),
+            Self::Pdra(_) | Self::Ocdra(_) | Self::Ready(_) => Vec::new(),
         }
     }
 
@@ -68,6 +77,7 @@ impl Kind {
             Self::Fabr(settings) => Arc::new(Fabr::load(settings)?),
             Self::Dsa(settings) => Arc::new(Dsa::load(settings)?),
             Self::Pdra(settings) => Arc::new(Pdra::open(settings)?),
+            Self::Ocdra(settings) => Arc::new(Ocdra::open(settings)?),
             Self::Ready(ready) => ready.0.clone(),
         })
     }

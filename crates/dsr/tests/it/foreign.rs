@@ -2,13 +2,16 @@
 //! the other.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use dsr::config::{Peer as PeerConfig, Timers};
+use dsr::{Config, Running};
 
+use crate::ocdra::support::{OCSS, agent};
 use crate::support::{REALM, available, config, one_list, routing, run, until};
 
 const SERVERS: [&str; 2] = ["hss1.example", "hss2.example"];
@@ -75,18 +78,22 @@ fn port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Two servers and a client of one stack, with the router between them; the second server answers when the first one,
-/// which is preferred, dies.
-fn exchange_and_fail_over(program: &[&str]) {
+/// Two servers of one stack with these names and a client, with the router between them, which has this configuration for its
+/// peers.
+fn around(
+    program: &[&str],
+    hosts: [&str; 2],
+    configure: impl FnOnce(&mut Config),
+) -> (Running, [Foreign; 2], Foreign) {
     let ports = [port(), port()];
-    let servers = [0, 1].map(|n| Foreign::start(program, "server", SERVERS[n], ports[n]));
+    let servers = [0, 1].map(|n| Foreign::start(program, "server", hosts[n], ports[n]));
     for server in &servers {
         assert_eq!(server.line(), "listening");
     }
     let mut base = config();
     base.peers = [0, 1]
         .map(|n: usize| PeerConfig {
-            host: SERVERS[n].to_owned(),
+            host: hosts[n].to_owned(),
             addresses: vec![([127, 0, 0, 1], ports[n]).into()],
             timers: Timers {
                 reconnect_min: settings::Period::from_millis(50),
@@ -96,26 +103,38 @@ fn exchange_and_fail_over(program: &[&str]) {
             ..PeerConfig::default()
         })
         .to_vec();
-    routing(&mut base, &one_list(&SERVERS));
+    configure(&mut base);
     let dsr = dsr::start(base).unwrap();
     run(async {
-        for host in SERVERS {
+        for host in hosts {
             available(&dsr, host).await;
         }
     });
-    let mut client = Foreign::start(program, "client", "mme.example", dsr.addresses()[0].port());
+    let client = Foreign::start(program, "client", "mme.example", dsr.addresses()[0].port());
     assert_eq!(client.line(), "up");
-    assert_eq!(client.ask(20), [SERVERS[0]; 20]);
-    let [first, _second] = servers;
-    drop(first);
+    (dsr, servers, client)
+}
+
+/// Waits until a server is down.
+fn down(dsr: &Running, host: &str) {
     run(async {
         until(|| {
-            dsr.peers()
-                .iter()
-                .any(|row| row.host == SERVERS[0] && row.state == "unavailable")
+            let rows = dsr.peers();
+            rows.iter()
+                .any(|row| row.host == host && row.state == "unavailable")
         })
         .await;
     });
+}
+
+/// The second server answers when the first one, which is preferred, dies.
+fn exchange_and_fail_over(program: &[&str]) {
+    let configure = |base: &mut Config| routing(base, &one_list(&SERVERS));
+    let (dsr, servers, mut client) = around(program, SERVERS, configure);
+    assert_eq!(client.ask(20), [SERVERS[0]; 20]);
+    let [first, _second] = servers;
+    drop(first);
+    down(&dsr, SERVERS[0]);
     assert_eq!(client.ask(20), [SERVERS[1]; 20]);
     // Nothing listens there: the next attempt says so.
     run(async {
@@ -145,7 +164,13 @@ fn otp_diameter_exchanges_and_fails_over() {
 }
 
 /// The folder of python-diameter, from PyPI once for each target directory; none: it is not available.
-fn python_diameter() -> Option<std::path::PathBuf> {
+fn python_diameter() -> Option<&'static Path> {
+    // Tests that ask for it at the same time install it once.
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(install_python_diameter).as_deref()
+}
+
+fn install_python_diameter() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-diameter");
     if !folder.join("diameter").is_dir() {
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];
@@ -167,6 +192,32 @@ fn python_diameter_exchanges_and_fails_over() {
     };
     let path = format!("PYTHONPATH={}", folder.display());
     exchange_and_fail_over(&["env", &path, "python3", &driver("peer.py")]);
+}
+
+#[test]
+fn python_diameter_charges_each_session_at_one_ocs() {
+    let Some(folder) = python_diameter() else {
+        eprintln!("skipped: python-diameter (PyPI) is not available");
+        return;
+    };
+    let path = format!("PYTHONPATH={}", folder.display());
+    let store = tempfile::tempdir().unwrap();
+    let configure = |base: &mut Config| {
+        let charging = agent(store.path(), "", "");
+        (base.applications, base.routing) = (charging.applications, charging.routing);
+    };
+    let program = ["env", &path, "python3", &driver("charging.py")];
+    let (dsr, servers, mut client) = around(&program, OCSS, configure);
+    // An OCS refuses what is not of a session of its own.
+    let hosts = client.ask(30);
+    assert!(
+        OCSS.iter().all(|ocs| hosts.iter().any(|host| host == ocs)),
+        "{hosts:?}"
+    );
+    let [first, _second] = servers;
+    drop(first);
+    down(&dsr, OCSS[0]);
+    assert!(client.ask(30).iter().all(|host| host == OCSS[1]));
 }
 
 /// The driver of go-diameter, built once for each target directory with its module from the Go proxy; none: it cannot be

@@ -21,6 +21,7 @@ mod load_report;
 mod mediation;
 mod names;
 mod obedience;
+mod ocdra;
 mod overload;
 mod pdra;
 mod profile;

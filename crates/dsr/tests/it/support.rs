@@ -1,6 +1,7 @@
 //! A router to test, and the peers around it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use diameter::proto::known::{self, application, command};
@@ -209,6 +210,32 @@ pub(crate) fn one_list(hosts: &[&str]) -> String {
 pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Lets the connection of a peer end, and waits until the router has noticed.
+pub(crate) async fn lost(dsr: &Running, peer: &mut Peer, host: &str) {
+    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = unused.local_addr().unwrap();
+    let (other, accepted) = tokio::join!(Peer::connect(address), unused.accept());
+    drop(accepted);
+    std::mem::replace(peer, other).break_off();
+    until(|| {
+        let hops = dsr.hops();
+        let all = hops.get(host.as_bytes());
+        all.is_none_or(|hops| hops.iter().all(|hop| hop.state() != dsr::HopState::Available))
+    })
+    .await;
+}
+
+/// Copies the files of a store as a process leaves them that is killed now.
+pub(crate) fn copy_store(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
     }
 }
 

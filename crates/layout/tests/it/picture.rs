@@ -17,7 +17,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "applications",
         "applications inside the router",
-        "dsr-app dsr-rbar dsr-eir dsr-fabr dsr-dsa dsr-pdra",
+        "dsr-app dsr-rbar dsr-eir dsr-fabr dsr-dsa dsr-pdra dsr-ocdra",
     ),
     (
         "laboratory",

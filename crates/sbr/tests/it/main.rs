@@ -1,3 +1,4 @@
 //! The repository on the embedded engine.
 
+mod charging;
 mod repository;

@@ -124,14 +124,14 @@ fn what_is_kept_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let settings = at(Sbr::default(), folder.path());
     {
-        let opened = Opened::open(&settings).unwrap();
+        let opened: Opened = Opened::open(&settings).unwrap();
         let repository = opened.repository().clone();
         let kept = opened.ask(async move { repository.keep(session(1, "a", &[])).await });
         kept.unwrap().unwrap();
-        let second = Opened::open(&settings).unwrap_err();
+        let second = Opened::<Repository>::open(&settings).unwrap_err();
         assert!(!second.is_empty(), "one process has the directory");
     }
-    let opened = Opened::open(&settings).unwrap();
+    let opened: Opened = Opened::open(&settings).unwrap();
     assert_eq!(opened.repository().held(), 1);
     let repository = opened.repository().clone();
     let found = opened.ask(async move { repository.session(b"pgw.example;1;1").await });

@@ -5,28 +5,11 @@ use diameter::proto::{CommandFlags, MessageBuilder, ResultCode};
 use dsr_pdra::Event;
 
 use super::support::{IMSI, PCRFS, World, aar, agent, initial, request, subscriber};
-use crate::support::{REALM, run, until};
-
-/// Until the router has noticed that a peer is down.
-async fn down(world: &World, host: &str) {
-    let key = host.as_bytes();
-    until(|| {
-        let hops = world.dsr.hops();
-        let all = hops.get(key);
-        all.is_none_or(|hops| hops.iter().all(|hop| hop.state() != dsr::HopState::Available))
-    })
-    .await;
-}
+use crate::support::{REALM, lost, run, until};
 
 /// Lets the connection of a PCRF end.
 async fn lose(world: &mut World, at: usize) {
-    let unused = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = unused.local_addr().unwrap();
-    let (other, accepted) = tokio::join!(testpeer::diameter::Peer::connect(address), unused.accept());
-    drop(accepted);
-    std::mem::replace(&mut world.pcrfs[at], other).break_off();
-    let host = world.servers[at].host.clone();
-    down(world, &host).await;
+    lost(&world.dsr, &mut world.pcrfs[at], &world.servers[at].host).await;
 }
 
 #[test]

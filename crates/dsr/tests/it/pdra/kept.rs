@@ -1,22 +1,9 @@
 //! What is acknowledged survives the router.
 
-use std::path::Path;
-
 use diameter::proto::known;
 
 use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
-use crate::support::run;
-
-/// The files of a store as a process leaves them that is killed now.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-        }
-    }
-}
+use crate::support::{copy_store, run};
 
 #[test]
 fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
@@ -35,7 +22,7 @@ fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
                 at.push(world.session(&request).await);
             }
             // The router runs and has closed nothing.
-            copy(&before, &after);
+            copy_store(&before, &after);
         }
         let mut world = World::new(&after, "").await;
         for number in 0..50_u8 {

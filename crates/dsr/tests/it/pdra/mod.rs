@@ -4,4 +4,4 @@ mod beginning;
 mod correlation;
 mod failures;
 mod kept;
-mod support;
+pub(crate) mod support;

@@ -1,0 +1,83 @@
+//! What applications that keep sessions read of messages, and write into them.
+
+use diameter_proto::{
+    CommandFlags, Fault, Kind, Message, MessageBuilder, MessageMut, ResultCode, Tag, known,
+};
+
+/// The Session-Id of a message.
+///
+/// # Errors
+/// When there is none, or it is empty or longer than `most`: it cannot be a key.
+pub fn session_id<B: AsRef<[u8]>>(message: &Message<B>, most: usize) -> Result<&[u8], Fault> {
+    let id = message.require(known::SESSION_ID)?.as_bytes();
+    if id.is_empty() || id.len() > most {
+        let why = format!("a Session-Id has 1 to {most} bytes here");
+        return Err(fault_about(
+            message,
+            known::SESSION_ID,
+            ResultCode::INVALID_AVP_VALUE,
+            why,
+        ));
+    }
+    Ok(id)
+}
+
+/// What is wrong with a CC-Request without a CC-Request-Type, or of a type that it may not have (RFC 8506 §8.3).
+pub fn wrong_request_type<B: AsRef<[u8]>>(message: &Message<B>) -> Fault {
+    let why = "the CC-Request-Type is none of a session";
+    match message.require(known::CC_REQUEST_TYPE) {
+        Ok(_) => fault_about(
+            message,
+            known::CC_REQUEST_TYPE,
+            ResultCode::INVALID_AVP_VALUE,
+            why,
+        ),
+        Err(fault) => fault,
+    }
+}
+
+/// A fault about the first of these AVPs.
+fn fault_about<B: AsRef<[u8]>, K: Kind>(
+    message: &Message<B>,
+    tag: Tag<K>,
+    code: ResultCode,
+    why: impl Into<std::borrow::Cow<'static, str>>,
+) -> Fault {
+    let mut avps = message.avps().map_while(Result::ok);
+    let fault = Fault::new(code, why);
+    match avps.find(|avp| avp.is(tag)) {
+        Some(avp) => fault.about(avp.padded()),
+        None => fault,
+    }
+}
+
+/// Result-Code or Experimental-Result-Code of an answer.
+#[must_use]
+pub fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
+    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
+        return Some(ResultCode(code));
+    }
+    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
+    code.map(ResultCode)
+}
+
+/// A request for another server than the one that may have got it: with the T flag (RFC 6733 §5.5.4). An empty `realm`: that of
+/// the request stays. None: it gets too long.
+#[must_use]
+pub fn retransmission(request: &Message, realm: &str, host: &str) -> Option<MessageMut> {
+    let mut builder = MessageBuilder::new(request.header());
+    for avp in request.avps().map_while(Result::ok) {
+        let is_realm = avp.is(known::DESTINATION_REALM) && !realm.is_empty();
+        if !is_realm && !avp.is(known::DESTINATION_HOST) {
+            builder.copy(&avp);
+        }
+    }
+    if !realm.is_empty() {
+        builder.put(known::DESTINATION_REALM, realm);
+    }
+    builder.put(known::DESTINATION_HOST, host);
+    let mut message = builder.finish().ok()?;
+    message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
+    Some(message)
+}

@@ -1,0 +1,242 @@
+//! Requests that begin a session, and one-time events: the choice of an OCS.
+
+use diameter_proto::{Fault, ResultCode, Routing};
+use dsr_app::{Flow, On, Request};
+use sbr::pool::{Server, Suspects, choose, position};
+use sbr::{Begun, Claim, Outcome, Party, Turn};
+
+use crate::config::Pool;
+use crate::events::Event;
+use crate::facts::{Facts, subscriber};
+use crate::note::{Note, Rule, Stage};
+use crate::{Found, Kind, Ocdra, PATIENCE, Recalled};
+
+/// An OCS for a request.
+pub(crate) struct Choice<'p> {
+    pub(crate) pool: (u8, &'p Pool),
+    position: usize,
+    pub(crate) server: &'p Server,
+    pub(crate) rule: Rule,
+}
+
+/// Why there is none.
+pub(crate) const NO_POOL: &str = "no pool of OCSs serves this Destination-Realm";
+pub(crate) const NO_SERVER: &str = "the pool has no OCS for new sessions";
+
+impl Ocdra {
+    /// A request that begins a session has come. Others with its Session-Id wait for its outcome, so that none of them is at
+    /// another OCS.
+    pub(crate) fn begin<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        let facts = Facts::of_ccr(request.message)?;
+        let claim = self.shared.desk.claim(&facts.session, on.ticket, false, on.now);
+        Ok(match claim {
+            Claim::First(token) => self.look(on, request, &facts, token),
+            Claim::Follow(token, server) => self.repeat(on, &facts, token, &server),
+            Claim::Wait(token) => Self::wait(on, token),
+            Claim::Full => Self::crowded(on),
+        })
+    }
+
+    /// A request waits for another with its Session-Id.
+    pub(crate) fn wait<'a>(on: &mut On<'_, Self>, token: u64) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Waits,
+            token,
+            ticket: on.ticket,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        Flow::Later(PATIENCE)
+    }
+
+    /// One that waited has its turn.
+    pub(crate) fn take_turn<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        turn: Turn,
+    ) -> Flow<'a> {
+        let Ok(facts) = Facts::read(request.message) else {
+            return Flow::Next;
+        };
+        match (Kind::of(request.message), turn) {
+            (Kind::Begins, Turn::First(token)) => self.look(on, request, &facts, token),
+            (Kind::Begins, Turn::Follow(token, server)) => self.repeat(on, &facts, token, &server),
+            (_, Turn::First(token) | Turn::Follow(token, _)) => {
+                self.settle(on, &facts.session, token, Outcome::Failed);
+                self.recall(on, request, 1)
+            }
+        }
+    }
+
+    /// A request goes to the OCS that has its session, or may have it from a request before.
+    fn repeat<'a>(&'a self, on: &mut On<'_, Self>, facts: &Facts, token: u64, server: &Party) -> Flow<'a> {
+        on.count(Event::Repeated);
+        let pool = self.pools.of(&facts.destination.realm);
+        self.send_again(on, token, pool, false, server)
+    }
+
+    fn send_again<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        token: u64,
+        pool: Option<(u8, &Pool)>,
+        has_failover: bool,
+        server: &Party,
+    ) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Begins,
+            rule: Rule::Repeated,
+            sent: 1,
+            has_session: true,
+            has_failover,
+            token,
+            ..Note::default()
+        };
+        note.in_pool(pool, server).write(on.memo);
+        Flow::to(server.realm.clone(), server.host.clone())
+    }
+
+    /// The first one with its Session-Id looks for a session: it may come again after its answer (T flag, RFC 6733 §3).
+    fn look<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        facts: &Facts,
+        token: u64,
+    ) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Looks,
+            token,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        match self.read_session(on, facts.session.clone()) {
+            Begun::Done(found) => self.looked(on, request, token, found),
+            Begun::GoesOn => Flow::Later(PATIENCE),
+            Begun::Refused => {
+                self.settle(on, &facts.session, token, Outcome::Failed);
+                Self::failed(on)
+            }
+        }
+    }
+
+    pub(crate) fn read_session(&self, on: &On<'_, Self>, id: Vec<u8>) -> Begun<Recalled> {
+        let sessions = self.sessions();
+        let work = async move { Ok(sessions.session(&id).await?.map(Box::new)) };
+        self.shared
+            .opened
+            .begin(work, Self::resumption(on, Found::Recalled))
+    }
+
+    /// The repository has answered to one that begins a session.
+    pub(crate) fn looked<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        token: u64,
+        found: Recalled,
+    ) -> Flow<'a> {
+        let Ok(facts) = Facts::read(request.message) else {
+            return Flow::Next;
+        };
+        let ended = match found {
+            Ok(Some(session)) if session.is_of(&facts.sender.host) => {
+                on.count(Event::Repeated);
+                let desk = &self.shared.desk;
+                let turns = desk.decide(&facts.session, token, &session.server, true, false);
+                Self::wake(on.worker.resume.as_ref(), turns);
+                let pool = self.pool_of(&session.pool, &facts.destination.realm);
+                return self.send_again(on, token, pool, session.has_failover, &session.server);
+            }
+            Ok(Some(_)) => {
+                on.count(Event::Invalid);
+                Flow::refuse(taken())
+            }
+            Ok(None) if self.shared.opened.repository().is_full() => {
+                let why = "there are too many sessions";
+                Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why)
+            }
+            Ok(None) => match self.choice(&facts, request.view.routing, &on.worker.suspects, on.now) {
+                Ok(choice) => return Self::send(on, Stage::Begins, token, &choice),
+                Err(why) => Self::refuse(on, Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
+            },
+            Err(_) => Self::failed(on),
+        };
+        self.settle(on, &facts.session, token, Outcome::Failed);
+        ended
+    }
+
+    /// A one-time event has come: nothing is kept of it.
+    pub(crate) fn event<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        let facts = Facts::of_ccr(request.message)?;
+        let choice = self.choice(&facts, request.view.routing, &on.worker.suspects, on.now);
+        Ok(match choice {
+            Ok(choice) => Self::send(on, Stage::Event, 0, &choice),
+            Err(why) => Self::refuse(on, Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
+        })
+    }
+
+    /// The OCS for a new session or an event: the one that the request names, or one of the pool of its realm.
+    pub(crate) fn choice(
+        &self,
+        facts: &Facts,
+        routing: &Routing<'_>,
+        suspects: &Suspects,
+        now: std::time::Instant,
+    ) -> Result<Choice<'_>, &'static str> {
+        let (at, pool) = self.pools.of(&facts.destination.realm).ok_or(NO_POOL)?;
+        let named = position(&pool.servers, &facts.destination.host);
+        let named = named.and_then(|position| Some((position, pool.servers.get(position)?)));
+        // What comes again goes where it went before, if that can be reached: suspicion does not count.
+        let nothing = Suspects::new();
+        let suspects = if facts.is_again { &nothing } else { suspects };
+        let rule = if named.is_some() {
+            Rule::Named
+        } else {
+            Rule::Weight
+        };
+        let chosen = named.or_else(|| choose(&pool.servers, &subscriber(routing), 0, suspects, now));
+        let (position, server) = chosen.ok_or(NO_SERVER)?;
+        Ok(Choice {
+            pool: (at, pool),
+            position,
+            server,
+            rule,
+        })
+    }
+
+    fn send<'a>(on: &mut On<'_, Self>, stage: Stage, token: u64, choice: &Choice<'a>) -> Flow<'a> {
+        on.count(Event::Chosen);
+        let note = Note {
+            stage,
+            rule: choice.rule,
+            sent: 1,
+            pool: choice.pool.0,
+            token,
+            tried: 1 << choice.position,
+            ..Note::default()
+        };
+        note.write(on.memo);
+        Flow::to(choice.server.realm.as_str(), choice.server.host.as_str())
+    }
+
+    /// The pool of a session, by its name; where a reload has taken that away, the one of its realm.
+    pub(crate) fn pool_of(&self, name: &str, realm: &str) -> Option<(u8, &Pool)> {
+        self.pools.named(name).or_else(|| self.pools.of(realm))
+    }
+}
+
+/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another client's session does not become that of this one.
+pub(crate) fn taken() -> Fault {
+    let why = "the Session-Id is that of another session";
+    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
+}

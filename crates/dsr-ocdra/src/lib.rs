@@ -1,0 +1,344 @@
+//! The online charging DRA: each credit-control session (Gy, Ro, RFC 8506, TS 32.299 §6) at one OCS.
+//!
+//! A CC-Request that begins a session is sent to an OCS of its pool; the session is written before its answer goes on. All later
+//! requests of the session, of its client and of its OCS, are led by their Session-Id. No request is at two OCSs, unless the
+//! first is known not to have got it, or the session may fail over (CC-Session-Failover, RFC 8506 §5.7): then the second gets
+//! it with the T flag.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `config`, `events` | settings, and what can happen |
+//! | `facts` | what a request says of its session |
+//! | `pools` | the pool of a realm |
+//! | `note` | what is kept with a transaction |
+//! | `begin` | requests that begin a session, and one-time events: the choice of an OCS |
+//! | `within` | requests of sessions that exist |
+//! | `outcome` | answers: sessions that are written, changed and ended |
+//! | `elsewhere` | what an OCS did not answer: another one, or none |
+//! | `explain` | which OCS, since when, by which rule |
+
+mod begin;
+pub mod config;
+mod elsewhere;
+mod events;
+mod explain;
+mod facts;
+mod note;
+mod outcome;
+mod pools;
+#[cfg(test)]
+mod tests;
+mod within;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diameter_proto::known::{application, command};
+use diameter_proto::{Fault, Message, Origin, ResultCode, known};
+use dsr_app::appended::OpenOnce;
+use dsr_app::session::wrong_request_type;
+use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use sbr::pool::Suspects;
+use sbr::{ChargingSession, ChargingSessions, Desk, Kept, Opened, Outcome, Turn};
+use serde_json::Value;
+use store::EngineKind;
+
+pub use events::Event;
+
+use note::{Note, Stage};
+use pools::Pools;
+
+/// Requests with one Session-Id that wait for the first of them, at most.
+const MOST_WAITING: usize = 16;
+/// Time that a request without an outcome holds its Session-Id, and that an OCS which did not answer gets what comes again:
+/// longer than a client repeats a request (Tx of RFC 8506 §13 is 10 s).
+const HOLD: Duration = Duration::from_secs(60);
+/// Time that a request waits for another with its Session-Id, or for the repository, at most.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The repository of a router: one for all applications with the same store, and for all of a reload.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) opened: Opened<ChargingSessions>,
+    /// Session-Ids with requests in flight that begin a session.
+    pub(crate) desk: Desk<Ticket>,
+}
+
+static SHARED: OpenOnce<Shared> = OpenOnce::new();
+
+/// The online charging DRA.
+#[derive(Debug)]
+pub struct Ocdra {
+    settings: config::Ocdra,
+    pools: Pools,
+    shared: Arc<Shared>,
+}
+
+/// Its state on one worker.
+#[derive(Debug, Default)]
+pub struct Worker {
+    resume: Option<Resume<Found>>,
+    suspects: Suspects,
+}
+
+/// What is read of a session.
+type Recalled = Result<Option<Box<ChargingSession>>, store::Error>;
+
+/// What it goes on with.
+#[derive(Debug)]
+pub enum Found {
+    /// Its turn, after another request with its Session-Id.
+    Turn(Turn),
+    /// Its session.
+    Recalled(Recalled),
+    /// What became of a session that was to be kept.
+    Kept(Result<Kept, store::Error>),
+    /// A session was changed, and perhaps moved.
+    Changed(Result<bool, store::Error>),
+}
+
+impl Ocdra {
+    /// Opens the repository of a configuration, unless it is open.
+    ///
+    /// # Errors
+    /// When its store cannot be opened.
+    pub fn open(settings: &config::Ocdra) -> Result<Self, String> {
+        let store = &settings.repository.store;
+        // A name by which stores differ.
+        let name = match store.engine {
+            EngineKind::Embedded => store.embedded.directory.clone(),
+            EngineKind::Mariadb => PathBuf::from(format!(
+                "database {} {:?}",
+                store.mariadb.database, store.mariadb.nodes
+            )),
+            EngineKind::Cassandra => PathBuf::from(format!(
+                "keyspace {} {:?}",
+                store.cassandra.keyspace, store.cassandra.nodes
+            )),
+        };
+        let shared = SHARED.get(&name, || {
+            Ok(Shared {
+                opened: Opened::open(&settings.repository)?,
+                desk: Desk::new(MOST_WAITING, HOLD),
+            })
+        })?;
+        Ok(Self {
+            settings: settings.clone(),
+            pools: Pools::new(&settings.pools),
+            shared,
+        })
+    }
+
+    fn sessions(&self) -> ChargingSessions {
+        self.shared.opened.repository().clone()
+    }
+
+    /// Hands turns to those that waited.
+    fn wake(resume: Option<&Resume<Found>>, turns: Vec<(Ticket, Turn)>) {
+        let Some(resume) = resume else { return };
+        for (ticket, turn) in turns {
+            // One whose time is over meanwhile settles its turn itself.
+            resume.resume(ticket, Found::Turn(turn));
+        }
+    }
+
+    /// A request that begins a session has an outcome, or one that waited for it goes on.
+    fn settle(&self, on: &On<'_, Self>, id: &[u8], token: u64, outcome: Outcome) {
+        let turns = self.shared.desk.settle(id, token, outcome, on.now);
+        Self::wake(on.worker.resume.as_ref(), turns);
+    }
+
+    /// Resumes the transaction at hand with what comes of work that was begun for it.
+    fn resumption<T, F: FnOnce(T) -> Found>(on: &On<'_, Self>, found: F) -> impl FnOnce(T) + use<T, F> {
+        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
+        move |done| {
+            if let Some(resume) = resume {
+                resume.resume(ticket, found(done));
+            }
+        }
+    }
+
+    fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
+        on.count(event);
+        Flow::refuse(Fault::new(code, why))
+    }
+
+    fn crowded<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "another request with this Session-Id has no answer yet";
+        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+    }
+
+    /// The repository did not do what it should.
+    fn failed<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "sessions cannot be read or written";
+        Self::refuse(on, Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
+    }
+
+    /// One that waited waits no longer.
+    fn withdraw(&self, on: &On<'_, Self>, request: &Request<'_>, note: Note) {
+        let Ok(facts) = facts::Facts::read(request.message) else {
+            return;
+        };
+        if !self.shared.desk.withdraw(&facts.session, note.token, note.ticket) {
+            // Its turn has come and not reached it.
+            self.settle(on, &facts.session, note.token, Outcome::Failed);
+        }
+    }
+
+    /// A request that looked for its session ends without one.
+    fn unlooked(&self, on: &On<'_, Self>, request: &Request<'_>, note: Note) {
+        if let Ok(facts) = facts::Facts::read(request.message) {
+            self.settle(on, &facts.session, note.token, Outcome::Failed);
+        }
+    }
+}
+
+/// What a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It begins a session.
+    Begins,
+    /// It is a one-time event (RFC 8506 §6).
+    Event,
+    /// It is of a session: of the client, or of the OCS.
+    Within { is_end: bool, is_of_server: bool },
+    /// It has no CC-Request-Type, or an unknown one.
+    Faulty,
+    /// It is of no interest.
+    Other,
+}
+
+/// CC-Request-Type (RFC 8506 §8.3).
+const INITIAL_REQUEST: i32 = 1;
+const UPDATE_REQUEST: i32 = 2;
+const TERMINATION_REQUEST: i32 = 3;
+const EVENT_REQUEST: i32 = 4;
+
+impl Kind {
+    fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
+        if message.application() != application::CREDIT_CONTROL {
+            return Self::Other;
+        }
+        let within = |is_end, is_of_server| Self::Within { is_end, is_of_server };
+        match message.command() {
+            command::CREDIT_CONTROL => match message.get(known::CC_REQUEST_TYPE).ok().flatten() {
+                Some(INITIAL_REQUEST) => Self::Begins,
+                Some(UPDATE_REQUEST) => within(false, false),
+                Some(TERMINATION_REQUEST) => within(true, false),
+                Some(EVENT_REQUEST) => Self::Event,
+                _ => Self::Faulty,
+            },
+            command::RE_AUTH | command::ABORT_SESSION => within(false, true),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Application for Ocdra {
+    const KIND: &'static str = "ocdra";
+    const FOLLOWS: bool = true;
+    const TICK: Option<Duration> = Some(Duration::from_secs(10));
+
+    type Event = Event;
+    type Worker = Worker;
+    type Found = Found;
+
+    fn configure(&self, worker: &mut Worker, resume: Resume<Found>) {
+        worker.resume = Some(resume);
+    }
+
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        let flow = match Kind::of(request.message) {
+            Kind::Begins => self.begin(on, request),
+            Kind::Event => self.event(on, request),
+            Kind::Within { is_of_server, .. } => self.within(on, request, is_of_server),
+            Kind::Faulty => Err(wrong_request_type(request.message)),
+            Kind::Other => Ok(Flow::Next),
+        };
+        flow.unwrap_or_else(|fault| {
+            on.count(Event::Invalid);
+            Flow::refuse(fault)
+        })
+    }
+
+    fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
+        Some(self.rehearse(request))
+    }
+
+    fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match note.stage {
+            Stage::Begins => self.begun(on, note, answered),
+            Stage::Event => self.event_answered(on, note, answered),
+            Stage::Within | Stage::Ends => self.passed(on, note, answered),
+            Stage::OfServer => self.reported(on, answered),
+            _ => Flow::Next,
+        }
+    }
+
+    fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match note.stage {
+            Stage::Begins | Stage::Event | Stage::Within | Stage::Ends => self.unanswered(on, note, lost),
+            _ => Flow::Next,
+        }
+    }
+
+    fn resume<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>, found: Found) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        match (found, resumed) {
+            (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
+            (Found::Recalled(session), Resumed::Request(request)) if note.stage == Stage::Looks => {
+                self.looked(on, request, note.token, session)
+            }
+            (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
+            (Found::Kept(kept), _) => Self::kept(on, kept),
+            (Found::Changed(changed), _) => Self::changed(on, note, changed),
+            // A turn of a transaction that is not a request any more.
+            _ => Flow::Next,
+        }
+    }
+
+    fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
+        let note = Note::read(on.memo);
+        self.unparked(on, resumed);
+        if note.stage == Stage::Waits {
+            Self::crowded(on)
+        } else {
+            Self::failed(on)
+        }
+    }
+
+    fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+        let note = Note::read(on.memo);
+        match (note.stage, resumed) {
+            (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
+            (Stage::Looks, Resumed::Request(request)) => self.unlooked(on, request, note),
+            // What is being written settles itself.
+            _ => {}
+        }
+    }
+
+    fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        let now = on.now;
+        self.shared.desk.purge(now);
+        on.worker.suspects.retain(|_, until| now < *until);
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let table = |name, entries| Table {
+            name,
+            entries,
+            bytes: 0,
+        };
+        vec![
+            table("sessions", self.shared.opened.repository().held()),
+            table("beginning", self.shared.desk.len()),
+        ]
+    }
+
+    fn look_up(&self, subject: &str) -> Option<Value> {
+        self.look_up_session(subject)
+    }
+}
