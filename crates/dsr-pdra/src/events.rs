@@ -18,6 +18,8 @@ telemetry::events! {
     Kept = "pdra_sessions_kept";
     /// A session was kept in place of the oldest one of its subscriber.
     KeptInstead = "pdra_sessions_replaced";
+    /// A session is found by other addresses, which its gateway has reported.
+    Readdressed = "pdra_sessions_readdressed";
     /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
     /// A request that begins a session was refused: the bound on sessions is reached.

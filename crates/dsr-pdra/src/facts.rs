@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use diameter_proto::{Avp, Fault, Kind, Message, ResultCode, Tag, known};
+use diameter_proto::{Avp, Fault, Kind, Message, ResultCode, Routing, Tag, known};
 use dsr_app::View;
 use model::Ipv6Prefix;
 use sbr::{Binding, MAX_LENGTH, MAX_SESSION_ID, MIN_LENGTH, Party, Session};
@@ -57,6 +57,13 @@ impl Facts {
             }
         }
         Ok(facts)
+    }
+
+    /// Of a request that was sent: its numbers and addresses have been read before.
+    pub(crate) fn read_sent(request: &Message) -> Option<Self> {
+        let routing = Routing::scan_as(request, |_| false).ok()?;
+        let view = View::new(request.application(), request.command(), 0, &routing);
+        Self::read(request, &view).ok()
     }
 
     /// What all requests of a session have.

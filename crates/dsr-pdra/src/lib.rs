@@ -14,6 +14,7 @@
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
 //! | `within` | requests of AFs, and of sessions that exist |
+//! | `report` | addresses that gateways report |
 //! | `explain` | which PCRF, since when, by which rule |
 
 mod begin;
@@ -24,6 +25,7 @@ mod facts;
 mod note;
 mod outcome;
 mod pools;
+mod report;
 mod within;
 
 use std::path::PathBuf;
@@ -266,6 +268,7 @@ impl Application for Pdra {
         match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
+            Stage::Reports => self.reported(on, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
             _ => Flow::Next,
         }

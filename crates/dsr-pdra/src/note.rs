@@ -27,6 +27,8 @@ pub(crate) enum Stage {
     Ends = 8,
     /// Its session is being written.
     Writes = 9,
+    /// It reports addresses of a session, and was sent.
+    Reports = 10,
 }
 
 /// By which rule a session has its PCRF.
@@ -55,7 +57,7 @@ pub(crate) enum Rule {
     Imsi = 10,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -66,6 +68,7 @@ const STAGES: [Stage; 10] = [
     Stage::Within,
     Stage::Ends,
     Stage::Writes,
+    Stage::Reports,
 ];
 
 const RULES: [(Rule, &str); 11] = [

@@ -1,7 +1,7 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
-use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, Routing, known};
-use dsr_app::{Answered, Flow, Loss, Lost, On, View};
+use diameter_proto::{CommandFlags, Message, MessageBuilder, MessageMut, ResultCode, known};
+use dsr_app::{Answered, Flow, Loss, Lost, On};
 use sbr::{Kept, Outcome, Party, Session};
 
 use crate::begin::{Beginning, party, taken};
@@ -24,11 +24,9 @@ enum Failure {
 }
 
 impl Pdra {
-    /// What the request that was sent says: its numbers and addresses have been read before.
+    /// What the request that was sent says.
     fn sent(&self, request: &Message) -> Option<Beginning<'_>> {
-        let routing = Routing::scan_as(request, |_| false).ok()?;
-        let view = View::new(request.application(), request.command(), 0, &routing);
-        self.beginning(Facts::read(request, &view).ok()?)
+        self.beginning(Facts::read_sent(request)?)
     }
 
     /// The answer to a request that begins a session.
@@ -120,7 +118,7 @@ impl Pdra {
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
-                Ok(Kept::New | Kept::Instead | Kept::Again) => Outcome::Kept(server),
+                Ok(Kept::New | Kept::Instead | Kept::Again | Kept::Readdressed) => Outcome::Kept(server),
                 Ok(Kept::Full | Kept::Taken) | Err(_) => Outcome::Failed,
             };
             let now = std::time::Instant::now();
@@ -155,6 +153,7 @@ impl Pdra {
             Ok(Kept::New) => Event::Kept,
             Ok(Kept::Instead) => Event::KeptInstead,
             Ok(Kept::Again) => return Flow::Next,
+            Ok(Kept::Readdressed) => Event::Readdressed,
             Ok(Kept::Full) => Event::Full,
             Ok(Kept::Taken) => {
                 on.count(Event::Invalid);

@@ -8,7 +8,7 @@ use crate::config::{Key, NotFound};
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::{Correlated, Found, Kind, Pdra};
+use crate::{Correlated, Found, Kind, Pdra, report};
 
 /// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
 const NO_STATE_MAINTAINED: i32 = 1;
@@ -136,12 +136,11 @@ impl Pdra {
         is_of_pcrf: bool,
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::of_session(request.message)?;
+        if report::is_report(request, is_end || is_of_pcrf) {
+            Facts::read(request.message, request.view)?;
+        }
         if request.view.routing.destination_host.is_some() {
-            note(
-                on,
-                if is_end { Stage::Ends } else { Stage::Within },
-                Rule::default(),
-            );
+            note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
                 self.touch(&facts.session);
             }
@@ -170,11 +169,7 @@ impl Pdra {
         };
         match session {
             Ok(Some(session)) => {
-                note(
-                    on,
-                    if is_end { Stage::Ends } else { Stage::Within },
-                    Rule::default(),
-                );
+                note(on, stage(request, is_end, is_of_pcrf), Rule::default());
                 self.touch(&session.id);
                 to(if is_of_pcrf {
                     &session.client
@@ -224,8 +219,19 @@ impl Pdra {
     }
 }
 
+/// How far a request of a session is when it is sent.
+fn stage(request: &Request<'_>, is_end: bool, is_of_pcrf: bool) -> Stage {
+    if is_end {
+        Stage::Ends
+    } else if report::is_report(request, is_of_pcrf) {
+        Stage::Reports
+    } else {
+        Stage::Within
+    }
+}
+
 /// Result-Code or Experimental-Result-Code of an answer.
-fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
+pub(crate) fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
     if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
         return Some(ResultCode(code));
     }

@@ -31,7 +31,7 @@ pub use opened::{Begun, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
-pub use session::{Binding, MAX_SESSION_ID, Party, Session, binding_key};
+pub use session::{Addresses, Binding, MAX_SESSION_ID, Party, Session, binding_key};
 
 /// Every table of a repository.
 #[must_use]

@@ -12,7 +12,7 @@ use store::{Batch, Clock, Condition, Error, Index, Scan, Store, Stored, Sweep, T
 use crate::config::Sbr;
 use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
-use crate::session::{BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Session};
+use crate::session::{Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Party, Session};
 
 /// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
 /// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
@@ -58,8 +58,10 @@ pub enum Kept {
     New,
     /// It was kept, and another session of its subscriber had to go.
     Instead,
-    /// It was known: it began when it did, by the same rule.
+    /// It was known: it began when it did, by the same rule, and its addresses are as they were.
     Again,
+    /// It was known, and has other addresses now.
+    Readdressed,
     /// It binds no subscriber, and there are as many sessions as may be: it was not kept.
     Full,
     /// Its Session-Id is that of another session, which stays: it was not kept.
@@ -271,13 +273,15 @@ impl Repository {
                 if session.server.host == known.record.server.host {
                     session.rule.clone_from(&known.record.rule);
                 }
+                // The client may have reported others since the request that it repeats.
+                session.binding.clone_from(&known.record.binding);
                 Condition::Version(known.version)
             }
             None if session.binding.is_none() && self.is_full() => return Ok(Kept::Full),
             None => Condition::Absent,
         };
         let mut batch = Batch::default();
-        let (mut is_instead, mut new_lengths) = (false, Vec::new());
+        let mut is_instead = false;
         if let Some(binding) = &session.binding {
             if known.is_none()
                 && let Some(oldest) = self.surplus(session, &binding.key).await?
@@ -288,17 +292,9 @@ impl Repository {
             if self.owner.is_some() {
                 batch.delete(&self.reservations, &binding.key, Condition::Always);
             }
-            let prefixes = binding.prefixes.iter();
-            new_lengths.extend(prefixes.filter_map(|prefix| self.lengths.unknown(prefix)));
-            for length in &new_lengths {
-                batch.put(&self.key_lengths, length, Condition::Always);
-            }
         }
         batch.put(&self.sessions, session, condition);
-        self.sessions.store().commit(batch).await?;
-        new_lengths
-            .into_iter()
-            .for_each(|length| self.lengths.note(length));
+        self.commit(batch, session).await?;
         Ok(match (known, is_instead) {
             (Some(_), _) => Kept::Again,
             (None, true) => Kept::Instead,
@@ -307,6 +303,54 @@ impl Repository {
                 Kept::New
             }
         })
+    }
+
+    /// Commits a session with the lengths of its prefixes, by which they are found.
+    async fn commit(&self, mut batch: Batch, session: &Session) -> Result<(), Error> {
+        let prefixes = session.binding.iter().flat_map(|binding| &binding.prefixes);
+        let new_lengths: Vec<KeyLength> = prefixes
+            .filter_map(|prefix| self.lengths.unknown(prefix))
+            .collect();
+        for length in &new_lengths {
+            batch.put(&self.key_lengths, length, Condition::Always);
+        }
+        self.sessions.store().commit(batch).await?;
+        new_lengths
+            .into_iter()
+            .for_each(|length| self.lengths.note(length));
+        Ok(())
+    }
+
+    /// Changes the addresses of a session by what its client reports: it is found by them, durably, when this returns. What
+    /// another client says, or of a session that is not known, changes nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn report(
+        &self,
+        id: &[u8],
+        application: u32,
+        client: &Party,
+        reported: &Addresses,
+    ) -> Result<Kept, Error> {
+        let mut tries = 1..TRIES;
+        loop {
+            let stored = self.sessions.get(id).await?;
+            let Some(mut stored) = stored.filter(|stored| stored.record.is_of(application, client)) else {
+                return Ok(Kept::Again);
+            };
+            let binding = stored.record.binding.as_mut();
+            if !binding.is_some_and(|binding| binding.report(reported)) {
+                return Ok(Kept::Again);
+            }
+            let session = stored.record.used(self.now(), self.settings.stale.duration());
+            let mut batch = Batch::default();
+            batch.update(&self.sessions, &session, stored.version);
+            match self.commit(batch, &session).await {
+                Err(Error::Conflict { .. }) if tries.next().is_some() => {}
+                other => return other.map(|()| Kept::Readdressed),
+            }
+        }
     }
 
     /// The session that goes for another one of its subscriber.

@@ -42,6 +42,34 @@ pub struct Binding {
     pub prefixes: Vec<Ipv6Prefix>,
 }
 
+/// Addresses that the client of a session reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// IPv6 prefixes.
+    pub prefixes: Vec<Ipv6Prefix>,
+    /// Whether the session has them no more; else it has them instead of those before.
+    pub are_released: bool,
+}
+
+impl Binding {
+    /// Takes what a client reports; whether that changes anything. Of a family that is not reported, the addresses stay.
+    pub fn report(&mut self, reported: &Addresses) -> bool {
+        let before = (self.ipv4, self.prefixes.clone());
+        if reported.are_released {
+            self.ipv4 = self.ipv4.filter(|own| Some(*own) != reported.ipv4);
+            self.prefixes.retain(|own| !reported.prefixes.contains(own));
+        } else {
+            self.ipv4 = reported.ipv4.or(self.ipv4);
+            if !reported.prefixes.is_empty() {
+                self.prefixes.clone_from(&reported.prefixes);
+            }
+        }
+        before != (self.ipv4, self.prefixes.clone())
+    }
+}
+
 /// The key under which the sessions of a subscriber in a pool of servers meet.
 #[must_use]
 pub fn binding_key(subscriber: &[u8], pool: &str) -> Vec<u8> {
@@ -86,9 +114,13 @@ impl Session {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |session: &Self| session.binding.as_ref().map(|binding| binding.key.clone());
-        self.application == other.application
-            && self.client.host.eq_ignore_ascii_case(&other.client.host)
-            && key(self) == key(other)
+        self.is_of(other.application, &other.client) && key(self) == key(other)
+    }
+
+    /// Whether it is of this application and client.
+    #[must_use]
+    pub fn is_of(&self, application: u32, client: &Party) -> bool {
+        self.application == application && self.client.host.eq_ignore_ascii_case(&client.host)
     }
 
     /// Whether its use is written at this time: an eighth of its time is over.
@@ -302,6 +334,37 @@ mod tests {
             let session = Session { binding, ..whole() };
             assert_eq!(again(&session), Ok(session));
         }
+    }
+
+    #[test]
+    fn a_client_reports_addresses_that_come_and_go() {
+        let mut binding = whole().binding.unwrap();
+        let unchanged = Addresses {
+            ipv4: binding.ipv4,
+            ..Addresses::default()
+        };
+        assert!(!binding.report(&unchanged));
+        let other = Addresses {
+            ipv4: Some([10, 0, 0, 2].into()),
+            ..Addresses::default()
+        };
+        let release = |addresses: &Addresses| Addresses {
+            are_released: true,
+            ..addresses.clone()
+        };
+        // Another address than that of the session is not released.
+        assert!(!binding.report(&release(&other)));
+        assert!(binding.report(&other));
+        assert_eq!((binding.ipv4, binding.prefixes.len()), (other.ipv4, 2));
+        assert!(binding.report(&release(&other)));
+        assert_eq!((binding.ipv4, binding.prefixes.len()), (None, 2));
+        let prefix = Addresses {
+            prefixes: vec!["2001:db8:9::/64".parse().unwrap()],
+            ..Addresses::default()
+        };
+        assert!(binding.report(&prefix));
+        assert_eq!(binding.prefixes, prefix.prefixes);
+        assert!(binding.report(&release(&prefix)) && binding.prefixes.is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The Policy DRA at the wire (TS 29.213 §7).
 
+mod addresses;
 mod beginning;
 mod correlation;
 mod failures;
