@@ -18,6 +18,8 @@ telemetry::events! {
     Kept = "pdra_sessions_kept";
     /// A session was kept in place of the oldest one of its subscriber.
     KeptInstead = "pdra_sessions_replaced";
+    /// A request of a PCRF waited for the answer that it had sent before it.
+    Ordered = "pdra_ordered_requests";
     /// A session is found by other addresses, which its gateway has reported.
     Readdressed = "pdra_sessions_readdressed";
     /// An answer said that its session has ended.

@@ -15,6 +15,7 @@
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
 //! | `within` | requests of AFs, and of sessions that exist |
 //! | `report` | addresses that gateways report |
+//! | `order` | answers come before what their PCRF sends next |
 //! | `explain` | which PCRF, since when, by which rule |
 
 mod begin;
@@ -23,6 +24,7 @@ mod events;
 mod explain;
 mod facts;
 mod note;
+mod order;
 mod outcome;
 mod pools;
 mod report;
@@ -43,6 +45,7 @@ use store::EngineKind;
 pub use events::Event;
 
 use note::{Note, Stage};
+use order::Answers;
 use pools::{Pools, Suspects};
 
 /// Gxx (TS 29.212).
@@ -53,6 +56,7 @@ const GXX: u32 = 16_777_266;
 pub(crate) struct Shared {
     pub(crate) opened: Opened,
     pub(crate) desk: Desk<Ticket>,
+    pub(crate) answers: Answers,
 }
 
 static SHARED: OpenOnce<Shared> = OpenOnce::new();
@@ -83,6 +87,8 @@ pub enum Found {
     Correlated(Result<Option<Correlated>, store::Error>),
     /// Its session.
     Recalled(Result<Option<Box<Session>>, store::Error>),
+    /// The answer before it is with the client.
+    Ordered,
     /// What became of its session.
     Written(Result<Kept, store::Error>),
 }
@@ -127,6 +133,7 @@ impl Pdra {
             Ok(Shared {
                 opened: Opened::open(repository)?,
                 desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
+                answers: Answers::new(repository.reservation.duration()),
             })
         })?;
         Ok(Self {
@@ -238,10 +245,12 @@ impl Application for Pdra {
             Kind::Faulty => Err(facts::without_type(request.message)),
             Kind::Other => Ok(Flow::Next),
         };
-        flow.unwrap_or_else(|fault| {
+        let flow = flow.unwrap_or_else(|fault| {
             on.count(Event::Invalid);
             Flow::refuse(fault)
-        })
+        });
+        self.is_sent(on, request.message, &flow);
+        flow
     }
 
     /// Where a request would go depends on those in flight and on the store, which only a request itself may change.
@@ -265,27 +274,31 @@ impl Application for Pdra {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match note.stage {
+        let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
             Stage::Reports => self.reported(on, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
             _ => Flow::Next,
-        }
+        };
+        self.has_come(on, note.stage, answered.request, &flow);
+        flow
     }
 
     fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match note.stage {
+        let flow = match note.stage {
             Stage::Begins => self.begin_lost(on, note, lost),
             Stage::Found => self.find_lost(on, lost),
             _ => Flow::Next,
-        }
+        };
+        self.has_come(on, note.stage, lost.request, &flow);
+        flow
     }
 
     fn resume<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>, found: Found) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match (found, resumed) {
+        let flow = match (found, resumed) {
             (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
             (Found::Reserved(reserved), Resumed::Request(request)) => {
                 self.reserved(on, request, note.token, reserved)
@@ -294,22 +307,28 @@ impl Application for Pdra {
                 self.correlated(on, request, correlated)
             }
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
+            (Found::Ordered, Resumed::Request(request)) => self.in_order(on, request),
             (Found::Written(written), _) => Self::written(on, written),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
-        }
+        };
+        self.goes_on(on, note.stage, resumed, &flow);
+        flow
     }
 
     fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match (note.stage, resumed) {
+        let flow = match (note.stage, resumed) {
             (Stage::Waits, Resumed::Request(request)) => self.gave_up(on, request, note),
             (Stage::Looks, Resumed::Request(request)) => {
                 self.settle_failed(on, request, note.token);
                 Self::failed(on)
             }
+            (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
             _ => Self::failed(on),
-        }
+        };
+        self.goes_on(on, note.stage, resumed, &flow);
+        flow
     }
 
     fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
@@ -320,11 +339,13 @@ impl Application for Pdra {
             // What is being written settles itself.
             _ => {}
         }
+        self.goes_on(on, note.stage, resumed, &Flow::Drop);
     }
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         let now = on.now;
         self.shared.desk.purge(now);
+        self.shared.answers.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
 

@@ -29,6 +29,15 @@ pub(crate) enum Stage {
     Writes = 9,
     /// It reports addresses of a session, and was sent.
     Reports = 10,
+    /// It waits for the answer that its PCRF has sent before it.
+    Follows = 11,
+}
+
+impl Stage {
+    /// Whether the answer to a request that was sent comes before what its PCRF sends next in the session.
+    pub(crate) const fn comes_first(self) -> bool {
+        matches!(self, Self::Begins | Self::Found | Self::Reports | Self::Writes)
+    }
 }
 
 /// By which rule a session has its PCRF.
@@ -57,7 +66,7 @@ pub(crate) enum Rule {
     Imsi = 10,
 }
 
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -69,6 +78,7 @@ const STAGES: [Stage; 11] = [
     Stage::Ends,
     Stage::Writes,
     Stage::Reports,
+    Stage::Follows,
 ];
 
 const RULES: [(Rule, &str); 11] = [

@@ -139,22 +139,46 @@ impl Pdra {
         if report::is_report(request, is_end || is_of_pcrf) {
             Facts::read(request.message, request.view)?;
         }
+        let behind = is_of_pcrf.then(|| self.behind_answer(on, &facts.session));
+        Ok(match behind.flatten() {
+            Some(flow) => flow,
+            None => self.go_within(on, request, facts, is_end, is_of_pcrf),
+        })
+    }
+
+    /// A request of a session goes on.
+    pub(crate) fn go_within<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        facts: Facts,
+        is_end: bool,
+        is_of_pcrf: bool,
+    ) -> Flow<'a> {
         if request.view.routing.destination_host.is_some() {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
                 self.touch(&facts.session);
             }
-            return Ok(Flow::Next);
+            return Flow::Next;
         }
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
         let then = Self::resumption(on, Found::Recalled);
-        Ok(match self.shared.opened.begin(work, then) {
+        match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
             Begun::Refused => Self::failed(on),
-        })
+        }
+    }
+
+    /// A request of a PCRF has waited for the answer before it, or for too long.
+    pub(crate) fn in_order<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        match Facts::of_session(request.message) {
+            Ok(facts) => self.go_within(on, request, facts, false, true),
+            Err(fault) => Flow::refuse(fault),
+        }
     }
 
     /// The repository has answered.

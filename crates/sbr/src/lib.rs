@@ -16,6 +16,7 @@
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
 //! | `opened` | the thread that does what takes time |
+//! | `shards` | a map that workers share |
 //! | `config` | settings |
 
 pub mod config;
@@ -25,6 +26,7 @@ mod prefix;
 mod repository;
 mod reservation;
 mod session;
+mod shards;
 
 pub use desk::{Claim, Desk, Outcome, Turn};
 pub use opened::{Begun, Opened};
@@ -32,6 +34,7 @@ pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
 pub use session::{Addresses, Binding, MAX_SESSION_ID, Party, Session, binding_key};
+pub use shards::Shards;
 
 /// Every table of a repository.
 #[must_use]

@@ -5,4 +5,5 @@ mod beginning;
 mod correlation;
 mod failures;
 mod kept;
+mod order;
 mod support;
