@@ -24,7 +24,7 @@ telemetry::events! {
     Readdressed = "pdra_sessions_readdressed";
     /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
-    /// A request that begins a session was refused: the bound on sessions is reached.
+    /// A request that begins a session was refused, or the session of an AF was not kept: the bound on such sessions is reached.
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
     /// A subscriber was bound to another PCRF, because its own failed.
     Rebound = "pdra_rebindings", alert Alert::minor(When::Occurs, 1, "A PCRF fails: see `signalbox dsr peers`. Sessions at it stay there until they end.");

@@ -356,12 +356,14 @@ impl Application for Pdra {
             bytes: 0,
         };
         vec![
-            table("sessions", self.shared.opened.repository().held()),
+            table("sessions", repository.held()),
+            table("AF sessions", repository.held_found()),
             table("beginning", self.shared.desk.len()),
         ]
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {
+        let repository = self.shared.opened.repository();
         self.explain(subject)
     }
 }

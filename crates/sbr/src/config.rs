@@ -17,7 +17,8 @@ pub struct Sbr {
     pub stale: Period,
     /// Removal of stale sessions.
     pub sweep: SweepConfig,
-    /// Bound on sessions; beyond, requests that begin one are refused.
+    /// Bound on sessions of gateways; beyond, requests that begin one are refused. Sessions of AFs and TDFs have the same bound
+    /// for themselves; beyond, they are not kept.
     pub max_sessions: usize,
     /// Bound on the sessions of one subscriber in one pool; beyond, a new one takes the place of the oldest.
     pub max_sessions_per_subscriber: usize,

@@ -15,6 +15,7 @@
 //! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
+//! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `opened` | the thread that does what takes time |
 //! | `shards` | a map that workers share |
 //! | `config` | settings |
@@ -27,13 +28,14 @@ mod repository;
 mod reservation;
 mod session;
 mod shards;
+mod upkeep;
 
 pub use desk::{Claim, Desk, Outcome, Turn};
 pub use opened::{Begun, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
-pub use session::{Addresses, Binding, MAX_SESSION_ID, Party, Session, binding_key};
+pub use session::{Addresses, Binding, Found, MAX_SESSION_ID, Party, Session, binding_key};
 pub use shards::Shards;
 
 /// Every table of a repository.
@@ -41,6 +43,7 @@ pub use shards::Shards;
 pub fn tables() -> Vec<store::TableDef> {
     vec![
         store::TableDef::of::<Session>(),
+        store::TableDef::of::<Found>(),
         store::TableDef::of::<Reservation>(),
         store::TableDef::of::<KeyLength>(),
     ]

@@ -117,6 +117,16 @@ impl Session {
         self.is_of(other.application, &other.client) && key(self) == key(other)
     }
 
+    /// Makes it the one that is known, which its request repeats: as it began, by its rule where its server is the same, and
+    /// with the addresses that its client has reported since.
+    pub(crate) fn repeats(&mut self, known: &Self) {
+        self.began = known.began;
+        if self.server.host == known.server.host {
+            self.rule.clone_from(&known.rule);
+        }
+        self.binding.clone_from(&known.binding);
+    }
+
     /// Whether it is of this application and client.
     #[must_use]
     pub fn is_of(&self, application: u32, client: &Party) -> bool {
@@ -201,6 +211,51 @@ impl Record for Session {
 
     fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
         read(key, value).ok_or_else(|| DecodeError("the bytes are not a session".to_owned()))
+    }
+}
+
+/// A session that was found by the binding of another one, such as that of an AF: in a table of its own, so that their number
+/// does not count for the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found(pub Session);
+
+impl Record for Found {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "sbr_found_session",
+        indexes: &[IndexSchema::many("expiry").ordered()],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(0));
+
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn index(&self, _: &mut IndexKeys) {}
+
+    fn expires(&self) -> Option<u64> {
+        self.0.expires()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
+        Session::decode(key, value).map(Self)
+    }
+}
+
+impl From<Session> for Found {
+    fn from(session: Session) -> Self {
+        Self(session)
+    }
+}
+
+impl From<Found> for Session {
+    fn from(found: Found) -> Self {
+        found.0
     }
 }
 
