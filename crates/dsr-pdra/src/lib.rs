@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `config`, `events` | settings, and what can happen |
 //! | `facts` | what a request says of its session and subscriber |
+//! | `domains` | IP domains, whose IPv4 addresses overlap |
 //! | `pools` | which PCRF a subscriber without a session gets |
 //! | `note` | what is kept with a transaction |
 //! | `begin` | requests that begin a session: claim, choice, sending |
@@ -20,6 +21,7 @@
 
 mod begin;
 pub mod config;
+mod domains;
 mod events;
 mod explain;
 mod facts;
@@ -42,6 +44,7 @@ use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
 use store::EngineKind;
 
+use domains::Domains;
 pub use events::Event;
 
 use note::{Note, Stage};
@@ -64,6 +67,7 @@ static SHARED: OpenOnce<Shared> = OpenOnce::new();
 /// The Policy DRA.
 #[derive(Debug)]
 pub struct Pdra {
+    domains: Arc<Domains>,
     settings: config::Pdra,
     pools: Pools,
     shared: Arc<Shared>,
@@ -124,6 +128,7 @@ impl Pdra {
                 "database {} {:?}",
                 store.mariadb.database, store.mariadb.nodes
             )),
+            domains: Arc::new(Domains::new(&settings.ip_domains)),
             EngineKind::Cassandra => PathBuf::from(format!(
                 "keyspace {} {:?}",
                 store.cassandra.keyspace, store.cassandra.nodes

@@ -1,10 +1,13 @@
 //! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
 
+use std::sync::Arc;
+
 use diameter_proto::{Fault, Message, ResultCode, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
 use crate::config::{Key, NotFound};
+use crate::domains::Domains;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
@@ -26,7 +29,12 @@ impl Pdra {
         let facts = Facts::read(request.message, request.view)?;
         note(on, Stage::Searches, Rule::default());
         let repository = self.shared.opened.repository().clone();
-        let work = correlate(repository, facts, self.settings.keys.clone());
+        let work = correlate(
+            repository,
+            facts,
+            self.settings.keys.clone(),
+            self.domains.clone(),
+        );
         let then = Self::resumption(on, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
@@ -305,6 +313,7 @@ async fn correlate(
     repository: Repository,
     facts: Facts,
     keys: Vec<Key>,
+    domains: Arc<Domains>,
 ) -> Result<Option<Correlated>, store::Error> {
     let own = repository.session(&facts.session).await?;
     if let Some(session) = own.filter(|session| session.application == facts.application) {
@@ -312,8 +321,13 @@ async fn correlate(
     }
     for key in keys {
         let mut fitting = by_key(&repository, &facts, key).await?;
-        fitting.retain(|session| facts.fits(session));
-        let mut fitting = fitting.into_iter();
+        fitting.retain(|session| facts.fits(session, domains.of(session)));
+        let likeness = |session: &Session| facts.likeness(session, domains.of(session));
+        // Of those that are as like, the newest one, which is the first.
+        let Some(most) = fitting.iter().map(&likeness).max() else {
+            continue;
+        };
+        let mut fitting = fitting.into_iter().filter(|session| likeness(session) == most);
         let Some(session) = fitting.next() else { continue };
         let is_ambiguous = fitting.any(|other| other.server.host != session.server.host);
         let session = Box::new(session);

@@ -4,7 +4,7 @@ use diameter::proto::known::{self, command};
 use diameter::proto::{CommandFlags, MessageBuilder, MessageMut, ResultCode};
 use dsr_pdra::Event;
 
-use super::support::{IMSI, World, aar, ccr, client, request, subscriber};
+use super::support::{IMSI, PCRFS, World, aar, ccr, client, request, subscriber};
 use crate::support::run;
 
 const ALLOCATE: i32 = 18;
@@ -140,5 +140,80 @@ fn what_another_client_or_a_refused_request_reports_changes_nothing() {
             world.dsr.pdra_sessions("binding", "10.0.0.3")[0]["client"],
             "pgw.example"
         );
+    });
+}
+
+/// A gateway of its own begins a session at this PCRF, with the address that others have as well.
+async fn overlapping(world: &mut World, gateway: &str, apn: &str, at: usize) {
+    let mut peer = client(&world.dsr, gateway).await;
+    let session = format!("{gateway};1");
+    let first = request(
+        command::CREDIT_CONTROL,
+        known::application::GX,
+        gateway,
+        &session,
+        |b| {
+            b.put(known::CC_REQUEST_TYPE, 1)
+                .put(known::CC_REQUEST_NUMBER, 0_u32)
+                .put(known::CALLED_STATION_ID, apn)
+                .put(known::DESTINATION_HOST, PCRFS[at]);
+            ipv4(b, 1);
+        },
+    );
+    peer.send(first.as_bytes()).await;
+    let arrived = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+    world.pcrfs[at].answer(&arrived, ResultCode::SUCCESS).await;
+    peer.expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+        .await;
+}
+
+#[test]
+fn an_af_finds_the_session_of_its_domain_or_apn_among_those_of_one_address() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let domains = "      ipDomains:
+        - {id: north, gateways: [PGW-N.example]}
+        - {id: south, apns: [corp.mnc001.mcc001.gprs]}";
+        let mut world = World::new(folder.path(), domains).await;
+        overlapping(&mut world, "pgw-n.example", "internet", 0).await;
+        overlapping(&mut world, "pgw-s.example", "corp", 1).await;
+        let asked = |session: &str, domain: &str, apn: &str| {
+            aar(session, |b| {
+                ipv4(b, 1);
+                if !domain.is_empty() {
+                    b.put(known::IP_DOMAIN_ID, domain.as_bytes());
+                }
+                if !apn.is_empty() {
+                    b.put(known::CALLED_STATION_ID, apn);
+                }
+            })
+        };
+        let expected = [
+            ("north", "", 0),
+            ("south", "", 1),
+            ("", "internet", 0),
+            ("", "corp", 1),
+            ("south", "corp", 1),
+        ];
+        for (number, (domain, apn, at)) in expected.into_iter().enumerate() {
+            let request = asked(&format!("af;1;{number}"), domain, apn);
+            assert_eq!(world.of_af(&request).await, at, "{domain} {apn}");
+        }
+        assert_eq!(world.count(Event::Ambiguous), 0);
+        for (number, (domain, apn)) in [("west", ""), ("north", "corp"), ("", "ims")]
+            .into_iter()
+            .enumerate()
+        {
+            world
+                .is_unknown(&asked(&format!("af;2;{number}"), domain, apn))
+                .await;
+        }
+        // Neither: the newest one.
+        assert_eq!(world.of_af(&asked("af;3;1", "", "")).await, 1);
+        assert_eq!(world.count(Event::Ambiguous), 1);
+        // A session of no domain fits each, but one of the domain comes first.
+        overlapping(&mut world, "pgw-x.example", "other", 1).await;
+        assert_eq!(world.of_af(&asked("af;4;1", "north", "")).await, 0);
+        assert_eq!(world.of_af(&asked("af;4;2", "west", "")).await, 1);
     });
 }
