@@ -32,21 +32,19 @@ mod pools;
 mod report;
 mod within;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
-use dsr_app::appended::OpenOnce;
+use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
-use store::EngineKind;
 
-use domains::Domains;
 pub use events::Event;
 
+use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
 use pools::{Pools, Suspects};
@@ -67,9 +65,9 @@ static SHARED: OpenOnce<Shared> = OpenOnce::new();
 /// The Policy DRA.
 #[derive(Debug)]
 pub struct Pdra {
-    domains: Arc<Domains>,
     settings: config::Pdra,
     pools: Pools,
+    domains: Arc<Domains>,
     shared: Arc<Shared>,
 }
 
@@ -120,21 +118,7 @@ impl Pdra {
     /// When its store cannot be opened.
     pub fn open(settings: &config::Pdra) -> Result<Self, String> {
         let repository = &settings.repository;
-        let store = &repository.store;
-        // A name by which stores differ.
-        let name = match store.engine {
-            EngineKind::Embedded => store.embedded.directory.clone(),
-            EngineKind::Mariadb => PathBuf::from(format!(
-                "database {} {:?}",
-                store.mariadb.database, store.mariadb.nodes
-            )),
-            domains: Arc::new(Domains::new(&settings.ip_domains)),
-            EngineKind::Cassandra => PathBuf::from(format!(
-                "keyspace {} {:?}",
-                store.cassandra.keyspace, store.cassandra.nodes
-            )),
-        };
-        let shared = SHARED.get(&name, || {
+        let shared = SHARED.get(&repository.name(), || {
             Ok(Shared {
                 opened: Opened::open(repository)?,
                 desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
@@ -144,8 +128,31 @@ impl Pdra {
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),
+            domains: Arc::new(Domains::new(&settings.ip_domains)),
             shared,
         })
+    }
+
+    /// Whether a reload may put these settings in the place of others, with which the router runs.
+    ///
+    /// # Errors
+    /// When the repository is another one, or its settings are: it is open, and sessions are in it.
+    pub fn may_replace(settings: &config::Pdra, before: &config::Pdra) -> Result<(), String> {
+        let (new, old) = (&settings.repository, &before.repository);
+        let mut like_new = old.clone();
+        if one_name(&new.name()) == one_name(&old.name()) {
+            // Spelled in another way.
+            let (mine, theirs) = (&mut like_new.store, &new.store);
+            mine.embedded.directory.clone_from(&theirs.embedded.directory);
+            mine.mariadb.nodes.clone_from(&theirs.mariadb.nodes);
+            mine.cassandra.nodes.clone_from(&theirs.cassandra.nodes);
+        }
+        if *new == like_new {
+            return Ok(());
+        }
+        let why = "`repository` has changed, which takes effect when the router starts: restart it, or reload with \
+                   `repository` as it was";
+        Err(why.to_owned())
     }
 
     /// Hands the turns of the desk to those that waited.
@@ -355,6 +362,7 @@ impl Application for Pdra {
     }
 
     fn tables(&self) -> Vec<Table> {
+        let repository = self.shared.opened.repository();
         let table = |name, entries| Table {
             name,
             entries,
@@ -368,7 +376,6 @@ impl Application for Pdra {
     }
 
     fn look_up(&self, subject: &str) -> Option<Value> {
-        let repository = self.shared.opened.repository();
         self.explain(subject)
     }
 }

@@ -1,9 +1,13 @@
 //! The settings of a repository.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
-use store::SweepConfig;
+use settings::{Faults, HostPort, Period, Validate};
+use store::{EngineKind, SweepConfig};
 
 /// Session and binding repository.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +48,33 @@ impl Default for Sbr {
     }
 }
 
+impl Sbr {
+    /// A name by which repositories differ: the directory, or the database with its nodes, however they are spelled.
+    #[must_use]
+    pub fn name(&self) -> PathBuf {
+        let (kind, name, nodes) = match self.store.engine {
+            EngineKind::Embedded => return self.store.embedded.directory.clone(),
+            EngineKind::Mariadb => (
+                "database",
+                &self.store.mariadb.database,
+                &self.store.mariadb.nodes,
+            ),
+            EngineKind::Cassandra => (
+                "keyspace",
+                &self.store.cassandra.keyspace,
+                &self.store.cassandra.nodes,
+            ),
+        };
+        let node = |node: &HostPort| {
+            let host = node.host.trim_end_matches('.').to_ascii_lowercase();
+            let address = host.parse::<IpAddr>();
+            (address.map_or(host, |address| address.to_string()), node.port)
+        };
+        let nodes: BTreeSet<(String, u16)> = nodes.iter().map(node).collect();
+        PathBuf::from(format!("{kind} {name} {nodes:?}"))
+    }
+}
+
 impl Validate for Sbr {
     fn validate(&self, faults: &mut Faults) {
         faults.within("store", &self.store);
@@ -70,3 +101,36 @@ impl Validate for Sbr {
 
 /// All of them are read when a session begins.
 const MOST_PER_SUBSCRIBER: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(engine: EngineKind, nodes: &[&str]) -> PathBuf {
+        let mut settings = Sbr::default();
+        settings.store.engine = engine;
+        let nodes: Vec<HostPort> = nodes.iter().map(|node| node.parse().unwrap()).collect();
+        settings.store.mariadb.nodes.clone_from(&nodes);
+        settings.store.cassandra.nodes = nodes;
+        settings.name()
+    }
+
+    #[test]
+    fn two_spellings_of_the_nodes_of_a_database_are_one() {
+        for engine in [EngineKind::Mariadb, EngineKind::Cassandra] {
+            let one = name(engine, &["db1.example:3306", "[2001:db8::1]:3306"]);
+            let same = ["[2001:DB8:0::0:1]:3306", "DB1.Example.:3306", "db1.example:3306"];
+            assert_eq!(name(engine, &same), one);
+            for other in [
+                &["db1.example:3306"][..],
+                &["db1.example:3307", "[2001:db8::1]:3306"],
+            ] {
+                assert_ne!(name(engine, other), one);
+            }
+        }
+        assert_ne!(
+            name(EngineKind::Mariadb, &["a:1"]),
+            name(EngineKind::Cassandra, &["a:1"])
+        );
+    }
+}
