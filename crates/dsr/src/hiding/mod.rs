@@ -1,21 +1,123 @@
-//! Topology hiding: what leaves for a foreign network names no host of ours, and what comes back finds them.
+//! Topology hiding: what leaves for a foreign network names no host of ours, and what comes back finds them. [`scope`] does so for
+//! clients of some networks in some applications, [`Hiding`] for untrusted peers; both by [`names`].
 //!
 //! | | towards an untrusted peer | from an untrusted peer |
 //! |---|---|---|
 //! | request | [`Hiding::request_out`] | [`Hiding::request_in`] |
 //! | answer | [`Hiding::answer_out`] | [`Hiding::answer_in`] |
 
+mod names;
+mod scope;
+
 use std::borrow::Cow;
 
-use ahash::{AHashMap, AHashSet};
 use bytes::Bytes;
-use diameter::proto::{Avp, Message, MessageMut, Routing, encode_one, known};
+use diameter::proto::{Avp, AvpWriter, Message, MessageMut, Routing, encode_one, known};
 
 use crate::config::TopologyHiding;
 use crate::edit::{Edit, edit};
-use crate::routing::find_lower;
 
-type Names = AHashMap<Box<[u8]>, Box<[u8]>>;
+use names::{Names, lower};
+use scope::Scope;
+
+/// All that is hidden.
+#[derive(Debug)]
+pub(crate) struct Hidings {
+    /// From untrusted peers.
+    pub(crate) untrusted: Option<Hiding>,
+    scopes: Vec<Scope>,
+}
+
+impl Hidings {
+    #[must_use]
+    pub(crate) fn new(config: &TopologyHiding) -> Self {
+        Self {
+            untrusted: Hiding::new(config),
+            scopes: config.scopes.iter().map(Scope::new).collect(),
+        }
+    }
+
+    /// The number of the scope of a request's client, from 1; 0: none.
+    #[inline]
+    pub(crate) fn of_client(&self, application: u32, routing: &Routing<'_>) -> u8 {
+        let mut scopes = self.scopes.iter();
+        let position = scopes.position(|scope| scope.has_client(application, routing));
+        // There are at most 255.
+        position.map_or(0, |position| position as u8 + 1)
+    }
+
+    /// The scope of this number.
+    #[inline]
+    pub(crate) fn scope(&self, number: u8) -> Option<&Scope> {
+        self.scopes.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// The scope of the client for which a request is.
+    #[inline]
+    pub(crate) fn for_client<B: AsRef<[u8]>>(&self, message: &Message<B>) -> Option<&Scope> {
+        self.scopes.iter().find(|scope| scope.is_for_client(message))
+    }
+
+    /// The answer to a request that was hidden.
+    pub(crate) fn answer_in<B: AsRef<[u8]>>(
+        &self,
+        message: &MessageMut,
+        original: &Message<B>,
+    ) -> Option<MessageMut> {
+        match (self.for_client(original), &self.untrusted) {
+            (Some(scope), _) => scope.answer_in(message, original),
+            (None, Some(hiding)) => restored(message, original, &hiding.inside),
+            // A reload has ended the hiding meanwhile.
+            (None, None) => restored(message, original, &Names::default()),
+        }
+    }
+}
+
+/// The answer to a request that was hidden: its Session-Id and its Proxy-Infos are the original's again, and what the answer says of the
+/// request names what that had.
+fn restored<B: AsRef<[u8]>>(
+    message: &MessageMut,
+    original: &Message<B>,
+    inside: &Names,
+) -> Option<MessageMut> {
+    let session = original.avps().find(known::SESSION_ID).ok().flatten();
+    let mut proxies = AvpWriter::with_capacity(0);
+    for avp in original.avps().map_while(Result::ok) {
+        if avp.is(known::PROXY_INFO) {
+            proxies.copy(&avp);
+        }
+    }
+    let decide = |avp: &Avp<'_>| {
+        if avp.is(known::SESSION_ID) {
+            return session
+                .as_ref()
+                .map_or(Edit::Keep, |id| Edit::Data(Cow::Borrowed(id.data)));
+        }
+        // RFC 6733 §6.2: an answer has those of the request, in their order.
+        if avp.is(known::PROXY_INFO) {
+            return Edit::Drop;
+        }
+        let is_about_request = avp.is(known::FAILED_AVP) || avp.is(known::ERROR_MESSAGE);
+        if is_about_request {
+            inside.edit(avp)
+        } else {
+            Edit::Keep
+        }
+    };
+    edit(message, decide, proxies.as_bytes()).ok()
+}
+
+/// Whether a host or realm is this realm, or below it.
+fn is_below(name: &[u8], realm: &[u8]) -> bool {
+    match name.len().checked_sub(realm.len()) {
+        Some(0) => name.eq_ignore_ascii_case(realm),
+        Some(at) => {
+            let (before, end) = name.split_at(at);
+            end.eq_ignore_ascii_case(realm) && before.ends_with(b".")
+        }
+        None => false,
+    }
+}
 
 /// The names, ready for lookup.
 #[derive(Debug)]
@@ -24,14 +126,10 @@ pub(crate) struct Hiding {
     /// The Route-Record that stands for ours, encoded; empty: paths are not hidden.
     path: Bytes,
     path_name: Box<[u8]>,
+    /// Of hosts and HSSs.
     outside: Names,
     inside: Names,
-    hss: AHashMap<Box<[u8]>, ()>,
     hss_pseudo: Box<[u8]>,
-}
-
-fn lower(name: &str) -> Box<[u8]> {
-    name.to_ascii_lowercase().into_bytes().into()
 }
 
 impl Hiding {
@@ -45,27 +143,17 @@ impl Hiding {
             "" => Bytes::new(),
             name => encode_one(known::ROUTE_RECORD, name),
         };
-        let given = |name: &str| name.as_bytes().into();
         let hosts = || config.hosts.iter();
+        let hss = config.hss_hosts.iter();
+        let hss = hss.map(|host| (host.as_str(), config.hss_pseudo_host.as_str()));
         Some(Self {
             realms: config.realms.iter().map(|realm| lower(realm)).collect(),
             path,
             path_name: lower(&config.path_pseudo_host),
-            outside: hosts()
-                .map(|host| (lower(&host.actual), given(&host.pseudo)))
-                .collect(),
-            inside: hosts()
-                .map(|host| (lower(&host.pseudo), given(&host.actual)))
-                .collect(),
-            hss: config
-                .hss_hosts
-                .iter()
-                .map(|host| lower(host))
-                .collect::<AHashSet<_>>()
-                .into_iter()
-                .map(|host| (host, ()))
-                .collect(),
-            hss_pseudo: given(&config.hss_pseudo_host),
+            // The name of a host counts more than that of the HSSs.
+            outside: Names::new(hss.chain(hosts().map(|host| (&*host.actual, &*host.pseudo)))),
+            inside: Names::new(hosts().map(|host| (&*host.pseudo, &*host.actual))),
+            hss_pseudo: config.hss_pseudo_host.as_bytes().into(),
         })
     }
 
@@ -77,26 +165,12 @@ impl Hiding {
 
     /// The name a host of ours has outside.
     fn pseudo(&self, host: &[u8]) -> Option<&[u8]> {
-        find_lower(&self.outside, host)
-            .map(|name| &**name)
-            .or_else(|| find_lower(&self.hss, host).map(|()| &*self.hss_pseudo))
+        self.outside.get(host)
     }
 
     /// Whether a host belongs to the network that is hidden.
     fn is_ours(&self, host: &[u8]) -> bool {
-        let below = |realm: &[u8]| match host.len().checked_sub(realm.len()) {
-            Some(0) => host.eq_ignore_ascii_case(realm),
-            Some(at) => host[at..].eq_ignore_ascii_case(realm) && host[at - 1] == b'.',
-            None => false,
-        };
-        self.pseudo(host).is_some() || self.realms.iter().any(|realm| below(realm))
-    }
-
-    /// A Session-Id that begins with a host of ours, with its name outside; and the way back.
-    fn session<'s>(id: &'s [u8], rename: impl Fn(&[u8]) -> Option<&'s [u8]>) -> Option<Vec<u8>> {
-        let end = id.iter().position(|byte| *byte == b';')?;
-        let (host, rest) = id.split_at(end);
-        Some([rename(host)?, rest].concat())
+        self.pseudo(host).is_some() || self.realms.iter().any(|realm| is_below(host, realm))
     }
 
     /// A request of ours for a foreign network. `append` is the Route-Record it would get. None when nothing
@@ -121,10 +195,20 @@ impl Hiding {
             if avp.is(known::ROUTE_RECORD) && hide_path && self.is_ours(avp.data) {
                 return Edit::Drop;
             }
-            self.rename(avp)
+            if avp.is(known::DESTINATION_HOST) || avp.is(known::DESTINATION_REALM) {
+                return Edit::Keep;
+            }
+            match self.rename(avp) {
+                // The answer gets it back.
+                Edit::Data(_) if avp.is(known::PROXY_INFO) => Edit::Drop,
+                other => other,
+            }
         };
-        let append = if hide_path { &self.path } else { append };
-        edit(message, decide, append).ok()
+        if hide_path {
+            return edit(message, decide, &self.path).ok();
+        }
+        let renamed = self.outside.replace_in(append);
+        edit(message, decide, renamed.as_deref().unwrap_or(append)).ok()
     }
 
     /// Names of ours in the AVPs that may hold them. Hosts of the hidden realms that have no name outside go, or get
@@ -133,16 +217,8 @@ impl Hiding {
         if avp.is(known::REDIRECT_HOST) {
             return self.redirection(avp.data);
         }
-        let is_name =
-            avp.is(known::ORIGIN_HOST) || avp.is(known::ROUTE_RECORD) || avp.is(known::ERROR_REPORTING_HOST);
-        if is_name && let Some(name) = self.pseudo(avp.data) {
-            return Edit::Data(Cow::Borrowed(name));
-        }
-        if avp.is(known::SESSION_ID)
-            && let Some(end) = avp.data.iter().position(|byte| *byte == b';')
-            && let Some(name) = self.pseudo(&avp.data[..end])
-        {
-            return Edit::Data(Cow::Owned([name, &avp.data[end..]].concat()));
+        if let Edit::Data(data) = self.outside.edit(avp) {
+            return Edit::Data(data);
         }
         let is_path = avp.is(known::ROUTE_RECORD) || avp.is(known::ERROR_REPORTING_HOST);
         if is_path && !self.path.is_empty() && self.is_ours(avp.data) && !self.is_own(avp.data) {
@@ -180,11 +256,12 @@ impl Hiding {
 
     /// A request of a foreign network, for hosts it knows by other names. None when it names none of them.
     #[must_use]
-    pub(crate) fn request_in(&self, message: &MessageMut, routing: &Routing<'_>) -> Option<MessageMut> {
-        let actual = |name: &[u8]| find_lower(&self.inside, name).map(|name| &**name);
+    pub(crate) fn request_in(&self, message: &MessageMut) -> Option<MessageMut> {
+        let routing = Routing::scan_as(message, |_| false).ok()?;
+        let actual = |name: &[u8]| self.inside.get(name);
         let is_hss = |name: &[u8]| !self.hss_pseudo.is_empty() && self.hss_pseudo.eq_ignore_ascii_case(name);
         let host = routing.destination_host;
-        let session = routing.session_id.and_then(|id| Self::session(id, actual));
+        let session = routing.session_id.and_then(|id| self.inside.replace(id, 0));
         if session.is_none() && !host.is_some_and(|host| is_hss(host) || actual(host).is_some()) {
             return None;
         }
@@ -208,26 +285,10 @@ impl Hiding {
     /// An answer of ours for a foreign network. None when it names no host of ours.
     #[must_use]
     pub(crate) fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
-        let names = message
-            .avps()
-            .map_while(Result::ok)
-            .any(|avp| !matches!(self.rename(&avp), Edit::Keep));
-        names
-            .then(|| edit(message, |avp| self.rename(avp), &[]).ok())
-            .flatten()
-    }
-
-    /// The answer to a request that was hidden: its Session-Id is the original's again.
-    #[must_use]
-    pub(crate) fn answer_in<B: AsRef<[u8]>>(
-        message: &MessageMut,
-        original: &Message<B>,
-    ) -> Option<MessageMut> {
-        let session = original.avps().find(known::SESSION_ID).ok()??.data;
-        let decide = |avp: &Avp<'_>| match avp.is(known::SESSION_ID) {
-            true => Edit::Data(Cow::Borrowed(session)),
-            false => Edit::Keep,
-        };
-        edit(message, decide, &[]).ok()
+        // An agent before us gets back what it has sent.
+        scope::change(message, |avp| match avp.is(known::PROXY_INFO) {
+            true => Edit::Keep,
+            false => self.rename(avp),
+        })
     }
 }

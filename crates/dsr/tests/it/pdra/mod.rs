@@ -4,6 +4,7 @@ mod addresses;
 mod beginning;
 mod correlation;
 mod failures;
+mod hiding;
 mod kept;
 mod order;
 mod support;
