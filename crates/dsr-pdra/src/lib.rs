@@ -17,8 +17,10 @@
 //! | `within` | requests of AFs, and of sessions that exist |
 //! | `report` | addresses that gateways report |
 //! | `order` | answers come before what their PCRF sends next |
+//! | `audit` | stale sessions, about which gateways are asked |
 //! | `explain` | which PCRF, since when, by which rule |
 
+mod audit;
 mod begin;
 pub mod config;
 mod domains;
@@ -33,7 +35,7 @@ mod report;
 mod within;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
@@ -44,6 +46,7 @@ use serde_json::Value;
 
 pub use events::Event;
 
+use audit::Audit;
 use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
@@ -59,6 +62,9 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk<Ticket>,
     pub(crate) answers: Answers,
 }
+
+/// Between two removals of what is void.
+const PURGE_INTERVAL: Duration = Duration::from_secs(10);
 
 static SHARED: OpenOnce<Shared> = OpenOnce::new();
 
@@ -76,6 +82,9 @@ pub struct Pdra {
 pub struct Worker {
     resume: Option<Resume<Found>>,
     suspects: Suspects,
+    audit: Audit,
+    /// When it has removed what is void last.
+    purged: Option<Instant>,
 }
 
 /// What it goes on with.
@@ -239,7 +248,7 @@ impl Kind {
 impl Application for Pdra {
     const KIND: &'static str = "pdra";
     const FOLLOWS: bool = true;
-    const TICK: Option<Duration> = Some(Duration::from_secs(10));
+    const TICK: Option<Duration> = Some(audit::INTERVAL);
 
     type Event = Event;
     type Worker = Worker;
@@ -290,6 +299,7 @@ impl Application for Pdra {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
             Stage::Reports => self.reported(on, answered),
+            Stage::Asks => self.audited(on, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
             _ => Flow::Next,
         };
@@ -355,7 +365,16 @@ impl Application for Pdra {
     }
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        self.audit(on);
         let now = on.now;
+        let is_due = on
+            .worker
+            .purged
+            .is_none_or(|purged| now >= purged + PURGE_INTERVAL);
+        if !is_due {
+            return;
+        }
+        on.worker.purged = Some(now);
         self.shared.desk.purge(now);
         self.shared.answers.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);

@@ -31,6 +31,8 @@ pub(crate) enum Stage {
     Reports = 10,
     /// It waits for the answer that its PCRF has sent before it.
     Follows = 11,
+    /// The application asks about a session itself.
+    Asks = 12,
 }
 
 impl Stage {
@@ -66,7 +68,7 @@ pub(crate) enum Rule {
     Imsi = 10,
 }
 
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -79,6 +81,7 @@ const STAGES: [Stage; 12] = [
     Stage::Writes,
     Stage::Reports,
     Stage::Follows,
+    Stage::Asks,
 ];
 
 const RULES: [(Rule, &str); 11] = [

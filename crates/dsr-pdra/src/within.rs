@@ -242,7 +242,7 @@ impl Pdra {
     }
 
     /// Notes the use of a session.
-    fn touch(&self, id: &[u8]) {
+    pub(crate) fn touch(&self, id: &[u8]) {
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
         // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
         self.shared

@@ -19,6 +19,9 @@ pub struct Sbr {
     /// Time without a message after which a session is taken for ended: its end was lost. Messages renew it, each time that
     /// an eighth of it has passed.
     pub stale: Period,
+    /// Gateways of stale sessions that are asked in a second, at most, whether the session exists; 0: none is. A session about
+    /// which its gateway does not answer is removed after twice the time.
+    pub audit_rate: u32,
     /// Removal of stale sessions.
     pub sweep: SweepConfig,
     /// Bound on sessions of gateways; beyond, requests that begin one are refused. Sessions of AFs and TDFs have the same bound
@@ -39,6 +42,7 @@ impl Default for Sbr {
         Self {
             store,
             stale: Period::from_secs(7 * 24 * 3600),
+            audit_rate: 0,
             sweep: SweepConfig::default(),
             max_sessions: 16_000_000,
             max_sessions_per_subscriber: 16,

@@ -283,7 +283,7 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn keep(&self, session: Session) -> Result<Kept, Error> {
-        let mut session = session.used(self.now(), self.settings.stale.duration());
+        let mut session = self.used(session);
         for _ in 1..TRIES {
             match self.try_keep(&mut session).await {
                 Err(Error::Conflict { .. }) => {}
@@ -397,7 +397,7 @@ impl Repository {
             if !binding.is_some_and(|binding| binding.report(reported)) {
                 return Ok(Kept::Again);
             }
-            let session = stored.record.used(self.now(), self.settings.stale.duration());
+            let session = self.used(stored.record);
             let mut batch = Batch::default();
             batch.update(&self.sessions, &session, stored.version);
             match self.commit(batch, &session).await {

@@ -16,7 +16,7 @@ pub(crate) const BY_IMSI: Index = Index(1);
 pub(crate) const BY_MSISDN: Index = Index(2);
 pub(crate) const BY_IPV4: Index = Index(3);
 pub(crate) const BY_PREFIX: Index = Index(4);
-const BY_EXPIRY: Index = Index(5);
+pub(crate) const BY_EXPIRY: Index = Index(5);
 
 /// One end of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,11 +102,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session, used at this time (microseconds since 1970), which stays for `stale` without use.
+    /// The session, used at this time (microseconds since 1970), which stays for this time without use.
     #[must_use]
-    pub fn used(mut self, now: u64, stale: Duration) -> Self {
-        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
-        self.expires = now.saturating_add(stale);
+    pub fn used(mut self, now: u64, lifetime: Duration) -> Self {
+        self.expires = now.saturating_add(micros(lifetime));
         self
     }
 
@@ -133,12 +132,17 @@ impl Session {
         self.application == application && self.client.host.eq_ignore_ascii_case(&client.host)
     }
 
-    /// Whether its use is written at this time: an eighth of its time is over.
+    /// Whether its use is written at this time: an eighth of the time until it is stale is over.
     #[must_use]
-    pub fn is_due(&self, now: u64, stale: Duration) -> bool {
-        let stale = u64::try_from(stale.as_micros()).unwrap_or(u64::MAX);
-        self.expires.saturating_sub(now) < stale - stale / 8
+    pub fn is_due(&self, now: u64, lifetime: Duration, stale: Duration) -> bool {
+        let left = self.expires.saturating_sub(now);
+        left < micros(lifetime).saturating_sub(micros(stale) / 8)
     }
+}
+
+/// Microseconds of a time.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Record for Session {
@@ -427,8 +431,12 @@ mod tests {
         let stale = Duration::from_secs(80);
         let session = whole().used(1_000_000, stale);
         assert_eq!(session.expires, 81_000_000);
-        assert!(!session.is_due(10_000_000, stale));
-        assert!(session.is_due(11_000_001, stale));
+        assert!(!session.is_due(10_000_000, stale, stale));
+        assert!(session.is_due(11_000_001, stale, stale));
+        // One that is asked about when it is stale stays for longer.
+        let session = whole().used(1_000_000, 2 * stale);
+        assert!(!session.is_due(10_000_000, 2 * stale, stale));
+        assert!(session.is_due(11_000_001, 2 * stale, stale));
     }
 
     proptest! {

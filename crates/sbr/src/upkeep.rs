@@ -2,11 +2,12 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
 use crate::repository::Repository;
-use crate::session::Session;
+use crate::session::{BY_EXPIRY, Session, micros};
 
 impl Repository {
     /// Ends a session. Whether it existed.
@@ -55,18 +56,55 @@ impl Repository {
         table: &Table<T>,
         stored: Stored<T>,
     ) -> Result<(), Error> {
-        let (now, stale) = (self.now(), self.settings.stale.duration());
         let session: Session = stored.record.into();
-        if !session.is_due(now, stale) {
+        let stale = self.settings.stale.duration();
+        if !session.is_due(self.now(), self.lifetime(&session), stale) {
             return Ok(());
         }
         let mut batch = Batch::default();
-        batch.update(table, &T::from(session.used(now, stale)), stored.version);
+        batch.update(table, &T::from(self.used(session)), stored.version);
         match table.store().commit(batch).await {
             // It has ended, or another has noted it.
             Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// The session, used now.
+    pub(crate) fn used(&self, session: Session) -> Session {
+        let lifetime = self.lifetime(&session);
+        session.used(self.now(), lifetime)
+    }
+
+    /// Time after which a session that is not used is removed. Of one that binds its subscriber, its gateway is asked before.
+    fn lifetime(&self, session: &Session) -> Duration {
+        let is_asked = self.settings.audit_rate > 0 && session.binding.is_some();
+        self.settings.stale.duration() * if is_asked { 2 } else { 1 }
+    }
+
+    /// Stale sessions that bind their subscribers, beginning with one that expires at this time (microseconds since 1970), in the
+    /// order in which they expire: at most `most`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn stale(&self, from: u64, most: usize) -> Result<Vec<Session>, Error> {
+        let now = self.now();
+        let end = now.saturating_add(micros(self.settings.stale.duration()));
+        let from = from.max(now);
+        let scan = Scan::by_index(BY_EXPIRY, most);
+        let scan = scan.from_key(&from.to_be_bytes()).to_key(&end.to_be_bytes());
+        let page = self.sessions.scan(&scan).await?;
+        Ok(page.records.into_iter().map(|stored| stored.record).collect())
+    }
+
+    /// Whether a session exists and has not been used since it is stale.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn is_stale(&self, id: &[u8]) -> Result<bool, Error> {
+        let end = self.now().saturating_add(micros(self.settings.stale.duration()));
+        let stored = self.sessions.get(id).await?;
+        Ok(stored.is_some_and(|stored| stored.record.expires < end))
     }
 
     /// Removes what is stale and counts what is held, again and again; drop the future to end it.

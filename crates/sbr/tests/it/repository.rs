@@ -314,3 +314,30 @@ fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
         assert_eq!((all.held(), all.held_found()), (1, 0));
     });
 }
+
+#[test]
+fn sessions_that_are_asked_about_are_found_when_they_are_stale_and_stay_as_long_again() {
+    with(Sbr::default(), async |store, settings| {
+        let asking = |seconds| Sbr {
+            stale: settings::Period::from_secs(seconds),
+            audit_rate: 1,
+            ..settings.clone()
+        };
+        let all = on(store, &asking(600), None).await;
+        for number in 1..=3 {
+            all.keep(session(number, "a", &[])).await.unwrap();
+        }
+        assert!(all.stale(0, 10).await.unwrap().is_empty());
+        // They expire in 1,200 s: for one whose sessions are stale with 1,300 s left, they are.
+        let later = on(store, &asking(1_300), None).await;
+        let found = later.stale(0, 2).await.unwrap();
+        assert_eq!(found.len(), 2);
+        let more = later.stale(found[1].expires + 1, 2).await.unwrap();
+        assert_eq!(more.len(), 1);
+        assert!(later.is_stale(&more[0].id).await.unwrap());
+        later.touch(&more[0].id).await.unwrap();
+        assert!(!later.is_stale(&more[0].id).await.unwrap());
+        assert!(!later.is_stale(b"other").await.unwrap());
+        assert_eq!(later.stale(0, 10).await.unwrap().len(), 2);
+    });
+}

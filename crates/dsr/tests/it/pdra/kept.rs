@@ -8,7 +8,7 @@ use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
 use crate::support::run;
 
 /// The files of a store as a process leaves them that is killed now.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -102,7 +102,7 @@ fn a_reload_with_another_repository_is_refused_with_the_remedy() {
             assert!(has("policy") && has("`repository`") && has("restart"), "{error}");
         }
         assert!(!other.exists());
-        // The same directory by another name is no change, and what else changes is taken.
+        // The same directory by another name is the same repository, and what else changes is taken.
         let same = changed(&|pdra| {
             pdra.repository.store.embedded.directory = folder.path().join("./before/../before");
             pdra.pools[0].pcrfs[at].weight = 0;

@@ -1,6 +1,7 @@
 //! The Policy DRA at the wire (TS 29.213 §7).
 
 mod addresses;
+mod audit;
 mod beginning;
 mod correlation;
 mod failures;
