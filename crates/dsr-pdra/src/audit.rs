@@ -10,9 +10,8 @@ use dsr_app::{Answered, Flow, Memo, On};
 use sbr::{Repository, Session};
 
 use crate::events::Event;
-use crate::facts::Facts;
+use crate::facts::{Facts, result};
 use crate::note::{Note, Stage};
-use crate::within::result;
 use crate::{GXX, Pdra};
 
 /// Between two looks at what is stale: a second, so that the rate of the settings is that of a look.

@@ -151,6 +151,16 @@ impl Facts {
     }
 }
 
+/// Result-Code or Experimental-Result-Code of an answer.
+pub(crate) fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
+    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
+        return Some(ResultCode(code));
+    }
+    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
+    code.map(ResultCode)
+}
+
 /// What is wrong with a CC-Request that is of no type.
 pub(crate) fn without_type<B: AsRef<[u8]>>(message: &Message<B>) -> Fault {
     let why = "the CC-Request-Type is none of a session";

@@ -6,9 +6,8 @@ use diameter_proto::{Avps, Message};
 use dsr_app::{Answered, Flow, On, Request};
 use sbr::{Addresses, Begun};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, result};
 use crate::note::{Note, Stage};
-use crate::within::result;
 use crate::{Found, Pdra};
 
 /// Values of Event-Trigger (TS 29.212 §5.3.7).

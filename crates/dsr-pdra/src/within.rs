@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use diameter_proto::{Fault, Message, ResultCode, known};
+use diameter_proto::{Fault, ResultCode, known};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
 use crate::config::{Key, NotFound};
 use crate::domains::Domains;
 use crate::events::Event;
-use crate::facts::Facts;
+use crate::facts::{Facts, result};
 use crate::note::{Note, Rule, Stage};
 use crate::{Correlated, Found, Kind, Pdra, report};
 
@@ -260,16 +260,6 @@ fn stage(request: &Request<'_>, is_end: bool, is_of_pcrf: bool) -> Stage {
     } else {
         Stage::Within
     }
-}
-
-/// Result-Code or Experimental-Result-Code of an answer.
-pub(crate) fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
-    if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
-        return Some(ResultCode(code));
-    }
-    let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
-    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
-    code.map(ResultCode)
 }
 
 /// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.
