@@ -107,6 +107,21 @@ fn restored<B: AsRef<[u8]>>(
     edit(message, decide, proxies.as_bytes()).ok()
 }
 
+/// The message with changes; none: there are none.
+fn change<'e>(message: &MessageMut, decide: impl Fn(&Avp<'_>) -> Edit<'e>) -> Option<MessageMut> {
+    let mut avps = message.avps().map_while(Result::ok);
+    let is_changed = avps.any(|avp| !matches!(decide(&avp), Edit::Keep));
+    is_changed.then(|| edit(message, decide, &[]).ok()).flatten()
+}
+
+/// Whether an AVP of a request names its sender, or goes back to an agent before us as that has sent it.
+fn is_of_sender(avp: &Avp<'_>) -> bool {
+    avp.is(known::ORIGIN_HOST)
+        || avp.is(known::ORIGIN_REALM)
+        || avp.is(known::ROUTE_RECORD)
+        || avp.is(known::PROXY_INFO)
+}
+
 /// Whether a host or realm is this realm, or below it.
 fn is_below(name: &[u8], realm: &[u8]) -> bool {
     match name.len().checked_sub(realm.len()) {
@@ -214,11 +229,11 @@ impl Hiding {
     /// Names of ours in the AVPs that may hold them. Hosts of the hidden realms that have no name outside go, or get
     /// that of the path where the AVP has to be there.
     fn rename(&self, avp: &Avp<'_>) -> Edit<'_> {
-        if avp.is(known::REDIRECT_HOST) {
-            return self.redirection(avp.data);
-        }
         if let Edit::Data(data) = self.outside.edit(avp) {
             return Edit::Data(data);
+        }
+        if avp.is(known::REDIRECT_HOST) {
+            return self.redirection(avp.data);
         }
         let is_path = avp.is(known::ROUTE_RECORD) || avp.is(known::ERROR_REPORTING_HOST);
         if is_path && !self.path.is_empty() && self.is_ours(avp.data) && !self.is_own(avp.data) {
@@ -238,13 +253,11 @@ impl Hiding {
             .position(|byte| matches!(byte, b':' | b';'))
             .unwrap_or(rest.len());
         let (host, tail) = rest.split_at(end);
-        let name = match self.pseudo(host) {
-            Some(name) => name,
-            None if self.is_ours(host) && !self.path_name.is_empty() => &self.path_name,
-            None => return Edit::Keep,
-        };
+        if !self.is_ours(host) || self.path_name.is_empty() {
+            return Edit::Keep;
+        }
         let scheme = uri.get(..begin).unwrap_or_default();
-        Edit::Data(Cow::Owned([scheme, name, tail].concat()))
+        Edit::Data(Cow::Owned([scheme, &self.path_name, tail].concat()))
     }
 
     /// Whether a foreign network may not know that name: a host of ours has another one outside.
@@ -254,39 +267,26 @@ impl Hiding {
             .is_some_and(|name| !name.eq_ignore_ascii_case(host))
     }
 
-    /// A request of a foreign network, for hosts it knows by other names. None when it names none of them.
+    /// A request of a foreign network, with the real names. None when it has no other.
     #[must_use]
     pub(crate) fn request_in(&self, message: &MessageMut) -> Option<MessageMut> {
-        let routing = Routing::scan_as(message, |_| false).ok()?;
-        let actual = |name: &[u8]| self.inside.get(name);
         let is_hss = |name: &[u8]| !self.hss_pseudo.is_empty() && self.hss_pseudo.eq_ignore_ascii_case(name);
-        let host = routing.destination_host;
-        let session = routing.session_id.and_then(|id| self.inside.replace(id, 0));
-        if session.is_none() && !host.is_some_and(|host| is_hss(host) || actual(host).is_some()) {
-            return None;
-        }
-        let decide = |avp: &Avp<'_>| {
-            if avp.is(known::DESTINATION_HOST) {
-                if is_hss(avp.data) {
-                    return Edit::Drop;
-                }
-                if let Some(name) = actual(avp.data) {
-                    return Edit::Data(Cow::Borrowed(name));
-                }
+        change(message, |avp| {
+            if is_of_sender(avp) {
+                Edit::Keep
+            } else if avp.is(known::DESTINATION_HOST) && is_hss(avp.data) {
+                Edit::Drop
+            } else {
+                self.inside.edit(avp)
             }
-            match &session {
-                Some(session) if avp.is(known::SESSION_ID) => Edit::Data(Cow::Borrowed(session)),
-                _ => Edit::Keep,
-            }
-        };
-        edit(message, decide, &[]).ok()
+        })
     }
 
     /// An answer of ours for a foreign network. None when it names no host of ours.
     #[must_use]
     pub(crate) fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
         // An agent before us gets back what it has sent.
-        scope::change(message, |avp| match avp.is(known::PROXY_INFO) {
+        change(message, |avp| match avp.is(known::PROXY_INFO) {
             true => Edit::Keep,
             false => self.rename(avp),
         })

@@ -48,7 +48,7 @@ impl Names {
     }
 
     /// Data of an AVP with the other names; none: it has none of the names.
-    pub(super) fn replace(&self, data: &[u8], depth: u8) -> Option<Vec<u8>> {
+    fn replace(&self, data: &[u8], depth: u8) -> Option<Vec<u8>> {
         if data.len() < self.shortest {
             return None;
         }

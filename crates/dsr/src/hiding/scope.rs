@@ -4,7 +4,7 @@ use ahash::AHashSet;
 use diameter::proto::{Avp, Message, MessageMut, Routing, known};
 
 use super::names::{Names, lower};
-use super::restored;
+use super::{change, is_of_sender, restored};
 use crate::config::HidingScope;
 use crate::edit::{Edit, edit};
 
@@ -55,13 +55,7 @@ impl Scope {
     /// A request of a client, with the real names; none: it has no other. Its own names stay, and so does what agents before us
     /// get back as they have sent it.
     pub(crate) fn request_in(&self, message: &MessageMut) -> Option<MessageMut> {
-        let is_own = |avp: &Avp<'_>| {
-            avp.is(known::ORIGIN_HOST)
-                || avp.is(known::ORIGIN_REALM)
-                || avp.is(known::ROUTE_RECORD)
-                || avp.is(known::PROXY_INFO)
-        };
-        change(message, |avp| match is_own(avp) {
+        change(message, |avp| match is_of_sender(avp) {
             true => Edit::Keep,
             false => self.inside.edit(avp),
         })
@@ -103,11 +97,4 @@ impl Scope {
     ) -> Option<MessageMut> {
         restored(message, original, &self.inside)
     }
-}
-
-/// The message with changes; none: there are none.
-pub(super) fn change<'e>(message: &MessageMut, decide: impl Fn(&Avp<'_>) -> Edit<'e>) -> Option<MessageMut> {
-    let mut avps = message.avps().map_while(Result::ok);
-    let is_changed = avps.any(|avp| !matches!(decide(&avp), Edit::Keep));
-    is_changed.then(|| edit(message, decide, &[]).ok()).flatten()
 }
