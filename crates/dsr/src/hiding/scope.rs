@@ -4,7 +4,7 @@ use ahash::AHashSet;
 use diameter::proto::{Avp, Message, MessageMut, Routing, known};
 
 use super::names::{Names, lower};
-use super::{change, is_of_sender, restored};
+use super::{change, is_below, is_of_sender, restored};
 use crate::config::HidingScope;
 use crate::edit::{Edit, edit};
 
@@ -31,17 +31,17 @@ impl Scope {
     }
 
     fn has(&self, application: u32, realm: &[u8]) -> bool {
-        let is_of = |network: &Box<[u8]>| super::is_below(realm, network);
+        let mut networks = self.networks.iter();
         (self.applications.is_empty() || self.applications.contains(&application))
-            && (self.networks.is_empty() || self.networks.iter().any(is_of))
+            && (self.networks.is_empty() || networks.any(|network| is_below(realm, network)))
     }
 
     /// Whether a request comes from a client of its networks, and not from a host that is hidden.
     pub(crate) fn has_client(&self, application: u32, routing: &Routing<'_>) -> bool {
         self.has(application, routing.origin_realm.unwrap_or_default())
-            && !routing
+            && routing
                 .origin_host
-                .is_some_and(|host| self.outside.get(host).is_some())
+                .is_none_or(|host| self.outside.get(host).is_none())
     }
 
     /// Whether a request is for a client of its networks, from a host that is hidden.
