@@ -134,6 +134,8 @@ pub struct On<'w, A: Application> {
     pub ticket: Ticket,
     /// The time.
     pub now: Instant,
+    /// Whether the worker has too much to do: what an application can put off waits.
+    pub is_congested: bool,
 }
 
 impl<A: Application> On<'_, A> {

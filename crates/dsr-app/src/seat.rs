@@ -121,6 +121,8 @@ pub struct Turn<'t> {
     pub memo: &'t mut Memo,
     /// What the application sends.
     pub out: &'t mut Out,
+    /// As [`On::is_congested`].
+    pub is_congested: bool,
 }
 
 /// An application on one worker, without its type. What it is shown is as in [`Application`].
@@ -164,6 +166,7 @@ impl<A: Application> Seat<A> {
             out: turn.out,
             ticket: turn.ticket,
             now: turn.now,
+            is_congested: turn.is_congested,
         };
         show(&self.application, &mut on)
     }

@@ -337,6 +337,7 @@ mod tests {
             ticket: Ticket { worker: 0, number },
             memo,
             out: &mut Out::default(),
+            is_congested: false,
         };
         let request = Request {
             message: &message,

@@ -23,6 +23,9 @@ pub struct Pdra {
     /// By what a request of an AF or TDF finds the session of its subscriber, in this order. Where it names a Called-Station-Id,
     /// sessions of other APNs are left out, and so are those that contradict another of its keys.
     pub keys: Vec<Key>,
+    /// IP domains whose IPv4 addresses overlap. A request of an AF with an IP-Domain-Id (TS 29.214 §5.3.35) finds no session of
+    /// another domain; a session of none fits each.
+    pub ip_domains: Vec<IpDomain>,
     /// What a request that begins a session does while another one of its subscriber has chosen a PCRF that has not answered.
     pub early: Early,
     /// Time that it waits for the other one, at most.
@@ -47,6 +50,7 @@ impl Default for Pdra {
             repository: Sbr::default(),
             pools: Vec::new(),
             keys: vec![Key::Ipv6, Key::Ipv4, Key::Msisdn, Key::Imsi],
+            ip_domains: Vec::new(),
             early: Early::default(),
             wait: Period::from_secs(2),
             attempts: 3,
@@ -69,6 +73,18 @@ pub struct Pool {
     pub apns: Vec<String>,
     /// Its PCRFs.
     pub pcrfs: Vec<Pcrf>,
+}
+
+/// An IP domain.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct IpDomain {
+    /// The IP-Domain-Id by which AFs name it.
+    pub id: String,
+    /// Origin-Hosts of the gateways whose sessions are in it; empty: any.
+    pub gateways: Vec<String>,
+    /// Called-Station-Ids of the sessions that are in it, without the operator's part; empty: any.
+    pub apns: Vec<String>,
 }
 
 /// By what the session of a subscriber is found.
@@ -163,6 +179,17 @@ impl Validate for Pdra {
         }
         if self.wait.is_zero() {
             faults.at("wait").say("is 0", "some time, such as 2s");
+        }
+        for (index, domain) in self.ip_domains.iter().enumerate() {
+            let at = format!("ipDomains[{index}]");
+            if domain.id.is_empty() {
+                faults.at(format!("{at}.id")).say("is empty", "an IP-Domain-Id");
+            }
+            if domain.gateways.is_empty() && domain.apns.is_empty() {
+                faults
+                    .at(&at)
+                    .say("has neither gateways nor apns", "one of them, or both");
+            }
         }
         let (mut names, mut apns) = (BTreeSet::new(), BTreeSet::new());
         for (index, pool) in self.pools.iter().enumerate() {

@@ -18,9 +18,19 @@ telemetry::events! {
     Kept = "pdra_sessions_kept";
     /// A session was kept in place of the oldest one of its subscriber.
     KeptInstead = "pdra_sessions_replaced";
+    /// A request of a PCRF waited for the answer that it had sent before it.
+    Ordered = "pdra_ordered_requests";
+    /// A session is found by other addresses, which its gateway has reported.
+    Readdressed = "pdra_sessions_readdressed";
     /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
-    /// A request that begins a session was refused: the bound on sessions is reached.
+    /// The gateway of a stale session was asked whether it exists.
+    Audited = "pdra_audited_sessions";
+    /// A stale session was removed: its gateway does not know it, or it is of an application about which none is asked.
+    AuditEnded = "pdra_audited_sessions_ended";
+    /// Stale sessions were not asked about for a second, because the router is congested.
+    AuditSuspended = "pdra_audit_suspensions", alert Alert::minor(When::Occurs, 5, "The audit of sessions waits until the router is no longer congested: see `signalbox dsr workers`.");
+    /// A request that begins a session was refused, or the session of an AF was not kept: the bound on such sessions is reached.
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
     /// A subscriber was bound to another PCRF, because its own failed.
     Rebound = "pdra_rebindings", alert Alert::minor(When::Occurs, 1, "A PCRF fails: see `signalbox dsr peers`. Sessions at it stay there until they end.");

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use diameter_proto::{Avp, Fault, Message, ResultCode, known};
+use diameter_proto::{Avp, Fault, Message, ResultCode, Routing, known};
 use dsr_app::View;
 use dsr_app::session::session_id;
 use model::Ipv6Prefix;
@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) apn: String,
     pub(crate) ipv4: Option<Ipv4Addr>,
     pub(crate) prefixes: Vec<Ipv6Prefix>,
+    /// IP-Domain-Id; empty: none.
+    pub(crate) ip_domain: Vec<u8>,
 }
 
 impl Facts {
@@ -41,6 +43,8 @@ impl Facts {
             let Ok(avp) = avp else { break };
             if avp.is(known::CALLED_STATION_ID) {
                 facts.apn = network_identifier(avp.data);
+            } else if avp.is(known::IP_DOMAIN_ID) {
+                facts.ip_domain = avp.data.to_vec();
             } else if avp.is(known::FRAMED_IP_ADDRESS) {
                 let octets = <[u8; 4]>::try_from(avp.data);
                 let wrong = |_| {
@@ -58,6 +62,13 @@ impl Facts {
             }
         }
         Ok(facts)
+    }
+
+    /// Of a request that was sent: its numbers and addresses have been read before.
+    pub(crate) fn read_sent(request: &Message) -> Option<Self> {
+        let routing = Routing::scan_as(request, |_| false).ok()?;
+        let view = View::new(request.application(), request.command(), 0, &routing);
+        Self::read(request, &view).ok()
     }
 
     /// What all requests of a session have.
@@ -102,11 +113,15 @@ impl Facts {
     }
 
     /// Whether a session may be that of its subscriber: nothing that both name contradicts it. An address counts only where
-    /// the session has one of the same family.
-    pub(crate) fn fits(&self, session: &Session) -> bool {
+    /// the session has one of the same family, an IP-Domain-Id only for an IPv4 address.
+    pub(crate) fn fits(&self, session: &Session, domain: Option<&str>) -> bool {
         let Some(binding) = &session.binding else {
             return false;
         };
+        let is_elsewhere = |domain: &str| self.ipv4.is_some() && !self.is_in(domain);
+        if !self.ip_domain.is_empty() && domain.is_some_and(is_elsewhere) {
+            return false;
+        }
         let agrees = |own: &str, other: &str| own.is_empty() || other.is_empty() || own == other;
         let covers = |wanted: &Ipv6Prefix| binding.prefixes.iter().any(|prefix| prefix.covers(wanted));
         agrees(&self.apn, &session.apn)
@@ -114,6 +129,17 @@ impl Facts {
             && agrees(&self.msisdn, &binding.msisdn)
             && (self.ipv4.is_none() || binding.ipv4.is_none() || self.ipv4 == binding.ipv4)
             && (binding.prefixes.is_empty() || self.prefixes.iter().all(covers))
+    }
+
+    fn is_in(&self, domain: &str) -> bool {
+        self.ip_domain == domain.as_bytes()
+    }
+
+    /// How much says that a session of this domain is meant among those that fit, which may name no APN and be in no domain.
+    pub(crate) fn likeness(&self, session: &Session, domain: Option<&str>) -> u8 {
+        let same_apn = !self.apn.is_empty() && self.apn == session.apn;
+        let same_domain = domain.is_some_and(|domain| self.is_in(domain));
+        u8::from(same_apn) + u8::from(same_domain)
     }
 }
 
@@ -283,11 +309,11 @@ mod tests {
             ipv4: Some([10, 0, 0, 1].into()),
             ..Facts::default()
         };
-        assert!(facts.fits(&session));
+        assert!(facts.fits(&session, None));
         let with = |change: fn(&mut Facts)| {
             let mut facts = facts.clone();
             change(&mut facts);
-            facts.fits(&session)
+            facts.fits(&session, None)
         };
         assert!(with(|facts| facts.msisdn = "49".to_owned()));
         assert!(with(
@@ -296,6 +322,23 @@ mod tests {
         assert!(!with(|facts| facts.apn = "ims".to_owned()));
         assert!(!with(|facts| facts.imsi = "2".to_owned()));
         assert!(!with(|facts| facts.ipv4 = Some([10, 0, 0, 2].into())));
+        let of_domain = Facts {
+            ip_domain: b"a".to_vec(),
+            ..facts.clone()
+        };
+        let fits = |domain| of_domain.fits(&session, domain);
+        assert_eq!(
+            [fits(Some("a")), fits(None), fits(Some("b"))],
+            [true, true, false]
+        );
+        let likeness = |domain| of_domain.likeness(&session, domain);
+        assert_eq!([likeness(Some("a")), likeness(None)], [1, 0]);
+        // It says in which domain an IPv4 address is, and nothing else.
+        let without_address = Facts {
+            ipv4: None,
+            ..of_domain.clone()
+        };
+        assert!(without_address.fits(&session, Some("b")) && facts.fits(&session, Some("b")));
     }
 
     proptest! {

@@ -9,40 +9,49 @@
 //! |---|---|
 //! | `config`, `events` | settings, and what can happen |
 //! | `facts` | what a request says of its session and subscriber |
+//! | `domains` | IP domains, whose IPv4 addresses overlap |
 //! | `pools` | the pool of an APN |
 //! | `note` | what is kept with a transaction |
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
 //! | `within` | requests of AFs, and of sessions that exist |
+//! | `report` | addresses that gateways report |
+//! | `order` | answers come before what their PCRF sends next |
+//! | `audit` | stale sessions, about which gateways are asked |
 //! | `explain` | which PCRF, since when, by which rule |
 
+mod audit;
 mod begin;
 pub mod config;
+mod domains;
 mod events;
 mod explain;
 mod facts;
 mod note;
+mod order;
 mod outcome;
 mod pools;
+mod report;
 mod within;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
-use dsr_app::appended::OpenOnce;
+use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::session::wrong_request_type;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::pool::Suspects;
 use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
-use store::EngineKind;
 
 pub use events::Event;
 
+use audit::Audit;
+use domains::Domains;
 use note::{Note, Stage};
+use order::Answers;
 use pools::Pools;
 
 /// Gxx (TS 29.212).
@@ -53,7 +62,11 @@ const GXX: u32 = 16_777_266;
 pub(crate) struct Shared {
     pub(crate) opened: Opened,
     pub(crate) desk: Desk<Ticket>,
+    pub(crate) answers: Answers,
 }
+
+/// Between two removals of what is void.
+const PURGE_INTERVAL: Duration = Duration::from_secs(10);
 
 static SHARED: OpenOnce<Shared> = OpenOnce::new();
 
@@ -62,6 +75,7 @@ static SHARED: OpenOnce<Shared> = OpenOnce::new();
 pub struct Pdra {
     settings: config::Pdra,
     pools: Pools,
+    domains: Arc<Domains>,
     shared: Arc<Shared>,
 }
 
@@ -70,6 +84,9 @@ pub struct Pdra {
 pub struct Worker {
     resume: Option<Resume<Found>>,
     suspects: Suspects,
+    audit: Audit,
+    /// When it has removed what is void last.
+    purged: Option<Instant>,
 }
 
 /// What it goes on with.
@@ -83,6 +100,8 @@ pub enum Found {
     Correlated(Result<Option<Correlated>, store::Error>),
     /// Its session.
     Recalled(Result<Option<Box<Session>>, store::Error>),
+    /// The answer before it is with the client.
+    Ordered,
     /// What became of its session.
     Written(Result<Kept, store::Error>),
 }
@@ -110,30 +129,41 @@ impl Pdra {
     /// When its store cannot be opened.
     pub fn open(settings: &config::Pdra) -> Result<Self, String> {
         let repository = &settings.repository;
-        let store = &repository.store;
-        // A name by which stores differ.
-        let name = match store.engine {
-            EngineKind::Embedded => store.embedded.directory.clone(),
-            EngineKind::Mariadb => PathBuf::from(format!(
-                "database {} {:?}",
-                store.mariadb.database, store.mariadb.nodes
-            )),
-            EngineKind::Cassandra => PathBuf::from(format!(
-                "keyspace {} {:?}",
-                store.cassandra.keyspace, store.cassandra.nodes
-            )),
-        };
-        let shared = SHARED.get(&name, || {
+        let shared = SHARED.get(&repository.name(), || {
             Ok(Shared {
                 opened: Opened::open(repository)?,
                 desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
+                answers: Answers::new(repository.reservation.duration()),
             })
         })?;
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),
+            domains: Arc::new(Domains::new(&settings.ip_domains)),
             shared,
         })
+    }
+
+    /// Whether a reload may put these settings in the place of others, with which the router runs.
+    ///
+    /// # Errors
+    /// When the repository is another one, or its settings are: it is open, and sessions are in it.
+    pub fn may_replace(settings: &config::Pdra, before: &config::Pdra) -> Result<(), String> {
+        let (new, old) = (&settings.repository, &before.repository);
+        let mut like_new = old.clone();
+        if one_name(&new.name()) == one_name(&old.name()) {
+            // Spelled in another way.
+            let (mine, theirs) = (&mut like_new.store, &new.store);
+            mine.embedded.directory.clone_from(&theirs.embedded.directory);
+            mine.mariadb.nodes.clone_from(&theirs.mariadb.nodes);
+            mine.cassandra.nodes.clone_from(&theirs.cassandra.nodes);
+        }
+        if *new == like_new {
+            return Ok(());
+        }
+        let why = "`repository` has changed, which takes effect when the router starts: restart it, or reload with \
+                   `repository` as it was";
+        Err(why.to_owned())
     }
 
     /// Hands the turns of the desk to those that waited.
@@ -220,7 +250,7 @@ impl Kind {
 impl Application for Pdra {
     const KIND: &'static str = "pdra";
     const FOLLOWS: bool = true;
-    const TICK: Option<Duration> = Some(Duration::from_secs(10));
+    const TICK: Option<Duration> = Some(audit::INTERVAL);
 
     type Event = Event;
     type Worker = Worker;
@@ -238,10 +268,12 @@ impl Application for Pdra {
             Kind::Faulty => Err(wrong_request_type(request.message)),
             Kind::Other => Ok(Flow::Next),
         };
-        flow.unwrap_or_else(|fault| {
+        let flow = flow.unwrap_or_else(|fault| {
             on.count(Event::Invalid);
             Flow::refuse(fault)
-        })
+        });
+        self.is_sent(on, request.message, &flow);
+        flow
     }
 
     /// Where a request would go depends on those in flight and on the store, which only a request itself may change.
@@ -265,26 +297,32 @@ impl Application for Pdra {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match note.stage {
+        let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
+            Stage::Reports => self.reported(on, answered),
+            Stage::Asks => self.audited(on, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
             _ => Flow::Next,
-        }
+        };
+        self.has_come(on, note.stage, answered.request, &flow);
+        flow
     }
 
     fn lost<'a>(&'a self, on: &mut On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match note.stage {
+        let flow = match note.stage {
             Stage::Begins => self.begin_lost(on, note, lost),
             Stage::Found => self.find_lost(on, lost),
             _ => Flow::Next,
-        }
+        };
+        self.has_come(on, note.stage, lost.request, &flow);
+        flow
     }
 
     fn resume<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>, found: Found) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match (found, resumed) {
+        let flow = match (found, resumed) {
             (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
             (Found::Reserved(reserved), Resumed::Request(request)) => {
                 self.reserved(on, request, note.token, reserved)
@@ -293,22 +331,28 @@ impl Application for Pdra {
                 self.correlated(on, request, correlated)
             }
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
+            (Found::Ordered, Resumed::Request(request)) => self.in_order(on, request),
             (Found::Written(written), _) => Self::written(on, written),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
-        }
+        };
+        self.goes_on(on, note.stage, resumed, &flow);
+        flow
     }
 
     fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        match (note.stage, resumed) {
+        let flow = match (note.stage, resumed) {
             (Stage::Waits, Resumed::Request(request)) => self.gave_up(on, request, note),
             (Stage::Looks, Resumed::Request(request)) => {
                 self.settle_failed(on, request, note.token);
                 Self::failed(on)
             }
+            (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
             _ => Self::failed(on),
-        }
+        };
+        self.goes_on(on, note.stage, resumed, &flow);
+        flow
     }
 
     fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
@@ -319,22 +363,35 @@ impl Application for Pdra {
             // What is being written settles itself.
             _ => {}
         }
+        self.goes_on(on, note.stage, resumed, &Flow::Drop);
     }
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        self.audit(on);
         let now = on.now;
+        let is_due = on
+            .worker
+            .purged
+            .is_none_or(|purged| now >= purged + PURGE_INTERVAL);
+        if !is_due {
+            return;
+        }
+        on.worker.purged = Some(now);
         self.shared.desk.purge(now);
+        self.shared.answers.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
 
     fn tables(&self) -> Vec<Table> {
+        let repository = self.shared.opened.repository();
         let table = |name, entries| Table {
             name,
             entries,
             bytes: 0,
         };
         vec![
-            table("sessions", self.shared.opened.repository().held()),
+            table("sessions", repository.held()),
+            table("AF sessions", repository.held_found()),
             table("beginning", self.shared.desk.len()),
         ]
     }

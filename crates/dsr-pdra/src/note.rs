@@ -27,6 +27,19 @@ pub(crate) enum Stage {
     Ends = 8,
     /// Its session is being written.
     Writes = 9,
+    /// It reports addresses of a session, and was sent.
+    Reports = 10,
+    /// It waits for the answer that its PCRF has sent before it.
+    Follows = 11,
+    /// The application asks about a session itself.
+    Asks = 12,
+}
+
+impl Stage {
+    /// Whether the answer to a request that was sent comes before what its PCRF sends next in the session.
+    pub(crate) const fn comes_first(self) -> bool {
+        matches!(self, Self::Begins | Self::Found | Self::Reports | Self::Writes)
+    }
 }
 
 /// By which rule a session has its PCRF.
@@ -55,7 +68,7 @@ pub(crate) enum Rule {
     Imsi = 10,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 13] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -66,6 +79,9 @@ const STAGES: [Stage; 10] = [
     Stage::Within,
     Stage::Ends,
     Stage::Writes,
+    Stage::Reports,
+    Stage::Follows,
+    Stage::Asks,
 ];
 
 const RULES: [(Rule, &str); 11] = [

@@ -1,8 +1,8 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
-use diameter_proto::{Message, ResultCode, Routing, known};
+use diameter_proto::{Message, ResultCode, known};
 use dsr_app::session::retransmission;
-use dsr_app::{Answered, Flow, Loss, Lost, On, View};
+use dsr_app::{Answered, Flow, Loss, Lost, On};
 use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
 
@@ -25,11 +25,9 @@ enum Failure {
 }
 
 impl Pdra {
-    /// What the request that was sent says: its numbers and addresses have been read before.
+    /// What the request that was sent says.
     fn sent(&self, request: &Message) -> Option<Beginning<'_>> {
-        let routing = Routing::scan_as(request, |_| false).ok()?;
-        let view = View::new(request.application(), request.command(), 0, &routing);
-        self.beginning(Facts::read(request, &view).ok()?)
+        self.beginning(Facts::read_sent(request)?)
     }
 
     /// The answer to a request that begins a session.
@@ -121,7 +119,7 @@ impl Pdra {
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
-                Ok(Kept::New | Kept::Instead | Kept::Again) => Outcome::Kept(server),
+                Ok(Kept::New | Kept::Instead | Kept::Again | Kept::Readdressed) => Outcome::Kept(server),
                 Ok(Kept::Full | Kept::Taken) | Err(_) => Outcome::Failed,
             };
             let now = std::time::Instant::now();
@@ -156,6 +154,7 @@ impl Pdra {
             Ok(Kept::New) => Event::Kept,
             Ok(Kept::Instead) => Event::KeptInstead,
             Ok(Kept::Again) => return Flow::Next,
+            Ok(Kept::Readdressed) => Event::Readdressed,
             Ok(Kept::Full) => Event::Full,
             Ok(Kept::Taken) => {
                 on.count(Event::Invalid);

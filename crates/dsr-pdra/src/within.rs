@@ -1,15 +1,18 @@
 //! Requests of AFs and TDFs, which find the PCRF of their subscriber, and requests of sessions that exist.
 
+use std::sync::Arc;
+
 use diameter_proto::{Fault, ResultCode, known};
 use dsr_app::session::result;
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
 use crate::config::{Key, NotFound};
+use crate::domains::Domains;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::{Correlated, Found, Kind, Pdra};
+use crate::{Correlated, Found, Kind, Pdra, report};
 
 /// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
 const NO_STATE_MAINTAINED: i32 = 1;
@@ -27,7 +30,12 @@ impl Pdra {
         let facts = Facts::read(request.message, request.view)?;
         note(on, Stage::Searches, Rule::default());
         let repository = self.shared.opened.repository().clone();
-        let work = correlate(repository, facts, self.settings.keys.clone());
+        let work = correlate(
+            repository,
+            facts,
+            self.settings.keys.clone(),
+            self.domains.clone(),
+        );
         let then = Self::resumption(on, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
@@ -137,26 +145,49 @@ impl Pdra {
         is_of_pcrf: bool,
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::of_session(request.message)?;
+        if report::is_report(request, is_end || is_of_pcrf) {
+            Facts::read(request.message, request.view)?;
+        }
+        let behind = is_of_pcrf.then(|| self.behind_answer(on, &facts.session));
+        Ok(match behind.flatten() {
+            Some(flow) => flow,
+            None => self.go_within(on, request, facts, is_end, is_of_pcrf),
+        })
+    }
+
+    /// A request of a session goes on.
+    pub(crate) fn go_within<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        facts: Facts,
+        is_end: bool,
+        is_of_pcrf: bool,
+    ) -> Flow<'a> {
         if request.view.routing.destination_host.is_some() {
-            note(
-                on,
-                if is_end { Stage::Ends } else { Stage::Within },
-                Rule::default(),
-            );
+            note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
                 self.touch(&facts.session);
             }
-            return Ok(Flow::Next);
+            return Flow::Next;
         }
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
         let then = Self::resumption(on, Found::Recalled);
-        Ok(match self.shared.opened.begin(work, then) {
+        match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
             Begun::Refused => Self::failed(on),
-        })
+        }
+    }
+
+    /// A request of a PCRF has waited for the answer before it, or for too long.
+    pub(crate) fn in_order<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        match Facts::of_session(request.message) {
+            Ok(facts) => self.go_within(on, request, facts, false, true),
+            Err(fault) => Flow::refuse(fault),
+        }
     }
 
     /// The repository has answered.
@@ -171,11 +202,7 @@ impl Pdra {
         };
         match session {
             Ok(Some(session)) => {
-                note(
-                    on,
-                    if is_end { Stage::Ends } else { Stage::Within },
-                    Rule::default(),
-                );
+                note(on, stage(request, is_end, is_of_pcrf), Rule::default());
                 self.touch(&session.id);
                 to(if is_of_pcrf {
                     &session.client
@@ -216,12 +243,23 @@ impl Pdra {
     }
 
     /// Notes the use of a session.
-    fn touch(&self, id: &[u8]) {
+    pub(crate) fn touch(&self, id: &[u8]) {
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
         // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
         self.shared
             .opened
             .begin(async move { repository.touch(&id).await }, |_| ());
+    }
+}
+
+/// How far a request of a session is when it is sent.
+fn stage(request: &Request<'_>, is_end: bool, is_of_pcrf: bool) -> Stage {
+    if is_end {
+        Stage::Ends
+    } else if report::is_report(request, is_of_pcrf) {
+        Stage::Reports
+    } else {
+        Stage::Within
     }
 }
 
@@ -266,6 +304,7 @@ async fn correlate(
     repository: Repository,
     facts: Facts,
     keys: Vec<Key>,
+    domains: Arc<Domains>,
 ) -> Result<Option<Correlated>, store::Error> {
     let own = repository.session(&facts.session).await?;
     if let Some(session) = own.filter(|session| session.application == facts.application) {
@@ -273,8 +312,13 @@ async fn correlate(
     }
     for key in keys {
         let mut fitting = by_key(&repository, &facts, key).await?;
-        fitting.retain(|session| facts.fits(session));
-        let mut fitting = fitting.into_iter();
+        fitting.retain(|session| facts.fits(session, domains.of(session)));
+        let likeness = |session: &Session| facts.likeness(session, domains.of(session));
+        // Of those that are as like, the newest one, which is the first.
+        let Some(most) = fitting.iter().map(&likeness).max() else {
+            continue;
+        };
+        let mut fitting = fitting.into_iter().filter(|session| likeness(session) == most);
         let Some(session) = fitting.next() else { continue };
         let is_ambiguous = fitting.any(|other| other.server.host != session.server.host);
         let session = Box::new(session);

@@ -190,6 +190,7 @@ fn meet(
         ticket: Ticket::default(),
         memo: &mut Memo::default(),
         out: &mut Out::default(),
+        is_congested: false,
     };
     let seat = dsr_app::seat(application.clone());
     outcome(kind, message, seat.request(turn, &request))

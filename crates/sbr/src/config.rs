@@ -1,9 +1,13 @@
 //! The settings of repositories.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
-use store::SweepConfig;
+use settings::{Faults, HostPort, Period, Validate};
+use store::{EngineKind, SweepConfig};
 
 /// Session and binding repository.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,9 +19,13 @@ pub struct Sbr {
     /// Time without a message after which a session is taken for ended: its end was lost. Messages renew it, each time that
     /// an eighth of it has passed.
     pub stale: Period,
+    /// Gateways of stale sessions that are asked in a second, at most, whether the session exists; 0: none is. A session about
+    /// which its gateway does not answer is removed after twice the time.
+    pub audit_rate: u32,
     /// Removal of stale sessions.
     pub sweep: SweepConfig,
-    /// Bound on sessions; beyond, requests that begin one are refused.
+    /// Bound on sessions of gateways; beyond, requests that begin one are refused. Sessions of AFs and TDFs have the same bound
+    /// for themselves; beyond, they are not kept.
     pub max_sessions: usize,
     /// Bound on the sessions of one subscriber in one pool; beyond, a new one takes the place of the oldest.
     pub max_sessions_per_subscriber: usize,
@@ -76,12 +84,40 @@ impl Default for Sbr {
         Self {
             store,
             stale: Period::from_secs(7 * 24 * 3600),
+            audit_rate: 0,
             sweep: SweepConfig::default(),
             max_sessions: 16_000_000,
             max_sessions_per_subscriber: 16,
             max_waiting: 16,
             reservation: Period::from_secs(60),
         }
+    }
+}
+
+impl Sbr {
+    /// A name by which repositories differ: the directory, or the database with its nodes, however they are spelled.
+    #[must_use]
+    pub fn name(&self) -> PathBuf {
+        let (kind, name, nodes) = match self.store.engine {
+            EngineKind::Embedded => return self.store.embedded.directory.clone(),
+            EngineKind::Mariadb => (
+                "database",
+                &self.store.mariadb.database,
+                &self.store.mariadb.nodes,
+            ),
+            EngineKind::Cassandra => (
+                "keyspace",
+                &self.store.cassandra.keyspace,
+                &self.store.cassandra.nodes,
+            ),
+        };
+        let node = |node: &HostPort| {
+            let host = node.host.trim_end_matches('.').to_ascii_lowercase();
+            let address = host.parse::<IpAddr>();
+            (address.map_or(host, |address| address.to_string()), node.port)
+        };
+        let nodes: BTreeSet<(String, u16)> = nodes.iter().map(node).collect();
+        PathBuf::from(format!("{kind} {name} {nodes:?}"))
     }
 }
 
@@ -111,3 +147,36 @@ impl Validate for Sbr {
 
 /// All of them are read when a session begins.
 const MOST_PER_SUBSCRIBER: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(engine: EngineKind, nodes: &[&str]) -> PathBuf {
+        let mut settings = Sbr::default();
+        settings.store.engine = engine;
+        let nodes: Vec<HostPort> = nodes.iter().map(|node| node.parse().unwrap()).collect();
+        settings.store.mariadb.nodes.clone_from(&nodes);
+        settings.store.cassandra.nodes = nodes;
+        settings.name()
+    }
+
+    #[test]
+    fn two_spellings_of_the_nodes_of_a_database_are_one() {
+        for engine in [EngineKind::Mariadb, EngineKind::Cassandra] {
+            let one = name(engine, &["db1.example:3306", "[2001:db8::1]:3306"]);
+            let same = ["[2001:DB8:0::0:1]:3306", "DB1.Example.:3306", "db1.example:3306"];
+            assert_eq!(name(engine, &same), one);
+            for other in [
+                &["db1.example:3306"][..],
+                &["db1.example:3307", "[2001:db8::1]:3306"],
+            ] {
+                assert_ne!(name(engine, other), one);
+            }
+        }
+        assert_ne!(
+            name(EngineKind::Mariadb, &["a:1"]),
+            name(EngineKind::Cassandra, &["a:1"])
+        );
+    }
+}

@@ -9,21 +9,16 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use ahash::{AHashMap, RandomState};
-use parking_lot::Mutex;
-
 use crate::session::Party;
+use crate::shards::Shards;
 
-/// Parts of a desk, each with a lock: workers rarely meet at one.
-const SHARDS: usize = 64;
 /// Subscribers in a part, beyond which none stays for a server that did not answer: 100 bytes each.
 const MOST_DOUBTFUL: usize = 16_384;
 
 /// The subscribers with requests in flight that begin a session.
 #[derive(Debug)]
 pub struct Desk<W> {
-    shards: Vec<Mutex<AHashMap<Vec<u8>, Entry<W>>>>,
-    hasher: RandomState,
+    entries: Shards<Entry<W>>,
     next: AtomicU64,
     max_waiting: usize,
     hold: Duration,
@@ -83,23 +78,16 @@ impl<W: Copy + PartialEq> Desk<W> {
     #[must_use]
     pub fn new(max_waiting: usize, hold: Duration) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            entries: Shards::default(),
             next: AtomicU64::new(1),
             max_waiting,
             hold,
         }
     }
 
-    fn shard(&self, key: &[u8]) -> &Mutex<AHashMap<Vec<u8>, Entry<W>>> {
-        let position = self.hasher.hash_one(key) as usize % SHARDS;
-        // A remainder of their number.
-        &self.shards[position]
-    }
-
     /// A request of this subscriber has come. `follows`: it takes a server that another has chosen without a session yet.
     pub fn claim(&self, key: &[u8], who: W, follows: bool, now: Instant) -> Claim {
-        let mut shard = self.shard(key).lock();
+        let mut shard = self.entries.lock(key);
         let known = shard.get_mut(key).filter(|entry| now < entry.until);
         let Some(entry) = known else {
             let token = self.next.fetch_add(1, Relaxed);
@@ -130,7 +118,7 @@ impl<W: Copy + PartialEq> Desk<W> {
     /// Waits for the outcome of the requests in flight, if there are any, under this token; none: there are none, or a session
     /// exists, or too many wait.
     pub fn wait(&self, key: &[u8], who: W, now: Instant) -> Option<u64> {
-        let mut shard = self.shard(key).lock();
+        let mut shard = self.entries.lock(key);
         let entry = shard.get_mut(key).filter(|entry| now < entry.until)?;
         if entry.is_certain || entry.waiting.len() >= self.max_waiting {
             return None;
@@ -149,7 +137,7 @@ impl<W: Copy + PartialEq> Desk<W> {
         is_certain: bool,
         follows: bool,
     ) -> Vec<(W, Turn)> {
-        let mut shard = self.shard(key).lock();
+        let mut shard = self.entries.lock(key);
         let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
             return Vec::new();
         };
@@ -168,7 +156,7 @@ impl<W: Copy + PartialEq> Desk<W> {
 
     /// A request has an outcome. Returns the turns of those that go on now.
     pub fn settle(&self, key: &[u8], token: u64, outcome: Outcome, now: Instant) -> Vec<(W, Turn)> {
-        let mut shard = self.shard(key).lock();
+        let mut shard = self.entries.lock(key);
         let is_crowded = shard.len() > MOST_DOUBTFUL;
         let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
             return Vec::new();
@@ -194,20 +182,20 @@ impl<W: Copy + PartialEq> Desk<W> {
 
     /// Whether requests of this token are in flight, or wait.
     pub fn has(&self, key: &[u8], token: u64) -> bool {
-        let shard = self.shard(key).lock();
+        let shard = self.entries.lock(key);
         shard.get(key).is_some_and(|entry| entry.token == token)
     }
 
     /// Whether the requests of this token go to the server of a session that exists.
     pub fn is_certain(&self, key: &[u8], token: u64) -> bool {
-        let shard = self.shard(key).lock();
+        let shard = self.entries.lock(key);
         let entry = shard.get(key).filter(|entry| entry.token == token);
         entry.is_some_and(|entry| entry.is_certain)
     }
 
     /// One that waits waits no longer. Whether it still did: else it has been given a turn, which it settles.
     pub fn withdraw(&self, key: &[u8], token: u64, who: W) -> bool {
-        let mut shard = self.shard(key).lock();
+        let mut shard = self.entries.lock(key);
         let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) else {
             return true;
         };
@@ -218,21 +206,19 @@ impl<W: Copy + PartialEq> Desk<W> {
 
     /// Removes what is void.
     pub fn purge(&self, now: Instant) {
-        for shard in &self.shards {
-            shard.lock().retain(|_, entry| now < entry.until);
-        }
+        self.entries.retain(|entry| now < entry.until);
     }
 
     /// Number of subscribers with requests in flight.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.entries.len()
     }
 
     /// Whether no request is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.entries.is_empty()
     }
 }
 

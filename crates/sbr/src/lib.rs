@@ -15,9 +15,11 @@
 //! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
+//! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
 //! | `charging` | sessions of online charging, which bind no subscriber: a table of their own, counted apart |
+//! | `shards` | a map that workers share |
 //! | `config` | settings |
 
 mod charging;
@@ -29,6 +31,8 @@ mod prefix;
 mod repository;
 mod reservation;
 mod session;
+mod shards;
+mod upkeep;
 
 pub use charging::{Change, ChargingSession, ChargingSessions};
 pub use desk::{Claim, Desk, Outcome, Turn};
@@ -36,13 +40,15 @@ pub use opened::{Begun, Contents, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
-pub use session::{Binding, MAX_SESSION_ID, Party, Session, binding_key};
+pub use session::{Addresses, Binding, Found, MAX_SESSION_ID, Party, Session, binding_key};
+pub use shards::Shards;
 
 /// Every table of a repository.
 #[must_use]
 pub fn tables() -> Vec<store::TableDef> {
     vec![
         store::TableDef::of::<Session>(),
+        store::TableDef::of::<Found>(),
         store::TableDef::of::<Reservation>(),
         store::TableDef::of::<KeyLength>(),
     ]

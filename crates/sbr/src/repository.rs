@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::Ipv6Prefix;
-use store::{Batch, Clock, Condition, Error, Index, Scan, Store, Stored, Sweep, Table};
+use store::{Batch, Clock, Condition, Error, Index, Store, Stored, Table};
 
 use crate::config::Sbr;
 use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
-use crate::session::{BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Session};
+use crate::session::{Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Found, Party, Session};
 
 /// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
 /// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
@@ -25,15 +25,27 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A repository. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    sessions: Table<Session>,
-    reservations: Table<Reservation>,
-    key_lengths: Table<KeyLength>,
-    lengths: Arc<Lengths>,
-    held: Arc<AtomicUsize>,
+    /// Those that bind a subscriber.
+    pub(crate) sessions: Table<Session>,
+    /// The others.
+    pub(crate) found: Table<Found>,
+    pub(crate) reservations: Table<Reservation>,
+    pub(crate) key_lengths: Table<KeyLength>,
+    pub(crate) lengths: Arc<Lengths>,
+    pub(crate) held: Arc<Held>,
     clock: Clock,
-    settings: Arc<Sbr>,
+    pub(crate) settings: Arc<Sbr>,
     /// The name of this router in reservations; none: no other router writes to this store.
     owner: Option<u64>,
+}
+
+/// Sessions that are held, as of the last count.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// In the table of those that bind a subscriber.
+    pub(crate) sessions: AtomicUsize,
+    /// In that of the others.
+    pub(crate) found: AtomicUsize,
 }
 
 /// Whether a server may be chosen for a subscriber.
@@ -58,9 +70,11 @@ pub enum Kept {
     New,
     /// It was kept, and another session of its subscriber had to go.
     Instead,
-    /// It was known: it began when it did, by the same rule.
+    /// It was known: it began when it did, by the same rule, and its addresses are as they were.
     Again,
-    /// It binds no subscriber, and there are as many sessions as may be: it was not kept.
+    /// It was known, and has other addresses now.
+    Readdressed,
+    /// It binds no subscriber, and there are as many such sessions as may be: it was not kept.
     Full,
     /// Its Session-Id is that of another session, which stays: it was not kept.
     Taken,
@@ -75,6 +89,7 @@ impl Repository {
     pub fn new(store: &Store, settings: &Sbr, owner: Option<u64>) -> Result<Self, Error> {
         Ok(Self {
             sessions: store.table()?,
+            found: store.table()?,
             reservations: store.table()?,
             key_lengths: store.table()?,
             lengths: Arc::default(),
@@ -94,13 +109,19 @@ impl Repository {
     /// Sessions that are held, as of the last count.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held.load(Relaxed)
+        self.held.sessions.load(Relaxed) + self.held_found()
     }
 
-    /// Whether one more session is one too many.
+    /// Those of them that bind no subscriber: they were found by the binding of another one.
+    #[must_use]
+    pub fn held_found(&self) -> usize {
+        self.held.found.load(Relaxed)
+    }
+
+    /// Whether one more session that binds its subscriber is one too many. The others do not count.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.held() >= self.settings.max_sessions
+        self.held.sessions.load(Relaxed) >= self.settings.max_sessions
     }
 
     /// The session of a Session-Id.
@@ -108,7 +129,17 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn session(&self, id: &[u8]) -> Result<Option<Session>, Error> {
-        Ok(self.sessions.get(id).await?.map(|stored| stored.record))
+        let (session, found) = self.stored(id).await?;
+        let found = || found.map(|stored| stored.record.0);
+        Ok(session.map(|stored| stored.record).or_else(found))
+    }
+
+    /// What both tables have under a Session-Id, read at the same time.
+    pub(crate) async fn stored(
+        &self,
+        id: &[u8],
+    ) -> Result<(Option<Stored<Session>>, Option<Stored<Found>>), Error> {
+        tokio::try_join!(self.sessions.get(id), self.found.get(id))
     }
 
     /// The newest session of a subscriber in a pool.
@@ -252,7 +283,7 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn keep(&self, session: Session) -> Result<Kept, Error> {
-        let mut session = session.used(self.now(), self.settings.stale.duration());
+        let mut session = self.used(session);
         for _ in 1..TRIES {
             match self.try_keep(&mut session).await {
                 Err(Error::Conflict { .. }) => {}
@@ -263,21 +294,28 @@ impl Repository {
     }
 
     async fn try_keep(&self, session: &mut Session) -> Result<Kept, Error> {
-        let known = self.sessions.get(&session.id).await?;
+        let (known, found) = self.stored(&session.id).await?;
+        if session.binding.is_none() {
+            let is_taken = known.is_some();
+            return if is_taken {
+                Ok(Kept::Taken)
+            } else {
+                self.keep_found(session, found).await
+            };
+        }
+        if found.is_some() {
+            return Ok(Kept::Taken);
+        }
         let condition = match &known {
             Some(known) if !known.record.is_same(session) => return Ok(Kept::Taken),
             Some(known) => {
-                session.began = known.record.began;
-                if session.server.host == known.record.server.host {
-                    session.rule.clone_from(&known.record.rule);
-                }
+                session.repeats(&known.record);
                 Condition::Version(known.version)
             }
-            None if session.binding.is_none() && self.is_full() => return Ok(Kept::Full),
             None => Condition::Absent,
         };
         let mut batch = Batch::default();
-        let (mut is_instead, mut new_lengths) = (false, Vec::new());
+        let mut is_instead = false;
         if let Some(binding) = &session.binding {
             if known.is_none()
                 && let Some(oldest) = self.surplus(session, &binding.key).await?
@@ -288,25 +326,85 @@ impl Repository {
             if self.owner.is_some() {
                 batch.delete(&self.reservations, &binding.key, Condition::Always);
             }
-            let prefixes = binding.prefixes.iter();
-            new_lengths.extend(prefixes.filter_map(|prefix| self.lengths.unknown(prefix)));
-            for length in &new_lengths {
-                batch.put(&self.key_lengths, length, Condition::Always);
-            }
         }
         batch.put(&self.sessions, session, condition);
-        self.sessions.store().commit(batch).await?;
-        new_lengths
-            .into_iter()
-            .for_each(|length| self.lengths.note(length));
+        self.commit(batch, session).await?;
         Ok(match (known, is_instead) {
             (Some(_), _) => Kept::Again,
             (None, true) => Kept::Instead,
             (None, false) => {
-                self.held.fetch_add(1, Relaxed);
+                self.held.sessions.fetch_add(1, Relaxed);
                 Kept::New
             }
         })
+    }
+
+    /// Keeps a session that binds no subscriber.
+    async fn keep_found(&self, session: &mut Session, known: Option<Stored<Found>>) -> Result<Kept, Error> {
+        let (condition, kept) = match &known {
+            Some(known) if !known.record.0.is_same(session) => return Ok(Kept::Taken),
+            Some(known) => {
+                session.repeats(&known.record.0);
+                (Condition::Version(known.version), Kept::Again)
+            }
+            None if self.held_found() >= self.settings.max_sessions => return Ok(Kept::Full),
+            None => (Condition::Absent, Kept::New),
+        };
+        let mut batch = Batch::default();
+        batch.put(&self.found, &Found(session.clone()), condition);
+        self.sessions.store().commit(batch).await?;
+        if kept == Kept::New {
+            self.held.found.fetch_add(1, Relaxed);
+        }
+        Ok(kept)
+    }
+
+    /// Commits a session with the lengths of its prefixes, by which they are found.
+    async fn commit(&self, mut batch: Batch, session: &Session) -> Result<(), Error> {
+        let prefixes = session.binding.iter().flat_map(|binding| &binding.prefixes);
+        let new_lengths: Vec<KeyLength> = prefixes
+            .filter_map(|prefix| self.lengths.unknown(prefix))
+            .collect();
+        for length in &new_lengths {
+            batch.put(&self.key_lengths, length, Condition::Always);
+        }
+        self.sessions.store().commit(batch).await?;
+        new_lengths
+            .into_iter()
+            .for_each(|length| self.lengths.note(length));
+        Ok(())
+    }
+
+    /// Changes the addresses of a session by what its client reports: it is found by them, durably, when this returns. What
+    /// another client says, or of a session that is not known, changes nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn report(
+        &self,
+        id: &[u8],
+        application: u32,
+        client: &Party,
+        reported: &Addresses,
+    ) -> Result<Kept, Error> {
+        let mut tries = 1..TRIES;
+        loop {
+            let stored = self.sessions.get(id).await?;
+            let Some(mut stored) = stored.filter(|stored| stored.record.is_of(application, client)) else {
+                return Ok(Kept::Again);
+            };
+            let binding = stored.record.binding.as_mut();
+            if !binding.is_some_and(|binding| binding.report(reported)) {
+                return Ok(Kept::Again);
+            }
+            let session = self.used(stored.record);
+            let mut batch = Batch::default();
+            batch.update(&self.sessions, &session, stored.version);
+            match self.commit(batch, &session).await {
+                Err(Error::Conflict { .. }) if tries.next().is_some() => {}
+                other => return other.map(|()| Kept::Readdressed),
+            }
+        }
     }
 
     /// The session that goes for another one of its subscriber.
@@ -318,80 +416,5 @@ impl Repository {
         let is_over = others.len() >= most;
         let oldest = others.into_iter().min_by_key(|stored| stored.record.began);
         Ok(oldest.filter(|_| is_over).map(|stored| stored.record.id))
-    }
-
-    /// Ends a session. Whether it existed.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
-        let mut batch = Batch::default();
-        batch.delete(&self.sessions, id, Condition::Present);
-        match self.sessions.store().commit(batch).await {
-            Ok(_) => {
-                let less = |held: usize| Some(held.saturating_sub(1));
-                let _ = self.held.fetch_update(Relaxed, Relaxed, less);
-                Ok(true)
-            }
-            Err(Error::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Notes that a session is in use, where that was not written for long.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub async fn touch(&self, id: &[u8]) -> Result<(), Error> {
-        let (now, stale) = (self.now(), self.settings.stale.duration());
-        let stored = self.sessions.get(id).await?;
-        let Some(stored) = stored.filter(|stored| stored.record.is_due(now, stale)) else {
-            return Ok(());
-        };
-        let mut batch = Batch::default();
-        batch.update(&self.sessions, &stored.record.used(now, stale), stored.version);
-        match self.sessions.store().commit(batch).await {
-            // It has ended, or another has noted it.
-            Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Removes what is stale and counts what is held, again and again; drop the future to end it.
-    ///
-    /// # Errors
-    /// When the tables cannot be swept at all.
-    pub async fn look_after(&self) -> Result<(), Error> {
-        let sessions = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
-        let reservations = Sweep::new(self.reservations.clone(), self.settings.sweep.clone())?;
-        loop {
-            if let Err(error) = self.round(&sessions, &reservations).await {
-                tracing::warn!(%error, "stale sessions were not removed; the sweep begins again later");
-            }
-            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
-        }
-    }
-
-    async fn round(&self, sessions: &Sweep<Session>, reservations: &Sweep<Reservation>) -> Result<(), Error> {
-        sessions.round().await?;
-        reservations.round().await?;
-        self.refresh().await
-    }
-
-    /// Counts what is held, and reads which lengths of prefixes other routers and earlier runs have written.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn refresh(&self) -> Result<(), Error> {
-        let count = self.sessions.count().await?;
-        self.held
-            .store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);
-        // There are fewer than a page has.
-        let lengths = self.key_lengths.scan(&Scan::all(64)).await?;
-        lengths
-            .records
-            .iter()
-            .for_each(|stored| self.lengths.note(stored.record));
-        Ok(())
     }
 }

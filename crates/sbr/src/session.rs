@@ -16,7 +16,7 @@ pub(crate) const BY_IMSI: Index = Index(1);
 pub(crate) const BY_MSISDN: Index = Index(2);
 pub(crate) const BY_IPV4: Index = Index(3);
 pub(crate) const BY_PREFIX: Index = Index(4);
-const BY_EXPIRY: Index = Index(5);
+pub(crate) const BY_EXPIRY: Index = Index(5);
 
 /// One end of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,34 @@ pub struct Binding {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 prefixes.
     pub prefixes: Vec<Ipv6Prefix>,
+}
+
+/// Addresses that the client of a session reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// IPv6 prefixes.
+    pub prefixes: Vec<Ipv6Prefix>,
+    /// Whether the session has them no more; else it has them instead of those before.
+    pub are_released: bool,
+}
+
+impl Binding {
+    /// Takes what a client reports; whether that changes anything. Of a family that is not reported, the addresses stay.
+    pub fn report(&mut self, reported: &Addresses) -> bool {
+        let before = (self.ipv4, self.prefixes.clone());
+        if reported.are_released {
+            self.ipv4 = self.ipv4.filter(|own| Some(*own) != reported.ipv4);
+            self.prefixes.retain(|own| !reported.prefixes.contains(own));
+        } else {
+            self.ipv4 = reported.ipv4.or(self.ipv4);
+            if !reported.prefixes.is_empty() {
+                self.prefixes.clone_from(&reported.prefixes);
+            }
+        }
+        before != (self.ipv4, self.prefixes.clone())
+    }
 }
 
 /// The key under which the sessions of a subscriber in a pool of servers meet.
@@ -74,10 +102,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session, used at this time (microseconds since 1970), which stays for `stale` without use.
+    /// The session, used at this time (microseconds since 1970), which stays for this time without use.
     #[must_use]
-    pub fn used(mut self, now: u64, stale: Duration) -> Self {
-        self.expires = now.saturating_add(micros(stale));
+    pub fn used(mut self, now: u64, lifetime: Duration) -> Self {
+        self.expires = now.saturating_add(micros(lifetime));
         self
     }
 
@@ -85,19 +113,34 @@ impl Session {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |session: &Self| session.binding.as_ref().map(|binding| binding.key.clone());
-        self.application == other.application
-            && self.client.host.eq_ignore_ascii_case(&other.client.host)
-            && key(self) == key(other)
+        self.is_of(other.application, &other.client) && key(self) == key(other)
     }
 
-    /// Whether its use is written at this time: an eighth of its time is over.
+    /// Makes it the one that is known, which its request repeats: as it began, by its rule where its server is the same, and
+    /// with the addresses that its client has reported since.
+    pub(crate) fn repeats(&mut self, known: &Self) {
+        self.began = known.began;
+        if self.server.host == known.server.host {
+            self.rule.clone_from(&known.rule);
+        }
+        self.binding.clone_from(&known.binding);
+    }
+
+    /// Whether it is of this application and client.
     #[must_use]
-    pub fn is_due(&self, now: u64, stale: Duration) -> bool {
-        let stale = micros(stale);
-        self.expires.saturating_sub(now) < stale - stale / 8
+    pub fn is_of(&self, application: u32, client: &Party) -> bool {
+        self.application == application && self.client.host.eq_ignore_ascii_case(&client.host)
+    }
+
+    /// Whether its use is written at this time: an eighth of the time until it is stale is over.
+    #[must_use]
+    pub fn is_due(&self, now: u64, lifetime: Duration, stale: Duration) -> bool {
+        let left = self.expires.saturating_sub(now);
+        left < micros(lifetime).saturating_sub(micros(stale) / 8)
     }
 }
 
+/// Microseconds of a time.
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -172,6 +215,51 @@ impl Record for Session {
 
     fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
         read(key, value).ok_or_else(|| DecodeError("the bytes are not a session".to_owned()))
+    }
+}
+
+/// A session that was found by the binding of another one, such as that of an AF: in a table of its own, so that their number
+/// does not count for the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found(pub Session);
+
+impl Record for Found {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "sbr_found_session",
+        indexes: &[IndexSchema::many("expiry").ordered()],
+        by_modified: false,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(0));
+
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn index(&self, _: &mut IndexKeys) {}
+
+    fn expires(&self) -> Option<u64> {
+        self.0.expires()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
+        Session::decode(key, value).map(Self)
+    }
+}
+
+impl From<Session> for Found {
+    fn from(session: Session) -> Self {
+        Self(session)
+    }
+}
+
+impl From<Found> for Session {
+    fn from(found: Found) -> Self {
+        found.0
     }
 }
 
@@ -308,12 +396,47 @@ mod tests {
     }
 
     #[test]
+    fn a_client_reports_addresses_that_come_and_go() {
+        let mut binding = whole().binding.unwrap();
+        let unchanged = Addresses {
+            ipv4: binding.ipv4,
+            ..Addresses::default()
+        };
+        assert!(!binding.report(&unchanged));
+        let other = Addresses {
+            ipv4: Some([10, 0, 0, 2].into()),
+            ..Addresses::default()
+        };
+        let release = |addresses: &Addresses| Addresses {
+            are_released: true,
+            ..addresses.clone()
+        };
+        // Another address than that of the session is not released.
+        assert!(!binding.report(&release(&other)));
+        assert!(binding.report(&other));
+        assert_eq!((binding.ipv4, binding.prefixes.len()), (other.ipv4, 2));
+        assert!(binding.report(&release(&other)));
+        assert_eq!((binding.ipv4, binding.prefixes.len()), (None, 2));
+        let prefix = Addresses {
+            prefixes: vec!["2001:db8:9::/64".parse().unwrap()],
+            ..Addresses::default()
+        };
+        assert!(binding.report(&prefix));
+        assert_eq!(binding.prefixes, prefix.prefixes);
+        assert!(binding.report(&release(&prefix)) && binding.prefixes.is_empty());
+    }
+
+    #[test]
     fn its_use_is_written_seldom() {
         let stale = Duration::from_secs(80);
         let session = whole().used(1_000_000, stale);
         assert_eq!(session.expires, 81_000_000);
-        assert!(!session.is_due(10_000_000, stale));
-        assert!(session.is_due(11_000_001, stale));
+        assert!(!session.is_due(10_000_000, stale, stale));
+        assert!(session.is_due(11_000_001, stale, stale));
+        // One that is asked about when it is stale stays for longer.
+        let session = whole().used(1_000_000, 2 * stale);
+        assert!(!session.is_due(10_000_000, 2 * stale, stale));
+        assert!(session.is_due(11_000_001, 2 * stale, stale));
     }
 
     proptest! {

@@ -74,6 +74,7 @@ fn requests_beyond_the_rate_are_refused_until_the_next_second() {
             ticket: Ticket::default(),
             memo: &mut memo,
             out: &mut out,
+            is_congested: false,
         };
         if ticks {
             quota.tick(turn, request.names);

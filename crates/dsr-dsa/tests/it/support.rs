@@ -192,6 +192,7 @@ impl Bench {
             ticket: Ticket::default(),
             memo,
             out: &mut Out::default(),
+            is_congested: false,
         };
         fate(&self.seat.request(turn, &request))
     }
@@ -208,6 +209,7 @@ impl Bench {
             ticket: Ticket::default(),
             memo: &mut memo,
             out: &mut Out::default(),
+            is_congested: false,
         };
         let answered = Answered {
             request: &diameter_proto::Message::parse(bytes_of(message)).unwrap(),

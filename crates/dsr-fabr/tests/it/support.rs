@@ -44,6 +44,7 @@ pub(crate) fn outcome_at(seat: &dyn Seated, message: &MessageMut, now: Instant) 
             ticket: Ticket::default(),
             memo: &mut Memo::default(),
             out: &mut Out::default(),
+            is_congested: false,
         };
         match seat.request(turn, request) {
             Flow::To(to) => format!("{}/{}", to.host, to.realm),

@@ -15,7 +15,7 @@ mod watching;
 pub use applications::{Application, Ready, check_files};
 pub use dsr_app::Answer;
 pub use exceptions::{AnswerRule, Exception, Exceptions};
-pub use hiding::{HiddenHost, TopologyHiding};
+pub use hiding::{HiddenHost, HidingScope, TopologyHiding};
 pub use mediation::{AvpCondition, AvpValue, Change, Mediation, MediationRule, MessageConditions, Messages};
 pub(crate) use mediation::{AvpPath, data, encode, is_text, key, path};
 pub use nodes::{Listener, LocalNode, NodeLimits};

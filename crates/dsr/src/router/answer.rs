@@ -13,7 +13,6 @@ use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::{Exception, Messages};
 use crate::edit::{Edit, edit};
 use crate::events::Event;
-use crate::hiding::Hiding;
 use crate::incidents::Incident;
 use crate::measures::Transaction;
 use crate::snapshot::AnswerCopy;
@@ -91,7 +90,11 @@ impl Core {
         };
         let message = changed.unwrap_or(message);
         let message = match &transit.original {
-            Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
+            Some(original) => {
+                let snapshot = self.snapshot.borrow();
+                let restored = snapshot.hiding.answer_in(&message, original.message());
+                restored.unwrap_or(message)
+            }
             None => message,
         };
         let copying = self.to_copy(&transit, kept.as_ref(), &message);
@@ -310,7 +313,7 @@ impl Core {
                 None => return self.count(Event::AnswerLost),
             },
         };
-        let message = self.hide_answer(&connection, message);
+        let message = self.hide_answer(&connection, origin, message);
         let message = self.withhold_reports(&connection, origin, message);
         let (report, reports_load) = self.own_load(origin, &connection);
         if origin.trace > 0 {

@@ -212,6 +212,7 @@ impl Core {
             ticket: self.parked.ticket(),
             memo,
             out,
+            is_congested: !self.congestion.borrow().is_calm(),
         }
     }
 

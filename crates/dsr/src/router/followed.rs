@@ -249,6 +249,7 @@ impl Core {
                 hop_by_hop: 0,
                 flags,
                 trace: 0,
+                scope: 0,
             },
             since: now,
             until: now + local.lifetime,

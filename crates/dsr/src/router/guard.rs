@@ -348,17 +348,21 @@ impl Core {
         });
     }
 
-    /// An answer for a foreign network names no host of ours.
+    /// An answer for a foreign network, or for a client that knows other names, names no host of ours.
     #[inline]
-    pub(super) fn hide_answer(&self, connection: &Connection<Link>, message: MessageMut) -> MessageMut {
+    pub(super) fn hide_answer(
+        &self,
+        connection: &Connection<Link>,
+        origin: Origin,
+        message: MessageMut,
+    ) -> MessageMut {
         let snapshot = self.snapshot.borrow();
-        let Some(hiding) = &snapshot.hiding else {
-            return message;
-        };
-        if !connection.state().is_some_and(|link| link.profile().untrusted) {
-            return message;
-        }
-        match hiding.answer_out(&message) {
+        let scope = snapshot.hiding.scope(origin.scope);
+        let first = scope.and_then(|scope| scope.answer_out(&message));
+        let untrusted = snapshot.hiding.untrusted.as_ref();
+        let untrusted = untrusted.filter(|_| connection.state().is_some_and(|link| link.profile().untrusted));
+        let second = untrusted.and_then(|hiding| hiding.answer_out(first.as_ref().unwrap_or(&message)));
+        match second.or(first) {
             Some(hidden) => {
                 self.count(Event::Hidden);
                 hidden

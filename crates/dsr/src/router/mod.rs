@@ -187,6 +187,8 @@ pub(crate) struct Origin {
     flags: RequestFlags,
     /// Trigger point of its trace, counted from 1.
     trace: u8,
+    /// Scope of topology hiding of its client, counted from 1.
+    scope: u8,
 }
 
 /// State of a request in flight.

@@ -86,6 +86,7 @@ impl Core {
                 hop_by_hop: message.hop_by_hop(),
                 flags: RequestFlags::default(),
                 trace: 0,
+                scope: 0,
             },
             since: node.now(),
             until: node.now() + snapshot.lifetime,
@@ -297,19 +298,33 @@ impl Core {
         if routing.loops {
             return Some(Step::Done(Decision::Except(Exception::LoopDetected)));
         }
-        let hiding = context
-            .snapshot
-            .hiding
-            .as_ref()
-            .filter(|_| context.profile.untrusted)?;
-        if routing
-            .destination_host
-            .is_some_and(|host| hiding.is_hidden(host))
-        {
-            // Answered as for any name that is not there.
-            return Some(Step::Done(Decision::Except(Exception::NoRoute)));
+        self.find_hidden(context, message, routing, transit)
+    }
+
+    /// A request whose client knows other names, with the real ones; none: it has none.
+    #[inline]
+    fn find_hidden(
+        &self,
+        context: &RequestContext<'_>,
+        message: &MessageMut,
+        routing: &Routing<'_>,
+        transit: &mut Transit,
+    ) -> Option<Step<'static>> {
+        let hidings = &context.snapshot.hiding;
+        transit.origin.scope = hidings.of_client(message.application(), routing);
+        let scope = hidings.scope(transit.origin.scope);
+        let mut found = scope.and_then(|scope| scope.request_in(message));
+        if let Some(hiding) = hidings.untrusted.as_ref().filter(|_| context.profile.untrusted) {
+            if routing
+                .destination_host
+                .is_some_and(|host| hiding.is_hidden(host))
+            {
+                // Answered as for any name that is not there.
+                return Some(Step::Done(Decision::Except(Exception::NoRoute)));
+            }
+            found = hiding.request_in(found.as_ref().unwrap_or(message)).or(found);
         }
-        let found = hiding.request_in(message, routing)?;
+        let found = found?;
         self.count(Event::Hidden);
         Some(Step::Changed(found, Examined::Inside))
     }
@@ -490,7 +505,7 @@ impl Core {
         Ok(link)
     }
 
-    /// A request for a foreign network with our names hidden; none: it goes as it is.
+    /// A request for a foreign network, or for a client that knows other names, with ours hidden; none: it goes as it is.
     #[inline]
     pub(super) fn hide_request<B: AsRef<[u8]>>(
         &self,
@@ -499,11 +514,17 @@ impl Core {
         append: &[u8],
     ) -> Option<MessageMut> {
         let snapshot = self.snapshot.borrow();
-        let hiding = snapshot.hiding.as_ref()?;
-        if !to.state()?.profile().untrusted {
-            return None;
-        }
-        let hidden = hiding.request_out(message, append)?;
+        let untrusted = snapshot.hiding.untrusted.as_ref();
+        let untrusted = untrusted.filter(|_| to.state().is_some_and(|link| link.profile().untrusted));
+        let first = untrusted.and_then(|hiding| hiding.request_out(message, append));
+        let second = snapshot
+            .hiding
+            .for_client(message)
+            .and_then(|scope| match &first {
+                Some(first) => scope.request_out(first, &[]),
+                None => scope.request_out(message, append),
+            });
+        let hidden = second.or(first)?;
         self.count(Event::Hidden);
         Some(hidden)
     }

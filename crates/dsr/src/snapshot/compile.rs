@@ -8,7 +8,7 @@ use super::{
     Action, AnswerCopy, ApplicationStep, Copying, Leads, Profile, Slot, Snapshot, TracePoint, nodes_of,
 };
 use crate::config::{self, Config, Routing};
-use crate::hiding::Hiding;
+use crate::hiding::Hidings;
 use crate::measures::{Count, Names, Subject};
 use crate::mediation::Mediation;
 use crate::registry::{Hop, Hops, Registry};
@@ -68,7 +68,7 @@ impl Snapshot {
             siblings: sibling_hops.iter().flatten().map(|hop| hop.id).collect(),
             sibling_hops,
             via,
-            hiding: Hiding::new(&config.topology_hiding),
+            hiding: Hidings::new(&config.topology_hiding),
             mediation: Mediation::new(&config.mediation, &mut measured)?,
             trace: config
                 .trace

@@ -69,6 +69,14 @@ impl Kind {
         }
     }
 
+    /// Whether it may take the place of other settings of the application while the router runs.
+    fn may_replace(&self, before: &Self) -> Result<(), String> {
+        match (self, before) {
+            (Self::Pdra(settings), Self::Pdra(before)) => Pdra::may_replace(settings, before),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads its files.
     fn open(&self) -> Result<Arc<dyn Installed>, String> {
         Ok(match self {
@@ -159,11 +167,14 @@ impl Loader {
             let same = known
                 .iter()
                 .find(|one| one.settings == settings && one.stamp == now);
+            let before = known.iter().find(|one| one.name == name);
+            let open = || {
+                before.map_or(Ok(()), |before| settings.may_replace(&before.settings))?;
+                settings.open()
+            };
             let installed = match same {
                 Some(same) => same.slot.application.clone(),
-                None => settings
-                    .open()
-                    .map_err(|reason| format!("application {name}: {reason}"))?,
+                None => open().map_err(|reason| format!("application {name}: {reason}"))?,
             };
             let is_it = |one: &&Loaded| one.name == name && one.slot.application.kind() == installed.kind();
             let id = known.iter().find(is_it).map(|before| before.slot.id);

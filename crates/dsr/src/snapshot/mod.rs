@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::config::{self, AnswerRule, Config, Exception, Exceptions, Ingress, Peer};
 use crate::gate::Throttle;
-use crate::hiding::Hiding;
+use crate::hiding::Hidings;
 use crate::measures::{Count, Names};
 use crate::mediation::Mediation;
 use crate::registry::{Hop, HopState, Hops};
@@ -173,8 +173,8 @@ pub struct Snapshot {
     siblings: Vec<u32>,
     /// Those of each sibling.
     sibling_hops: Vec<Hops>,
-    /// Names hidden from foreign networks.
-    pub(crate) hiding: Option<Hiding>,
+    /// Names hidden from foreign networks and clients.
+    pub(crate) hiding: Hidings,
     /// Rules that change messages.
     pub(crate) mediation: Mediation,
     /// Trigger points, by position.
@@ -217,7 +217,11 @@ impl Snapshot {
     #[must_use]
     pub(crate) fn is_own(&self, name: &[u8]) -> bool {
         self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
-            || self.hiding.as_ref().is_some_and(|hiding| hiding.is_own(name))
+            || self
+                .hiding
+                .untrusted
+                .as_ref()
+                .is_some_and(|hiding| hiding.is_own(name))
     }
 
     /// Whether that is the name of a local node.

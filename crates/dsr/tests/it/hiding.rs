@@ -1,7 +1,7 @@
 //! What a foreign network sees, and that what it sends back arrives.
 
 use diameter::proto::known::{self, command};
-use diameter::proto::{MessageMut, ResultCode};
+use diameter::proto::{MessageBuilder, MessageMut, ResultCode};
 use dsr::Event;
 
 use crate::support::{MME, client, config, read, run, ulr_with, world};
@@ -42,12 +42,23 @@ fn policy_servers_have_another_name_in_foreign_networks() {
                 .send_text(&format!(
                     "{name} app={application} hbh=7 {{ Session-Id = \"pgw.foreign.example;1\" Origin-Host = \
                      \"pgw.foreign.example\" Origin-Realm = \"foreign.example\" Destination-Host = \"pcrf-a.example\" \
-                     Destination-Realm = \"home.example\" }}"
+                     Destination-Realm = \"home.example\" Class = \"pcrf-a.example\" }}"
                 ))
                 .await;
             let request = pcrf.expect(code).await;
             assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), PCRF);
-            pcrf.answer(&request, ResultCode::SUCCESS).await;
+            // What an answer has given the client comes back as it was.
+            assert_eq!(request.require(known::CLASS).unwrap(), PCRF.as_bytes());
+            let mut answer = MessageBuilder::answer(&request);
+            answer
+                .put(known::RESULT_CODE, ResultCode::SUCCESS.0)
+                .put(known::ORIGIN_HOST, PCRF)
+                .put(known::CLASS, PCRF.as_bytes())
+                .put(known::ERROR_MESSAGE, "pcrf1.home.example, at least")
+                .group(known::FAILED_AVP, |group| {
+                    group.put(known::DESTINATION_HOST, PCRF);
+                });
+            pcrf.send(answer.finish().unwrap().as_bytes()).await;
             let answer = foreign.expect_result(code, ResultCode::SUCCESS).await;
             assert_eq!(answer.require(known::ORIGIN_HOST).unwrap(), "pcrf-a.example");
             let bytes = answer.as_bytes();

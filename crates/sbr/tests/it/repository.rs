@@ -243,9 +243,9 @@ fn sessions_of_any_application_are_kept_without_a_binding() {
             binding: None,
             ..session(1, "ocs", &[])
         };
-        assert!(!all.is_full());
-        all.keep(online).await.unwrap();
-        assert!(all.is_full());
+        assert_eq!(all.keep(online.clone()).await, Ok(Kept::New));
+        assert_eq!(all.keep(online.clone()).await, Ok(Kept::Again));
+        assert_eq!((all.held(), all.held_found(), all.is_full()), (1, 1, false));
         let found = all.session(b"pgw.example;1;1").await.unwrap().unwrap();
         assert_eq!((found.application, found.server.host.as_str()), (4, "ocs"));
         assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
@@ -290,12 +290,54 @@ fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
         let stands = all.session(&first.id).await.unwrap().unwrap();
         let (key, binding) = (binding_key(IMSI.as_bytes(), "all"), stands.binding.unwrap());
         assert_eq!((stands.began, stands.rule.as_str(), binding.key), (1, "", key));
-        let of_af = Session {
-            id: b"af;1".to_vec(),
+        // Those without a binding count for themselves, and a Session-Id is one of both kinds.
+        assert!(all.is_full());
+        let of_af = |id: &[u8]| Session {
+            id: id.to_vec(),
             binding: None,
-            ..first
+            ..first.clone()
         };
-        assert_eq!(all.keep(of_af).await, Ok(Kept::Full));
-        assert_eq!((all.session(b"af;1").await, all.held()), (Ok(None), 1));
+        assert_eq!(all.keep(of_af(&first.id)).await, Ok(Kept::Taken));
+        assert_eq!(all.keep(of_af(b"af;1")).await, Ok(Kept::New));
+        assert_eq!(all.keep(of_af(b"af;2")).await, Ok(Kept::Full));
+        let of_gateway = Session {
+            id: b"af;1".to_vec(),
+            ..first.clone()
+        };
+        assert_eq!(all.keep(of_gateway).await, Ok(Kept::Taken));
+        assert_eq!(
+            (all.session(b"af;2").await, all.held(), all.held_found()),
+            (Ok(None), 2, 1)
+        );
+        all.touch(b"af;1").await.unwrap();
+        assert!(all.end(b"af;1").await.unwrap() && !all.end(b"af;1").await.unwrap());
+        assert_eq!((all.held(), all.held_found()), (1, 0));
+    });
+}
+
+#[test]
+fn sessions_that_are_asked_about_are_found_when_they_are_stale_and_stay_as_long_again() {
+    with(Sbr::default(), async |store, settings| {
+        let asking = |seconds| Sbr {
+            stale: settings::Period::from_secs(seconds),
+            audit_rate: 1,
+            ..settings.clone()
+        };
+        let all = on(store, &asking(600), None).await;
+        for number in 1..=3 {
+            all.keep(session(number, "a", &[])).await.unwrap();
+        }
+        assert!(all.stale(0, 10).await.unwrap().is_empty());
+        // They expire in 1,200 s: for one whose sessions are stale with 1,300 s left, they are.
+        let later = on(store, &asking(1_300), None).await;
+        let found = later.stale(0, 2).await.unwrap();
+        assert_eq!(found.len(), 2);
+        let more = later.stale(found[1].expires + 1, 2).await.unwrap();
+        assert_eq!(more.len(), 1);
+        assert!(later.is_stale(&more[0].id).await.unwrap());
+        later.touch(&more[0].id).await.unwrap();
+        assert!(!later.is_stale(&more[0].id).await.unwrap());
+        assert!(!later.is_stale(b"other").await.unwrap());
+        assert_eq!(later.stale(0, 10).await.unwrap().len(), 2);
     });
 }

@@ -4,7 +4,7 @@ use diameter::proto::known::{self, application, command};
 use diameter::proto::{MessageBuilder, ResultCode};
 use dsr_pdra::Event;
 
-use super::support::{AF, IMSI, PCRFS, PGW, World, aar, ccr, request, subscriber};
+use super::support::{AF, IMSI, PCRFS, PGW, World, aar, ccr, initial, request, subscriber};
 use crate::support::run;
 
 const PREFIX: &[u8] = &[0, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1];
@@ -274,5 +274,47 @@ fn a_session_stays_that_of_its_subscriber_and_of_its_ends() {
             b.put(known::FRAMED_IP_ADDRESS, &[10, 0, 0, 1]);
         });
         assert_eq!(world.of_af(&found).await, at);
+    });
+}
+
+#[test]
+fn afs_that_fill_their_sessions_keep_no_gateway_out() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = super::support::agent(folder.path(), &PCRFS, "");
+        for application in &mut config.applications {
+            application.pdra.as_mut().unwrap().repository.max_sessions = 3;
+        }
+        let mut world = World::of(config, &PCRFS).await;
+        let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
+        // Each is answered; the fourth and fifth are not kept.
+        for number in 1..=5 {
+            let found = aar(&format!("af;1;{number}"), |b| subscriber(b, 1, IMSI));
+            assert_eq!(world.of_af(&found).await, at);
+        }
+        assert_eq!((world.count(Event::Kept), world.count(Event::Full)), (4, 2));
+        let rows = |session: &str| world.dsr.pdra_sessions("session", session).len();
+        assert_eq!([rows("af;1;3"), rows("af;1;4")], [1, 0]);
+        // Gateways have their own bound.
+        for number in 2..=3 {
+            world.session(&initial(&format!("pgw;1;{number}"), IMSI)).await;
+        }
+        world.pgw.send(initial("pgw;1;4", IMSI).as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::TOO_BUSY)
+            .await;
+        // An AF whose sessions end has room again.
+        let end = request(
+            command::SESSION_TERMINATION,
+            application::RX,
+            AF,
+            "af;1;1",
+            |_| (),
+        );
+        assert_eq!(world.of_af(&end).await, at);
+        world.holds(5).await;
+        world.of_af(&aar("af;1;6", |b| subscriber(b, 1, IMSI))).await;
+        assert_eq!(world.count(Event::Kept), 7);
     });
 }

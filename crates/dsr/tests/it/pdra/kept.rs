@@ -65,3 +65,37 @@ fn a_router_without_its_store_does_not_start() {
         assert!(error.contains("policy"), "{error}");
     });
 }
+
+#[test]
+fn a_reload_with_another_repository_is_refused_with_the_remedy() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, other) = (folder.path().join("before"), folder.path().join("other"));
+        let mut world = World::new(&before, "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        let config = world.dsr.snapshot().config.as_ref().clone();
+        let changed = |change: &dyn Fn(&mut dsr_pdra::config::Pdra)| {
+            let mut config = config.clone();
+            change(config.applications[0].pdra.as_mut().unwrap());
+            config
+        };
+        let refused = [
+            changed(&|pdra| pdra.repository.store.embedded.directory.clone_from(&other)),
+            changed(&|pdra| pdra.repository.max_sessions = 7),
+        ];
+        for config in &refused {
+            let error = world.dsr.reload(config).unwrap_err().to_string();
+            let has = |words: &str| error.contains(words);
+            assert!(has("policy") && has("`repository`") && has("restart"), "{error}");
+        }
+        assert!(!other.exists());
+        // The same directory by another name is the same repository, and what else changes is taken.
+        let same = changed(&|pdra| {
+            pdra.repository.store.embedded.directory = folder.path().join("./before/../before");
+            pdra.pools[0].pcrfs[at].weight = 0;
+        });
+        world.dsr.reload(&same).unwrap();
+        assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, at);
+        assert_eq!(world.dsr.pdra_sessions("binding", IMSI).len(), 2);
+    });
+}

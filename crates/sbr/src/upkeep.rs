@@ -1,0 +1,152 @@
+//! Sessions that end, are in use, or are stale.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
+
+use crate::repository::Repository;
+use crate::session::{BY_EXPIRY, Session, micros};
+
+impl Repository {
+    /// Ends a session. Whether it existed.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
+        Ok(self.end_in(&self.sessions, &self.held.sessions, id).await?
+            || self.end_in(&self.found, &self.held.found, id).await?)
+    }
+
+    async fn end_in<T: Record>(
+        &self,
+        table: &Table<T>,
+        held: &AtomicUsize,
+        id: &[u8],
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.delete(table, id, Condition::Present);
+        match table.store().commit(batch).await {
+            Ok(_) => {
+                let less = |held: usize| Some(held.saturating_sub(1));
+                let _ = held.fetch_update(Relaxed, Relaxed, less);
+                Ok(true)
+            }
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that a session is in use, where that was not written for long.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn touch(&self, id: &[u8]) -> Result<(), Error> {
+        let (session, found) = self.stored(id).await?;
+        match (session, found) {
+            (Some(stored), _) => self.touch_in(&self.sessions, stored).await,
+            (None, Some(stored)) => self.touch_in(&self.found, stored).await,
+            (None, None) => Ok(()),
+        }
+    }
+
+    async fn touch_in<T: Record + From<Session> + Into<Session>>(
+        &self,
+        table: &Table<T>,
+        stored: Stored<T>,
+    ) -> Result<(), Error> {
+        let session: Session = stored.record.into();
+        let stale = self.settings.stale.duration();
+        if !session.is_due(self.now(), self.lifetime(&session), stale) {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        batch.update(table, &T::from(self.used(session)), stored.version);
+        match table.store().commit(batch).await {
+            // It has ended, or another has noted it.
+            Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session, used now.
+    pub(crate) fn used(&self, session: Session) -> Session {
+        let lifetime = self.lifetime(&session);
+        session.used(self.now(), lifetime)
+    }
+
+    /// Time after which a session that is not used is removed. Of one that binds its subscriber, its gateway is asked before.
+    fn lifetime(&self, session: &Session) -> Duration {
+        let is_asked = self.settings.audit_rate > 0 && session.binding.is_some();
+        self.settings.stale.duration() * if is_asked { 2 } else { 1 }
+    }
+
+    /// Stale sessions that bind their subscribers, beginning with one that expires at this time (microseconds since 1970), in the
+    /// order in which they expire: at most `most`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn stale(&self, from: u64, most: usize) -> Result<Vec<Session>, Error> {
+        let now = self.now();
+        let end = now.saturating_add(micros(self.settings.stale.duration()));
+        let from = from.max(now);
+        let scan = Scan::by_index(BY_EXPIRY, most);
+        let scan = scan.from_key(&from.to_be_bytes()).to_key(&end.to_be_bytes());
+        let page = self.sessions.scan(&scan).await?;
+        Ok(page.records.into_iter().map(|stored| stored.record).collect())
+    }
+
+    /// Whether a session exists and has not been used since it is stale.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn is_stale(&self, id: &[u8]) -> Result<bool, Error> {
+        let end = self.now().saturating_add(micros(self.settings.stale.duration()));
+        let stored = self.sessions.get(id).await?;
+        Ok(stored.is_some_and(|stored| stored.record.expires < end))
+    }
+
+    /// Removes what is stale and counts what is held, again and again; drop the future to end it.
+    ///
+    /// # Errors
+    /// When the tables cannot be swept at all.
+    pub async fn look_after(&self) -> Result<(), Error> {
+        let sessions = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
+        let found = Sweep::new(self.found.clone(), self.settings.sweep.clone())?;
+        let reservations = Sweep::new(self.reservations.clone(), self.settings.sweep.clone())?;
+        loop {
+            let round = async {
+                sessions.round().await?;
+                found.round().await?;
+                reservations.round().await?;
+                self.refresh().await
+            };
+            if let Err(error) = round.await {
+                tracing::warn!(%error, "stale sessions were not removed; the sweep begins again later");
+            }
+            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
+        }
+    }
+
+    /// Counts what is held, and reads which lengths of prefixes other routers and earlier runs have written.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn refresh(&self) -> Result<(), Error> {
+        let counts = [
+            (self.sessions.count().await?, &self.held.sessions),
+            (self.found.count().await?, &self.held.found),
+        ];
+        for (count, held) in counts {
+            held.store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);
+        }
+        // There are fewer than a page has.
+        let lengths = self.key_lengths.scan(&Scan::all(64)).await?;
+        lengths
+            .records
+            .iter()
+            .for_each(|stored| self.lengths.note(stored.record));
+        Ok(())
+    }
+}
