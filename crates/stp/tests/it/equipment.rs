@@ -130,7 +130,6 @@ fn check_imei_is_answered_by_the_lists_of_the_diameter_register() {
         (data(&received).dpc, allowed.management_type, allowed.ssn),
         (PointCode(1), ManagementType::Ssa, 9)
     );
-    judge(folder.path(), &sent);
     // A reload reads the lists again.
     std::fs::write(&file, "grey,35209900,35209999\n").unwrap();
     assert_eq!(stp.reread(), Ok(true));
@@ -152,6 +151,7 @@ fn check_imei_is_answered_by_the_lists_of_the_diameter_register() {
     );
     std::fs::write(&file, "green,35209900\n").unwrap();
     assert!(stp.reread().unwrap_err().contains("equipment.csv"));
+    judge(folder.path(), &sent);
 }
 
 /// tshark reads status and error, without a complaint.

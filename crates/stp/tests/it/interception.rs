@@ -69,11 +69,11 @@ fn an_iam_is_completed_on_its_way() {
         }
     }
     assert_eq!(calls(&stp, "interception", "routed"), 6.0);
-    judge(folder.path(), &sent, "isup.message_type == 1");
     // Of an application server that is not named nothing is intercepted.
     let octets = iam(3, "664567", &[]);
     two.send(&isup(12, 2, 1, 7, &octets));
     assert_eq!(data(&one.expect(MessageType::Data)).user_data, octets);
+    judge(folder.path(), &sent, "isup.message_type == 1");
 }
 
 /// Home, unlisted, unconditioned, circular; a number that was queried; no room; what cannot be read as an IAM.
