@@ -8,7 +8,9 @@ use diameter::proto::known::{self, command};
 use diameter::proto::{MessageMut, ResultCode};
 use testpeer::diameter::Peer;
 
-use super::support::{CTF, IMSI, OCSS, TERMINATION, UPDATE, World, answer, ccr, initial, is_again, later};
+use super::support::{
+    CTF, IMSI, OCSS, TERMINATION, UPDATE, World, agent, answer, ccr, initial, is_again, later,
+};
 use crate::support::{copy_store, run};
 
 #[test]
@@ -64,6 +66,22 @@ fn sessions_outlive_a_reload_that_takes_their_ocs_away() {
     });
 }
 
+#[test]
+fn a_directory_has_one_application_and_must_be_usable() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut both = agent(folder.path(), "", "");
+        let policy = crate::pdra::support::agent(folder.path(), &OCSS, "");
+        both.applications.extend(policy.applications);
+        let error = dsr::start(both).err().unwrap().to_string();
+        assert!(error.contains("policy"), "{error}");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "not a directory").unwrap();
+        let error = dsr::start(agent(&file, "", "")).err().unwrap().to_string();
+        assert!(error.contains("charging"), "{error}");
+    });
+}
+
 /// What an OCS was sent: session, number, and whether with the T flag.
 type Log = Rc<RefCell<Vec<(String, u32, bool)>>>;
 
@@ -91,7 +109,9 @@ async fn lost_in_the_middle(failover: i32) -> ([Vec<(String, u32, bool)>; 2], us
     const SESSIONS: u32 = 60;
     const NUMBERS: u32 = 4;
     let folder = tempfile::tempdir().unwrap();
-    let mut world = World::new(folder.path()).await;
+    let mut config = agent(folder.path(), "", "");
+    config.workers = 2;
+    let mut world = World::of(config).await;
     let logs = [Log::default(), Log::default()];
     for (at, peer) in world.ocss.drain(..).enumerate() {
         let most = if at == 0 { 70 } else { usize::MAX };

@@ -2,6 +2,7 @@
 
 mod failures;
 mod kept;
+mod seen;
 mod sessions;
 pub(crate) mod support;
 mod wrong;
