@@ -131,10 +131,15 @@ impl Nodes {
                 }
             }
         }
-        for link in &mut self.links {
-            link.leave(&poller);
-        }
+        self.leave(&poller);
         Ok(())
+    }
+
+    /// Another poller watches the associations from now on.
+    fn leave(&mut self, poller: &Poller) {
+        for link in &mut self.links {
+            link.leave(poller);
+        }
     }
 
     /// Sends messages one after the other, each when the one before has arrived or is lost; how many arrived right.
@@ -160,6 +165,9 @@ impl Nodes {
                 self.give_up(now, &mut ledger);
             }
         }
+        self.leave(&poller);
+        // Times of the next load count from its own beginning.
+        self.pending.clear();
         Ok(ledger.total().succeeded)
     }
 

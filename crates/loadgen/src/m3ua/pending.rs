@@ -38,6 +38,12 @@ impl Pending {
             .get_mut(transaction.wrapping_sub(self.first) as usize)
     }
 
+    /// Ends all, and goes on behind the last transaction.
+    pub(super) fn clear(&mut self) {
+        self.first = self.next();
+        self.flights.clear();
+    }
+
     /// Removes the oldest message if it was to be sent before this time.
     pub(super) fn pop_before(&mut self, time: Duration) -> Option<Flight> {
         let flight = self.flights.pop_front_if(|flight| flight.sent.intended <= time)?;
@@ -86,5 +92,7 @@ mod tests {
         assert!(pending.pop_before(Duration::from_secs(1)).is_none());
         assert!(pending.get_mut(u32::MAX).is_none());
         assert_eq!(pending.get_mut(0).unwrap().next.sls, 2);
+        pending.clear();
+        assert_eq!((pending.next(), pending.get_mut(0).is_none()), (2, true));
     }
 }
