@@ -5,7 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 //!
-//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`policy`], [`whole`] or [`bad_day`];
+//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`stp`], [`policy`], [`whole`] or [`bad_day`];
 //! * [`find`], [`names`]: the models of this binary, and models from files;
 //! * [`Guide`]: the figures of a benchmark guide; [`subscribers`]: the subscribers of the simulated network.
 
@@ -19,6 +19,7 @@ pub mod nrf;
 pub mod policy;
 mod priorities;
 pub mod scp;
+pub mod stp;
 pub mod subscribers;
 pub mod whole;
 
@@ -56,6 +57,9 @@ pub struct CallModel {
     /// The traffic of a Diameter signaling router.
     #[serde(default)]
     pub dsr: Option<dsr::DsrModel>,
+    /// The traffic of a signal transfer point.
+    #[serde(default)]
+    pub stp: Option<stp::StpModel>,
     /// The traffic of a BSF.
     #[serde(default)]
     pub bsf: Option<bsf::BsfModel>,
@@ -171,6 +175,8 @@ pub enum Function<'a> {
     Nrf(&'a nrf::NrfModel),
     /// Diameter signaling router.
     Dsr(&'a dsr::DsrModel),
+    /// Signal transfer point.
+    Stp(&'a stp::StpModel),
     /// Binding support function.
     Bsf(&'a bsf::BsfModel),
     /// Service communication proxy.
@@ -189,6 +195,7 @@ impl CallModel {
     pub fn function(&self) -> Option<Function<'_>> {
         let nrf = self.nrf.as_ref().map(Function::Nrf);
         nrf.or_else(|| self.dsr.as_ref().map(Function::Dsr))
+            .or_else(|| self.stp.as_ref().map(Function::Stp))
             .or_else(|| self.bsf.as_ref().map(Function::Bsf))
             .or_else(|| self.scp.as_ref().map(Function::Scp))
             .or_else(|| self.policy.as_ref().map(Function::Policy))
@@ -203,6 +210,7 @@ impl CallModel {
             Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
             Function::Nrf(_)
+            | Function::Stp(_)
             | Function::Bsf(_)
             | Function::Policy(_)
             | Function::Core(_)
@@ -222,6 +230,7 @@ impl CallModel {
     #[must_use]
     pub fn sets_rates(&self) -> bool {
         self.dsr.as_ref().is_some_and(|dsr| dsr.drill.is_some())
+            || self.stp.as_ref().is_some_and(|stp| stp.drill.is_some())
             || self.policy.as_ref().is_some_and(|policy| policy.drill.is_some())
     }
 
@@ -251,6 +260,7 @@ impl CallModel {
         match self.function() {
             Some(Function::Nrf(nrf)) => nrf.operations.total(),
             Some(Function::Dsr(dsr)) => dsr.requests(),
+            Some(Function::Stp(stp)) => stp.mps,
             Some(Function::Bsf(bsf)) => bsf.transactions(),
             Some(Function::Scp(scp)) => scp.requests(),
             Some(Function::Policy(policy)) => policy.transactions(),
@@ -271,6 +281,7 @@ impl Validate for CallModel {
         let sections = [
             self.nrf.is_some(),
             self.dsr.is_some(),
+            self.stp.is_some(),
             self.bsf.is_some(),
             self.scp.is_some(),
             self.policy.is_some(),
@@ -281,7 +292,7 @@ impl Validate for CallModel {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr`, `bsf`, `scp`, `policy`, `core` or `badDay`",
+                "the section of one function: `nrf`, `dsr`, `stp`, `bsf`, `scp`, `policy`, `core` or `badDay`",
             ),
             _ => faults
                 .at("")
@@ -292,6 +303,9 @@ impl Validate for CallModel {
         }
         if let Some(dsr) = &self.dsr {
             faults.within("dsr", dsr);
+        }
+        if let Some(stp) = &self.stp {
+            faults.within("stp", stp);
         }
         if let Some(bsf) = &self.bsf {
             faults.within("bsf", bsf);

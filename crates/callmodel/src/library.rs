@@ -120,6 +120,35 @@ const MODELS: &[(&str, &str)] = &[
         "dsr/small-rbar",
         include_str!("../../../callmodels/dsr/small-rbar.yaml"),
     ),
+    ("dsr/vstp", include_str!("../../../callmodels/dsr/vstp.yaml")),
+    (
+        "dsr/vstp-eir",
+        include_str!("../../../callmodels/dsr/vstp-eir.yaml"),
+    ),
+    (
+        "dsr/vstp-gflex",
+        include_str!("../../../callmodels/dsr/vstp-gflex.yaml"),
+    ),
+    (
+        "dsr/vstp-kill",
+        include_str!("../../../callmodels/dsr/vstp-kill.yaml"),
+    ),
+    (
+        "dsr/vstp-lose-hlr",
+        include_str!("../../../callmodels/dsr/vstp-lose-hlr.yaml"),
+    ),
+    (
+        "dsr/vstp-mnp",
+        include_str!("../../../callmodels/dsr/vstp-mnp.yaml"),
+    ),
+    (
+        "dsr/vstp-reload",
+        include_str!("../../../callmodels/dsr/vstp-reload.yaml"),
+    ),
+    (
+        "dsr/vstp-screening",
+        include_str!("../../../callmodels/dsr/vstp-screening.yaml"),
+    ),
     ("nrf/5k", include_str!("../../../callmodels/nrf/5k.yaml")),
     ("nrf/38k", include_str!("../../../callmodels/nrf/38k.yaml")),
     ("nrf/51k", include_str!("../../../callmodels/nrf/51k.yaml")),

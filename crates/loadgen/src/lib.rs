@@ -1,4 +1,4 @@
-//! An open-loop load generator for HTTP/2 and Diameter.
+//! An open-loop load generator for HTTP/2, Diameter and M3UA.
 //!
 //! * [`Generator`]: threads that send on a [`Schedule`] which does not wait for answers, and measure from the intended
 //!   time of sending, so that a slow answer delays no later request (no coordinated omission).
@@ -6,7 +6,8 @@
 //!   answer is a failure. [`Record`] holds counts and latencies by operation.
 //! * [`engine`]: one thread, one `epoll` set, one timer; simulators use it as well.
 //! * [`http2`] and [`diameter`]: protocol machines of the generator's own. A judge shares no code with the function
-//!   that it judges, apart from the Diameter codec, and costs far less.
+//!   that it judges, apart from the codecs of Diameter and SS7, and costs far less.
+//! * [`m3ua`]: the nodes of an SS7 network, which send and receive.
 //! * [`client`]: a blocking HTTP/2 client for set-up and tests.
 //! * [`Weights`]: drawing by weight in constant time.
 //!
@@ -17,6 +18,7 @@ pub mod diameter;
 pub mod engine;
 pub mod http2;
 mod load;
+pub mod m3ua;
 mod thread;
 mod weights;
 mod wire;

@@ -5,9 +5,10 @@
 //! * [`bsf`]: PCFs and consumers of bindings (TS 29.521), and preloaded sessions;
 //! * [`policy`]: SMFs and AMFs with policy associations (TS 29.512, TS 29.507, TS 29.525);
 //! * [`pcrf`]: PCEFs at Gx (TS 29.212) with calls of P-CSCFs at Rx;
-//! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214).
+//! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214);
+//! * [`stp`]: MSCs, HLRs and SMSCs around a signal transfer point.
 //!
-//! Each module has a [`loadgen::Workload`] or [`loadgen::diameter::Requests`] that draws requests and judges answers,
+//! Each module has a [`loadgen::Workload`], [`loadgen::diameter::Requests`] or [`loadgen::m3ua::Messages`] that draws requests and judges answers,
 //! made from the section of its function in a [`callmodel::CallModel`].
 
 pub mod bsf;
@@ -18,5 +19,6 @@ pub mod policy;
 mod priorities;
 pub mod rx;
 pub mod scp;
+pub mod stp;
 
 pub use priorities::Priorities;

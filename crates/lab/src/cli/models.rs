@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use callmodel::stp::{Kind, StpModel};
 use callmodel::{CallModel, Found};
 
 use super::{Failure, find, json_text, say};
@@ -140,6 +141,9 @@ fn describe(Found { name, model }: &Found) -> String {
             dsr.destination.name()
         );
     }
+    if let Some(stp) = &model.stp {
+        describe_stp(&mut out, model.load.connections, stp);
+    }
     if let Some(scp) = &model.scp {
         let whole: f64 = scp.interfaces.iter().map(|one| one.weight).sum();
         for one in &scp.interfaces {
@@ -197,6 +201,27 @@ fn describe(Found { name, model }: &Found) -> String {
         }
     }
     out
+}
+
+/// The traffic of a signal transfer point.
+fn describe_stp(out: &mut String, mscs: u32, stp: &StpModel) {
+    use std::fmt::Write;
+    for (kind, share) in Kind::ALL.into_iter().zip(stp.mix.shares()) {
+        if share.percent() > 0.0 {
+            // Writing to a String cannot fail.
+            let rate = figure(stp.mps * share.fraction());
+            let _ = writeln!(out, "  {:<28} {rate:>9}/s", kind.name());
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n{mscs} MSCs, {} HLRs, {} SMSCs; {} translations, {} numbers of each kind, {} screening rules",
+        stp.hlrs,
+        stp.smscs,
+        figure(f64::from(stp.translations)),
+        figure(f64::from(stp.numbers)),
+        stp.screening_rules
+    );
 }
 
 fn describe_policy(out: &mut String, policy: &callmodel::policy::PolicyModel) {

@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an admin endpoint may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an admin endpoint may take to answer: a reload may read files of millions of lines.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Bound of its answer in bytes.
 const MOST: u64 = 16 << 20;
 

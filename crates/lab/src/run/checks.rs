@@ -88,7 +88,7 @@ pub(super) fn checks(facts: &Facts<'_>) -> Vec<Check> {
 
 /// Whether all failures are of time: no answer in time, a refusal by waiting time, a request that could not be sent. An
 /// answer that is wrong, or a connection that is lost, is so on any machine.
-fn is_of_time(total: &loadgen::OperationRecord) -> bool {
+pub(super) fn is_of_time(total: &loadgen::OperationRecord) -> bool {
     use loadgen::FailureKind::{Overflow, Refused, Timeout};
     let of_time: u64 = [Timeout, Refused, Overflow]
         .iter()

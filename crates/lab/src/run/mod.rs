@@ -21,6 +21,7 @@ mod roles;
 mod scp;
 mod services;
 mod session;
+pub(crate) mod stp;
 mod whole;
 mod window;
 
@@ -104,6 +105,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     let mut rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
+        Function::Stp(stp) => stp::start(stp, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
         Function::Policy(policy) => policy::start(policy, &model.load, options, &place, progress)?,

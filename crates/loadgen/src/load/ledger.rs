@@ -40,7 +40,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(names: Vec<String>, most_in_flight: usize) -> Self {
+    pub(crate) fn new(names: Vec<String>, most_in_flight: usize) -> Self {
         let empty = || Record::new(names.len());
         Self {
             current: (0, empty()),
@@ -61,6 +61,11 @@ impl Ledger {
     pub(super) fn begin(&mut self, step: u32) {
         std::mem::swap(&mut self.current, &mut self.previous);
         self.current = (step, Record::new(self.names.len()));
+    }
+
+    /// Results of the current part.
+    pub(crate) fn total(&self) -> super::OperationRecord {
+        self.current.1.total()
     }
 
     /// Pending requests.

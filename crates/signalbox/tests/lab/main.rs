@@ -9,6 +9,7 @@ mod nrf;
 mod policy;
 mod scp;
 mod simulators;
+mod stp;
 mod whole;
 mod whole_core;
 

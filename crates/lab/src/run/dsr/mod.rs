@@ -185,7 +185,7 @@ pub(crate) fn start_router(
 }
 
 /// Starts a function with the name of its process, and waits until it listens.
-fn start_function(
+pub(crate) fn start_function(
     place: &Place,
     (function, name): (&str, &str),
     made: Value,

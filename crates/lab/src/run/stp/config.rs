@@ -1,0 +1,137 @@
+//! Settings and files of the STP, as its own reference page explains them.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::import_numbers;
+use crate::run::rig::{Place, RigError};
+use callmodel::stp::StpModel;
+use workload::stp::{Network, OWN, Party, Role, SCREENED_CALLING};
+
+/// Octets that are written to a file at once.
+const GULP: usize = 1 << 20;
+/// The screening list of the MSCs.
+const LIST: &str = "mscs";
+
+/// The file of translations.
+pub(super) fn translations(place: &Place) -> PathBuf {
+    place.folder.join("translations.csv")
+}
+
+fn numbers(place: &Place) -> PathBuf {
+    place.folder.join("numbers.num")
+}
+
+fn equipment(place: &Place) -> PathBuf {
+    place.folder.join("equipment.csv")
+}
+
+/// Writes the files that the settings name.
+pub(crate) fn write_files(model: &StpModel, network: &Network, place: &Place) -> Result<(), RigError> {
+    if has_translations(model, network) {
+        write(&translations(place), |out| network.write_translations(0, out))?;
+    }
+    if model.numbers > 0 {
+        let text = place.folder.join("numbers.csv");
+        write(&text, |out| network.write_numbers(out))?;
+        import_numbers(place, &text, &numbers(place))?;
+    }
+    if let Some(lists) = &model.equipment {
+        write(&equipment(place), |out| lists.write(out))?;
+    }
+    Ok(())
+}
+
+fn has_translations(model: &StpModel, network: &Network) -> bool {
+    model.translations > 0 || network.has_gateway()
+}
+
+/// Makes the settings.
+pub(crate) fn settings(
+    model: &StpModel,
+    network: &Network,
+    place: &Place,
+    (address, admin): (SocketAddr, SocketAddr),
+) -> Value {
+    let is_msc = |party: Party| party.role == Role::Msc;
+    let link = |party: Party| json!({ "name": party.name(), "transport": "tcp", "peer": [party.address()] });
+    let server = |party: Party| {
+        let mut server = json!({
+            "name": party.name(),
+            "routingContext": party.routing_context(),
+            "links": [party.name()],
+            "pointCodes": [party.point_code().0.to_string()],
+        });
+        if is_msc(party) && model.screening_rules > 0 {
+            server["screening"] = json!(LIST);
+        }
+        server
+    };
+    let group = |party: Party| {
+        json!({
+            "name": party.name(),
+            "members": [{ "pointCode": party.point_code().0.to_string() }],
+        })
+    };
+    let parties: Vec<Party> = network.parties().collect();
+    let servers = parties.iter().copied().filter(|party| !is_msc(*party));
+    let groups: Vec<Value> = servers.map(group).collect();
+    let mut made = json!({ "stp": {
+        "admin": admin.to_string(),
+        "listen": address.to_string(),
+        "workers": place.function_cpus.len(),
+        "pointCodes": { "own": OWN.0.to_string() },
+        "links": parties.iter().copied().map(link).collect::<Vec<Value>>(),
+        "applicationServers": parties.iter().copied().map(server).collect::<Vec<Value>>(),
+    }});
+    let stp = &mut made["stp"];
+    if has_translations(model, network) || model.numbers > 0 {
+        stp["translation"] = json!({ "groups": groups });
+    }
+    if has_translations(model, network) {
+        let set = json!({ "name": "e164", "numberingPlan": 1, "file": translations(place) });
+        stp["translation"]["sets"] = json!([set]);
+    }
+    if model.screening_rules > 0 {
+        stp["screening"] = json!([{ "name": LIST, "rules": rules(model.screening_rules) }]);
+    }
+    if model.numbers > 0 {
+        stp["numberServices"] = json!({
+            "file": numbers(place), "countryCode": "43", "own": ["43664", "43676"],
+        });
+    }
+    if model.equipment.is_some() {
+        stp["equipment"] = json!({ "file": equipment(place) });
+    }
+    made
+}
+
+/// Writes a file.
+pub(super) fn write(
+    file: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), RigError> {
+    let made = File::create(file);
+    let written = made.and_then(|out| content(&mut BufWriter::with_capacity(GULP, out)));
+    written.map_err(RigError::io(format!("writing {}", file.display())))
+}
+
+/// Rules that fit no message of the load, but for the last: what it screens returns.
+fn rules(count: u16) -> Vec<Value> {
+    let others = (1..count).map(|number| {
+        // No node has such a point code, and no title begins like that.
+        let code = (0x2000 + u32::from(number)).to_string();
+        match number % 4 {
+            0 => json!({ "action": "block", "opc": [code] }),
+            1 => json!({ "action": "block", "dpc": [code], "serviceIndicators": [3] }),
+            2 => json!({ "action": "block", "called": { "digits": [format!("1{number:04}")], "subsystems": [6] } }),
+            _ => json!({ "action": "block", "calling": { "digits": [format!("1{number:04}")] } }),
+        }
+    });
+    let last = json!({ "action": "return", "calling": { "digits": [SCREENED_CALLING] } });
+    others.chain([last]).collect()
+}

@@ -1,0 +1,19 @@
+//! Traffic around a signal transfer point: MSCs that send to global titles, IMSIs and ported numbers and ask for IMEIs, HLRs
+//! and SMSCs that receive, and send by point code.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `network` | nodes with their point codes, numbers and who serves them; what the STP has to know of them |
+//! | `content` | the data of SCCP: MAP in TCAP |
+//! | `traffic` | what is sent |
+//! | `judge` | the check of what arrives |
+
+mod content;
+mod judge;
+mod network;
+mod traffic;
+
+pub use network::{
+    GATEWAY, Network, OWN, Party, ROUTING_NUMBER, Role, SCREENED_CALLING, Share, Shift, hlr_group,
+};
+pub use traffic::Calls;
