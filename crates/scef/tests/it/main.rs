@@ -9,4 +9,5 @@ mod nidd;
 mod process;
 mod quotas;
 mod support;
+mod tokens;
 mod wire;
