@@ -144,24 +144,9 @@ fn otp_diameter_exchanges_and_fails_over() {
     exchange_and_fail_over(&["escript", &driver("peer.escript")]);
 }
 
-/// The folder of python-diameter, from PyPI once for each target directory; none: it is not available.
-fn python_diameter() -> Option<std::path::PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-diameter");
-    if !folder.join("diameter").is_dir() {
-        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];
-        let mut pip = Command::new("python3");
-        pip.args(install).arg(&folder).arg("python-diameter==0.9.0");
-        pip.stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .stdin(Stdio::null());
-        pip.status().ok().filter(std::process::ExitStatus::success)?;
-    }
-    Some(folder)
-}
-
 #[test]
 fn python_diameter_exchanges_and_fails_over() {
-    let Some(folder) = python_diameter() else {
+    let Some(folder) = testpeer::python::diameter(env!("CARGO_TARGET_TMPDIR")) else {
         eprintln!("skipped: python-diameter (PyPI) is not available");
         return;
     };

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod crash;
+mod foreign;
 mod judge;
 mod monitoring;
 mod network;
