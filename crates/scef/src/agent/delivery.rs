@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use store::{Batch, Condition, Error, Stored};
 use tokio::sync::oneshot;
 
-use crate::agent::Agent;
+use super::Agent;
 use crate::events::Event;
 use crate::orders::{Outcome, Waiting};
 use crate::record::{Connection, Downlink, Id, Notice, Status};
