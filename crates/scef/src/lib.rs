@@ -7,8 +7,8 @@
 //! * `dispatch` has the resources of T8 on one screen; `worker` is what the handlers work with.
 //! * `api` has one file per resource: parse, call, answer.
 //! * `s6t` and `t6a` make Diameter messages of what T8 says, and the other way; no IO.
-//! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`).
-//! * `delivery` sends downlink data to devices, in order for each device.
+//! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`). It sends
+//!   downlink data to devices, in order for each device.
 //! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
 //! * `record`: what is stored; `repository`: the tables.
 //!
@@ -19,7 +19,6 @@ pub mod events;
 
 mod agent;
 mod api;
-mod delivery;
 mod dispatch;
 mod identity;
 mod listeners;
@@ -33,10 +32,12 @@ mod repository;
 mod s6t;
 mod service;
 mod shape;
+mod shared;
 mod t6a;
 mod worker;
 
 pub use config::Config;
 pub use events::Event;
 pub use function::StartError;
-pub use service::{Running, Scef, start};
+pub use service::{Running, start};
+pub use shared::Scef;

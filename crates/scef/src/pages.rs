@@ -13,7 +13,7 @@ use telemetry::{Declaration, Registry};
 
 use crate::events::{ADMISSION, Event};
 use crate::repository::Repository;
-use crate::service::Scef;
+use crate::shared::Scef;
 use crate::worker::Worker;
 
 telemetry::declare! {

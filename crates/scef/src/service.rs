@@ -11,20 +11,18 @@ use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
     settle_instance, store_copies,
 };
-use notifier::Queue;
 use sbi::client::Client;
 use store::{Record, Sweep, SweepConfig, Table};
 use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
-use crate::events::Event;
 use crate::listeners::Listening;
-use crate::live::{Derived, Effective, Live};
+use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
-use crate::orders::Orders;
 use crate::quotas::Quota;
-use crate::record::{Configuration, Downlink, Notice, Subscription};
+use crate::record::Configuration;
 use crate::repository::Repository;
+use crate::shared::Scef;
 use crate::worker::{Front, Worker};
 use crate::{agent, pages};
 
@@ -34,72 +32,12 @@ pub type Running = function::Running<Scef>;
 /// Time for Diameter peers to answer a DPR.
 const DISCONNECT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What the threads of an SCEF share.
-#[derive(Debug)]
-pub struct Scef {
-    pub(crate) repository: Repository,
-    pub(crate) orders: Orders,
-    pub(crate) queue: Queue,
-    pub(crate) subscriptions: Quota,
-    pub(crate) configurations: Quota,
-    pub(crate) counts: Counts<Event>,
-    pub(crate) operational: Operational,
-    pub(crate) workers: usize,
-    live: Arc<Live>,
-    diameter: Vec<SocketAddr>,
-}
-
 /// Starts an SCEF. Blocks until it is ready.
 ///
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
     function::start(config)
-}
-
-impl Scef {
-    /// Where it listens for Diameter.
-    #[must_use]
-    pub fn diameter_addresses(&self) -> &[SocketAddr] {
-        &self.diameter
-    }
-
-    /// How often something has happened, over all threads.
-    #[must_use]
-    pub fn count(&self, event: Event) -> u64 {
-        self.counts.sum(event)
-    }
-
-    /// Queues a notification that is stored.
-    pub(crate) fn notify(&self, notice: &Notice) {
-        match notices::notification(notice) {
-            Some(notification) => self.queue.push(notification),
-            None => tracing::warn!(target = notice.target, "a notification has no valid destination"),
-        }
-    }
-
-    fn root(&self) -> String {
-        let config = self.live.load_full().config.clone();
-        config.api_root.trim_end_matches('/').to_owned()
-    }
-
-    pub(crate) fn subscription_uri(&self, one: &Subscription) -> String {
-        let (root, scs, id) = (self.root(), &one.scs, one.id());
-        format!("{root}/3gpp-monitoring-event/v1/{scs}/subscriptions/{id}")
-    }
-
-    pub(crate) fn configuration_uri(&self, one: &Configuration) -> String {
-        let (root, scs, id) = (self.root(), &one.scs, one.id);
-        format!("{root}/3gpp-nidd/v1/{scs}/configurations/{id}")
-    }
-
-    pub(crate) fn downlink_uri(&self, one: &Downlink) -> String {
-        let (root, scs, id) = (self.root(), &one.scs, one.configuration);
-        format!(
-            "{root}/3gpp-nidd/v1/{scs}/configurations/{id}/downlink-data-deliveries/{}",
-            one.id
-        )
-    }
 }
 
 /// Removes records whose time is over, as long as the control thread runs.

@@ -18,7 +18,7 @@ use crate::events::{ADMISSION, Counters, Event};
 use crate::live::Effective;
 use crate::orders::Orders;
 use crate::repository::Repository;
-use crate::service::Scef;
+use crate::shared::Scef;
 
 /// A worker as its listeners and the Diameter node see it.
 pub(crate) type Front = function::Front<Scef>;

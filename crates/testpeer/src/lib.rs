@@ -19,6 +19,7 @@ pub mod openapi;
 #[cfg(feature = "pages")]
 mod pages;
 pub mod process;
+pub mod python;
 mod run;
 #[cfg(feature = "sbi")]
 pub mod sbi;

@@ -163,30 +163,9 @@ fn otp_diameter_exchanges_and_fails_over() {
     exchange_and_fail_over(&["escript", &driver("peer.escript")]);
 }
 
-/// The folder of python-diameter, from PyPI once for each target directory; none: it is not available.
-fn python_diameter() -> Option<&'static Path> {
-    // Tests that ask for it at the same time install it once.
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER.get_or_init(install_python_diameter).as_deref()
-}
-
-fn install_python_diameter() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-diameter");
-    if !folder.join("diameter").is_dir() {
-        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];
-        let mut pip = Command::new("python3");
-        pip.args(install).arg(&folder).arg("python-diameter==0.9.0");
-        pip.stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .stdin(Stdio::null());
-        pip.status().ok().filter(std::process::ExitStatus::success)?;
-    }
-    Some(folder)
-}
-
 #[test]
 fn python_diameter_exchanges_and_fails_over() {
-    let Some(folder) = python_diameter() else {
+    let Some(folder) = testpeer::python::diameter(env!("CARGO_TARGET_TMPDIR")) else {
         eprintln!("skipped: python-diameter (PyPI) is not available");
         return;
     };
@@ -196,7 +175,7 @@ fn python_diameter_exchanges_and_fails_over() {
 
 #[test]
 fn python_diameter_charges_each_session_at_one_ocs() {
-    let Some(folder) = python_diameter() else {
+    let Some(folder) = testpeer::python::diameter(env!("CARGO_TARGET_TMPDIR")) else {
         eprintln!("skipped: python-diameter (PyPI) is not available");
         return;
     };

@@ -51,7 +51,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scp", 487),
     ("bsf", 263),
     ("pcf", 448),
-    ("scef", 240),
+    ("scef", 211),
     ("dsr", 544),
     ("ipfe", 34),
     ("stp", 112),

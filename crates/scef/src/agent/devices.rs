@@ -6,8 +6,8 @@ use diameter::proto::{Fault, MessageMut, ResultCode};
 use serde_json::{Map, json};
 use store::{Batch, Condition, Record as _, Stored};
 
+use super::delivery::Deliveries;
 use super::{earlier, notice, result, unable, written};
-use crate::delivery::Deliveries;
 use crate::events::Event;
 use crate::record::{Configuration, Connection, Notice};
 use crate::t6a::{Action, Bearer};

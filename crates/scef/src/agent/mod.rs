@@ -2,6 +2,7 @@
 //!
 //! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
 
+mod delivery;
 mod devices;
 mod reports;
 
@@ -16,8 +17,8 @@ use diameter::{DynamicPeers, NodeConfig, PeerConfig};
 use serde_json::Value;
 use store::{Batch, Condition, Error, Record};
 
+use self::delivery::Deliveries;
 use crate::config::Diameter;
-use crate::delivery::Deliveries;
 use crate::events::Event;
 use crate::listeners::Seat;
 use crate::orders::{Order, Receiver};

@@ -19,7 +19,7 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMu
         return result(request, first);
     }
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let mut seen = Vec::new();
+    let (mut seen, mut ended) = (Vec::new(), Vec::new());
     for group in s6t::reports(&request.message) {
         let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
         let key = reference.to_be_bytes();
@@ -41,14 +41,19 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMu
         seen.push(reference);
         worker.count(Event::Reported);
         notices.push(report(worker, &found, &group)?);
-        count_down(worker, &found, &mut batch);
+        ended.extend(count_down(worker, found, &mut batch));
     }
     if notices.is_empty() && unknown {
         worker.count(Event::UnknownReference);
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
-    written(worker, request, batch, notices).await
+    let answer = written(worker, request, batch, notices).await?;
+    for scs in ended {
+        worker.shared().subscriptions.sub(&scs);
+        worker.count(Event::Unsubscribed);
+    }
+    Ok(answer)
 }
 
 /// Whether a report is for this SCEF; one without SCEF-ID is.
@@ -80,22 +85,21 @@ fn join(
     Ok(())
 }
 
-/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0).
-fn count_down(worker: &Worker, found: &Stored<Subscription>, batch: &mut Batch) {
+/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.
+fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> Option<String> {
     let table = &worker.repository().subscriptions;
-    match found.left {
-        None => {}
-        Some(0 | 1) => {
-            delete(batch, table, found);
-            worker.shared().subscriptions.sub(&found.scs);
-            worker.count(Event::Unsubscribed);
+    match found.left? {
+        0 | 1 => {
+            delete(batch, table, &found);
+            Some(found.record.scs)
         }
-        Some(left) => {
+        left => {
             let changed = Subscription {
                 left: Some(left - 1),
-                ..found.record.clone()
+                ..found.record
             };
             batch.update(table, &changed, found.version);
+            None
         }
     }
 }

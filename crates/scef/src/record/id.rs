@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Id(u128);
 
 impl Id {
+    /// The first one of all.
+    pub(crate) const MIN: Self = Self(0);
+    /// The last one of all.
+    pub(crate) const MAX: Self = Self(u128::MAX);
+
     /// A new one, at this time (microseconds since 1970).
     pub(crate) fn new(now: u64) -> Self {
         let (_, chance) = uuid::Uuid::new_v4().as_u64_pair();

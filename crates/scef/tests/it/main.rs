@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod crash;
+mod foreign;
 mod judge;
 mod monitoring;
 mod network;
@@ -9,4 +10,5 @@ mod nidd;
 mod process;
 mod quotas;
 mod support;
+mod tokens;
 mod wire;

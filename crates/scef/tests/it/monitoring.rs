@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::judge;
 use crate::network::{Node, reference_of, result_of};
-use crate::support::{DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, start, subscription};
+use crate::support::{DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, start, subscription, until};
 
 const SUCCESS: (u32, u32) = (0, 2001);
 const UNKNOWN: (u32, u32) = (known::VENDOR_3GPP, 5515);
@@ -166,6 +166,31 @@ fn what_the_hss_refuses_leaves_nothing_behind() {
         hss.0.break_off();
         scef.api.post(SUBSCRIPTIONS, &body).await;
         assert_eq!(scef.api.get(SUBSCRIPTIONS).await.json, json!([]));
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_subscription_ends_with_its_time_for_reports_as_well() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let soon = time::OffsetDateTime::now_utc() + std::time::Duration::from_secs(3);
+        let soon = soon
+            .format(&time::format_description::well_known::Rfc3339)
+            .unwrap();
+        let body = subscription(&server.root(), &json!({"monitorExpireTime": soon}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        assert!(event.get(known::MONITORING_DURATION).unwrap().is_some());
+        until("its end", async || {
+            scef.api.get(&path).await.status == StatusCode::NOT_FOUND
+        })
+        .await;
+        let late = hss.report(application::S6T, 9, reference_of(&cir), |_| {});
+        assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
+        assert_eq!(server.count(), 0);
         scef.stop();
     });
 }

@@ -1,12 +1,13 @@
 //! A running SCEF on free ports, and an SCS/AS.
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::Method;
-use sbi::client::{Client, Origin};
+use sbi::client::{Client, Origin, SendOptions};
 use scef::{Config, Event, Running};
 use serde_json::{Value, json};
-use testpeer::sbi::{Got, Seen, Server, no_content, request, send};
+use testpeer::sbi::{Got, Seen, Server, no_content, request};
 pub use testpeer::{local, until};
 
 use crate::judge;
@@ -85,13 +86,14 @@ impl Api {
             Value::Null => String::new(),
             body => body.to_string(),
         };
-        let got = send(
-            &self.client,
-            &self.origin,
-            request(method, path, content_type, body),
-        )
-        .await
-        .unwrap();
+        // A foreign HSS beside a compiler takes its time.
+        let options = SendOptions {
+            deadline: Duration::from_secs(60),
+            ..SendOptions::default()
+        };
+        let request = request(method, path, content_type, body);
+        let response = self.client.send(&self.origin, request, options).await;
+        let got = Got::from(response.unwrap());
         if got.header("content-type") == "application/problem+json" {
             judge::problem(&got.json);
         }

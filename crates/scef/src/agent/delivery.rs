@@ -2,6 +2,7 @@
 //! recognises, buffered while the device is not reachable, until its time is over.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use store::{Batch, Condition, Error, Stored};
 use tokio::sync::oneshot;
 
-use crate::agent::Agent;
+use super::Agent;
 use crate::events::Event;
 use crate::orders::{Outcome, Waiting};
 use crate::record::{Connection, Downlink, Id, Notice, Status};
@@ -39,8 +40,8 @@ struct Shared {
     running: RefCell<AHashMap<Id, bool>>,
     /// Configurations whose device has become reachable.
     reachable: RefCell<AHashSet<Id>>,
-    /// Requests of SCS/AS that wait.
-    waiting: RefCell<AHashMap<Id, oneshot::Sender<Outcome>>>,
+    /// Requests of SCS/AS that wait, by NIDD configuration and data.
+    waiting: RefCell<BTreeMap<(Id, Id), oneshot::Sender<Outcome>>>,
 }
 
 /// What an attempt has come to.
@@ -87,7 +88,8 @@ impl Deliveries {
     /// Delivers what is stored for the device of a configuration.
     pub(crate) fn deliver(&self, configuration: Id, waiting: Option<Waiting>) {
         if let Some(Waiting { downlink, reply }) = waiting {
-            self.0.waiting.borrow_mut().insert(downlink, reply);
+            let mut waiting = self.0.waiting.borrow_mut();
+            waiting.insert((configuration, downlink), reply);
         }
         if let Some(more) = self.0.running.borrow_mut().get_mut(&configuration) {
             *more = true;
@@ -114,10 +116,25 @@ impl Deliveries {
                 Some(more) if *more => *more = false,
                 _ => {
                     running.remove(&configuration);
-                    return;
+                    break;
                 }
             }
         }
+        // What still waits is about data that was cancelled, or that was not read: it is stored, or gone.
+        let mut waiting = self.0.waiting.borrow_mut();
+        while let Some((key, _)) = waiting
+            .range((configuration, Id::MIN)..=(configuration, Id::MAX))
+            .next()
+        {
+            let key = *key;
+            waiting.remove(&key);
+        }
+    }
+
+    /// The request of an SCS/AS that waits for what becomes of data.
+    fn waiting(&self, one: &Downlink) -> Option<oneshot::Sender<Outcome>> {
+        let key = (one.configuration, one.id);
+        self.0.waiting.borrow_mut().remove(&key)
     }
 
     fn repository(&self) -> &Repository {
@@ -309,8 +326,7 @@ impl Deliveries {
         if changed != one.record {
             self.change(one, changed).await?;
         }
-        let waiting = self.0.waiting.borrow_mut().remove(&one.id);
-        if let Some(waiting) = waiting {
+        if let Some(waiting) = self.waiting(one) {
             // An SCS/AS that has given up knows that it is stored.
             let _ = waiting.send(Outcome::Buffered(status));
         }
@@ -333,7 +349,7 @@ impl Deliveries {
     /// Ends data: who waits for it learns what became of it, or the SCS/AS is notified.
     async fn finish(&self, worker: &Worker, one: &Stored<Downlink>, outcome: Outcome) -> Result<(), Error> {
         let repository = self.repository();
-        let waiting = self.0.waiting.borrow_mut().remove(&one.id);
+        let waiting = self.waiting(one);
         let notice = notice(worker, one, outcome);
         let mut batch = Batch::default();
         batch.delete(

@@ -1,0 +1,76 @@
+//! What the threads of an SCEF share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use function::Counts;
+use function::sbi::Operational;
+use notifier::Queue;
+
+use crate::events::Event;
+use crate::live::Live;
+use crate::notices;
+use crate::orders::Orders;
+use crate::quotas::Quota;
+use crate::record::{Configuration, Downlink, Notice, Subscription};
+use crate::repository::Repository;
+
+/// What the threads of an SCEF share.
+#[derive(Debug)]
+pub struct Scef {
+    pub(crate) repository: Repository,
+    pub(crate) orders: Orders,
+    pub(crate) queue: Queue,
+    pub(crate) subscriptions: Quota,
+    pub(crate) configurations: Quota,
+    pub(crate) counts: Counts<Event>,
+    pub(crate) operational: Operational,
+    pub(crate) workers: usize,
+    pub(crate) live: Arc<Live>,
+    pub(crate) diameter: Vec<SocketAddr>,
+}
+
+impl Scef {
+    /// Where it listens for Diameter.
+    #[must_use]
+    pub fn diameter_addresses(&self) -> &[SocketAddr] {
+        &self.diameter
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// Queues a notification that is stored.
+    pub(crate) fn notify(&self, notice: &Notice) {
+        match notices::notification(notice) {
+            Some(notification) => self.queue.push(notification),
+            None => tracing::warn!(target = notice.target, "a notification has no valid destination"),
+        }
+    }
+
+    fn root(&self) -> String {
+        let config = self.live.load_full().config.clone();
+        config.api_root.trim_end_matches('/').to_owned()
+    }
+
+    pub(crate) fn subscription_uri(&self, one: &Subscription) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.id());
+        format!("{root}/3gpp-monitoring-event/v1/{scs}/subscriptions/{id}")
+    }
+
+    pub(crate) fn configuration_uri(&self, one: &Configuration) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.id);
+        format!("{root}/3gpp-nidd/v1/{scs}/configurations/{id}")
+    }
+
+    pub(crate) fn downlink_uri(&self, one: &Downlink) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.configuration);
+        format!(
+            "{root}/3gpp-nidd/v1/{scs}/configurations/{id}/downlink-data-deliveries/{}",
+            one.id
+        )
+    }
+}
