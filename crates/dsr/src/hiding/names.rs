@@ -58,19 +58,30 @@ impl Names {
         }
     }
 
+    /// One pass, however deep groups are: those of an unknown sender may be deep.
     fn replace_group(&self, data: &[u8], depth: u8) -> Option<Vec<u8>> {
-        let avps = || Avps::new(data).map_while(Result::ok);
-        let has_any = avps().any(|avp| self.replace(avp.data, depth).is_some());
-        has_any.then(|| {
-            let mut group = AvpWriter::with_capacity(data.len());
-            for avp in avps() {
-                match self.replace(avp.data, depth) {
-                    Some(other) => group.put_raw(avp.key(), avp.flags, &other),
-                    None => group.copy(&avp),
-                };
+        let mut group: Option<AvpWriter> = None;
+        let mut avps = Avps::new(data);
+        loop {
+            let before = data.len() - avps.remaining().len();
+            let Some(Ok(avp)) = avps.next() else { break };
+            match (self.replace(avp.data, depth), &mut group) {
+                (Some(other), _) => {
+                    let begun = || {
+                        let mut group = AvpWriter::with_capacity(data.len());
+                        group.append_encoded(data.get(..before).unwrap_or_default());
+                        group
+                    };
+                    let group = group.get_or_insert_with(begun);
+                    group.put_raw(avp.key(), avp.flags, &other);
+                }
+                (None, Some(group)) => {
+                    group.copy(&avp);
+                }
+                (None, None) => {}
             }
-            group.as_bytes().to_vec()
-        })
+        }
+        group.map(|group| group.as_bytes().to_vec())
     }
 
     /// A name counts as a whole: not where it is a part of a longer one.
@@ -160,10 +171,12 @@ mod tests {
         let mut avps = AvpWriter::with_capacity(0);
         avps.group(known::FAILED_AVP, |group| {
             group
+                .put(known::USER_NAME, "before")
                 .put(known::DESTINATION_HOST, "pcrf1.example")
                 .group(known::PROXY_INFO, |inner| {
                     inner.put(known::PROXY_HOST, "pcrf1.example");
-                });
+                })
+                .put(known::USER_NAME, "behind");
         });
         let other = names().replace_in(avps.as_bytes()).unwrap();
         let failed = Avps::new(&other).find(known::FAILED_AVP).unwrap().unwrap();
@@ -171,6 +184,9 @@ mod tests {
             failed.group().get(known::DESTINATION_HOST).unwrap(),
             Some("a.edge")
         );
+        let kept = failed.group().map_while(Result::ok);
+        let kept = kept.filter(|avp| avp.is(known::USER_NAME));
+        assert!(kept.map(|avp| avp.data).eq([&b"before"[..], b"behind"]));
         let inner = failed.group().find(known::PROXY_INFO).unwrap().unwrap();
         assert_eq!(inner.group().get(known::PROXY_HOST).unwrap(), Some("a.edge"));
         assert!(names().replace_in(&other).is_none());

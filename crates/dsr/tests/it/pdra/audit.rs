@@ -95,7 +95,9 @@ fn a_stale_session_is_renewed_or_removed_as_its_gateway_says() {
             (3, 1)
         );
         // What exists, and what is not known, stay.
-        assert_eq!(sessions.iter().map(|id| expires(&world, id)).count(), 2);
+        for id in &sessions {
+            assert!(!expires(&world, id).is_empty());
+        }
     });
 }
 

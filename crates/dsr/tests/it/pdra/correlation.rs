@@ -283,7 +283,10 @@ fn afs_that_fill_their_sessions_keep_no_gateway_out() {
         let folder = tempfile::tempdir().unwrap();
         let mut config = super::support::agent(folder.path(), &PCRFS, "");
         for application in &mut config.applications {
-            application.pdra.as_mut().unwrap().repository.max_sessions = 3;
+            let repository = &mut application.pdra.as_mut().unwrap().repository;
+            repository.max_sessions = 3;
+            // Counts are those of each write.
+            repository.sweep.pause = settings::Period::from_secs(3_600);
         }
         let mut world = World::of(config, &PCRFS).await;
         let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
