@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
+use crate::resolution::Resolution;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
 
 /// Messages that a router processes for each request: the request and its answer.
@@ -65,6 +66,9 @@ pub struct DsrModel {
     /// no register.
     #[serde(default)]
     pub equipment: Option<EquipmentLists>,
+    /// With `destination: subscriber`, subscribers that full address resolution resolves one by one, instead of by `ranges`.
+    #[serde(default)]
+    pub fabr: Option<Resolution>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -221,6 +225,7 @@ impl Default for DsrModel {
             hss_latency: Period::default(),
             priorities: Vec::new(),
             equipment: None,
+            fabr: None,
             drill: None,
         }
     }
@@ -242,6 +247,9 @@ impl DsrModel {
     /// The subscribers of each HSS, when the router has to know.
     #[must_use]
     pub fn subscribers(&self) -> Option<SubscriberRanges> {
+        if let Some(resolution) = &self.fabr {
+            return Some(resolution.homes(self.hss));
+        }
         (self.destination == Destination::Subscriber).then_some(SubscriberRanges {
             first: FIRST_SUBSCRIBER,
             size: SUBSCRIBERS_PER_RANGE,
@@ -316,6 +324,23 @@ impl DsrModel {
     }
 }
 
+impl DsrModel {
+    fn validate_fabr(&self, faults: &mut Faults) {
+        if self.destination != Destination::Subscriber {
+            faults
+                .at("destination")
+                .say("is not resolved", "`subscriber`, which `fabr` resolves");
+        }
+        if self.routers > 1 || self.equipment.is_some() || self.drill.is_some() || !self.priorities.is_empty()
+        {
+            faults.at("fabr").say(
+                "has requests of its own, of one router",
+                "no drill, `equipment`, `priorities` or further `routers`",
+            );
+        }
+    }
+}
+
 impl Validate for DsrModel {
     fn validate(&self, faults: &mut Faults) {
         if !(self.mps.is_finite() && self.mps > 0.0) {
@@ -358,6 +383,10 @@ impl Validate for DsrModel {
                     .say("applies to requests that no HSS gets", right);
             }
         }
+        if let Some(resolution) = &self.fabr {
+            faults.within("fabr", resolution);
+            self.validate_fabr(faults);
+        }
         if let Some(drill) = &self.drill {
             self.validate_drill(drill, faults);
         }
@@ -367,7 +396,10 @@ impl Validate for DsrModel {
                 "four, of DOC, CL1, CL2 and CL3, or none",
             );
         }
-        if self.destination == Destination::Subscriber && self.ranges < u64::from(self.hss) {
+        if self.destination == Destination::Subscriber
+            && self.fabr.is_none()
+            && self.ranges < u64::from(self.hss)
+        {
             faults.at("ranges").say(
                 format!("{} ranges leave HSSs without subscribers", self.ranges),
                 format!("at least {}, one for each HSS", self.hss),

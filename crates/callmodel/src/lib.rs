@@ -18,6 +18,7 @@ mod library;
 pub mod nrf;
 pub mod policy;
 mod priorities;
+pub mod resolution;
 pub mod scp;
 pub mod subscribers;
 pub mod whole;

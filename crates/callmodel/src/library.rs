@@ -120,6 +120,26 @@ const MODELS: &[(&str, &str)] = &[
         "dsr/small-rbar",
         include_str!("../../../callmodels/dsr/small-rbar.yaml"),
     ),
+    (
+        "dsr/fabr-sds",
+        include_str!("../../../callmodels/dsr/fabr-sds.yaml"),
+    ),
+    (
+        "dsr/fabr-udr",
+        include_str!("../../../callmodels/dsr/fabr-udr.yaml"),
+    ),
+    (
+        "dsr/fabr-udr-30",
+        include_str!("../../../callmodels/dsr/fabr-udr-30.yaml"),
+    ),
+    (
+        "dsr/fabr-udr-70",
+        include_str!("../../../callmodels/dsr/fabr-udr-70.yaml"),
+    ),
+    (
+        "dsr/x9-2-fabr",
+        include_str!("../../../callmodels/dsr/x9-2-fabr.yaml"),
+    ),
     ("nrf/5k", include_str!("../../../callmodels/nrf/5k.yaml")),
     ("nrf/38k", include_str!("../../../callmodels/nrf/38k.yaml")),
     ("nrf/51k", include_str!("../../../callmodels/nrf/51k.yaml")),
@@ -407,6 +427,7 @@ mod tests {
             ("dsr/da-mp-large-rbar", 17_500.0, 277.7),
             ("dsr/x9-2-relay", 22_500.0, 240.0),
             ("dsr/gen9-relay", 22_500.0, 261.3),
+            ("dsr/x9-2-fabr", 20_750.0, 294.9),
             ("dsr/small-rbar", 3_000.0, 360.0),
         ] {
             let model = find(name).unwrap().model;

@@ -148,6 +148,44 @@ fn a_register_answers_by_its_lists() {
 }
 
 #[test]
+fn a_router_resolves_subscribers_one_by_one_beside_provisioning() {
+    let program = program();
+    for model in ["dsr/fabr-sds", "dsr/fabr-udr-30"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        // As many as an unoptimised program imports in no time.
+        let fabr = found.model.dsr.as_mut().and_then(|dsr| dsr.fabr.as_mut());
+        fabr.unwrap().subscribers = 3000;
+        let (report, series) = lab::run::run(
+            &found,
+            &options(&folder, program.clone()),
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let failed = failed(&report);
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        let count = |name: &str| {
+            let operation = report.operations.iter().find(|one| one.name == name);
+            operation.map_or(0, |one| one.count)
+        };
+        let is_provisioned = model == "dsr/fabr-sds";
+        for (name, is_there) in [
+            ("updateLocation by IMSI", true),
+            ("locationInfo by MSISDN", is_provisioned),
+            ("locationInfo by name", is_provisioned),
+            ("updateLocation to a host", !is_provisioned),
+        ] {
+            assert_eq!(count(name) > 20, is_there, "{name}: {:?}", report.operations);
+        }
+        let provisioning = report
+            .checks
+            .iter()
+            .any(|one| one.name == "provisioning beside the load");
+        assert_eq!(provisioning, is_provisioned);
+    }
+}
+
+#[test]
 fn a_suite_says_which_models_passed() {
     let program = program();
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! Settings of simulated Diameter servers.
 
+use diameter_proto::Origin;
 use diameter_proto::known::application;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,13 +68,15 @@ impl DiameterSettings {
 
     /// The nodes.
     pub(crate) fn nodes(&self, role: super::RoleName, count: usize) -> Vec<Introduction> {
-        let application = match role {
-            super::RoleName::PcfRx => application::RX,
-            _ => application::S6A,
+        let applications = match role {
+            super::RoleName::PcfRx => vec![application::RX],
+            _ => vec![application::S6A, application::CX],
         };
-        (0..count)
-            .map(|number| Introduction::new(self.host(number), &self.realm, application))
-            .collect()
+        let nodes = (0..count).map(|number| Introduction {
+            origin: Origin::new(self.host(number), &self.realm),
+            applications: applications.clone(),
+        });
+        nodes.collect()
     }
 }
 

@@ -1,11 +1,13 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. `cluster` has several routers
-//! and front ends, `drills` and `outage` the events during the load.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. `applications` has the settings of
+//! its applications, `provisioning` changes of subscribers beside the load, `cluster` several routers and front ends, `drills`
+//! and `outage` the events during the load.
 
+mod applications;
 mod cluster;
 mod drills;
 mod outage;
+mod provisioning;
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use diameter_proto::known::application::{S6A, S13};
+use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
@@ -22,14 +24,12 @@ use super::{Options, figure};
 use ::report::Check;
 use callmodel::Load;
 use callmodel::dsr::DsrModel;
-use callmodel::equipment::EquipmentLists;
-use callmodel::subscribers::SubscriberRanges;
 use loadgen::Traffic;
 use loadgen::diameter::{Clients, Habits, Introduction, Peer, Requests};
 use report::measure::Metrics;
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
-use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker, mme};
+use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker};
 
 /// Time that a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -112,6 +112,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         mmes,
     };
     let drill = drills::make(model, router, &habits);
+    probes.extend(provisioning::start(model, &asking, admin));
     let mut notes = vec![format!(
         "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
         model.hss,
@@ -247,10 +248,11 @@ impl Asking {
         }
     }
 
-    fn client(&self, number: u16) -> Introduction {
+    /// The nodes of a thread, a connection each: those of these numbers, and further ones that have the same numbers.
+    fn nodes(&self, numbers: &[u16]) -> Vec<Introduction> {
         match self {
-            Self::Subscribers(..) => mme(usize::from(number)),
-            Self::Equipment(_) => checker(usize::from(number)),
+            Self::Subscribers(plan, _) => plan.nodes(numbers),
+            Self::Equipment(_) => numbers.iter().map(|n| checker(usize::from(*n))).collect(),
         }
     }
 
@@ -289,12 +291,13 @@ fn traffic_of(
     (0..threads)
         .map(|thread| {
             let numbers: Vec<u16> = (0..mmes as u16).skip(thread).step_by(threads).collect();
-            let peers = numbers.iter().map(|number| {
+            let nodes = asking.nodes(&numbers).into_iter();
+            let peers = numbers.iter().cycle().zip(nodes).map(|(number, introduction)| {
                 let (address, other) = router(*number);
                 Peer {
                     address,
                     other,
-                    introduction: asking.client(*number),
+                    introduction,
                 }
             });
             let peers = peers.collect();
@@ -390,67 +393,6 @@ pub(crate) fn config(
             "routeGroups": [{ "name": "hss", "peers": members }],
         },
     }});
-    if let Some(ranges) = model.subscribers() {
-        resolve(&mut config["dsr"], &ranges, &hosts, &place.folder)?;
-    }
-    if let Some(lists) = &model.equipment {
-        register(&mut config["dsr"], lists, &place.folder)?;
-    }
+    applications::add(&mut config["dsr"], model, &hosts, place)?;
     Ok(config)
-}
-
-/// Makes the router the server of S13, with these lists in a file.
-fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
-    let file = folder.join("equipment.csv");
-    let written = std::fs::File::create(&file)
-        .and_then(|out| lists.write(&mut std::io::BufWriter::with_capacity(1 << 20, out)));
-    written.map_err(RigError::io(format!("writing {}", file.display())))?;
-    router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S13] }, "action": { "application": "register" } }],
-    }]);
-    Ok(())
-}
-
-/// Adds address resolution: which range of IMSIs leads to which HSS, in a file as the router reads it.
-fn resolve(
-    router: &mut Value,
-    ranges: &SubscriberRanges,
-    hosts: &[String],
-    folder: &Path,
-) -> Result<(), RigError> {
-    let mut text = String::new();
-    for number in 0..ranges.count {
-        let first = ranges.first + number * ranges.size;
-        let last = first + ranges.size - 1;
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "imsi,{first:015},{last:015},hss{:03}",
-            number % ranges.nodes.max(1)
-        );
-    }
-    let file = folder.join("ranges.csv");
-    std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
-    let destinations: Vec<Value> = hosts
-        .iter()
-        .enumerate()
-        .map(|(number, host)| json!({ "name": format!("hss{number:03}"), "host": host }))
-        .collect();
-    router["applications"] = json!([{
-        "name": "subscribers",
-        "rbar": {
-            "lookups": [{ "applications": [S6A], "identities": ["imsi"] }],
-            "destinations": destinations,
-            "file": file,
-            "onInvalidIdentity": { "answer": { "resultCode": 5012, "message": "no IMSI" } },
-            "onNoMatch": { "answer": { "resultCode": 3002, "message": "no range holds the IMSI" } },
-        },
-    }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S6A] }, "action": { "application": "subscribers" } }],
-    }]);
-    Ok(())
 }
