@@ -6,6 +6,7 @@ use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
 use crate::resolution::Resolution;
+use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
 
 /// Messages that a router processes for each request: the request and its answer.
@@ -69,6 +70,10 @@ pub struct DsrModel {
     /// With `destination: subscriber`, subscribers that full address resolution resolves one by one, instead of by `ranges`.
     #[serde(default)]
     pub fabr: Option<Resolution>,
+    /// MMEs are in foreign networks and their subscribers roam; a security application screens what they send. The mix is that
+    /// of `mix`.
+    #[serde(default)]
+    pub dsa: Option<Roaming>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -226,6 +231,7 @@ impl Default for DsrModel {
             priorities: Vec::new(),
             equipment: None,
             fabr: None,
+            dsa: None,
             drill: None,
         }
     }
@@ -325,18 +331,37 @@ impl DsrModel {
 }
 
 impl DsrModel {
-    fn validate_fabr(&self, faults: &mut Faults) {
-        if self.destination != Destination::Subscriber {
+    /// Applications of the router have requests of their own, and one router.
+    fn validate_applications(&self, faults: &mut Faults) {
+        if let Some(equipment) = &self.equipment {
+            faults.within("equipment", equipment);
+        }
+        if let Some(resolution) = &self.fabr {
+            faults.within("fabr", resolution);
+        }
+        if let Some(roaming) = &self.dsa {
+            faults.within("dsa", roaming);
+        }
+        let applications = [
+            ("equipment", self.equipment.is_some(), false),
+            ("fabr", self.fabr.is_some(), true),
+            ("dsa", self.dsa.is_some(), false),
+        ];
+        let mut given = applications.into_iter().filter(|(_, is_given, _)| *is_given);
+        let Some((key, _, resolves)) = given.next() else {
+            return;
+        };
+        if given.next().is_some() || self.drill.is_some() || self.routers > 1 || !self.priorities.is_empty() {
+            faults.at(key).say(
+                "has requests of its own, of one router",
+                "one of `equipment`, `fabr` and `dsa`, without `drill`, `priorities` and further `routers`",
+            );
+        }
+        if resolves != (self.destination == Destination::Subscriber) {
+            let right = "`subscriber` with `fabr`, `host` or `realm` with the others";
             faults
                 .at("destination")
-                .say("is not resolved", "`subscriber`, which `fabr` resolves");
-        }
-        if self.routers > 1 || self.equipment.is_some() || self.drill.is_some() || !self.priorities.is_empty()
-        {
-            faults.at("fabr").say(
-                "has requests of its own, of one router",
-                "no drill, `equipment`, `priorities` or further `routers`",
-            );
+                .say(format!("does not go with `{key}`"), right);
         }
     }
 }
@@ -374,19 +399,7 @@ impl Validate for DsrModel {
             let wrong = format!("{} do not share one address", self.front_ends);
             faults.at("frontEnds").say(wrong, "0, 1, or 2 for a pair");
         }
-        if let Some(equipment) = &self.equipment {
-            faults.within("equipment", equipment);
-            if self.destination == Destination::Subscriber || self.drill.is_some() {
-                let right = "no drill, and `destination` other than `subscriber`";
-                faults
-                    .at("equipment")
-                    .say("applies to requests that no HSS gets", right);
-            }
-        }
-        if let Some(resolution) = &self.fabr {
-            faults.within("fabr", resolution);
-            self.validate_fabr(faults);
-        }
+        self.validate_applications(faults);
         if let Some(drill) = &self.drill {
             self.validate_drill(drill, faults);
         }

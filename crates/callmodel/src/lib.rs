@@ -19,6 +19,7 @@ pub mod nrf;
 pub mod policy;
 mod priorities;
 pub mod resolution;
+pub mod roaming;
 pub mod scp;
 pub mod subscribers;
 pub mod whole;

@@ -120,6 +120,19 @@ const MODELS: &[(&str, &str)] = &[
         "dsr/small-rbar",
         include_str!("../../../callmodels/dsr/small-rbar.yaml"),
     ),
+    ("dsr/dsa", include_str!("../../../callmodels/dsr/dsa.yaml")),
+    (
+        "dsr/dsa-attacks",
+        include_str!("../../../callmodels/dsr/dsa-attacks.yaml"),
+    ),
+    (
+        "dsr/dsa-stateful",
+        include_str!("../../../callmodels/dsr/dsa-stateful.yaml"),
+    ),
+    (
+        "dsr/dsa-stateless",
+        include_str!("../../../callmodels/dsr/dsa-stateless.yaml"),
+    ),
     (
         "dsr/fabr-sds",
         include_str!("../../../callmodels/dsr/fabr-sds.yaml"),
@@ -427,6 +440,8 @@ mod tests {
             ("dsr/da-mp-large-rbar", 17_500.0, 277.7),
             ("dsr/x9-2-relay", 22_500.0, 240.0),
             ("dsr/gen9-relay", 22_500.0, 261.3),
+            ("dsr/dsa", 2_625.0, 948.6),
+            ("dsr/dsa-stateful", 4_000.0, 730.5),
             ("dsr/x9-2-fabr", 20_750.0, 294.9),
             ("dsr/small-rbar", 3_000.0, 360.0),
         ] {

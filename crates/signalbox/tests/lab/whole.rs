@@ -186,6 +186,33 @@ fn a_router_resolves_subscribers_one_by_one_beside_provisioning() {
 }
 
 #[test]
+fn honest_roamers_have_no_findings_and_every_attack_is_found() {
+    let program = program();
+    for model in ["dsr/dsa", "dsr/dsa-attacks"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        let is_attacked = model == "dsr/dsa-attacks";
+        if is_attacked {
+            let dsa = found.model.dsr.as_mut().and_then(|dsr| dsr.dsa.as_mut());
+            dsa.unwrap().attacks = settings::Percent::new(30.0);
+        }
+        let options = Options {
+            // Four MMEs are in two networks of two countries each.
+            generators: 1,
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let failed = failed(&report);
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        let operations = report.operations.iter();
+        let attacks = operations.filter(|one| one.name.starts_with("attack: ") && one.count > 0);
+        assert_eq!(attacks.count(), if is_attacked { 11 } else { 0 });
+        assert!(report.checks.iter().any(|check| check.name == "findings"));
+    }
+}
+
+#[test]
 fn a_suite_says_which_models_passed() {
     let program = program();
     let folder = tempfile::tempdir().unwrap();

@@ -19,8 +19,10 @@ use loadgen::diameter::{
 use loadgen::{Fault, Ticket};
 use settings::Percent;
 
+/// The network of the MMEs and HSSs, 001 01 (TS 29.272 §7.3.9).
+const PLMN: [u8; 3] = [0x00, 0xf1, 0x10];
 /// Sizes of ULRs around their average.
-const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
+pub(super) const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
 /// Subscribers of a network without ranges.
 const SUBSCRIBERS: u64 = 100_000_000;
 /// A ticket whose answer any HSS may give.
@@ -108,7 +110,7 @@ impl Kind {
         };
         Self {
             name: name.to_owned(),
-            text: text.replace("DESTINATION", &host),
+            text: addressed(text, (REALM, REALM), PLMN).replace("DESTINATION", &host),
             is_sized: text.contains("{more}"),
             destination,
             address: Address::Imsi,
@@ -141,6 +143,15 @@ impl Kind {
             address: self.address,
         })
     }
+}
+
+/// A request of a node in one realm to the other, about a subscriber in this network (Visited-PLMN-Id).
+pub(super) fn addressed(text: &str, (own, home): (&str, &str), visited: [u8; 3]) -> String {
+    let [a, b, c] = visited;
+    let visited = format!("0x{a:02x}{b:02x}{c:02x}");
+    text.replace("OWN", own)
+        .replace("HOME", home)
+        .replace("VISITED", &visited)
 }
 
 /// What the requests of a model are.
@@ -244,7 +255,7 @@ impl Plan {
 }
 
 /// One more PDN connection that the UE has.
-fn active_apn(number: usize) -> String {
+pub(super) fn active_apn(number: usize) -> String {
     format!(
         "Active-APN = {{ Context-Identifier = {} Service-Selection = \"internet\" \
          Visited-Network-Identifier = 0x6d6e633030312e6d6363303031 }}\n",

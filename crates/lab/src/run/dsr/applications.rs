@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 use diameter_proto::known::application::{CX, S6A, S13};
 use serde_json::{Value, json};
 
+use super::security;
 use crate::run::rig::{Place, RigError};
 use callmodel::dsr::DsrModel;
 use callmodel::equipment::EquipmentLists;
 use callmodel::resolution::{Address, Resolution};
+use callmodel::roaming::Roaming;
 use callmodel::subscribers::SubscriberRanges;
 
 /// The name of full address resolution in the router.
@@ -32,6 +34,9 @@ pub(super) fn add(
     }
     if let Some(lists) = &model.equipment {
         register(router, lists, &place.folder)?;
+    }
+    if let Some(roaming) = &model.dsa {
+        guard(router, roaming, &place.folder)?;
     }
     Ok(())
 }
@@ -181,4 +186,19 @@ fn import(text: &Path, place: &Place) -> Result<PathBuf, RigError> {
         text.display(),
         String::from_utf8_lossy(&output.stderr).trim()
     )))
+}
+
+/// Has a security application screen everything, without a time to learn: it knows each roamer from its first message on.
+fn guard(router: &mut Value, roaming: &Roaming, folder: &Path) -> Result<(), RigError> {
+    let tables = folder.join("dsa");
+    security::write(roaming, &tables).map_err(RigError::io(format!("writing {}", tables.display())))?;
+    router["applications"] = json!([{
+        "name": "guard",
+        "dsa": { "tables": tables, "findings": folder.join("findings.jsonl"), "learning": "0s" },
+    }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "action": { "application": "guard" } }],
+    }]);
+    Ok(())
 }

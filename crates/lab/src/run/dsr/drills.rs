@@ -42,6 +42,8 @@ pub(super) struct Router {
     pub(super) workers: u16,
     /// The MMEs that are connected to it.
     pub(super) mmes: u32,
+    /// Counts their reconnections and watchdogs.
+    pub(super) counts: Arc<HabitCounts>,
 }
 
 /// How many HSSs are to die.
@@ -89,8 +91,8 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
 }
 
 /// The drill that the model asks for.
-pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<Box<dyn Drill>> {
-    let counts = habits.counts.clone();
+pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
+    let counts = router.counts.clone();
     Some(match model.drill.clone()? {
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
         // Those are of several processes: `cluster` makes them.

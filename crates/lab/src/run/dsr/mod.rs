@@ -1,12 +1,21 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. `applications` has the settings of
-//! its applications, `provisioning` changes of subscribers beside the load, `cluster` several routers and front ends, `drills`
-//! and `outage` the events during the load.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
+//!
+//! | part | what it has |
+//! |---|---|
+//! | `asking` | what is asked, by whom, and what has to come of it |
+//! | `applications` | settings of the router's applications, and their files |
+//! | `provisioning` | changes of subscribers beside the load |
+//! | `security` | tables of the security application, and its findings |
+//! | `cluster` | several routers and front ends |
+//! | `drills`, `outage` | events during the load |
 
 mod applications;
+mod asking;
 mod cluster;
 mod drills;
 mod outage;
 mod provisioning;
+mod security;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,17 +28,19 @@ use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
-use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
+use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use ::report::Check;
+pub(crate) use asking::Asking;
 use callmodel::Load;
 use callmodel::dsr::DsrModel;
+use callmodel::roaming::{HOME, foreign};
 use loadgen::Traffic;
-use loadgen::diameter::{Clients, Habits, Introduction, Peer, Requests};
+use loadgen::diameter::{Clients, Habits, Peer};
 use report::measure::Metrics;
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
-use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker};
+use workload::dsr::{Plan, REALM};
 
 /// Time that a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,23 +61,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
                 .to_owned(),
         ));
     }
-    let mut hss = vec![start_some(
-        model,
-        place,
-        "hss",
-        0,
-        model.hss - drills::victims(model),
-    )?];
-    if drills::victims(model) > 0 {
-        let first = model.hss - drills::victims(model);
-        hss.push(start_some(
-            model,
-            place,
-            "hss-to-kill",
-            first,
-            drills::victims(model),
-        )?);
-    }
+    let mut hss = start_servers(model, place)?;
     if model.routers > 1 || model.front_ends > 0 {
         return cluster::start(model, load, options, place, hss);
     }
@@ -77,11 +72,6 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
     let function = start_router(place, made.clone(), over.as_deref(), address)?;
-    let mut probes: Vec<Probe> = Vec::new();
-    let expected = model.cross_routed.fraction();
-    if expected > 0.0 {
-        probes.push(Box::new(move || crossing(admin, expected)));
-    }
     for (number, simulator) in hss.iter_mut().enumerate() {
         let victims = drills::victims(model);
         let count = if number == 0 { model.hss - victims } else { victims };
@@ -110,14 +100,15 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         over,
         workers: model.da_mps,
         mmes,
+        counts: habits.counts,
     };
-    let drill = drills::make(model, router, &habits);
-    probes.extend(provisioning::start(model, &asking, admin));
-    let mut notes = vec![format!(
-        "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
-        model.hss,
-        asking.message_bytes()
-    )];
+    let drill = drills::make(model, router);
+    let mut probes = asking.probes(model, admin);
+    let expected = model.cross_routed.fraction();
+    if expected > 0.0 {
+        probes.push(Box::new(move || crossing(admin, expected)));
+    }
+    let mut notes = vec![asking.note(mmes, model.hss)];
     if model.da_mps > 1 {
         notes.push(format!(
             "{} message processors; peers are spread evenly, so that {:.0}% of the messages leave by another \
@@ -128,16 +119,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     }
     Ok(Rig {
         function: Some(function),
-        outgoing: match &asking {
-            // Requests at HSSs that die are not counted.
-            Asking::Subscribers(_, answered) if drills::victims(model) == 0 => vec![Outgoing {
-                name: "requests at the HSSs",
-                simulator: 0,
-                expected: Counter::of(answered, |answered| answered),
-                in_rate: false,
-            }],
-            _ => Vec::new(),
-        },
+        outgoing: asking.outgoing(model),
         simulators: hss,
         probes,
         notes,
@@ -146,9 +128,36 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     })
 }
 
+/// Starts the HSSs of a model; those that are to die are a process of their own, the second one.
+fn start_servers(model: &DsrModel, place: &Place) -> Result<Vec<Simulator>, RigError> {
+    let victims = drills::victims(model);
+    let first = model.hss - victims;
+    let mut servers = vec![start_some(model, place, "hss", 0, first)?];
+    if victims > 0 {
+        servers.push(start_some(model, place, "hss-to-kill", first, victims)?);
+    }
+    Ok(servers)
+}
+
 /// Starts the HSSs of a model, a port each.
 pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
     start_some(model, place, "hss", 0, model.hss)
+}
+
+/// The realm of the router and its HSSs.
+fn realm(model: &DsrModel) -> String {
+    model
+        .dsa
+        .as_ref()
+        .map_or_else(|| REALM.to_owned(), |_| HOME.realm())
+}
+
+/// How HSSs are called.
+fn hss_names(model: &DsrModel) -> DiameterSettings {
+    DiameterSettings {
+        realm: realm(model),
+        ..DiameterSettings::default()
+    }
 }
 
 /// Starts this many HSSs from this number on, in a process of this name.
@@ -167,7 +176,7 @@ fn start_some(
             first,
             answer_bytes: model.message_bytes,
             subscribers: model.subscribers(),
-            ..DiameterSettings::default()
+            ..hss_names(model)
         },
         ..Settings::default()
     };
@@ -223,47 +232,6 @@ pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
     }
 }
 
-/// What MMEs send, and what counts requests that an HSS has answered.
-pub(crate) enum Asking {
-    /// Requests about subscribers, to HSSs.
-    Subscribers(Arc<Plan>, Arc<AtomicU64>),
-    /// Requests about equipment, to the register of the router.
-    Equipment(Arc<Checks>),
-}
-
-impl Asking {
-    /// What a model asks for.
-    pub(crate) fn new(model: &DsrModel) -> Result<Self, RigError> {
-        let made = match &model.equipment {
-            None => Plan::new(model).map(|plan| Self::Subscribers(Arc::new(plan), Arc::default())),
-            Some(lists) => Checks::new(lists).map(|checks| Self::Equipment(Arc::new(checks))),
-        };
-        made.map_err(|error| RigError::Settings(error.to_string()))
-    }
-
-    fn message_bytes(&self) -> f64 {
-        match self {
-            Self::Subscribers(plan, _) => plan.message_bytes(),
-            Self::Equipment(checks) => checks.message_bytes() as f64,
-        }
-    }
-
-    /// The nodes of a thread, a connection each: those of these numbers, and further ones that have the same numbers.
-    fn nodes(&self, numbers: &[u16]) -> Vec<Introduction> {
-        match self {
-            Self::Subscribers(plan, _) => plan.nodes(numbers),
-            Self::Equipment(_) => numbers.iter().map(|n| checker(usize::from(*n))).collect(),
-        }
-    }
-
-    fn requests(&self, numbers: Vec<u16>) -> Box<dyn Requests> {
-        match self {
-            Self::Subscribers(plan, answered) => Box::new(Mmes::new(plan.clone(), numbers, answered.clone())),
-            Self::Equipment(checks) => Box::new(Checkers::new(checks.clone(), numbers)),
-        }
-    }
-}
-
 /// What a count of generator threads sends; the MMEs are shared out among them.
 pub(crate) fn traffic(
     plan: &Arc<Plan>,
@@ -301,7 +269,7 @@ fn traffic_of(
                 }
             });
             let peers = peers.collect();
-            let requests = asking.requests(numbers);
+            let requests = asking.requests(numbers, (thread, threads));
             Traffic::from(Clients::with_habits(peers, requests, timeout, habits))
         })
         .collect()
@@ -338,6 +306,14 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
     )
 }
 
+/// The realms of the clients.
+fn client_realms(model: &DsrModel) -> Vec<String> {
+    match model.dsa {
+        Some(_) => foreign().iter().map(|network| network.realm()).collect(),
+        None => vec![REALM.to_owned()],
+    }
+}
+
 /// Settings of the router, as its own reference page explains them.
 pub(crate) fn config(
     model: &DsrModel,
@@ -345,7 +321,7 @@ pub(crate) fn config(
     (address, admin): (SocketAddr, SocketAddr),
     hss: &[SocketAddr],
 ) -> Result<Value, RigError> {
-    let names = DiameterSettings::default();
+    let (names, realm) = (hss_names(model), realm(model));
     let hosts: Vec<String> = (0..hss.len()).map(|number| names.host(number)).collect();
     let peers: Vec<Value> = hosts
         .iter()
@@ -365,7 +341,7 @@ pub(crate) fn config(
         "name": "s6a",
         "when": {
             "applications": [S6A],
-            "destinationRealm": { "equals": [REALM] },
+            "destinationRealm": { "equals": [realm] },
             "destinationHost": { "present": false },
         },
         "action": { "routeList": "hss" },
@@ -380,12 +356,12 @@ pub(crate) fn config(
         "cores": place.function_cpus,
         "localNodes": [{
             "name": "dsr",
-            "host": format!("dsr.{REALM}"),
-            "realm": REALM,
+            "host": format!("dsr.{realm}"),
+            "realm": realm,
             "listen": [address.to_string()],
         }],
         "peers": peers,
-        "dynamicPeers": [{ "realms": [REALM], "networks": ["127.0.0.0/8"] }],
+        "dynamicPeers": [{ "realms": client_realms(model), "networks": ["127.0.0.0/8"] }],
         "overload": { "levels": levels },
         "routing": {
             "peerRouteTables": [{ "name": "default", "rules": [rule] }],

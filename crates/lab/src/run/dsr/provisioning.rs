@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::Asking;
 use super::applications::{RESOLUTION, home};
 use crate::run::admin::send;
 use crate::run::figure;
@@ -14,6 +13,7 @@ use crate::run::rig::Probe;
 use ::report::Check;
 use callmodel::dsr::DsrModel;
 use callmodel::resolution::{Address, MOST_PROVISIONED};
+use workload::dsr::Plan;
 
 /// The least rate that counts as the wanted one, as a share of it.
 const NEAR: f64 = 0.9;
@@ -45,11 +45,8 @@ impl Drop for Writer {
 
 /// Begins to provision where the model asks for it. A subscriber is named by requests when each of its addresses has been
 /// acknowledged.
-pub(super) fn start(model: &DsrModel, asking: &Asking, admin: SocketAddr) -> Option<Probe> {
+pub(super) fn start(model: &DsrModel, plan: &Plan, admin: SocketAddr) -> Option<Probe> {
     let resolution = model.fabr.as_ref().filter(|fabr| fabr.writes > 0)?;
-    let Asking::Subscribers(plan, _) = asking else {
-        return None;
-    };
     let (known, provisioned) = (resolution.subscribers, plan.provisioned().clone());
     let (writes, hss) = (f64::from(resolution.writes), u64::from(model.hss.max(1)));
     let shared = Arc::new(Shared::default());
