@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
+use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
@@ -27,7 +28,7 @@ pub struct DsrModel {
     /// Average size of ULRs and ULAs in bytes.
     #[schemars(range(min = 700, max = 60_000))]
     pub message_bytes: u32,
-    /// Simulated HSSs, a connection each.
+    /// Simulated HSSs, or PCRFs with `pdra`, a connection each.
     #[schemars(range(min = 1, max = 999))]
     pub hss: u16,
     /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
@@ -74,6 +75,9 @@ pub struct DsrModel {
     /// of `mix`.
     #[serde(default)]
     pub dsa: Option<Roaming>,
+    /// Sessions of gateways and applications at PCRFs, which a Policy DRA keeps together, instead of requests to HSSs.
+    #[serde(default)]
+    pub pdra: Option<Sessions>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -112,6 +116,8 @@ pub enum Drill {
     KillRouter(Outage),
     /// The active front end of a pair dies with requests in flight.
     KillFrontEnd(Outage),
+    /// The only router dies with requests in flight, and starts again.
+    RestartRouter(Restart),
     /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
     /// More load than the router may accept.
@@ -138,6 +144,11 @@ pub struct Outage {
     /// The longest permitted outage: the number of failed requests, as a time in which the whole load fails.
     pub outage: Period,
 }
+
+/// The router dies with requests in flight and starts again; what it has acknowledged, it still has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Restart {}
 
 /// MMEs reconnect without a DPR, with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -232,6 +243,7 @@ impl Default for DsrModel {
             equipment: None,
             fabr: None,
             dsa: None,
+            pdra: None,
             drill: None,
         }
     }
@@ -241,7 +253,16 @@ impl DsrModel {
     /// Requests per second at the full rate.
     #[must_use]
     pub fn requests(&self) -> f64 {
-        self.mps / MESSAGES_PER_REQUEST
+        let sessions = self.pdra.as_ref().map(Sessions::requests);
+        sessions.unwrap_or(self.mps / MESSAGES_PER_REQUEST)
+    }
+
+    /// Messages for each request of a client: two, and those of requests that follow from the other side.
+    #[must_use]
+    pub fn messages_per_request(&self) -> f64 {
+        let sessions = self.pdra.as_ref().filter(|one| one.requests() > 0.0);
+        let follow = sessions.map_or(0.0, |one| one.re_auths() / one.requests());
+        MESSAGES_PER_REQUEST * (1.0 + follow)
     }
 
     /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
@@ -278,11 +299,19 @@ impl DsrModel {
                         "at least 1, and fewer than `hss`",
                     );
                 }
-                if self.destination != Destination::Realm {
+                if self.destination != Destination::Realm && self.pdra.is_none() {
                     faults.at("destination").say(
                         "names an HSS that may be dead",
                         "`realm`, so that a route list chooses another",
                     );
+                }
+            }
+            Drill::RestartRouter(_) => {
+                if self.pdra.is_none() {
+                    let right = "`pdra`, whose sessions outlive the router";
+                    faults
+                        .at("drill.restartRouter")
+                        .say("has nothing to find again", right);
                 }
             }
             Drill::KillRouter(_) => {
@@ -342,19 +371,34 @@ impl DsrModel {
         if let Some(roaming) = &self.dsa {
             faults.within("dsa", roaming);
         }
+        if let Some(sessions) = &self.pdra {
+            faults.within("pdra", sessions);
+            let all = (sessions.requests() + sessions.re_auths()) * MESSAGES_PER_REQUEST;
+            if (all / self.mps - 1.0).abs() > 0.01 {
+                let sum = format!("{all} messages a second of its requests and RARs");
+                faults.at("mps").say(format!("is not {sum}"), "the sum of them");
+            }
+        }
         let applications = [
             ("equipment", self.equipment.is_some(), false),
             ("fabr", self.fabr.is_some(), true),
             ("dsa", self.dsa.is_some(), false),
+            ("pdra", self.pdra.is_some(), false),
         ];
         let mut given = applications.into_iter().filter(|(_, is_given, _)| *is_given);
         let Some((key, _, resolves)) = given.next() else {
             return;
         };
-        if given.next().is_some() || self.drill.is_some() || self.routers > 1 || !self.priorities.is_empty() {
+        // PCRFs may die.
+        let is_drilled = match &self.drill {
+            None => false,
+            Some(Drill::KillPeers(_) | Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(_) => true,
+        };
+        if given.next().is_some() || is_drilled || self.routers > 1 || !self.priorities.is_empty() {
             faults.at(key).say(
                 "has requests of its own, of one router",
-                "one of `equipment`, `fabr` and `dsa`, without `drill`, `priorities` and further `routers`",
+                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities` and further `routers`",
             );
         }
         if resolves != (self.destination == Destination::Subscriber) {

@@ -149,6 +149,15 @@ const MODELS: &[(&str, &str)] = &[
         "dsr/fabr-udr-70",
         include_str!("../../../callmodels/dsr/fabr-udr-70.yaml"),
     ),
+    ("dsr/pdra", include_str!("../../../callmodels/dsr/pdra.yaml")),
+    (
+        "dsr/pdra-kill-pcrfs",
+        include_str!("../../../callmodels/dsr/pdra-kill-pcrfs.yaml"),
+    ),
+    (
+        "dsr/pdra-kill-router",
+        include_str!("../../../callmodels/dsr/pdra-kill-router.yaml"),
+    ),
     (
         "dsr/x9-2-fabr",
         include_str!("../../../callmodels/dsr/x9-2-fabr.yaml"),

@@ -212,6 +212,35 @@ fn honest_roamers_have_no_findings_and_every_attack_is_found() {
     }
 }
 
+/// On a machine without processor time a CCR-I goes to another PCRF for want of an answer, as it should: what has to hold, holds where
+/// every request was answered rightly.
+#[test]
+fn a_policy_dra_and_its_pcrfs_are_judged() {
+    let program = program();
+    for (model, own) in [
+        ("dsr/pdra", "RARs reach their session"),
+        ("dsr/pdra-kill-pcrfs", "sessions begin at the others"),
+        ("dsr/pdra-kill-router", "sessions that were acknowledged"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let (report, series) = lab::run::run(
+            &found,
+            &options(&folder, program.clone()),
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        assert!(report.checks.iter().any(|check| check.name == own), "{model}");
+        let failed = failed(&report);
+        let is_right = report.operations.iter().all(|operation| operation.errors == 0);
+        assert!(
+            !is_right || failed.is_empty(),
+            "{model}: {failed:#?}\n{:#?}",
+            series.examples
+        );
+    }
+}
+
 #[test]
 fn a_suite_says_which_models_passed() {
     let program = program();

@@ -27,9 +27,11 @@ pub struct DiameterSettings {
     pub subscribers: Option<SubscriberRanges>,
     /// Result-Code of the answers of `misbehave.error`.
     pub error_result: u32,
-    /// Share of AARs after which a PCF sends a RAR.
+    /// Share of AARs after which a PCF or PCRF sends a RAR.
     pub rar: Percent,
-    /// Delay of the RAR after the AAR.
+    /// Share of CCR-Us after which a PCRF sends a RAR.
+    pub gx_rar: Percent,
+    /// Delay of the RAR after the AAR or CCR-U.
     pub rar_after: Period,
     /// Share of AARs after which a PCF sends an ASR.
     pub asr: Percent,
@@ -47,6 +49,7 @@ impl Default for DiameterSettings {
             subscribers: None,
             error_result: 3004,
             rar: Percent::new(0.0),
+            gx_rar: Percent::new(0.0),
             rar_after: Period::from_millis(200),
             asr: Percent::new(0.0),
             asr_after: Period::from_millis(500),
@@ -70,6 +73,7 @@ impl DiameterSettings {
     pub(crate) fn nodes(&self, role: super::RoleName, count: usize) -> Vec<Introduction> {
         let applications = match role {
             super::RoleName::PcfRx => vec![application::RX],
+            super::RoleName::Pcrf => vec![application::GX, application::RX],
             _ => vec![application::S6A, application::CX],
         };
         let nodes = (0..count).map(|number| Introduction {

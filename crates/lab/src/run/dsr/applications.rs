@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use diameter_proto::known::application::{CX, S6A, S13};
 use serde_json::{Value, json};
 
-use super::security;
+use super::{pdra, security};
 use crate::run::rig::{Place, RigError};
 use callmodel::dsr::DsrModel;
 use callmodel::equipment::EquipmentLists;
@@ -37,6 +37,9 @@ pub(super) fn add(
     }
     if let Some(roaming) = &model.dsa {
         guard(router, roaming, &place.folder)?;
+    }
+    if model.pdra.is_some() {
+        pdra::bind(router, hosts, place);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! | `applications` | settings of the router's applications, and their files |
 //! | `provisioning` | changes of subscribers beside the load |
 //! | `security` | tables of the security application, and its findings |
+//! | `pdra` | gateways, applications and PCRFs, and what happens to them |
 //! | `cluster` | several routers and front ends |
 //! | `drills`, `outage` | events during the load |
 
@@ -14,6 +15,7 @@ mod asking;
 mod cluster;
 mod drills;
 mod outage;
+mod pdra;
 mod provisioning;
 mod security;
 
@@ -28,16 +30,18 @@ use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
+use super::drill::Drill;
 use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use ::report::Check;
 pub(crate) use asking::Asking;
 use callmodel::Load;
-use callmodel::dsr::DsrModel;
+use callmodel::dsr::{Drill as Wanted, DsrModel};
 use callmodel::roaming::{HOME, foreign};
 use loadgen::Traffic;
 use loadgen::diameter::{Clients, Habits, Peer};
 use report::measure::Metrics;
+use settings::{Percent, Period};
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
 use workload::dsr::{Plan, REALM};
@@ -102,7 +106,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         mmes,
         counts: habits.counts,
     };
-    let drill = drills::make(model, router);
+    let (drill, function) = drill(model, router, &asking, function, (place, address));
     let mut probes = asking.probes(model, admin);
     let expected = model.cross_routed.fraction();
     if expected > 0.0 {
@@ -118,7 +122,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         ));
     }
     Ok(Rig {
-        function: Some(function),
+        function,
         outgoing: asking.outgoing(model),
         simulators: hss,
         probes,
@@ -139,6 +143,28 @@ fn start_servers(model: &DsrModel, place: &Place) -> Result<Vec<Simulator>, RigE
     Ok(servers)
 }
 
+/// The drill of a model, and the router where the drill has not taken it.
+fn drill(
+    model: &DsrModel,
+    router: drills::Router,
+    asking: &Asking,
+    function: Guarded,
+    (place, address): (&Place, SocketAddr),
+) -> (Option<Box<dyn Drill>>, Option<Guarded>) {
+    let (Some(Wanted::RestartRouter(_)), Asking::Sessions(gateways)) = (&model.drill, asking) else {
+        return (drills::make(model, router), Some(function));
+    };
+    let launch = pdra::Launch {
+        place: place.clone(),
+        made: router.made,
+        over: router.over,
+        address,
+        pcrfs: model.hss,
+    };
+    let dies = pdra::RouterDies::new(launch, function, &gateways.counts);
+    (Some(Box::new(dies)), None)
+}
+
 /// Starts the HSSs of a model, a port each.
 pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
     start_some(model, place, "hss", 0, model.hss)
@@ -152,9 +178,10 @@ fn realm(model: &DsrModel) -> String {
         .map_or_else(|| REALM.to_owned(), |_| HOME.realm())
 }
 
-/// How HSSs are called.
+/// How HSSs and PCRFs are called.
 fn hss_names(model: &DsrModel) -> DiameterSettings {
     DiameterSettings {
+        prefix: model.pdra.as_ref().map_or("hss", |_| "pcrf").to_owned(),
         realm: realm(model),
         ..DiameterSettings::default()
     }
@@ -168,14 +195,19 @@ fn start_some(
     first: u16,
     count: u16,
 ) -> Result<Simulator, RigError> {
+    let sessions = model.pdra.as_ref();
+    let none = Percent::new(0.0);
     let settings = Settings {
-        role: RoleName::Hss,
+        role: sessions.map_or(RoleName::Hss, |_| RoleName::Pcrf),
         ports: count,
         latency: model.hss_latency,
         diameter: DiameterSettings {
             first,
             answer_bytes: model.message_bytes,
             subscribers: model.subscribers(),
+            gx_rar: sessions.map_or(none, |own| own.gx_rar),
+            rar: sessions.map_or(none, |own| own.rx_rar),
+            rar_after: Period::default(),
             ..hss_names(model)
         },
         ..Settings::default()
@@ -259,7 +291,7 @@ fn traffic_of(
     (0..threads)
         .map(|thread| {
             let numbers: Vec<u16> = (0..mmes as u16).skip(thread).step_by(threads).collect();
-            let nodes = asking.nodes(&numbers).into_iter();
+            let nodes = asking.nodes(&numbers, (thread, threads)).into_iter();
             let peers = numbers.iter().cycle().zip(nodes).map(|(number, introduction)| {
                 let (address, other) = router(*number);
                 Peer {
@@ -308,9 +340,10 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
 
 /// The realms of the clients.
 fn client_realms(model: &DsrModel) -> Vec<String> {
-    match model.dsa {
-        Some(_) => foreign().iter().map(|network| network.realm()).collect(),
-        None => vec![REALM.to_owned()],
+    match (&model.dsa, &model.pdra) {
+        (Some(_), _) => foreign().iter().map(|network| network.realm()).collect(),
+        (None, Some(_)) => vec![workload::pcrf::REALM.to_owned()],
+        (None, None) => vec![REALM.to_owned()],
     }
 }
 
