@@ -47,7 +47,7 @@ use simulators::{RoleName, Settings};
 use workload::dsr::{Plan, REALM};
 
 /// Time that a router may take to connect to the HSSs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Additional time to start for a function that reads long files.
 const LOADING: Duration = Duration::from_secs(60);
 /// MMEs have numbers of three digits.
