@@ -325,7 +325,6 @@ impl Requests for PcrfClients {
             }
             return Err(Fault::Status);
         }
-        Counts::add(&self.counts.served);
         if ticket.operation == CCR_U {
             Counts::add(&self.counts.updated);
         }
@@ -343,7 +342,6 @@ impl Requests for PcrfClients {
 
     fn lost(&mut self, ticket: &Ticket) {
         // Whether the PCRF has done it is unknown: the session is left to its audit.
-        Counts::add(&self.counts.served);
         self.sessions.end(ticket.first);
         self.sessions.forget(ticket.first);
     }

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts of all threads.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Requests that were answered with success, or not in time.
-    pub(super) served: AtomicU64,
     /// CCR-Us and initial AARs that were sent, and the CCR-Us that were answered with success.
     pub(super) sent: [AtomicU64; 2],
     pub(super) updated: AtomicU64,
@@ -64,12 +62,6 @@ impl Counts {
             gx: (of(&self.installs), of(&self.removals), of(&self.other)),
             rx: (of(&self.rx), of(&self.aborts)),
         }
-    }
-
-    /// Requests that were answered with success, or not in time: those that must have reached a PCRF.
-    #[must_use]
-    pub fn served(&self) -> &AtomicU64 {
-        &self.served
     }
 
     /// Requests that the PCRF has sent.

@@ -9,7 +9,6 @@ use crate::run::rig::{Counter, Outgoing, Probe, RigError};
 use callmodel::dsr::DsrModel;
 use loadgen::diameter::{Introduction, Requests};
 use workload::dsr::{Checkers, Checks, Mmes, Plan, Roamers, Roams, checker, roaming_mme};
-use workload::pcrf::Counts;
 
 /// What MMEs send, and what counts requests that an HSS has answered.
 pub(crate) enum Asking {
@@ -81,24 +80,16 @@ impl Asking {
 
     /// What the answers imply that the servers have got; nothing where some of them may die.
     pub(super) fn outgoing(&self, model: &DsrModel) -> Vec<Outgoing> {
-        let (name, expected) = match self {
-            Self::Sessions(gateways) if model.drill.is_none() => {
-                let answered = Counter::of(&gateways.counts, Counts::served);
-                ("requests at the PCRFs", answered)
-            }
+        match self {
             // Requests at HSSs that die are not counted.
-            Self::Subscribers(_, answered) if drills::victims(model) == 0 => {
-                let answered = Counter::of(answered, |answered| answered);
-                ("requests at the HSSs", answered)
-            }
-            _ => return Vec::new(),
-        };
-        vec![Outgoing {
-            name,
-            simulator: 0,
-            expected,
-            in_rate: false,
-        }]
+            Self::Subscribers(_, answered) if drills::victims(model) == 0 => vec![Outgoing {
+                name: "requests at the HSSs",
+                simulator: 0,
+                expected: Counter::of(answered, |answered| answered),
+                in_rate: false,
+            }],
+            _ => Vec::new(),
+        }
     }
 
     /// What is asked of the router with this admin endpoint when the load is over. Provisioning begins here.
