@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
+use crate::pdra::Sessions;
+use crate::resolution::Resolution;
+use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
 
 /// Messages that a router processes for each request: the request and its answer.
@@ -25,7 +28,7 @@ pub struct DsrModel {
     /// Average size of ULRs and ULAs in bytes.
     #[schemars(range(min = 700, max = 60_000))]
     pub message_bytes: u32,
-    /// Simulated HSSs, a connection each.
+    /// Simulated HSSs, or PCRFs with `pdra`, a connection each.
     #[schemars(range(min = 1, max = 999))]
     pub hss: u16,
     /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
@@ -65,6 +68,16 @@ pub struct DsrModel {
     /// no register.
     #[serde(default)]
     pub equipment: Option<EquipmentLists>,
+    /// With `destination: subscriber`, subscribers that full address resolution resolves one by one, instead of by `ranges`.
+    #[serde(default)]
+    pub fabr: Option<Resolution>,
+    /// MMEs are in foreign networks and their subscribers roam; a security application screens what they send. The mix is that
+    /// of `mix`.
+    #[serde(default)]
+    pub dsa: Option<Roaming>,
+    /// Sessions of gateways and applications at PCRFs, which a Policy DRA keeps together, instead of requests to HSSs.
+    #[serde(default)]
+    pub pdra: Option<Sessions>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -103,6 +116,8 @@ pub enum Drill {
     KillRouter(Outage),
     /// The active front end of a pair dies with requests in flight.
     KillFrontEnd(Outage),
+    /// The only router dies with requests in flight, and starts again.
+    RestartRouter(Restart),
     /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
     /// More load than the router may accept.
@@ -129,6 +144,11 @@ pub struct Outage {
     /// The longest permitted outage: the number of failed requests, as a time in which the whole load fails.
     pub outage: Period,
 }
+
+/// The router dies with requests in flight and starts again; what it has acknowledged, it still has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Restart {}
 
 /// MMEs reconnect without a DPR, with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -221,6 +241,9 @@ impl Default for DsrModel {
             hss_latency: Period::default(),
             priorities: Vec::new(),
             equipment: None,
+            fabr: None,
+            dsa: None,
+            pdra: None,
             drill: None,
         }
     }
@@ -230,7 +253,16 @@ impl DsrModel {
     /// Requests per second at the full rate.
     #[must_use]
     pub fn requests(&self) -> f64 {
-        self.mps / MESSAGES_PER_REQUEST
+        let sessions = self.pdra.as_ref().map(Sessions::requests);
+        sessions.unwrap_or(self.mps / MESSAGES_PER_REQUEST)
+    }
+
+    /// Messages for each request of a client: two, and those of requests that follow from the other side.
+    #[must_use]
+    pub fn messages_per_request(&self) -> f64 {
+        let sessions = self.pdra.as_ref().filter(|one| one.requests() > 0.0);
+        let follow = sessions.map_or(0.0, |one| one.re_auths() / one.requests());
+        MESSAGES_PER_REQUEST * (1.0 + follow)
     }
 
     /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
@@ -242,6 +274,9 @@ impl DsrModel {
     /// The subscribers of each HSS, when the router has to know.
     #[must_use]
     pub fn subscribers(&self) -> Option<SubscriberRanges> {
+        if let Some(resolution) = &self.fabr {
+            return Some(resolution.homes(self.hss));
+        }
         (self.destination == Destination::Subscriber).then_some(SubscriberRanges {
             first: FIRST_SUBSCRIBER,
             size: SUBSCRIBERS_PER_RANGE,
@@ -264,11 +299,19 @@ impl DsrModel {
                         "at least 1, and fewer than `hss`",
                     );
                 }
-                if self.destination != Destination::Realm {
+                if self.destination != Destination::Realm && self.pdra.is_none() {
                     faults.at("destination").say(
                         "names an HSS that may be dead",
                         "`realm`, so that a route list chooses another",
                     );
+                }
+            }
+            Drill::RestartRouter(_) => {
+                if self.pdra.is_none() {
+                    let right = "`pdra`, whose sessions outlive the router";
+                    faults
+                        .at("drill.restartRouter")
+                        .say("has nothing to find again", right);
                 }
             }
             Drill::KillRouter(_) => {
@@ -316,6 +359,57 @@ impl DsrModel {
     }
 }
 
+impl DsrModel {
+    /// Applications of the router have requests of their own, and one router.
+    fn validate_applications(&self, faults: &mut Faults) {
+        if let Some(equipment) = &self.equipment {
+            faults.within("equipment", equipment);
+        }
+        if let Some(resolution) = &self.fabr {
+            faults.within("fabr", resolution);
+        }
+        if let Some(roaming) = &self.dsa {
+            faults.within("dsa", roaming);
+        }
+        if let Some(sessions) = &self.pdra {
+            faults.within("pdra", sessions);
+            let all = (sessions.requests() + sessions.re_auths()) * MESSAGES_PER_REQUEST;
+            if (all / self.mps - 1.0).abs() > 0.01 {
+                let sum = format!("{all} messages a second of its requests and RARs");
+                faults.at("mps").say(format!("is not {sum}"), "the sum of them");
+            }
+        }
+        let applications = [
+            ("equipment", self.equipment.is_some(), false),
+            ("fabr", self.fabr.is_some(), true),
+            ("dsa", self.dsa.is_some(), false),
+            ("pdra", self.pdra.is_some(), false),
+        ];
+        let mut given = applications.into_iter().filter(|(_, is_given, _)| *is_given);
+        let Some((key, _, resolves)) = given.next() else {
+            return;
+        };
+        // PCRFs may die.
+        let is_drilled = match &self.drill {
+            None => false,
+            Some(Drill::KillPeers(_) | Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(_) => true,
+        };
+        if given.next().is_some() || is_drilled || self.routers > 1 || !self.priorities.is_empty() {
+            faults.at(key).say(
+                "has requests of its own, of one router",
+                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities` and further `routers`",
+            );
+        }
+        if resolves != (self.destination == Destination::Subscriber) {
+            let right = "`subscriber` with `fabr`, `host` or `realm` with the others";
+            faults
+                .at("destination")
+                .say(format!("does not go with `{key}`"), right);
+        }
+    }
+}
+
 impl Validate for DsrModel {
     fn validate(&self, faults: &mut Faults) {
         if !(self.mps.is_finite() && self.mps > 0.0) {
@@ -349,15 +443,7 @@ impl Validate for DsrModel {
             let wrong = format!("{} do not share one address", self.front_ends);
             faults.at("frontEnds").say(wrong, "0, 1, or 2 for a pair");
         }
-        if let Some(equipment) = &self.equipment {
-            faults.within("equipment", equipment);
-            if self.destination == Destination::Subscriber || self.drill.is_some() {
-                let right = "no drill, and `destination` other than `subscriber`";
-                faults
-                    .at("equipment")
-                    .say("applies to requests that no HSS gets", right);
-            }
-        }
+        self.validate_applications(faults);
         if let Some(drill) = &self.drill {
             self.validate_drill(drill, faults);
         }
@@ -367,7 +453,10 @@ impl Validate for DsrModel {
                 "four, of DOC, CL1, CL2 and CL3, or none",
             );
         }
-        if self.destination == Destination::Subscriber && self.ranges < u64::from(self.hss) {
+        if self.destination == Destination::Subscriber
+            && self.fabr.is_none()
+            && self.ranges < u64::from(self.hss)
+        {
             faults.at("ranges").say(
                 format!("{} ranges leave HSSs without subscribers", self.ranges),
                 format!("at least {}, one for each HSS", self.hss),

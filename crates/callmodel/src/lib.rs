@@ -16,8 +16,11 @@ pub mod equipment;
 mod guide;
 mod library;
 pub mod nrf;
+pub mod pdra;
 pub mod policy;
 mod priorities;
+pub mod resolution;
+pub mod roaming;
 pub mod scp;
 pub mod stp;
 pub mod subscribers;
@@ -207,7 +210,7 @@ impl CallModel {
     #[must_use]
     pub fn messages_per_transaction(&self) -> Option<f64> {
         match self.function()? {
-            Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
+            Function::Dsr(dsr) => Some(dsr.messages_per_request()),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
             Function::Nrf(_)
             | Function::Stp(_)

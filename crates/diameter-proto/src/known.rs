@@ -221,6 +221,7 @@ tags! {
     MSISDN = "MSISDN" OctetString 10415:701 M;
     RAT_TYPE = "RAT-Type" Enumerated 10415:1032 o;
     ULR_FLAGS = "ULR-Flags" Unsigned32 10415:1405 M;
+    CANCELLATION_TYPE = "Cancellation-Type" Enumerated 10415:1420 M;
     ULA_FLAGS = "ULA-Flags" Unsigned32 10415:1406 M;
     VISITED_PLMN_ID = "Visited-PLMN-Id" OctetString 10415:1407 M;
     SUBSCRIPTION_DATA = "Subscription-Data" Grouped 10415:1400 M;

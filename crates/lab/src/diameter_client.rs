@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::{self, VENDOR_3GPP, application, command};
-use diameter_proto::{MessageBuilder, Origin, ResultCode};
+use diameter_proto::{MessageBuilder, MessageRef, Origin, ResultCode};
 
 use loadgen::Wire;
 use loadgen::diameter::{Inbox, Introduction, append, result_of};
@@ -43,7 +43,7 @@ impl DiameterClient {
             patience,
         };
         client.stream.write_all(&cer)?;
-        match client.answer_to(None)? {
+        match client.answer_to(None, &mut result_of)? {
             code if code == ResultCode::SUCCESS.0 => Ok(client),
             code => Err(io::Error::other(format!("the router answers a CER with {code}"))),
         }
@@ -58,15 +58,29 @@ impl DiameterClient {
     pub(crate) fn ask(&mut self, request: MessageBuilder, number: u32) -> io::Result<u32> {
         let mut bytes = Vec::new();
         append(request, &mut bytes);
-        self.stream.write_all(&bytes)?;
-        self.answer_to(Some(number))
+        self.exchange(&bytes, number, &mut result_of)
+    }
+
+    /// Sends a request that has this Hop-by-Hop Identifier; what `judge` makes of its answer.
+    pub(crate) fn exchange<T>(
+        &mut self,
+        request: &[u8],
+        number: u32,
+        judge: &mut dyn FnMut(MessageRef<'_>) -> T,
+    ) -> io::Result<T> {
+        self.stream.write_all(request)?;
+        self.answer_to(Some(number), judge)
     }
 
     /// Reads until the answer with this identifier, or a CEA; requests of the other side are answered meanwhile.
-    fn answer_to(&mut self, wanted: Option<u32>) -> io::Result<u32> {
+    fn answer_to<T>(
+        &mut self,
+        wanted: Option<u32>,
+        judge: &mut dyn FnMut(MessageRef<'_>) -> T,
+    ) -> io::Result<T> {
         let end = Instant::now() + self.patience;
         loop {
-            if let Some(result) = self.read(wanted)? {
+            if let Some(result) = self.read(wanted, judge)? {
                 return Ok(result);
             }
             if Instant::now() > end {
@@ -78,13 +92,17 @@ impl DiameterClient {
     /// Answers what has come of the other side's own accord, such as watchdogs.
     pub(crate) fn attend(&mut self) -> io::Result<()> {
         self.stream.wait_at_most(Duration::from_millis(1))?;
-        let read = self.read(None);
+        let read = self.read(None, &mut result_of);
         self.stream.wait_at_most(TURN)?;
         read.map(drop)
     }
 
     /// Reads once.
-    fn read(&mut self, wanted: Option<u32>) -> io::Result<Option<u32>> {
+    fn read<T>(
+        &mut self,
+        wanted: Option<u32>,
+        judge: &mut dyn FnMut(MessageRef<'_>) -> T,
+    ) -> io::Result<Option<T>> {
         let mut buffer = [0; 4096];
         let length = match self.stream.read(&mut buffer) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -106,7 +124,7 @@ impl DiameterClient {
                 None => message.command() == command::CAPABILITIES_EXCHANGE,
             };
             if is_wanted {
-                found = Some(result_of(message));
+                found = Some(judge(message));
             }
         });
         fed.map_err(|_| io::Error::from(ErrorKind::InvalidData))?;

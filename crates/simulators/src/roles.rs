@@ -50,9 +50,12 @@ impl Role {
     pub fn new(settings: &Settings) -> Self {
         match settings.role {
             // Diameter roles are in `sim::diameter`; a wire has no role.
-            RoleName::Consumer | RoleName::Hss | RoleName::PcfRx | RoleName::Wire | RoleName::NameServer => {
-                Self::Consumer
-            }
+            RoleName::Consumer
+            | RoleName::Hss
+            | RoleName::PcfRx
+            | RoleName::Pcrf
+            | RoleName::Wire
+            | RoleName::NameServer => Self::Consumer,
             RoleName::Producer => {
                 let padding = "x".repeat((settings.producer.body_bytes as usize).saturating_sub(11));
                 Self::Producer(Reply::json(

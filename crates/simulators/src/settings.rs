@@ -95,6 +95,8 @@ pub enum RoleName {
     Hss,
     /// Policy control functions at their Rx end (Diameter).
     PcfRx,
+    /// PCRFs of one pool at their Gx and Rx ends (Diameter).
+    Pcrf,
     /// A wire to a server, whose answers come later; it knows no protocol.
     Wire,
     /// A name server for producers (UDP).
@@ -111,7 +113,7 @@ impl RoleName {
     /// Whether it speaks Diameter instead of HTTP.
     #[must_use]
     pub fn is_diameter(self) -> bool {
-        matches!(self, Self::Hss | Self::PcfRx)
+        matches!(self, Self::Hss | Self::PcfRx | Self::Pcrf)
     }
 }
 

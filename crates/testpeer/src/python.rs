@@ -2,11 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 
 /// The folder of python-diameter for `PYTHONPATH`, from PyPI once for each target directory (`CARGO_TARGET_TMPDIR` of the
 /// caller); none: it is not available.
 #[must_use]
-pub fn diameter(target: &str) -> Option<PathBuf> {
+pub fn diameter(target: &str) -> Option<&'static Path> {
+    // Tests that ask for it at the same time install it once.
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(|| install(target)).as_deref()
+}
+
+fn install(target: &str) -> Option<PathBuf> {
     let folder = Path::new(target).join("python-diameter");
     if !folder.join("diameter").is_dir() {
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];

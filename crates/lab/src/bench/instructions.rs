@@ -1,5 +1,5 @@
-//! User instructions per request: our SCP (Models C and D), our NRF (a discovery) and our PCF (an SM policy association created
-//! and deleted), beside HAProxy, nghttpx and nginx.
+//! User instructions per request: our SCP (Models C and D), our NRF (a discovery), our PCF (an SM policy association created
+//! and deleted) and our Diameter router (relayed, and with its applications), beside HAProxy, nghttpx and nginx.
 //!
 //! Each program runs under `valgrind --tool=callgrind`, which counts the instructions that it executes in user mode,
 //! whatever else the machine does: a figure without noise, on a machine of any speed. One request is in flight at a time,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contest::Requests;
 use super::processes::{self, PATIENCE, register};
-use super::{nrf, policy, scp};
+use super::{nrf, policy, routed, scp};
 use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure};
 use ::report::Check;
 use loadgen::client::{Client, Request};
@@ -62,7 +62,7 @@ pub struct Counts {
 /// Requests before those that count, so that connections stand and caches are warm.
 const WARM_UP: u32 = 50;
 /// How much longer a program may take to start and to stop: it runs some fifty times slower.
-const SLOWNESS: Duration = Duration::from_secs(60);
+const SLOWNESS: Duration = Duration::from_secs(240);
 /// glibc copies a few KiB by `rep movsb`, which callgrind counts as one instruction for each byte: all programs copy by
 /// vectors instead.
 const COPY_BY_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
@@ -70,6 +70,11 @@ const COPY_BY_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
 const DISCOVERED: f64 = 1.1;
 /// The most instructions that relaying a request may take.
 const BAR: f64 = 20_000.0;
+
+/// The most instructions of a request that is resolved subscriber by subscriber, by those of one resolved by ranges, and of one
+/// that a security application screens, by those of the same relayed.
+const RESOLVED: f64 = 1.2;
+const SCREENED: f64 = 1.8;
 
 const RELAY: &str = "relay of a 4.2 KB POST, 4.8 KB answer";
 const ANSWER: &str = "answer of the size of a discovery's";
@@ -122,7 +127,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     let as_is = |address, count| send(address, &plain, count);
     let to_discover = |address, count| send(address, &discoveries, count);
     let to_associate = |address, count| associations.create_and_delete(address, count);
-    let programs: [Program<'_>; 7] = [
+    let functions: [Program<'_>; 7] = [
         (scp::MODEL_C, RELAY, &scp_command, &learning, &to_relay),
         (
             scp::MODEL_D,
@@ -137,6 +142,9 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
         (NGINX, ANSWER, &nginx, &nothing, &to_discover),
         (policy::OURS, ASSOCIATION, &pcf, &until_served, &to_associate),
     ];
+    let routers = routed::all(&place)?;
+    let actions: Vec<_> = routers.iter().map(|router| Routing::of(router, &place)).collect();
+    let programs = actions.iter().map(Routing::program).chain(functions);
     let mut counted = Vec::new();
     for program in programs {
         let (name, job, ..) = program;
@@ -161,6 +169,30 @@ type Program<'a> = (
     &'a dyn Fn(SocketAddr) -> Result<(), RigError>,
     &'a dyn Fn(SocketAddr, u32) -> Result<(), RigError>,
 );
+
+/// What is done with a router.
+struct Routing<'a> {
+    names: (&'static str, &'static str),
+    command: Box<dyn Fn() -> Result<(Command, SocketAddr), RigError> + 'a>,
+    prepare: Box<dyn Fn(SocketAddr) -> Result<(), RigError> + 'a>,
+    drive: Box<dyn Fn(SocketAddr, u32) -> Result<(), RigError> + 'a>,
+}
+
+impl<'a> Routing<'a> {
+    fn of(router: &'a routed::Routed, place: &'a Place) -> Self {
+        Self {
+            names: (router.name, router.job),
+            command: Box::new(|| router.command(place)),
+            prepare: Box::new(|_| router.await_servers()),
+            drive: Box::new(|address, count| router.send(address, count, PATIENCE + SLOWNESS)),
+        }
+    }
+
+    fn program(&self) -> Program<'_> {
+        let (name, job) = self.names;
+        (name, job, &*self.command, &*self.prepare, &*self.drive)
+    }
+}
 
 /// Instructions of a whole run with this many requests.
 fn instructions(
@@ -236,6 +268,8 @@ fn reference(job: &str) -> Option<&'static str> {
     match job {
         RELAY => Some(scp::NGHTTPX),
         ANSWER => Some(NGINX),
+        routed::UPDATE => Some(routed::RELAY),
+        routed::ROAMING => Some(routed::ROAMED),
         _ => None,
     }
 }
@@ -258,6 +292,14 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
     });
     let (relayed, discovered) = (of(scp::MODEL_C), of(scp::MODEL_D));
     let (answered, file) = (of(OURS), of(NGINX));
+    let at_most = |name: &str, (one, other): (&str, &str), most: f64| {
+        Check::new(
+            name,
+            format!("at most {most} times those of {other}, {}", figure(of(other))),
+            figure(of(one)),
+            of(one) <= most * of(other),
+        )
+    };
     Counts {
         rows: rows.collect(),
         requests,
@@ -283,6 +325,16 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
                 format!("at most nginx's for a file, {}", figure(file)),
                 figure(answered),
                 answered <= file,
+            ),
+            at_most(
+                "user instructions per request resolved subscriber by subscriber",
+                (routed::FABR, routed::RBAR),
+                RESOLVED,
+            ),
+            at_most(
+                "user instructions per request that is screened",
+                (routed::DSA, routed::ROAMED),
+                SCREENED,
             ),
         ],
     }
@@ -325,7 +377,7 @@ impl fmt::Display for Counts {
         for row in &self.rows {
             writeln!(
                 f,
-                "  {:<14} {:>8} {:>10}   {}",
+                "  {:<17} {:>8} {:>10}   {}",
                 row.name,
                 in_words(row.ratio),
                 figure(row.instructions_per_request),
@@ -365,6 +417,11 @@ mod tests {
                 (OURS, ANSWER, 9_000.0),
                 (NGINX, ANSWER, 12_000.0),
                 (policy::OURS, ASSOCIATION, 500_000.0),
+                (routed::RELAY, routed::UPDATE, 20_000.0),
+                (routed::RBAR, routed::UPDATE, 25_000.0),
+                (routed::FABR, routed::UPDATE, 30_000.0),
+                (routed::ROAMED, routed::ROAMING, 20_000.0),
+                (routed::DSA, routed::ROAMING, 37_000.0),
             ],
             100,
         );
@@ -378,12 +435,17 @@ mod tests {
                 Some(1.0),
                 Some(0.75),
                 Some(1.0),
-                None
+                None,
+                Some(1.0),
+                Some(1.25),
+                Some(1.5),
+                Some(1.0),
+                Some(1.85)
             ]
         );
         assert_eq!(
             counts.checks.iter().map(|check| check.pass).collect::<Vec<_>>(),
-            [false, true, true]
+            [false, true, true, true, false]
         );
         assert!(counts.markdown().contains("| nrf | **0.75** | 9,000 |"));
         assert!(counts.markdown().contains("| pcf | **-** | 500,000 |"));

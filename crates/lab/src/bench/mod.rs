@@ -11,6 +11,7 @@ pub mod nrf;
 mod others;
 pub mod policy;
 mod processes;
+mod routed;
 pub mod scp;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};

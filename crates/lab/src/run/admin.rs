@@ -11,11 +11,17 @@ const MOST: u64 = 16 << 20;
 
 /// Status and body of a page; `None` without an answer.
 pub(super) fn ask(admin: SocketAddr, method: &str, path: &str) -> Option<(u16, String)> {
+    send(admin, method, path, "")
+}
+
+/// As [`ask`], with a body.
+pub(super) fn send(admin: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     write!(
         stream,
-        "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nContent-Length: 0\r\n\r\n"
+        "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     )
     .ok()?;
     let mut bytes = Vec::new();

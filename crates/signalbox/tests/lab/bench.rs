@@ -221,6 +221,11 @@ fn instructions_are_counted_under_callgrind() {
     assert_eq!(
         names,
         [
+            "dsr-relay",
+            "dsr-rbar",
+            "dsr-fabr",
+            "dsr-relay-roaming",
+            "dsr-dsa",
             "scp-model-c",
             "scp-model-d",
             "haproxy",

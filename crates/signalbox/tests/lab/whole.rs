@@ -148,6 +148,100 @@ fn a_register_answers_by_its_lists() {
 }
 
 #[test]
+fn a_router_resolves_subscribers_one_by_one_beside_provisioning() {
+    let program = program();
+    for model in ["dsr/fabr-sds", "dsr/fabr-udr-30"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        // As many as an unoptimised program imports in no time.
+        let fabr = found.model.dsr.as_mut().and_then(|dsr| dsr.fabr.as_mut());
+        fabr.unwrap().subscribers = 3000;
+        let (report, series) = lab::run::run(
+            &found,
+            &options(&folder, program.clone()),
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let failed = failed(&report);
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        let count = |name: &str| {
+            let operation = report.operations.iter().find(|one| one.name == name);
+            operation.map_or(0, |one| one.count)
+        };
+        let is_provisioned = model == "dsr/fabr-sds";
+        for (name, is_there) in [
+            ("updateLocation by IMSI", true),
+            ("locationInfo by MSISDN", is_provisioned),
+            ("locationInfo by name", is_provisioned),
+            ("updateLocation to a host", !is_provisioned),
+        ] {
+            assert_eq!(count(name) > 20, is_there, "{name}: {:?}", report.operations);
+        }
+        let provisioning = report
+            .checks
+            .iter()
+            .any(|one| one.name == "provisioning beside the load");
+        assert_eq!(provisioning, is_provisioned);
+    }
+}
+
+#[test]
+fn honest_roamers_have_no_findings_and_every_attack_is_found() {
+    let program = program();
+    for model in ["dsr/dsa", "dsr/dsa-attacks"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        let is_attacked = model == "dsr/dsa-attacks";
+        if is_attacked {
+            let dsa = found.model.dsr.as_mut().and_then(|dsr| dsr.dsa.as_mut());
+            dsa.unwrap().attacks = settings::Percent::new(30.0);
+        }
+        let options = Options {
+            // Four MMEs are in two networks of two countries each.
+            generators: 1,
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let failed = failed(&report);
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        let operations = report.operations.iter();
+        let attacks = operations.filter(|one| one.name.starts_with("attack: ") && one.count > 0);
+        assert_eq!(attacks.count(), if is_attacked { 11 } else { 0 });
+        assert!(report.checks.iter().any(|check| check.name == "findings"));
+    }
+}
+
+/// On a machine without processor time a CCR-I goes to another PCRF for want of an answer, as it should: what has to hold, holds where
+/// every request was answered rightly.
+#[test]
+fn a_policy_dra_and_its_pcrfs_are_judged() {
+    let program = program();
+    for (model, own) in [
+        ("dsr/pdra", "RARs reach their session"),
+        ("dsr/pdra-kill-pcrfs", "sessions begin at the others"),
+        ("dsr/pdra-kill-router", "sessions that were acknowledged"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let (report, series) = lab::run::run(
+            &found,
+            &options(&folder, program.clone()),
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        assert!(report.checks.iter().any(|check| check.name == own), "{model}");
+        let failed = failed(&report);
+        let is_right = report.operations.iter().all(|operation| operation.errors == 0);
+        assert!(
+            !is_right || failed.is_empty(),
+            "{model}: {failed:#?}\n{:#?}",
+            series.examples
+        );
+    }
+}
+
+#[test]
 fn a_suite_says_which_models_passed() {
     let program = program();
     let folder = tempfile::tempdir().unwrap();

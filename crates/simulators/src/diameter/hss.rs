@@ -1,4 +1,4 @@
-//! A home subscriber server at its S6a end (TS 29.272 §5.2, §7.2): ULA, AIA and PUA.
+//! A home subscriber server at its S6a end (TS 29.272 §5.2, §7.2): ULA, AIA and PUA; at its Cx end (TS 29.229 §6.1): LIA.
 
 use diameter_proto::known::{self, command};
 use diameter_proto::{Avp, HEADER_LEN, MessageBuilder, MessageRef, ResultCode};
@@ -6,6 +6,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::{DiameterSettings, Node, Outcome, Role};
+use callmodel::resolution::imsi_of;
 use callmodel::subscribers::SubscriberRanges;
 use loadgen::diameter::{Introduction, Template, TemplateError, fill};
 
@@ -17,6 +18,9 @@ const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
 const ULA: &str = include_str!("messages/ula.txt");
 const AIA: &str = include_str!("messages/aia.txt");
 const PUA: &str = include_str!("messages/pua.txt");
+const LIA: &str = include_str!("messages/lia.txt");
+/// Location-Info (TS 29.229 §6.1.5).
+const LOCATION_INFO: u32 = 302;
 
 /// Home subscriber servers.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ struct Answers {
     update_location: Vec<Vec<u8>>,
     authentication: Vec<u8>,
     purge: Vec<u8>,
+    location: Vec<u8>,
 }
 
 impl Hss {
@@ -68,6 +73,7 @@ impl Answers {
                 .collect::<Result<_, TemplateError>>()?,
             authentication: after_header(&Template::parse(&name(AIA))?),
             purge: after_header(&Template::parse(&name(PUA))?),
+            location: after_header(&Template::parse(&name(LIA))?),
         })
     }
 }
@@ -100,6 +106,8 @@ impl Role for Hss {
                 imsi = std::str::from_utf8(avp.data)
                     .ok()
                     .and_then(|text| text.parse::<u64>().ok());
+            } else if avp.is(known::PUBLIC_IDENTITY) {
+                imsi = std::str::from_utf8(avp.data).ok().and_then(imsi_of);
             } else if avp.is(known::PROXY_INFO) {
                 proxies.push(avp);
             }
@@ -122,6 +130,7 @@ impl Role for Hss {
             }
             command::AUTHENTICATION_INFORMATION => &answers.authentication,
             command::PURGE_UE => &answers.purge,
+            LOCATION_INFO => &answers.location,
             _ => {
                 node.introduction
                     .put_result(request, ResultCode::COMMAND_UNSUPPORTED, out);

@@ -1,9 +1,11 @@
 //! Simulated Diameter servers: many nodes in one process, each at a port of its own.
 //!
-//! [`DiameterServer`] is the event loop; what a node answers is a [`Role`]: [`hss`] for S6a, [`pcf`] for Rx.
+//! [`DiameterServer`] is the event loop; what a node answers is a [`Role`]: [`hss`] for S6a and Cx, [`pcf`] for Rx, [`pcrf`] for
+//! Gx and Rx.
 
 pub mod hss;
 pub mod pcf;
+pub mod pcrf;
 mod server;
 
 use std::time::Duration;
@@ -68,6 +70,7 @@ pub(super) fn role(
     let own = &settings.diameter;
     Ok(match settings.role {
         super::RoleName::PcfRx => Box::new(pcf::Pcf::new(own)),
+        super::RoleName::Pcrf => Box::new(pcrf::Pcrf::new(own)),
         _ => Box::new(hss::Hss::new(own, nodes)?),
     })
 }

@@ -69,10 +69,20 @@ impl Pcf {
         let then = if drawn < self.rar.0 {
             Some((
                 self.rar.1,
-                follow_up(command::RE_AUTH, node.introduction, session, host, realm),
+                follow_up(
+                    (command::RE_AUTH, application::RX),
+                    node.introduction,
+                    session,
+                    (host, realm),
+                ),
             ))
         } else if drawn < self.rar.0 + self.asr.0 {
-            let abort = follow_up(command::ABORT_SESSION, node.introduction, session, host, realm);
+            let abort = follow_up(
+                (command::ABORT_SESSION, application::RX),
+                node.introduction,
+                session,
+                (host, realm),
+            );
             Some((self.asr.1, abort))
         } else {
             None
@@ -84,9 +94,14 @@ impl Pcf {
     }
 }
 
-/// A request that belongs to a session (TS 29.214 §5.6.3, §5.6.7).
-fn follow_up(code: u32, me: &Introduction, session: &str, host: &str, realm: &str) -> Vec<u8> {
-    let mut request = MessageBuilder::request(code, application::RX);
+/// A request to the other end of a session (TS 29.214 §5.6.3, §5.6.7; TS 29.212 §5.6.4).
+pub(super) fn follow_up(
+    (code, app): (u32, u32),
+    me: &Introduction,
+    session: &str,
+    (host, realm): (&str, &str),
+) -> Vec<u8> {
+    let mut request = MessageBuilder::request(code, app);
     *request.flags_mut() = CommandFlags::REQUEST.with(CommandFlags::PROXIABLE);
     request
         .put(known::SESSION_ID, session)
@@ -94,14 +109,15 @@ fn follow_up(code: u32, me: &Introduction, session: &str, host: &str, realm: &st
         .put(known::ORIGIN_REALM, &me.origin.realm)
         .put(known::DESTINATION_REALM, realm)
         .put(known::DESTINATION_HOST, host)
-        .put(known::AUTH_APPLICATION_ID, application::RX);
+        .put(known::AUTH_APPLICATION_ID, app);
     let dictionary = diameter_proto::Dictionary::standard();
-    let (name, value) = if code == command::RE_AUTH {
+    let (name, value) = match (code, app) {
+        // AUTHORIZE_ONLY
+        (command::RE_AUTH, application::GX) => ("Re-Auth-Request-Type", 0_u32),
         // INDICATION_OF_LOSS_OF_BEARER
-        ("Specific-Action", 2_u32)
-    } else {
+        (command::RE_AUTH, _) => ("Specific-Action", 2),
         // BEARER_RELEASED
-        ("Abort-Cause", 0)
+        _ => ("Abort-Cause", 0),
     };
     if let Some(definition) = dictionary.avp_named(name) {
         request.put_raw(definition.key, definition.flags(), &value.to_be_bytes());

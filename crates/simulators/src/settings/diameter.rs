@@ -1,5 +1,6 @@
 //! Settings of simulated Diameter servers.
 
+use diameter_proto::Origin;
 use diameter_proto::known::application;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,9 +27,11 @@ pub struct DiameterSettings {
     pub subscribers: Option<SubscriberRanges>,
     /// Result-Code of the answers of `misbehave.error`.
     pub error_result: u32,
-    /// Share of AARs after which a PCF sends a RAR.
+    /// Share of AARs after which a PCF or PCRF sends a RAR.
     pub rar: Percent,
-    /// Delay of the RAR after the AAR.
+    /// Share of CCR-Us after which a PCRF sends a RAR.
+    pub gx_rar: Percent,
+    /// Delay of the RAR after the AAR or CCR-U.
     pub rar_after: Period,
     /// Share of AARs after which a PCF sends an ASR.
     pub asr: Percent,
@@ -46,6 +49,7 @@ impl Default for DiameterSettings {
             subscribers: None,
             error_result: 3004,
             rar: Percent::new(0.0),
+            gx_rar: Percent::new(0.0),
             rar_after: Period::from_millis(200),
             asr: Percent::new(0.0),
             asr_after: Period::from_millis(500),
@@ -67,13 +71,16 @@ impl DiameterSettings {
 
     /// The nodes.
     pub(crate) fn nodes(&self, role: super::RoleName, count: usize) -> Vec<Introduction> {
-        let application = match role {
-            super::RoleName::PcfRx => application::RX,
-            _ => application::S6A,
+        let applications = match role {
+            super::RoleName::PcfRx => vec![application::RX],
+            super::RoleName::Pcrf => vec![application::GX, application::RX],
+            _ => vec![application::S6A, application::CX],
         };
-        (0..count)
-            .map(|number| Introduction::new(self.host(number), &self.realm, application))
-            .collect()
+        let nodes = (0..count).map(|number| Introduction {
+            origin: Origin::new(self.host(number), &self.realm),
+            applications: applications.clone(),
+        });
+        nodes.collect()
     }
 }
 

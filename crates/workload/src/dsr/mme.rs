@@ -8,23 +8,25 @@ use diameter_proto::{MessageRef, ResultCode};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::{FIRST_SUBSCRIBER, REALM};
-use callmodel::dsr::{Destination, DsrModel, Mix, PriorityShare};
+use super::REALM;
+use callmodel::dsr::{Destination, DsrModel};
+use callmodel::resolution::{Address, DOMAIN, FIRST_MSISDN, Resolution};
 use callmodel::subscribers::SubscriberRanges;
 use loadgen::Weights;
 use loadgen::diameter::{
     Introduction, Next, Places, Requests, Template, TemplateError, Turn, fill, fill_in, result_of,
 };
 use loadgen::{Fault, Ticket};
+use settings::Percent;
 
+/// The network of the MMEs and HSSs, 001 01 (TS 29.272 §7.3.9).
+const PLMN: [u8; 3] = [0x00, 0xf1, 0x10];
 /// Sizes of ULRs around their average.
-const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
+pub(super) const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
 /// Subscribers of a network without ranges.
 const SUBSCRIBERS: u64 = 100_000_000;
 /// A ticket whose answer any HSS may give.
 const ANY_SERVER: u16 = u16::MAX;
-
-const NAMES: [&str; 3] = ["updateLocation", "authenticationInformation", "purge"];
 
 /// The introduction of an MME.
 #[must_use]
@@ -36,11 +38,35 @@ pub fn mme(number: usize) -> Introduction {
 #[derive(Clone, Debug)]
 pub struct Plan {
     names: Vec<String>,
-    operations: Vec<Vec<Form>>,
+    operations: Vec<Operation>,
     weights: Weights,
-    destination: Destination,
     servers: u16,
     ranges: Option<SubscriberRanges>,
+    /// Subscribers that have been provisioned since the start, beside those of a resolution.
+    provisioned: Arc<AtomicU64>,
+    /// Subscribers that requests may name, beside those.
+    known: u64,
+    /// Whether requests name subscribers by their public identities.
+    has_identities: bool,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug)]
+struct Operation {
+    /// In the sizes that there are.
+    forms: Vec<Form>,
+    destination: Destination,
+    address: Address,
+}
+
+impl Operation {
+    /// What the names of its senders begin with.
+    const fn sender(&self) -> &'static str {
+        match self.address {
+            Address::Imsi => "mme",
+            Address::Msisdn | Address::Name => "icscf",
+        }
+    }
 }
 
 /// A template and its holes.
@@ -49,7 +75,7 @@ struct Form {
     template: Template,
     client: Places,
     session: Places,
-    imsi: Places,
+    subscriber: Places,
     server: Places,
 }
 
@@ -58,11 +84,123 @@ impl From<Template> for Form {
         Self {
             client: template.places("client"),
             session: template.places("session"),
-            imsi: template.places("imsi"),
+            subscriber: template.places("subscriber"),
             server: template.places("server"),
             template,
         }
     }
+}
+
+/// A kind of requests that a model asks for.
+struct Kind {
+    name: String,
+    text: String,
+    /// Whether it has the model's size.
+    is_sized: bool,
+    destination: Destination,
+    address: Address,
+    share: Percent,
+}
+
+impl Kind {
+    fn new(name: &str, text: &str, destination: Destination, share: Percent) -> Self {
+        let host = match destination {
+            Destination::Host => format!("Destination-Host = \"hss{{server:3}}.{REALM}\""),
+            Destination::Realm | Destination::Subscriber => String::new(),
+        };
+        Self {
+            name: name.to_owned(),
+            text: addressed(text, (REALM, REALM), PLMN).replace("DESTINATION", &host),
+            is_sized: text.contains("{more}"),
+            destination,
+            address: Address::Imsi,
+            share,
+        }
+    }
+
+    /// Requests of I-CSCFs about a public identity.
+    fn located(name: &str, identity: &str, address: Address, share: Percent) -> Self {
+        let text = include_str!("lir.txt").replace("IDENTITY", identity);
+        Self {
+            address,
+            ..Self::new(name, &text, Destination::Subscriber, share)
+        }
+    }
+
+    fn operation(&self, bytes: u32) -> Result<Operation, TemplateError> {
+        let one = |factor: f64| {
+            let bytes = (f64::from(bytes) * factor) as usize;
+            fill(&self.text, active_apn, bytes).map(Form::from)
+        };
+        let forms = if self.is_sized {
+            SPREAD.map(one).into_iter().collect::<Result<_, _>>()?
+        } else {
+            vec![Form::from(Template::parse(&self.text)?)]
+        };
+        Ok(Operation {
+            forms,
+            destination: self.destination,
+            address: self.address,
+        })
+    }
+}
+
+/// A request of a node in one realm to the other, about a subscriber in this network (Visited-PLMN-Id).
+pub(super) fn addressed(text: &str, (own, home): (&str, &str), visited: [u8; 3]) -> String {
+    let [a, b, c] = visited;
+    let visited = format!("0x{a:02x}{b:02x}{c:02x}");
+    text.replace("OWN", own)
+        .replace("HOME", home)
+        .replace("VISITED", &visited)
+}
+
+/// What the requests of a model are.
+fn kinds(model: &DsrModel) -> Vec<Kind> {
+    let (ulr, destination) = (include_str!("ulr.txt"), model.destination);
+    if let Some(resolution) = &model.fabr {
+        let tel = format!("tel:+{{subscriber:{}}}", FIRST_MSISDN.ilog10() + 1);
+        let sip = format!("sip:sub{{subscriber:12}}@{DOMAIN}");
+        return vec![
+            Kind::new(
+                "updateLocation by IMSI",
+                ulr,
+                Destination::Subscriber,
+                resolution.by_imsi,
+            ),
+            Kind::located(
+                "locationInfo by MSISDN",
+                &tel,
+                Address::Msisdn,
+                resolution.by_msisdn,
+            ),
+            Kind::located("locationInfo by name", &sip, Address::Name, resolution.by_name),
+            Kind::new(
+                "updateLocation to a host",
+                ulr,
+                Destination::Host,
+                resolution.relayed,
+            ),
+        ];
+    }
+    if !model.priorities.is_empty() {
+        // ULRs alone, an operation for each priority.
+        let each = model.priorities.iter().map(|one| {
+            let text = ulr.replace("DESTINATION", &format!("DRMP = {}\nDESTINATION", one.priority));
+            Kind::new(&one.operation(), &text, destination, one.share)
+        });
+        return each.collect();
+    }
+    let mix = &model.mix;
+    vec![
+        Kind::new("updateLocation", ulr, destination, mix.update_location),
+        Kind::new(
+            "authenticationInformation",
+            include_str!("air.txt"),
+            destination,
+            mix.authentication_information,
+        ),
+        Kind::new("purge", include_str!("pur.txt"), destination, mix.purge),
+    ]
 }
 
 impl Plan {
@@ -71,65 +209,53 @@ impl Plan {
     /// # Errors
     /// When a template is not a valid message, which a test rules out.
     pub fn new(model: &DsrModel) -> Result<Self, TemplateError> {
-        let destination = match model.destination {
-            Destination::Host => format!("Destination-Host = \"hss{{server:3}}.{REALM}\""),
-            Destination::Realm | Destination::Subscriber => String::new(),
-        };
-        let addressed = |text: &str| text.replace("DESTINATION", &destination);
-        let sizes = |text: &str| -> Result<Vec<Form>, TemplateError> {
-            let each = SPREAD.iter().map(|factor| {
-                let bytes = (f64::from(model.message_bytes) * factor) as usize;
-                fill(text, active_apn, bytes).map(Form::from)
-            });
-            each.collect()
-        };
-        if !model.priorities.is_empty() {
-            // ULRs alone, an operation for each priority.
-            let forms = model.priorities.iter().map(|one| {
-                let text = include_str!("ulr.txt")
-                    .replace("DESTINATION", &format!("DRMP = {}\n{destination}", one.priority));
-                sizes(&text)
-            });
-            return Ok(Self {
-                names: model.priorities.iter().map(PriorityShare::operation).collect(),
-                operations: forms.collect::<Result<_, _>>()?,
-                weights: Weights::new(model.priorities.iter().map(|one| one.share.fraction())),
-                destination: model.destination,
-                servers: model.hss,
-                ranges: model.subscribers(),
-            });
-        }
-        let Mix {
-            update_location,
-            authentication_information,
-            purge,
-        } = model.mix;
-        let one = |text: &str| Template::parse(&addressed(text)).map(|t| vec![Form::from(t)]);
+        let kinds = kinds(model);
+        let operations = kinds.iter().map(|kind| kind.operation(model.message_bytes));
+        let ranges = model.subscribers();
+        let resolved = model.fabr.as_ref().map(|resolution| resolution.subscribers);
         Ok(Self {
-            names: NAMES.map(str::to_owned).to_vec(),
-            operations: vec![
-                sizes(&addressed(include_str!("ulr.txt")))?,
-                one(include_str!("air.txt"))?,
-                one(include_str!("pur.txt"))?,
-            ],
-            weights: Weights::new([update_location, authentication_information, purge].map(|p| p.fraction())),
-            destination: model.destination,
+            names: kinds.iter().map(|kind| kind.name.clone()).collect(),
+            operations: operations.collect::<Result<_, _>>()?,
+            weights: Weights::new(kinds.iter().map(|kind| kind.share.fraction())),
             servers: model.hss,
-            ranges: model.subscribers(),
+            known: resolved
+                .unwrap_or_else(|| ranges.map_or(SUBSCRIBERS, |ranges| ranges.size * ranges.count)),
+            ranges,
+            provisioned: Arc::default(),
+            has_identities: model.fabr.as_ref().is_some_and(Resolution::has_identities),
         })
     }
 
     /// Bytes of the requests for location updates, on average.
     #[must_use]
     pub fn message_bytes(&self) -> f64 {
-        let forms = &self.operations[0];
+        let forms = &self.operations[0].forms;
         let sum: usize = forms.iter().map(|form| form.template.as_bytes().len()).sum();
         sum as f64 / forms.len() as f64
+    }
+
+    /// The count of subscribers that have been provisioned since the start; requests name them too.
+    #[must_use]
+    pub fn provisioned(&self) -> &Arc<AtomicU64> {
+        &self.provisioned
+    }
+
+    /// The nodes of these numbers, a connection each: MMEs, and as many I-CSCFs after them where requests name subscribers by
+    /// their public identities.
+    #[must_use]
+    pub fn nodes(&self, numbers: &[u16]) -> Vec<Introduction> {
+        let mmes = numbers.iter().map(|number| mme(usize::from(*number)));
+        let identities = numbers.iter().filter(|_| self.has_identities);
+        mmes.chain(identities.map(|number| {
+            let host = format!("icscf{number:03}.{REALM}");
+            Introduction::new(host, REALM, application::CX)
+        }))
+        .collect()
     }
 }
 
 /// One more PDN connection that the UE has.
-fn active_apn(number: usize) -> String {
+pub(super) fn active_apn(number: usize) -> String {
     format!(
         "Active-APN = {{ Context-Identifier = {} Service-Selection = \"internet\" \
          Visited-Network-Identifier = 0x6d6e633030312e6d6363303031 }}\n",
@@ -169,28 +295,26 @@ impl Requests for Mmes {
     fn next(&mut self, random: &mut SmallRng, turn: Turn<'_>, out: &mut Vec<u8>) -> Next {
         let plan = &*self.plan;
         let operation = plan.weights.draw(random);
-        let forms = &plan.operations[operation];
-        let form = &forms[random.random_range(0..forms.len())];
-        let client = self.numbers[turn.line];
+        let kind = &plan.operations[operation];
+        let form = &kind.forms[random.random_range(0..kind.forms.len())];
+        let nodes = self.numbers.len();
+        let (at, is_mme) = (turn.line % nodes.max(1), kind.address == Address::Imsi);
+        let client = self.numbers[at];
         self.session = self.session.wrapping_add(1);
-        let (imsi, server) = match (&plan.ranges, plan.destination) {
-            (Some(ranges), Destination::Subscriber) => {
-                let imsi = ranges.first + random.random_range(0..ranges.size * ranges.count);
-                (imsi, ranges.node_of(imsi).map_or(ANY_SERVER, |node| node as u16))
-            }
-            (_, destination) => {
-                let imsi = FIRST_SUBSCRIBER + random.random_range(0..SUBSCRIBERS);
-                let server = match destination {
-                    Destination::Host => random.random_range(0..plan.servers),
-                    _ => ANY_SERVER,
-                };
-                (imsi, server)
-            }
+        let known = plan.known + plan.provisioned.load(Ordering::Acquire);
+        let subscriber = random.random_range(0..known.max(1));
+        let home = plan
+            .ranges
+            .and_then(|ranges| ranges.node_of(ranges.first + subscriber));
+        let server = match (home, kind.destination) {
+            (Some(home), _) => home as u16,
+            (None, Destination::Host) => random.random_range(0..plan.servers),
+            (None, _) => ANY_SERVER,
         };
         out.extend_from_slice(form.template.as_bytes());
         fill_in(out, &form.client, u64::from(client));
         fill_in(out, &form.session, u64::from(self.session));
-        fill_in(out, &form.imsi, imsi);
+        fill_in(out, &form.subscriber, kind.address.first() + subscriber);
         fill_in(out, &form.server, u64::from(server));
         Next {
             ticket: Ticket {
@@ -198,7 +322,7 @@ impl Requests for Mmes {
                 first: u32::from(client) << 16 | u32::from(server),
                 second: self.session,
             },
-            line: turn.line,
+            line: if is_mme { at } else { at + nodes },
         }
     }
 
@@ -216,9 +340,11 @@ impl Requests for Mmes {
                 break;
             }
         }
+        let kind = self.plan.operations.get(usize::from(ticket.operation));
+        let name = kind.map_or(0, |kind| kind.sender().len());
         let mine = session.is_some_and(|id| {
-            number_at(id, "mme".len(), 3) == Some(u64::from(client))
-                && number_at(id, "mme000.".len() + REALM.len() + 1, 10) == Some(u64::from(ticket.second))
+            number_at(id, name, 3) == Some(u64::from(client))
+                && number_at(id, name + "000.".len() + REALM.len() + 1, 10) == Some(u64::from(ticket.second))
         });
         if !mine {
             return Err(Fault::Body(
@@ -249,6 +375,7 @@ pub(super) fn number_at(bytes: &[u8], at: usize, digits: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use callmodel::dsr::Mix;
     use diameter_proto::{Dictionary, Message, check};
     use rand::SeedableRng;
 
@@ -264,6 +391,63 @@ mod tests {
         }
     }
 
+    /// The requests of a model that MME and I-CSCF 14 send, with what is needed to judge their answers.
+    fn sent(model: &DsrModel, count: usize) -> Vec<(Next, Vec<u8>)> {
+        let plan = Arc::new(Plan::new(model).unwrap());
+        let mut mmes = Mmes::new(plan, vec![3, 14], Arc::default());
+        let mut random = SmallRng::seed_from_u64(1);
+        let introduction = mme(14);
+        let turn = Turn {
+            line: 1,
+            introduction: &introduction,
+        };
+        let made = (0..count).map(|_| {
+            let mut out = Vec::new();
+            (mmes.next(&mut random, turn, &mut out), out)
+        });
+        made.collect()
+    }
+
+    #[test]
+    fn resolved_requests_name_subscribers_and_relayed_ones_their_hss() {
+        let share = settings::Percent::new;
+        let model = DsrModel {
+            fabr: Some(Resolution {
+                subscribers: 1000,
+                by_imsi: share(25.0),
+                by_msisdn: share(25.0),
+                by_name: share(25.0),
+                relayed: share(25.0),
+                ..Resolution::default()
+            }),
+            ..model(Destination::Subscriber)
+        };
+        let homes = model.subscribers().unwrap();
+        let mut seen = [0; 4];
+        for (next, bytes) in sent(&model, 200) {
+            let message = Message::parse(&bytes[..]).unwrap();
+            check::check(&message, Dictionary::standard(), check::Strictness::Pedantic).unwrap();
+            seen[usize::from(next.ticket.operation)] += 1;
+            let identity = message.get(known::PUBLIC_IDENTITY).unwrap();
+            let imsi = match identity {
+                Some(identity) => callmodel::resolution::imsi_of(identity).unwrap(),
+                None => message.require(known::USER_NAME).unwrap().parse().unwrap(),
+            };
+            assert_eq!(homes.node_of(imsi), Some(u64::from(next.ticket.first as u16)));
+            let host = message.get(known::DESTINATION_HOST).unwrap();
+            assert_eq!(host.is_some(), next.ticket.operation == 3);
+            // MMEs have the first connections, I-CSCFs those after them.
+            assert_eq!(next.line, if identity.is_some() { 3 } else { 1 });
+            let sender = if identity.is_some() {
+                "icscf014."
+            } else {
+                "mme014."
+            };
+            assert!(message.require(known::ORIGIN_HOST).unwrap().starts_with(sender));
+        }
+        assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+    }
+
     #[test]
     fn requests_are_right_and_of_the_size_asked_for() {
         for destination in [Destination::Host, Destination::Realm, Destination::Subscriber] {
@@ -273,22 +457,10 @@ mod tests {
                 "{}",
                 plan.message_bytes()
             );
-            let mut mmes = Mmes::new(plan, vec![3, 14], Arc::default());
-            let mut random = SmallRng::seed_from_u64(1);
-            let introduction = mme(14);
-            for _ in 0..100 {
-                let mut out = Vec::new();
-                let turn = Turn {
-                    line: 1,
-                    introduction: &introduction,
-                };
-                let next = mmes.next(&mut random, turn, &mut out);
+            for (next, out) in sent(&model(destination), 100) {
                 let message = Message::parse(&out[..]).unwrap();
                 check::check(&message, Dictionary::standard(), check::Strictness::Pedantic).unwrap();
-                assert_eq!(
-                    message.require(known::ORIGIN_HOST).unwrap(),
-                    introduction.origin.host
-                );
+                assert_eq!(message.require(known::ORIGIN_HOST).unwrap(), mme(14).origin.host);
                 let host = message.get(known::DESTINATION_HOST).unwrap();
                 assert_eq!(host.is_some(), destination == Destination::Host);
                 assert_eq!(next.ticket.first >> 16, 14);

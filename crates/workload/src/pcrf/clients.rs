@@ -30,10 +30,12 @@ const CCR_T: u16 = 2;
 const AAR_I: u16 = 3;
 const AAR_U: u16 = 4;
 const STR: u16 = 5;
+/// IP-CAN_SESSION_NOT_AVAILABLE (TS 29.214 §5.5).
+const NO_IP_CAN_SESSION: u32 = 5065;
 /// With fewer sessions of a kind than this, none of them ends.
 const FEW: usize = 8;
 /// Realm of the PCEFs and P-CSCFs.
-const REALM: &str = "epc.example";
+pub const REALM: &str = "epc.example";
 
 /// The introduction of a PCEF.
 #[must_use]
@@ -71,6 +73,10 @@ pub struct Plan {
     pub first_node: usize,
     /// Bound of the sessions; at the bound, one is ended instead of another begun.
     pub most_sessions: usize,
+    /// Sessions of a subscriber that have numbers one after the other.
+    pub each: u32,
+    /// Whether UEs have an IPv6 prefix instead of an IPv4 address, and sessions name the MSISDN.
+    pub has_alternate_keys: bool,
 }
 
 /// The nodes of a generator thread.
@@ -276,6 +282,11 @@ impl Requests for PcrfClients {
         if let Some(call) = session.call.as_mut().filter(|_| is_charging) {
             call.is_reported = true;
         }
+        match operation {
+            CCR_U => Counts::add(&self.counts.sent[0]),
+            AAR_I => Counts::add(&self.counts.sent[1]),
+            _ => {}
+        }
         let first = session.number;
         self.sessions.begin(session);
         Next {
@@ -300,6 +311,11 @@ impl Requests for PcrfClients {
                 call: session.call.clone().filter(|_| ticket.operation != AAR_I),
                 ..session
             };
+            let is_unknown =
+                [ResultCode::UNKNOWN_SESSION_ID.0, NO_IP_CAN_SESSION].contains(&result_of(answer));
+            if is_unknown && ticket.operation != CCR_I {
+                Counts::add(&self.counts.unknown);
+            }
             match ticket.operation {
                 CCR_I | CCR_T => self.sessions.forget(ticket.first),
                 _ if result_of(answer) == ResultCode::UNKNOWN_SESSION_ID.0 => {
@@ -308,6 +324,9 @@ impl Requests for PcrfClients {
                 _ => self.sessions.keep(refused),
             }
             return Err(Fault::Status);
+        }
+        if ticket.operation == CCR_U {
+            Counts::add(&self.counts.updated);
         }
         if ticket.second == 1 {
             Counts::add(&self.counts.reported);

@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts of all threads.
 #[derive(Debug, Default)]
 pub struct Counts {
+    /// CCR-Us and initial AARs that were sent, and the CCR-Us that were answered with success.
+    pub(super) sent: [AtomicU64; 2],
+    pub(super) updated: AtomicU64,
+    /// Requests of standing sessions that were answered as if there were no session.
+    pub(super) unknown: AtomicU64,
     /// Calls that an AAA has accepted.
     pub(super) begun: AtomicU64,
     /// Calls that an STA has ended.
@@ -23,6 +28,12 @@ pub struct Counts {
 /// A copy of [`Counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
+    /// CCR-Us that were answered with success.
+    pub updated: u64,
+    /// CCR-Us and initial AARs that were sent.
+    pub sent: (u64, u64),
+    /// Requests of standing sessions that were answered as if there were no session.
+    pub unknown: u64,
     /// Calls begun and ended.
     pub calls: (u64, u64),
     /// Reports of a charging identifier.
@@ -43,6 +54,9 @@ impl Counts {
     pub fn seen(&self) -> Seen {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Seen {
+            updated: of(&self.updated),
+            sent: (of(&self.sent[0]), of(&self.sent[1])),
+            unknown: of(&self.unknown),
             calls: (of(&self.begun), of(&self.ended)),
             reported: of(&self.reported),
             gx: (of(&self.installs), of(&self.removals), of(&self.other)),

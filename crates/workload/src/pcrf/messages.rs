@@ -1,6 +1,6 @@
 //! Requests of PCEFs and P-CSCFs.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use diameter_proto::known::{self, application, command};
 use diameter_proto::{AvpFlags, AvpKey, Dictionary, MessageBuilder};
@@ -8,10 +8,14 @@ use diameter_proto::{AvpFlags, AvpKey, Dictionary, MessageBuilder};
 use super::clients::Plan;
 use super::sessions::{Call, Session};
 use crate::policy::FIRST_IMSI;
+use callmodel::resolution::FIRST_MSISDN;
 use loadgen::diameter::Introduction;
 
 /// Address of the first session.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+/// Bits of the prefix that a session has, and of the address that an AF knows.
+const PREFIX: u8 = 64;
+const WHOLE: u8 = 128;
 /// CC-Request-Type (RFC 8506 §8.3).
 pub(super) const INITIAL: i32 = 1;
 pub(super) const UPDATE: i32 = 2;
@@ -75,7 +79,8 @@ fn credit(own: &Introduction, plan: &Plan, session: &Session, kind: i32) -> Mess
 /// A CCR that begins a session (TS 29.212 §4.5.1).
 pub(super) fn initial(own: &Introduction, plan: &Plan, session: &Session) -> MessageBuilder {
     let mut message = credit(own, plan, session, INITIAL);
-    let imsi = FIRST_IMSI + u64::from(session.number) % plan.subscribers.max(1);
+    let subscriber = u64::from(session.number / plan.each.max(1)) % plan.subscribers.max(1);
+    let imsi = FIRST_IMSI + subscriber;
     message
         .group(known::SUBSCRIPTION_ID, |group| {
             // END_USER_IMSI (RFC 8506 §8.47)
@@ -89,8 +94,17 @@ pub(super) fn initial(own: &Introduction, plan: &Plan, session: &Session) -> Mes
                 .put(known::VENDOR_ID, known::VENDOR_3GPP)
                 .put(known::FEATURE_LIST_ID, 1)
                 .put(known::FEATURE_LIST, 11);
-        })
-        .put(known::FRAMED_IP_ADDRESS, &address(session.number).octets());
+        });
+    if plan.has_alternate_keys {
+        message.group(known::SUBSCRIPTION_ID, |group| {
+            // END_USER_E164 (RFC 8506 §8.47)
+            group.put(known::SUBSCRIPTION_ID_TYPE, 0).put(
+                known::SUBSCRIPTION_ID_DATA,
+                &(FIRST_MSISDN + subscriber).to_string(),
+            );
+        });
+    }
+    put_address(&mut message, plan, session.number, PREFIX);
     put(&mut message, "Network-Request-Support", 1);
     message
         .put(known::IP_CAN_TYPE, EPS)
@@ -161,7 +175,16 @@ pub(super) fn media(
     is_initial: bool,
 ) -> MessageBuilder {
     let id = rx(own, call, session);
-    let address = address(session.number);
+    let address: IpAddr = if plan.has_alternate_keys {
+        address_ipv6(session.number).into()
+    } else {
+        address(session.number).into()
+    };
+    let remote = if plan.has_alternate_keys {
+        "2001:db8:ffff::99"
+    } else {
+        "192.0.2.99"
+    };
     let mut message = begin(command::AA, application::RX, &id, own, plan);
     message
         .group(known::MEDIA_COMPONENT_DESCRIPTION, |media| {
@@ -169,8 +192,8 @@ pub(super) fn media(
             media.group(known::MEDIA_SUB_COMPONENT, |flow| {
                 flow.put(known::FLOW_NUMBER, 1);
                 let flows = [
-                    format!("permit in 17 from {address} 50000 to 192.0.2.99 40000"),
-                    format!("permit out 17 from 192.0.2.99 40000 to {address} 50000"),
+                    format!("permit in 17 from {address} 50000 to {remote} 40000"),
+                    format!("permit out 17 from {remote} 40000 to {address} 50000"),
                 ];
                 for text in &flows {
                     flow.put(known::FLOW_DESCRIPTION, text);
@@ -182,8 +205,9 @@ pub(super) fn media(
                 .put(known::MAX_REQUESTED_BANDWIDTH_DL, 64_000);
         })
         .put(known::SPECIFIC_ACTION, CHARGING_EXCHANGE)
-        .put(known::SPECIFIC_ACTION, RELEASE_OF_BEARER)
-        .put(known::FRAMED_IP_ADDRESS, &address.octets())
+        .put(known::SPECIFIC_ACTION, RELEASE_OF_BEARER);
+    put_address(&mut message, plan, session.number, WHOLE);
+    message
         .put(known::CALLED_STATION_ID, &plan.apn)
         .put(known::RX_REQUEST_TYPE, i32::from(!is_initial));
     message
@@ -200,6 +224,24 @@ pub(super) fn end(own: &Introduction, plan: &Plan, session: &Session, call: &Cal
 /// Session-Id of a call: with the number of its session, for the requests of the PCRF.
 fn rx(own: &Introduction, call: &Call, session: &Session) -> String {
     format!("{};{};{};rx", own.origin.host, call.number, session.number)
+}
+
+/// Puts the address of a UE, in IPv6 with this count of its bits (RFC 3162 §2.3).
+fn put_address(message: &mut MessageBuilder, plan: &Plan, number: u32, bits: u8) {
+    if !plan.has_alternate_keys {
+        message.put(known::FRAMED_IP_ADDRESS, &address(number).octets());
+        return;
+    }
+    let mut data = vec![0, bits];
+    let octets = address_ipv6(number).octets();
+    data.extend(octets.iter().take(usize::from(bits) / 8));
+    message.put(known::FRAMED_IPV6_PREFIX, &data);
+}
+
+/// The UE's address in the prefix of its session.
+fn address_ipv6(number: u32) -> Ipv6Addr {
+    let [high, low] = [number >> 16, number & 0xffff].map(|half| half as u16);
+    Ipv6Addr::new(0x2001, 0xdb8, high, low, 0, 0, 0, 1)
 }
 
 fn address(number: u32) -> Ipv4Addr {

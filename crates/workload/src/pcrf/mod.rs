@@ -11,5 +11,5 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
-pub use clients::{OPERATIONS, PcrfClients, Plan, pcef};
+pub use clients::{OPERATIONS, PcrfClients, Plan, REALM, pcef};
 pub use counts::{Counts, Seen};

@@ -10,12 +10,16 @@ use rand::rngs::SmallRng;
 use super::{Counts, OPERATIONS, PcrfClients, Plan};
 
 fn clients(counts: &Arc<Counts>, usage: bool) -> PcrfClients {
+    PcrfClients::new(plan(usage), counts)
+}
+
+fn plan(usage: bool) -> Plan {
     let each = |rate| Rates {
         create: rate,
         update: rate,
         delete: rate,
     };
-    let plan = Plan {
+    Plan {
         gx: each(1.0),
         rx: each(1.0),
         realm: "example.org".to_owned(),
@@ -27,8 +31,9 @@ fn clients(counts: &Arc<Counts>, usage: bool) -> PcrfClients {
         step: 5,
         first_node: 0,
         most_sessions: 50,
-    };
-    PcrfClients::new(plan, counts)
+        each: 1,
+        has_alternate_keys: false,
+    }
 }
 
 fn pcrf() -> Introduction {
@@ -126,6 +131,58 @@ fn sessions_and_calls_pass_through_all_requests() {
         answered(&mut clients, &rar("pgw000;4294967295;gx", true, b"x")),
         5002
     );
+}
+
+#[test]
+fn two_sessions_of_a_subscriber_have_prefixes_of_their_own_that_calls_name() {
+    let plan = Plan {
+        each: 2,
+        step: 1,
+        first: 0,
+        has_alternate_keys: true,
+        ..plan(false)
+    };
+    let mut clients = PcrfClients::new(plan, &Arc::default());
+    let nodes = clients.nodes();
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut prefixes, mut calls) = (Vec::new(), 0);
+    for _ in 0..300 {
+        let mut out = Vec::new();
+        let turn = Turn {
+            line: 0,
+            introduction: &nodes[0],
+        };
+        let next = clients.next(&mut random, turn, &mut out);
+        let request = Message::parse(&out[..]).unwrap();
+        check::check(&request, Dictionary::standard(), check::Strictness::Pedantic).unwrap();
+        let prefix = request.get(known::FRAMED_IPV6_PREFIX).unwrap();
+        match (OPERATIONS[usize::from(next.ticket.operation)], prefix) {
+            ("ccrInitial", Some([0, 64, prefix @ ..])) => {
+                assert!(!prefixes.contains(&prefix.to_vec()));
+                prefixes.push(prefix.to_vec());
+                let mut ids = request.walk().map_while(Result::ok);
+                let imsi = ids.find(|avp| avp.is(known::SUBSCRIPTION_ID)).unwrap();
+                let imsi = imsi.group().get(known::SUBSCRIPTION_ID_DATA).unwrap().unwrap();
+                let number = (prefixes.len() as u64 - 1) / 2 % 100;
+                assert!(imsi.ends_with(&format!("{number:03}")), "{imsi}");
+            }
+            ("rxAarInitial", Some([0, 128, address @ ..])) => {
+                calls += 1;
+                assert!(address.len() == 16 && prefixes.contains(&address[..8].to_vec()));
+            }
+            ("ccrInitial" | "rxAarInitial", other) => panic!("{other:?}"),
+            _ => {}
+        }
+        let mut answer = MessageBuilder::answer(&request);
+        answer.result(ResultCode::SUCCESS, &pcrf().origin);
+        answer.group(known::CHARGING_RULE_INSTALL, |_| {});
+        let mut bytes = Vec::new();
+        append(answer, &mut bytes);
+        clients
+            .judge(&next.ticket, Message::parse(&bytes[..]).unwrap())
+            .unwrap();
+    }
+    assert!(prefixes.len() > 20 && calls > 20, "{calls}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::pdra::PcrfsDie;
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
 use crate::run::rig::{RigError, write_config};
@@ -42,6 +43,8 @@ pub(super) struct Router {
     pub(super) workers: u16,
     /// The MMEs that are connected to it.
     pub(super) mmes: u32,
+    /// Counts their reconnections and watchdogs.
+    pub(super) counts: Arc<HabitCounts>,
 }
 
 /// How many HSSs are to die.
@@ -84,17 +87,21 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
             dsr["overload"]["hardLimitPercent"] = json!((HARD_LIMIT * 100.0) as u32);
             dsr["overload"]["sparePriority"] = json!(overload.spare_priority);
         }
-        Some(Wanted::Reconnect(_) | Wanted::KillRouter(_) | Wanted::KillFrontEnd(_)) | None => {}
+        Some(
+            Wanted::Reconnect(_) | Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_),
+        )
+        | None => {}
     }
 }
 
 /// The drill that the model asks for.
-pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<Box<dyn Drill>> {
-    let counts = habits.counts.clone();
+pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
+    let counts = router.counts.clone();
     Some(match model.drill.clone()? {
+        Wanted::KillPeers(kill) if model.pdra.is_some() => Box::new(PcrfsDie(kill)),
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
-        // Those are of several processes: `cluster` makes them.
-        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) => return None,
+        // Those are of several processes: `cluster` makes them, and `pdra` that of a process that starts again.
+        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_) => return None,
         Wanted::Reconnect(reconnect) => Box::new(Returning {
             reconnect,
             router,

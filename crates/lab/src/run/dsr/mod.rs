@@ -1,11 +1,24 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. `cluster` has several routers
-//! and front ends, `drills` and `outage` the events during the load.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
+//!
+//! | part | what it has |
+//! |---|---|
+//! | `asking` | what is asked, by whom, and what has to come of it |
+//! | `applications` | settings of the router's applications, and their files |
+//! | `provisioning` | changes of subscribers beside the load |
+//! | `security` | tables of the security application, and its findings |
+//! | `pdra` | gateways, applications and PCRFs, and what happens to them |
+//! | `cluster` | several routers and front ends |
+//! | `drills`, `outage` | events during the load |
 
+mod applications;
+mod asking;
 mod cluster;
 mod drills;
 mod outage;
+mod pdra;
+mod provisioning;
+mod security;
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,26 +26,28 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use diameter_proto::known::application::{S6A, S13};
+use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
-use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
+use super::drill::Drill;
+use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use ::report::Check;
+pub(crate) use asking::Asking;
 use callmodel::Load;
-use callmodel::dsr::DsrModel;
-use callmodel::equipment::EquipmentLists;
-use callmodel::subscribers::SubscriberRanges;
+use callmodel::dsr::{Drill as Wanted, DsrModel};
+use callmodel::roaming::{HOME, foreign};
 use loadgen::Traffic;
-use loadgen::diameter::{Clients, Habits, Introduction, Peer, Requests};
+use loadgen::diameter::{Clients, Habits, Peer};
 use report::measure::Metrics;
+use settings::{Percent, Period};
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
-use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker, mme};
+use workload::dsr::{Plan, REALM};
 
 /// Time that a router may take to connect to the HSSs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Additional time to start for a function that reads long files.
 const LOADING: Duration = Duration::from_secs(60);
 /// MMEs have numbers of three digits.
@@ -50,23 +65,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
                 .to_owned(),
         ));
     }
-    let mut hss = vec![start_some(
-        model,
-        place,
-        "hss",
-        0,
-        model.hss - drills::victims(model),
-    )?];
-    if drills::victims(model) > 0 {
-        let first = model.hss - drills::victims(model);
-        hss.push(start_some(
-            model,
-            place,
-            "hss-to-kill",
-            first,
-            drills::victims(model),
-        )?);
-    }
+    let mut hss = start_servers(model, place)?;
     if model.routers > 1 || model.front_ends > 0 {
         return cluster::start(model, load, options, place, hss);
     }
@@ -77,11 +76,6 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
     let function = start_router(place, made.clone(), over.as_deref(), address)?;
-    let mut probes: Vec<Probe> = Vec::new();
-    let expected = model.cross_routed.fraction();
-    if expected > 0.0 {
-        probes.push(Box::new(move || crossing(admin, expected)));
-    }
     for (number, simulator) in hss.iter_mut().enumerate() {
         let victims = drills::victims(model);
         let count = if number == 0 { model.hss - victims } else { victims };
@@ -110,13 +104,15 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         over,
         workers: model.da_mps,
         mmes,
+        counts: habits.counts,
     };
-    let drill = drills::make(model, router, &habits);
-    let mut notes = vec![format!(
-        "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
-        model.hss,
-        asking.message_bytes()
-    )];
+    let (drill, function) = drill(model, router, &asking, function, (place, address));
+    let mut probes = asking.probes(model, admin);
+    let expected = model.cross_routed.fraction();
+    if expected > 0.0 {
+        probes.push(Box::new(move || crossing(admin, expected)));
+    }
+    let mut notes = vec![asking.note(mmes, model.hss)];
     if model.da_mps > 1 {
         notes.push(format!(
             "{} message processors; peers are spread evenly, so that {:.0}% of the messages leave by another \
@@ -126,17 +122,8 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         ));
     }
     Ok(Rig {
-        function: Some(function),
-        outgoing: match &asking {
-            // Requests at HSSs that die are not counted.
-            Asking::Subscribers(_, answered) if drills::victims(model) == 0 => vec![Outgoing {
-                name: "requests at the HSSs",
-                simulator: 0,
-                expected: Counter::of(answered, |answered| answered),
-                in_rate: false,
-            }],
-            _ => Vec::new(),
-        },
+        function,
+        outgoing: asking.outgoing(model),
         simulators: hss,
         probes,
         notes,
@@ -145,9 +132,59 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     })
 }
 
+/// Starts the HSSs of a model; those that are to die are a process of their own, the second one.
+fn start_servers(model: &DsrModel, place: &Place) -> Result<Vec<Simulator>, RigError> {
+    let victims = drills::victims(model);
+    let first = model.hss - victims;
+    let mut servers = vec![start_some(model, place, "hss", 0, first)?];
+    if victims > 0 {
+        servers.push(start_some(model, place, "hss-to-kill", first, victims)?);
+    }
+    Ok(servers)
+}
+
+/// The drill of a model, and the router where the drill has not taken it.
+fn drill(
+    model: &DsrModel,
+    router: drills::Router,
+    asking: &Asking,
+    function: Guarded,
+    (place, address): (&Place, SocketAddr),
+) -> (Option<Box<dyn Drill>>, Option<Guarded>) {
+    let (Some(Wanted::RestartRouter(_)), Asking::Sessions(gateways)) = (&model.drill, asking) else {
+        return (drills::make(model, router), Some(function));
+    };
+    let launch = pdra::Launch {
+        place: place.clone(),
+        made: router.made,
+        over: router.over,
+        address,
+        pcrfs: model.hss,
+    };
+    let dies = pdra::RouterDies::new(launch, function, &gateways.counts);
+    (Some(Box::new(dies)), None)
+}
+
 /// Starts the HSSs of a model, a port each.
 pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
     start_some(model, place, "hss", 0, model.hss)
+}
+
+/// The realm of the router and its HSSs.
+fn realm(model: &DsrModel) -> String {
+    model
+        .dsa
+        .as_ref()
+        .map_or_else(|| REALM.to_owned(), |_| HOME.realm())
+}
+
+/// How HSSs and PCRFs are called.
+fn hss_names(model: &DsrModel) -> DiameterSettings {
+    DiameterSettings {
+        prefix: model.pdra.as_ref().map_or("hss", |_| "pcrf").to_owned(),
+        realm: realm(model),
+        ..DiameterSettings::default()
+    }
 }
 
 /// Starts this many HSSs from this number on, in a process of this name.
@@ -158,15 +195,20 @@ fn start_some(
     first: u16,
     count: u16,
 ) -> Result<Simulator, RigError> {
+    let sessions = model.pdra.as_ref();
+    let none = Percent::new(0.0);
     let settings = Settings {
-        role: RoleName::Hss,
+        role: sessions.map_or(RoleName::Hss, |_| RoleName::Pcrf),
         ports: count,
         latency: model.hss_latency,
         diameter: DiameterSettings {
             first,
             answer_bytes: model.message_bytes,
             subscribers: model.subscribers(),
-            ..DiameterSettings::default()
+            gx_rar: sessions.map_or(none, |own| own.gx_rar),
+            rar: sessions.map_or(none, |own| own.rx_rar),
+            rar_after: Period::default(),
+            ..hss_names(model)
         },
         ..Settings::default()
     };
@@ -222,46 +264,6 @@ pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
     }
 }
 
-/// What MMEs send, and what counts requests that an HSS has answered.
-pub(crate) enum Asking {
-    /// Requests about subscribers, to HSSs.
-    Subscribers(Arc<Plan>, Arc<AtomicU64>),
-    /// Requests about equipment, to the register of the router.
-    Equipment(Arc<Checks>),
-}
-
-impl Asking {
-    /// What a model asks for.
-    pub(crate) fn new(model: &DsrModel) -> Result<Self, RigError> {
-        let made = match &model.equipment {
-            None => Plan::new(model).map(|plan| Self::Subscribers(Arc::new(plan), Arc::default())),
-            Some(lists) => Checks::new(lists).map(|checks| Self::Equipment(Arc::new(checks))),
-        };
-        made.map_err(|error| RigError::Settings(error.to_string()))
-    }
-
-    fn message_bytes(&self) -> f64 {
-        match self {
-            Self::Subscribers(plan, _) => plan.message_bytes(),
-            Self::Equipment(checks) => checks.message_bytes() as f64,
-        }
-    }
-
-    fn client(&self, number: u16) -> Introduction {
-        match self {
-            Self::Subscribers(..) => mme(usize::from(number)),
-            Self::Equipment(_) => checker(usize::from(number)),
-        }
-    }
-
-    fn requests(&self, numbers: Vec<u16>) -> Box<dyn Requests> {
-        match self {
-            Self::Subscribers(plan, answered) => Box::new(Mmes::new(plan.clone(), numbers, answered.clone())),
-            Self::Equipment(checks) => Box::new(Checkers::new(checks.clone(), numbers)),
-        }
-    }
-}
-
 /// What a count of generator threads sends; the MMEs are shared out among them.
 pub(crate) fn traffic(
     plan: &Arc<Plan>,
@@ -289,16 +291,17 @@ fn traffic_of(
     (0..threads)
         .map(|thread| {
             let numbers: Vec<u16> = (0..mmes as u16).skip(thread).step_by(threads).collect();
-            let peers = numbers.iter().map(|number| {
+            let nodes = asking.nodes(&numbers, (thread, threads)).into_iter();
+            let peers = numbers.iter().cycle().zip(nodes).map(|(number, introduction)| {
                 let (address, other) = router(*number);
                 Peer {
                     address,
                     other,
-                    introduction: asking.client(*number),
+                    introduction,
                 }
             });
             let peers = peers.collect();
-            let requests = asking.requests(numbers);
+            let requests = asking.requests(numbers, (thread, threads));
             Traffic::from(Clients::with_habits(peers, requests, timeout, habits))
         })
         .collect()
@@ -335,6 +338,15 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
     )
 }
 
+/// The realms of the clients.
+fn client_realms(model: &DsrModel) -> Vec<String> {
+    match (&model.dsa, &model.pdra) {
+        (Some(_), _) => foreign().iter().map(|network| network.realm()).collect(),
+        (None, Some(_)) => vec![workload::pcrf::REALM.to_owned()],
+        (None, None) => vec![REALM.to_owned()],
+    }
+}
+
 /// Settings of the router, as its own reference page explains them.
 pub(crate) fn config(
     model: &DsrModel,
@@ -342,7 +354,7 @@ pub(crate) fn config(
     (address, admin): (SocketAddr, SocketAddr),
     hss: &[SocketAddr],
 ) -> Result<Value, RigError> {
-    let names = DiameterSettings::default();
+    let (names, realm) = (hss_names(model), realm(model));
     let hosts: Vec<String> = (0..hss.len()).map(|number| names.host(number)).collect();
     let peers: Vec<Value> = hosts
         .iter()
@@ -362,7 +374,7 @@ pub(crate) fn config(
         "name": "s6a",
         "when": {
             "applications": [S6A],
-            "destinationRealm": { "equals": [REALM] },
+            "destinationRealm": { "equals": [realm] },
             "destinationHost": { "present": false },
         },
         "action": { "routeList": "hss" },
@@ -377,12 +389,12 @@ pub(crate) fn config(
         "cores": place.function_cpus,
         "localNodes": [{
             "name": "dsr",
-            "host": format!("dsr.{REALM}"),
-            "realm": REALM,
+            "host": format!("dsr.{realm}"),
+            "realm": realm,
             "listen": [address.to_string()],
         }],
         "peers": peers,
-        "dynamicPeers": [{ "realms": [REALM], "networks": ["127.0.0.0/8"] }],
+        "dynamicPeers": [{ "realms": client_realms(model), "networks": ["127.0.0.0/8"] }],
         "overload": { "levels": levels },
         "routing": {
             "peerRouteTables": [{ "name": "default", "rules": [rule] }],
@@ -390,67 +402,6 @@ pub(crate) fn config(
             "routeGroups": [{ "name": "hss", "peers": members }],
         },
     }});
-    if let Some(ranges) = model.subscribers() {
-        resolve(&mut config["dsr"], &ranges, &hosts, &place.folder)?;
-    }
-    if let Some(lists) = &model.equipment {
-        register(&mut config["dsr"], lists, &place.folder)?;
-    }
+    applications::add(&mut config["dsr"], model, &hosts, place)?;
     Ok(config)
-}
-
-/// Makes the router the server of S13, with these lists in a file.
-fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
-    let file = folder.join("equipment.csv");
-    let written = std::fs::File::create(&file)
-        .and_then(|out| lists.write(&mut std::io::BufWriter::with_capacity(1 << 20, out)));
-    written.map_err(RigError::io(format!("writing {}", file.display())))?;
-    router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S13] }, "action": { "application": "register" } }],
-    }]);
-    Ok(())
-}
-
-/// Adds address resolution: which range of IMSIs leads to which HSS, in a file as the router reads it.
-fn resolve(
-    router: &mut Value,
-    ranges: &SubscriberRanges,
-    hosts: &[String],
-    folder: &Path,
-) -> Result<(), RigError> {
-    let mut text = String::new();
-    for number in 0..ranges.count {
-        let first = ranges.first + number * ranges.size;
-        let last = first + ranges.size - 1;
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "imsi,{first:015},{last:015},hss{:03}",
-            number % ranges.nodes.max(1)
-        );
-    }
-    let file = folder.join("ranges.csv");
-    std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
-    let destinations: Vec<Value> = hosts
-        .iter()
-        .enumerate()
-        .map(|(number, host)| json!({ "name": format!("hss{number:03}"), "host": host }))
-        .collect();
-    router["applications"] = json!([{
-        "name": "subscribers",
-        "rbar": {
-            "lookups": [{ "applications": [S6A], "identities": ["imsi"] }],
-            "destinations": destinations,
-            "file": file,
-            "onInvalidIdentity": { "answer": { "resultCode": 5012, "message": "no IMSI" } },
-            "onNoMatch": { "answer": { "resultCode": 3002, "message": "no range holds the IMSI" } },
-        },
-    }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S6A] }, "action": { "application": "subscribers" } }],
-    }]);
-    Ok(())
 }

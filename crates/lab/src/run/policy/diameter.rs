@@ -86,6 +86,8 @@ pub(super) fn traffic(nodes: &Nodes<'_>, sites: &[Site]) -> Result<Made, RigErro
             step: threads as u32,
             first_node: thread * nodes.each,
             most_sessions: usize::try_from(nodes.model.associations).unwrap_or(usize::MAX) / threads + 1,
+            each: 1,
+            has_alternate_keys: false,
         };
         let clients = PcrfClients::new(plan, &counts);
         let peers = clients.nodes().into_iter().map(|introduction| Peer {
@@ -109,6 +111,13 @@ pub(super) fn egress(counts: &Arc<Counts>) -> Egress {
     }
 }
 
+/// Whether as many RARs came as are wanted, but for those in flight and for chance.
+pub(crate) fn fits(wanted: u64, got: u64) -> bool {
+    let count = wanted as f64;
+    let slack = (count * SLACK).max(3.0 * count.sqrt()).max(FEW);
+    (got as f64 - count).abs() <= slack && (wanted == 0 || got > 0)
+}
+
 /// Whether the rules of each call reached its PCEF and went away again, and the charging identifier its P-CSCF.
 pub(super) fn re_auths(counts: &Counts) -> Check {
     let seen = counts.seen();
@@ -117,10 +126,6 @@ pub(super) fn re_auths(counts: &Counts) -> Check {
         ("removed", seen.calls.1, seen.gx.1),
         ("reported", seen.reported, seen.rx.0),
     ];
-    let fits = |wanted: u64, got: u64| {
-        let slack = (wanted as f64 * SLACK).max(FEW);
-        (got as f64 - wanted as f64).abs() <= slack && (wanted == 0 || got > 0)
-    };
     let words = |of: fn(&(&str, u64, u64)) -> u64| {
         let each = rows
             .iter()

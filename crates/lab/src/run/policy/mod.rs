@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub(crate) use self::diameter::fits;
 use self::kill::{KillPcf, Launch};
 use self::network::Network;
 use super::children::Guarded;

@@ -1,0 +1,207 @@
+//! The applications of a router: their settings and files.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use diameter_proto::known::application::{CX, S6A, S13};
+use serde_json::{Value, json};
+
+use super::{pdra, security};
+use crate::run::rig::{Place, RigError};
+use callmodel::dsr::DsrModel;
+use callmodel::equipment::EquipmentLists;
+use callmodel::resolution::{Address, Resolution};
+use callmodel::roaming::Roaming;
+use callmodel::subscribers::SubscriberRanges;
+
+/// The name of full address resolution in the router.
+pub(super) const RESOLUTION: &str = "resolution";
+
+/// Adds the applications of a model to the settings of a router; `hosts` are the names of the HSSs.
+pub(super) fn add(
+    router: &mut Value,
+    model: &DsrModel,
+    hosts: &[String],
+    place: &Place,
+) -> Result<(), RigError> {
+    if let Some(resolution) = &model.fabr {
+        one_by_one(router, resolution, hosts, place)?;
+    } else if let Some(ranges) = model.subscribers() {
+        by_ranges(router, &ranges, hosts, &place.folder)?;
+    }
+    if let Some(lists) = &model.equipment {
+        register(router, lists, &place.folder)?;
+    }
+    if let Some(roaming) = &model.dsa {
+        guard(router, roaming, &place.folder)?;
+    }
+    if model.pdra.is_some() {
+        pdra::bind(router, hosts, place);
+    }
+    Ok(())
+}
+
+/// The name of an HSS as a destination.
+pub(super) fn home(number: u64) -> String {
+    format!("hss{number:03}")
+}
+
+fn destinations(hosts: &[String]) -> Vec<Value> {
+    let named = hosts
+        .iter()
+        .zip(0..)
+        .map(|(host, number)| json!({ "name": home(number), "host": host }));
+    named.collect()
+}
+
+/// Writes a file of a run.
+fn written(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<PathBuf, RigError> {
+    let file = folder.join(name);
+    let done = File::create(&file).and_then(|out| write(&mut BufWriter::with_capacity(1 << 20, out)));
+    done.map_err(RigError::io(format!("writing {}", file.display())))?;
+    Ok(file)
+}
+
+/// Makes the router the server of S13, with these lists in a file.
+fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
+    let file = written(folder, "equipment.csv", |out| lists.write(out))?;
+    router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": { "applications": [S13] }, "action": { "application": "register" } }],
+    }]);
+    Ok(())
+}
+
+/// Adds address resolution: which range of IMSIs leads to which HSS, in a file as the router reads it.
+fn by_ranges(
+    router: &mut Value,
+    ranges: &SubscriberRanges,
+    hosts: &[String],
+    folder: &Path,
+) -> Result<(), RigError> {
+    let mut text = String::new();
+    for number in 0..ranges.count {
+        let first = ranges.first + number * ranges.size;
+        let last = first + ranges.size - 1;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "imsi,{first:015},{last:015},{}",
+            home(number % ranges.nodes.max(1))
+        );
+    }
+    let file = folder.join("ranges.csv");
+    std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
+    router["applications"] = json!([{
+        "name": "subscribers",
+        "rbar": {
+            "lookups": [{ "applications": [S6A], "identities": ["imsi"] }],
+            "destinations": destinations(hosts),
+            "file": file,
+            "onInvalidIdentity": { "answer": { "resultCode": 5012, "message": "no IMSI" } },
+            "onNoMatch": { "answer": { "resultCode": 3002, "message": "no range holds the IMSI" } },
+        },
+    }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": { "applications": [S6A] }, "action": { "application": "subscribers" } }],
+    }]);
+    Ok(())
+}
+
+/// Adds full address resolution: IMSIs and MSISDNs in a file of numbers, public identities in a file beside it.
+fn one_by_one(
+    router: &mut Value,
+    resolution: &Resolution,
+    hosts: &[String],
+    place: &Place,
+) -> Result<(), RigError> {
+    let count = hosts.len().max(1) as u64;
+    let home_of = |subscriber: u64| home(subscriber % count);
+    let has_identities = resolution.has_identities();
+    // Public identities are in a file beside the numbers, which come first.
+    let numbers = if has_identities { 2 } else { 1 };
+    let addresses = &Address::ALL[..numbers];
+    let text = written(&place.folder, "numbers.csv", |out| {
+        resolution.write(addresses, home_of, out)
+    })?;
+    let mut lookups = vec![json!({
+        "applications": [S6A],
+        "service": "lte-hss",
+        "entities": [{ "entity": "imsi", "avps": ["userName"] }],
+    })];
+    let refused = |message: &str| json!({ "answer": { "resultCode": 3002, "message": message } });
+    let mut fabr = json!({
+        "destinations": destinations(hosts),
+        "numbers": import(&text, place)?,
+        "onNoValidAddress": refused("no valid address"),
+        "onNoMatch": refused("the address is not known"),
+    });
+    if has_identities {
+        let entity = |entity: &str| json!({ "entity": entity, "avps": ["publicIdentity"] });
+        lookups.push(json!({
+            "applications": [CX],
+            "service": "ims-hss",
+            "entities": [entity("msisdn"), entity("impu")],
+        }));
+        let names = [Address::Name];
+        fabr["file"] = json!(written(&place.folder, "identities.csv", |out| {
+            resolution.write(&names, home_of, out)
+        })?);
+    }
+    if resolution.writes > 0 {
+        fabr["changes"] = json!(place.folder.join("changes.csv"));
+    }
+    fabr["lookups"] = json!(lookups);
+    router["applications"] = json!([{ "name": RESOLUTION, "fabr": fabr }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{
+            "when": { "applications": [S6A, CX], "destinationHost": { "present": false } },
+            "action": { "application": RESOLUTION },
+        }],
+    }]);
+    Ok(())
+}
+
+/// Makes a file of numbers, as an operator does.
+fn import(text: &Path, place: &Place) -> Result<PathBuf, RigError> {
+    let file = text.with_extension("num");
+    let mut command = Command::new(&place.program);
+    command.args(["numbers", "import"]).arg(text);
+    command.arg("--output").arg(&file).stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(RigError::io(format!("starting {}", place.program.display())))?;
+    if output.status.success() {
+        return Ok(file);
+    }
+    Err(RigError::Settings(format!(
+        "{} cannot be imported: {}",
+        text.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    )))
+}
+
+/// Has a security application screen everything, without a time to learn: it knows each roamer from its first message on.
+fn guard(router: &mut Value, roaming: &Roaming, folder: &Path) -> Result<(), RigError> {
+    let tables = folder.join("dsa");
+    security::write(roaming, &tables).map_err(RigError::io(format!("writing {}", tables.display())))?;
+    router["applications"] = json!([{
+        "name": "guard",
+        "dsa": { "tables": tables, "findings": folder.join("findings.jsonl"), "learning": "0s" },
+    }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "action": { "application": "guard" } }],
+    }]);
+    Ok(())
+}

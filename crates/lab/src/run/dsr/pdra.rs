@@ -1,0 +1,285 @@
+//! A Policy DRA under test: gateways and applications before it, a pool of PCRFs behind it, and what happens to them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diameter_proto::known::application::{GX, RX};
+use serde_json::{Value, json};
+
+use super::{REALM, await_connections, start_router};
+use crate::run::children::{Guarded, Simulator};
+use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
+use crate::run::figure;
+use crate::run::policy::fits;
+use crate::run::rig::{Place, Probe, RigError};
+use ::report::Check;
+use callmodel::dsr::KillPeers;
+use callmodel::pdra::Sessions;
+use loadgen::diameter::{Introduction, Requests};
+use loadgen::{FailureKind, OperationRecord};
+use settings::Percent;
+use workload::pcrf::{Counts, OPERATIONS, PcrfClients, Plan};
+
+/// The data network of the sessions.
+const APN: &str = "ims";
+/// Nodes have numbers of three digits.
+const MOST_NODES: usize = 999;
+
+/// Gateways and applications of a run.
+pub(crate) struct Gateways {
+    sessions: Sessions,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Gateways {
+    pub(super) fn new(sessions: &Sessions) -> Self {
+        Self {
+            sessions: sessions.clone(),
+            counts: Arc::default(),
+        }
+    }
+
+    /// Those of a thread: this number of gateways, and as many applications.
+    fn clients(&self, nodes: usize, (thread, threads): (usize, usize)) -> PcrfClients {
+        let own = &self.sessions;
+        let threads = threads.max(1);
+        let plan = Plan {
+            gx: own.gx,
+            rx: own.rx,
+            realm: REALM.to_owned(),
+            apn: APN.to_owned(),
+            subscribers: u64::from(own.subscribers),
+            usage: false,
+            nodes,
+            first: thread as u32,
+            step: threads as u32,
+            first_node: thread * MOST_NODES / threads,
+            most_sessions: own.sessions as usize / threads + 1,
+            each: u32::from(own.each),
+            has_alternate_keys: true,
+        };
+        PcrfClients::new(plan, &self.counts)
+    }
+
+    pub(super) fn nodes(&self, nodes: usize, thread: (usize, usize)) -> Vec<Introduction> {
+        self.clients(nodes, thread).nodes()
+    }
+
+    pub(super) fn requests(&self, nodes: usize, thread: (usize, usize)) -> Box<dyn Requests> {
+        Box::new(self.clients(nodes, thread))
+    }
+
+    /// Whether the RARs of the PCRFs reach the gateway and the application of their session.
+    pub(super) fn re_auths(&self) -> Probe {
+        let (counts, own) = (self.counts.clone(), self.sessions.clone());
+        Box::new(move || {
+            let seen = counts.seen();
+            let of = |requests: u64, share: Percent| (requests as f64 * share.fraction()).round() as u64;
+            // Of requests that are answered too late, RARs follow too.
+            let rows = [
+                (seen.gx.2, seen.updated, seen.sent.0, own.gx_rar),
+                (seen.rx.0, seen.calls.0, seen.sent.1, own.rx_rar),
+            ];
+            let [gx, rx] = rows.map(|(got, least, most, share)| {
+                let (least, most) = (of(least, share), of(most, share));
+                let is_right = fits(least, got) || fits(most, got) || (least..=most).contains(&got);
+                (is_right, format!("{least} to {most}"))
+            });
+            Check::new(
+                "RARs reach their session",
+                format!("about {} over Gx and {} over Rx", gx.1, rx.1),
+                format!("{} and {}", seen.gx.2, seen.rx.0),
+                gx.0 && rx.0,
+            )
+        })
+    }
+}
+
+/// Makes the router a Policy DRA with one pool of PCRFs.
+pub(super) fn bind(router: &mut Value, hosts: &[String], place: &Place) {
+    let pcrfs: Vec<Value> = hosts.iter().map(|host| json!({ "host": host })).collect();
+    router["applications"] = json!([{
+        "name": "policy",
+        "pdra": {
+            "repository": { "store": { "embedded": { "directory": place.folder.join("sbr") } } },
+            "pools": [{ "name": "all", "pcrfs": pcrfs }],
+            // Also a request that was in flight at a PCRF that dies goes to another one.
+            "rebind": "unanswered",
+            // As long as clients wait: how long a session takes to be on the disk is the machine's.
+            "wait": "5s",
+        },
+    }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": { "applications": [GX, RX] }, "action": { "application": "policy" } }],
+    }]);
+}
+
+/// What is late on a busy machine, and what a killed router explains.
+const LATE: [FailureKind; 1] = [FailureKind::Timeout];
+const KILLED: [FailureKind; 4] = [
+    FailureKind::Timeout,
+    FailureKind::Connection,
+    FailureKind::Reset,
+    FailureKind::Overflow,
+];
+
+/// Failures of a record that these do not explain.
+fn wrong(record: &OperationRecord, explained: &[FailureKind]) -> u64 {
+    let fits: u64 = explained.iter().map(|kind| record.failed[*kind as usize]).sum();
+    record.failures() - fits
+}
+
+/// That a part has no failures that a killed router does not explain: clients come back when their pause is over.
+fn all_right(name: &str, part: Option<&PartRecord>) -> Check {
+    let record = part.map(|part| part.record.total()).unwrap_or_default();
+    let wrong = wrong(&record, &KILLED);
+    Check::new(
+        name,
+        "no request refused or answered wrongly; some for their connection",
+        format!("{wrong} of {} were; {} right", record.offered, record.succeeded),
+        record.succeeded > 0 && wrong == 0,
+    )
+}
+
+/// PCRFs die under load.
+pub(super) struct PcrfsDie(pub(super) KillPeers);
+
+impl Drill for PcrfsDie {
+    fn parts(&self) -> Vec<Part> {
+        let after = self.0.after.fraction().clamp(0.05, 0.95);
+        let dead = format!("{} PCRFs dead", self.0.hss);
+        vec![
+            Part::new("all PCRFs live", after, 1.0),
+            Part::new(dead, 1.0 - after, 1.0).beginning(|simulators| {
+                for victim in simulators.iter_mut().skip(1) {
+                    victim.kill()?;
+                }
+                Ok(())
+            }),
+        ]
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let begun = outcome.names.iter().position(|name| name == OPERATIONS[0]);
+        let mut all = OperationRecord::default();
+        for part in outcome.parts {
+            let record = begun.and_then(|at| part.record.operations.get(at));
+            all.merge(&record.cloned().unwrap_or_default());
+        }
+        let astray = outcome.simulators().next().map_or(0, |stats| stats.bad_requests);
+        Judgement {
+            checks: vec![
+                Check::new(
+                    "sessions begin at the others",
+                    "no CCR-I refused or lost",
+                    format!("{} of {}", wrong(&all, &LATE), all.offered),
+                    all.offered > 0 && wrong(&all, &LATE) == 0,
+                ),
+                Check::new(
+                    "sessions stay together",
+                    "no request at a PCRF that has not its session",
+                    format!("{astray} at one that lives"),
+                    astray == 0,
+                ),
+            ],
+            // The sessions at the dead ones fail until they end.
+            spares_bounds: true,
+            ..Judgement::default()
+        }
+    }
+}
+
+/// How the router is started.
+pub(super) struct Launch {
+    pub(super) place: Place,
+    pub(super) made: Value,
+    pub(super) over: Option<std::path::PathBuf>,
+    pub(super) address: std::net::SocketAddr,
+    pub(super) pcrfs: u16,
+}
+
+/// The router is killed under load and starts again.
+pub(super) struct RouterDies {
+    launch: Launch,
+    counts: Arc<Counts>,
+    process: Rc<RefCell<Option<Guarded>>>,
+    is_killed: Rc<RefCell<bool>>,
+}
+
+impl RouterDies {
+    pub(super) fn new(launch: Launch, process: Guarded, counts: &Arc<Counts>) -> Self {
+        Self {
+            launch,
+            counts: counts.clone(),
+            process: Rc::new(RefCell::new(Some(process))),
+            is_killed: Rc::default(),
+        }
+    }
+}
+
+impl Drill for RouterDies {
+    fn parts(&self) -> Vec<Part> {
+        let (process, is_killed) = (self.process.clone(), self.is_killed.clone());
+        vec![
+            Part::new("before", 0.3, 1.0),
+            // Dropping it kills it (SIGKILL).
+            Part::new("the kill and the restart", 0.4, 1.0).beginning(move |_| {
+                *process.borrow_mut() = None;
+                *is_killed.borrow_mut() = true;
+                Ok(())
+            }),
+            Part::new("after", 0.3, 1.0),
+        ]
+    }
+
+    fn act(&mut self, _: Duration, _: Duration, pcrfs: &mut [Simulator]) -> Result<(), RigError> {
+        if !*self.is_killed.borrow() || self.process.borrow().is_some() {
+            return Ok(());
+        }
+        let Launch {
+            place,
+            made,
+            over,
+            address,
+            pcrfs: count,
+        } = &self.launch;
+        let started = start_router(place, made.clone(), over.as_deref(), *address)?;
+        *self.process.borrow_mut() = Some(started);
+        if let Some(pcrfs) = pcrfs.first_mut() {
+            await_connections(pcrfs, *count)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let unknown = self.counts.seen().unknown;
+        let astray = outcome.simulators().next().map_or(0, |stats| stats.bad_requests);
+        Judgement {
+            checks: vec![
+                all_right("requests before", outcome.parts.first()),
+                all_right("requests after", outcome.parts.last()),
+                Check::new(
+                    "sessions that were acknowledged",
+                    "none unknown after the restart",
+                    format!("{} requests of unknown sessions", figure(unknown as f64)),
+                    unknown == 0,
+                ),
+                Check::new(
+                    "sessions stay together",
+                    "no request at a PCRF that has not its session",
+                    format!("{astray} such requests"),
+                    astray == 0,
+                ),
+            ],
+            notes: vec![
+                "the router was killed (SIGKILL) under load and started again at once; its processor time is not measured"
+                    .to_owned(),
+            ],
+            spares_bounds: true,
+            ..Judgement::default()
+        }
+    }
+}

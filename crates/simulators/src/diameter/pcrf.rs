@@ -1,0 +1,294 @@
+//! PCRFs of one pool at their Gx end (TS 29.212) and Rx end (TS 29.214). They know of one another, and judge the routing before
+//! them: all sessions of a subscriber belong at one, and an AAR to the one that has the session of its address.
+
+use std::time::Duration;
+
+use ahash::AHashMap;
+use diameter_proto::known::{self, application, command};
+use diameter_proto::{MessageBuilder, MessageRef, ResultCode};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::pcf::follow_up;
+use super::{DiameterSettings, Node, Outcome, Role};
+use loadgen::diameter::{Introduction, append};
+
+/// IP-CAN_SESSION_NOT_AVAILABLE (TS 29.214 §5.5).
+const NO_SESSION: u32 = 5065;
+/// CC-Request-Type (RFC 8506 §8.3).
+const INITIAL: i32 = 1;
+const TERMINATION: i32 = 3;
+/// END_USER_IMSI (RFC 8506 §8.47).
+const END_USER_IMSI: i32 = 1;
+/// The part of an address that is the prefix of a session, behind the reserved octet and the length (RFC 3162 §2.3).
+const PREFIX: std::ops::Range<usize> = 2..10;
+
+type Prefix = [u8; 8];
+
+/// Policy and charging rules functions.
+#[derive(Debug)]
+pub struct Pcrf {
+    gx: AHashMap<Box<str>, Gateway>,
+    /// The node that has the session with this prefix.
+    prefixes: AHashMap<Prefix, usize>,
+    /// The node that has the sessions of a subscriber, and how many.
+    subscribers: AHashMap<Box<str>, (usize, u32)>,
+    /// Sessions of applications, and the nodes that have them.
+    rx: AHashMap<Box<str>, usize>,
+    gx_rar: f64,
+    rx_rar: f64,
+    after: Duration,
+}
+
+/// A session at a gateway.
+#[derive(Debug)]
+struct Gateway {
+    node: usize,
+    imsi: Box<str>,
+    prefix: Prefix,
+}
+
+impl Pcrf {
+    /// Functions without sessions.
+    #[must_use]
+    pub fn new(settings: &DiameterSettings) -> Self {
+        Self {
+            gx: AHashMap::new(),
+            prefixes: AHashMap::new(),
+            subscribers: AHashMap::new(),
+            rx: AHashMap::new(),
+            gx_rar: settings.gx_rar.fraction(),
+            rx_rar: settings.rar.fraction(),
+            after: settings.rar_after.duration(),
+        }
+    }
+
+    /// A CCR: its result, and whether it was wrong here.
+    fn credit(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> (ResultCode, bool) {
+        let kind = request.get(known::CC_REQUEST_TYPE).ok().flatten();
+        if kind == Some(INITIAL) {
+            return self.begin(node, request, id);
+        }
+        match self.gx.get(id) {
+            Some(gateway) if gateway.node == node => {}
+            other => return (ResultCode::UNKNOWN_SESSION_ID, other.is_some()),
+        }
+        if kind == Some(TERMINATION) {
+            self.end(id);
+        }
+        (ResultCode::SUCCESS, false)
+    }
+
+    fn begin(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> (ResultCode, bool) {
+        let (Some(imsi), Some(prefix)) = (imsi_of(request), prefix_of(request)) else {
+            return (ResultCode::MISSING_AVP, true);
+        };
+        // Sent again after another PCRF has failed, or the router.
+        self.end(id);
+        let (home, count) = self.subscribers.entry(imsi.clone()).or_insert((node, 0));
+        if *home != node {
+            return (ResultCode::UNABLE_TO_COMPLY, true);
+        }
+        *count += 1;
+        self.prefixes.insert(prefix, node);
+        self.gx.insert(id.into(), Gateway { node, imsi, prefix });
+        (ResultCode::SUCCESS, false)
+    }
+
+    fn end(&mut self, id: &str) {
+        let Some(gateway) = self.gx.remove(id) else {
+            return;
+        };
+        self.prefixes.remove(&gateway.prefix);
+        if let Some((_, count)) = self.subscribers.get_mut(&gateway.imsi) {
+            *count -= 1;
+            if *count == 0 {
+                self.subscribers.remove(&gateway.imsi);
+            }
+        }
+    }
+
+    /// Whether an application's session may be at a node: its subscriber's is.
+    fn correlates(&self, node: usize, request: MessageRef<'_>, id: &str) -> bool {
+        let own = self.rx.get(id).copied();
+        let found = own.or_else(|| prefix_of(request).and_then(|prefix| self.prefixes.get(&prefix).copied()));
+        found == Some(node)
+    }
+
+    fn rar(
+        &self,
+        node: &Introduction,
+        request: MessageRef<'_>,
+        (app, id): (u32, &str),
+    ) -> Option<(Duration, Vec<u8>)> {
+        let origin = (
+            request.get(known::ORIGIN_HOST).ok().flatten()?,
+            request.get(known::ORIGIN_REALM).ok().flatten()?,
+        );
+        Some((self.after, follow_up((command::RE_AUTH, app), node, id, origin)))
+    }
+}
+
+fn imsi_of(request: MessageRef<'_>) -> Option<Box<str>> {
+    let mut ids = request.walk().map_while(Result::ok);
+    ids.find_map(|avp| {
+        if !avp.is(known::SUBSCRIPTION_ID) {
+            return None;
+        }
+        let kind = avp.group().get(known::SUBSCRIPTION_ID_TYPE).ok().flatten();
+        let data = avp.group().get(known::SUBSCRIPTION_ID_DATA).ok().flatten();
+        data.filter(|_| kind == Some(END_USER_IMSI)).map(Into::into)
+    })
+}
+
+fn prefix_of(request: MessageRef<'_>) -> Option<Prefix> {
+    let data = request.get(known::FRAMED_IPV6_PREFIX).ok().flatten()?;
+    data.get(PREFIX)?.try_into().ok()
+}
+
+impl Role for Pcrf {
+    fn answer(
+        &mut self,
+        node: Node<'_>,
+        request: MessageRef<'_>,
+        random: &mut SmallRng,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let own = node.introduction;
+        let Ok(Some(id)) = request.get(known::SESSION_ID) else {
+            own.put_result(request, ResultCode::MISSING_AVP, out);
+            return Outcome::bad();
+        };
+        let (code, is_wrong, share) = match request.command() {
+            command::CREDIT_CONTROL => {
+                let (code, is_wrong) = self.credit(node.number, request, id);
+                let is_update = !matches!(
+                    request.get(known::CC_REQUEST_TYPE),
+                    Ok(Some(INITIAL | TERMINATION))
+                );
+                (code, is_wrong, if is_update { self.gx_rar } else { 0.0 })
+            }
+            command::AA if self.correlates(node.number, request, id) => {
+                self.rx.insert(id.into(), node.number);
+                (ResultCode::SUCCESS, false, self.rx_rar)
+            }
+            command::AA => (ResultCode(NO_SESSION), true, 0.0),
+            command::SESSION_TERMINATION => match self.rx.remove(id) {
+                Some(at) if at == node.number => (ResultCode::SUCCESS, false, 0.0),
+                other => (ResultCode::UNKNOWN_SESSION_ID, other.is_some(), 0.0),
+            },
+            _ => (ResultCode::COMMAND_UNSUPPORTED, true, 0.0),
+        };
+        put_answer(own, request, code, out);
+        let is_rar = code == ResultCode::SUCCESS && random.random_bool(share.clamp(0.0, 1.0));
+        let rar = is_rar
+            .then(|| self.rar(own, request, (request.application(), id)))
+            .flatten();
+        Outcome {
+            bad: is_wrong,
+            then: rar.into_iter().collect(),
+        }
+    }
+}
+
+/// A CCA has the request's type and number; the first one installs a rule, as the default bearer needs one.
+fn put_answer(own: &Introduction, request: MessageRef<'_>, code: ResultCode, out: &mut Vec<u8>) {
+    if code.0 == NO_SESSION {
+        let mut answer = MessageBuilder::answer(&request);
+        answer
+            .group(known::EXPERIMENTAL_RESULT, |group| {
+                group
+                    .put(known::VENDOR_ID, known::VENDOR_3GPP)
+                    .put(known::EXPERIMENTAL_RESULT_CODE, NO_SESSION);
+            })
+            .put(known::ORIGIN_HOST, &own.origin.host)
+            .put(known::ORIGIN_REALM, &own.origin.realm);
+        return append(answer, out);
+    }
+    if request.command() != command::CREDIT_CONTROL {
+        return own.put_result(request, code, out);
+    }
+    let mut answer = MessageBuilder::answer(&request);
+    answer.put(known::AUTH_APPLICATION_ID, application::GX);
+    answer.result(code, &own.origin);
+    if let Ok(Some(kind)) = request.get(known::CC_REQUEST_TYPE) {
+        answer.put(known::CC_REQUEST_TYPE, kind);
+    }
+    if let Ok(Some(number)) = request.get(known::CC_REQUEST_NUMBER) {
+        answer.put(known::CC_REQUEST_NUMBER, number);
+    }
+    if code == ResultCode::SUCCESS {
+        answer.group(known::CHARGING_RULE_INSTALL, |group| {
+            group.put(known::CHARGING_RULE_NAME, b"default".as_slice());
+        });
+    }
+    append(answer, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diameter_proto::Message;
+    use rand::SeedableRng;
+
+    /// What comes of a request of this kind (CC-Request-Type; none: an AAR) at a PCRF.
+    fn sent(pcrf: &mut Pcrf, number: usize, id: &str, kind: Option<i32>, subscriber: u8) -> (u32, bool) {
+        let (code, app) = match kind {
+            Some(_) => (command::CREDIT_CONTROL, application::GX),
+            None => (command::AA, application::RX),
+        };
+        let mut request = MessageBuilder::request(code, app);
+        request
+            .put(known::SESSION_ID, id)
+            .put(known::ORIGIN_HOST, "gw.example")
+            .put(known::ORIGIN_REALM, "example");
+        if let Some(kind) = kind {
+            request.put(known::CC_REQUEST_TYPE, kind);
+            request.group(known::SUBSCRIPTION_ID, |group| {
+                group
+                    .put(known::SUBSCRIPTION_ID_TYPE, END_USER_IMSI)
+                    .put(known::SUBSCRIPTION_ID_DATA, &format!("{subscriber:015}"));
+            });
+        }
+        let prefix = [0, 64, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, subscriber];
+        request.put(known::FRAMED_IPV6_PREFIX, &prefix);
+        let mut bytes = Vec::new();
+        append(request, &mut bytes);
+        let own = Introduction::new("pcrf.example", "example", app);
+        let (mut out, mut random) = (Vec::new(), SmallRng::seed_from_u64(1));
+        let node = Node {
+            number,
+            introduction: &own,
+        };
+        let outcome = pcrf.answer(node, Message::parse(&bytes[..]).unwrap(), &mut random, &mut out);
+        let answer = Message::parse(&out[..]).unwrap();
+        (loadgen::diameter::result_of(answer), outcome.bad)
+    }
+
+    #[test]
+    fn what_is_at_the_wrong_one_is_refused_and_counted() {
+        let mut pcrf = Pcrf::new(&DiameterSettings::default());
+        let update = Some(2);
+        for (number, id, kind, subscriber, expected) in [
+            (0, "a", Some(INITIAL), 1, (2001, false)),
+            (1, "b", Some(INITIAL), 1, (5012, true)),
+            (0, "c", Some(INITIAL), 1, (2001, false)),
+            (1, "d", Some(INITIAL), 2, (2001, false)),
+            (0, "a", update, 1, (2001, false)),
+            (1, "a", update, 1, (5002, true)),
+            (1, "nowhere", update, 1, (5002, false)),
+            (1, "rx", None, 2, (2001, false)),
+            (0, "rx", None, 2, (5065, true)),
+            (0, "rx2", None, 9, (5065, true)),
+            (0, "a", Some(TERMINATION), 1, (2001, false)),
+            (0, "c", Some(TERMINATION), 1, (2001, false)),
+            (1, "e", Some(INITIAL), 1, (2001, false)),
+        ] {
+            assert_eq!(
+                sent(&mut pcrf, number, id, kind, subscriber),
+                expected,
+                "{id} at {number}"
+            );
+        }
+    }
+}
