@@ -6,6 +6,7 @@ mod exercise;
 mod fuzz;
 mod gtt;
 mod m2pa;
+mod m2pa_link;
 mod m3ua;
 mod sccp;
 mod sccp_titles;
