@@ -13,7 +13,7 @@
 //! | look into its data | [`tcap::Transaction::parse`], [`map::Fields::read`] |
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
 //! | read a link message, its MSU | [`m2pa::Message::parse`], [`mtp3::Msu::read`] |
-//! | keep the state of a link | [`m2pa::Link`] |
+//! | keep the state of a link, and of the links of a set | [`m2pa::Link`], [`mtp3::LinkTest`], [`mtp3::LinkSet`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.

@@ -8,6 +8,7 @@ mod gtt;
 mod m2pa;
 mod m2pa_link;
 mod m3ua;
+mod mtp3;
 mod sccp;
 mod sccp_titles;
 mod tcap;
