@@ -197,16 +197,28 @@ impl LinkSet {
             one.order.take()
         });
         let Some(by) = self.up().next() else {
-            // Time-controlled (Q.704 §5.6.2): no message can reach the peer.
-            return self.finish(link, None, events);
+            // No message can reach the peer, nor its answers this side.
+            self.finish(link, None, events);
+            for other in 0..self.links.len() {
+                if self.is_changing_over(other) {
+                    self.finish(other, None, events);
+                }
+            }
+            return;
         };
+        // The link may have taken their orders with it, or the answers.
+        for other in 0..self.links.len() {
+            let accepted = self.links.get(other).and_then(|other| other.accepted);
+            if let Some(accepted) = accepted.filter(|_| self.is_changing_over(other)) {
+                self.order(other, by, accepted, events);
+            }
+        }
         if let Some(order) = order {
             self.answer(link, by, events);
             return self.finish(link, Some(order), events);
         }
         self.set(link, Phase::ChangingOver(now + self.timers.changeover));
-        let message = Management::ChangeoverOrder(Changeover::Extended(accepted));
-        self.send(link, by, message, events);
+        self.order(link, by, accepted, events);
     }
 
     /// A message of the peer that concerns a link code.
@@ -283,6 +295,11 @@ impl LinkSet {
 
     fn is_up(&self, link: usize) -> bool {
         self.links.get(link).is_some_and(|link| link.phase == Phase::Up)
+    }
+
+    fn is_changing_over(&self, link: usize) -> bool {
+        let phase = self.links.get(link).map(|link| link.phase);
+        matches!(phase, Some(Phase::ChangingOver(_)))
     }
 
     fn is_moving(&self, selection: usize) -> bool {
@@ -369,6 +386,11 @@ impl LinkSet {
         for selection in back.selections {
             self.assign(selection, Some(back.to));
         }
+    }
+
+    fn order(&self, link: usize, by: usize, accepted: u32, events: &mut Vec<LinkSetEvent>) {
+        let message = Management::ChangeoverOrder(Changeover::Extended(accepted));
+        self.send(link, by, message, events);
     }
 
     /// Says what this side has accepted by a link.

@@ -401,6 +401,28 @@ fn without_an_answer_nothing_is_doubled() {
     assert_eq!((share(&set, 1).len(), events), (16, vec![]));
 }
 
+/// The link that carries a changeover fails as well.
+#[test]
+fn two_links_that_fail_at_once() {
+    let (mut three, now) = set(3);
+    let mut events = Vec::new();
+    three.failed(0, 4, now, &mut events);
+    events.clear();
+    three.failed(1, 5, now, &mut events);
+    let order = |fsn| Management::ChangeoverOrder(Changeover::Extended(fsn));
+    let send = |code, message| LinkSetEvent::Send { by: 2, code, message };
+    assert_eq!(events, [send(0, order(4)), send(1, order(5))]);
+    let (mut two, now) = set(2);
+    events.clear();
+    two.failed(0, 4, now, &mut events);
+    events.clear();
+    two.failed(1, 5, now, &mut events);
+    let divert = |link| LinkSetEvent::Divert { link, accepted: None };
+    assert_eq!(events, [divert(1), divert(0)]);
+    assert!(two.carriers().all(|carrier| carrier == Carrier::None));
+    assert_eq!(two.wake(), None);
+}
+
 /// The link that is drained for a changeback fails: its traffic changes over as a whole.
 #[test]
 fn a_failure_during_a_changeback() {
