@@ -1,13 +1,15 @@
 //! M2PA (RFC 4165): an SCTP association as a link of MTP.
 
 mod buffer;
+mod event;
 mod link;
 mod timers;
 
 use crate::numbered::numbered;
 use crate::octets::be32;
 
-pub use link::{Failure, Link, LinkEvent, LinkState, Received, Retrieval, forward_number, messages_behind};
+pub use event::{Failure, LinkEvent, Received, Retrieval, forward_number, messages_behind};
+pub use link::{Link, LinkState};
 pub use timers::Timers;
 
 /// Payload protocol identifier of M2PA (RFC 4165 §2.1).

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::buffer::{Buffer, next};
-use super::{Content, Fault, HEADER_LEN, LinkStatus, Message, SEQUENCE_MASK, Timers};
+use super::event::{Failure, LinkEvent, Received, Retrieval};
+use super::{Content, LinkStatus, Message, Timers};
 
 /// *Proving* messages of one proving period: they show that the association carries messages.
 const PROVING_MESSAGES: u32 = 8;
@@ -23,69 +24,6 @@ pub enum LinkState {
     Ready,
     /// MSUs are carried, unless a side has a processor outage.
     InService,
-}
-
-/// Why a link went out of service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Failure {
-    /// T2.
-    #[error("the peer has not sent Alignment (T2)")]
-    NotAligned,
-    /// T3.
-    #[error("the peer has not begun to prove the link (T3)")]
-    NotProved,
-    /// T1.
-    #[error("the peer has not sent Ready (T1)")]
-    NotReady,
-    /// The peer has taken the link out of service, or aligns it again.
-    #[error("the peer has sent the link status {0:?}")]
-    Status(LinkStatus),
-    /// T6.
-    #[error("the peer has been busy for too long (T6)")]
-    Busy,
-    /// T7.
-    #[error("the peer has not acknowledged an MSU (T7)")]
-    Unacknowledged,
-    /// Another number than that behind the last.
-    #[error("the peer has sent the MSU {0} out of sequence")]
-    Forward(u32),
-    /// An acknowledgement of what was not sent.
-    #[error("the peer has acknowledged {0}, which was not sent or is older than before")]
-    Backward(u32),
-    /// Octets that cannot be read.
-    #[error("{0}")]
-    Malformed(#[from] Fault),
-}
-
-/// What happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkEvent {
-    /// MSUs may be sent.
-    InService,
-    /// The link is out of service; what is not acknowledged can be retrieved.
-    Failed(Failure),
-    /// The peer has a processor outage: it takes no MSUs.
-    RemoteOutage,
-    /// The peer takes MSUs again.
-    RemoteRecovered,
-}
-
-/// What a received message led to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Received<'a> {
-    /// What happened, before the MSU.
-    pub event: Option<LinkEvent>,
-    /// The MSU that was accepted.
-    pub msu: Option<&'a [u8]>,
-}
-
-/// What a link that is out of service leaves (Q.703 §9, RFC 4165 §4.2.1).
-#[derive(Debug)]
-pub struct Retrieval<M> {
-    /// FSN of the last MSU that was accepted from the peer (BSNT).
-    pub accepted: u32,
-    /// Messages that the peer has not acknowledged, in their order; each has its own FSN.
-    pub unacknowledged: std::collections::VecDeque<M>,
 }
 
 /// A link of MTP over an association that keeps the order of user data. Messages `M` are octets that begin with room for the
@@ -531,18 +469,6 @@ impl<M: AsRef<[u8]> + AsMut<[u8]>> Link<M> {
     }
 }
 
-impl From<LinkEvent> for Received<'_> {
-    fn from(event: LinkEvent) -> Self {
-        Some(event).into()
-    }
-}
-
-impl From<Option<LinkEvent>> for Received<'_> {
-    fn from(event: Option<LinkEvent>) -> Self {
-        Self { event, msu: None }
-    }
-}
-
 const fn outage_status(outage: bool) -> LinkStatus {
     if outage {
         LinkStatus::ProcessorOutage
@@ -553,25 +479,10 @@ const fn outage_status(outage: bool) -> LinkStatus {
 
 /// Where the numbers stand in the header.
 const BSN: usize = 8;
-const FSN: usize = 12;
+pub(super) const FSN: usize = 12;
 
 fn set_number(message: &mut [u8], at: usize, number: u32) {
     if let Some(field) = message.get_mut(at..at + 4) {
         field.copy_from_slice(&number.to_be_bytes());
     }
-}
-
-/// The FSN of a message of user data, such as one of [`Retrieval::unacknowledged`].
-#[must_use]
-pub fn forward_number(message: &[u8]) -> Option<u32> {
-    let number = message.get(FSN..HEADER_LEN)?.try_into().ok()?;
-    Some(u32::from_be_bytes(number) & SEQUENCE_MASK)
-}
-
-/// Of messages that were retrieved, those behind the last that the peer has accepted; `None` when that is not one of them.
-/// `first` is the FSN of the first message, `count` their number.
-#[must_use]
-pub fn messages_behind(first: u32, count: usize, accepted: u32) -> Option<usize> {
-    let skipped = next(accepted).wrapping_sub(first) & SEQUENCE_MASK;
-    (skipped as usize <= count).then_some(skipped as usize)
 }
