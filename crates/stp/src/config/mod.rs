@@ -1,5 +1,6 @@
 //! Every setting of an STP.
 
+mod mtp;
 mod network;
 mod numbers;
 mod screening;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Listen, Period};
 
+pub use mtp::{M2pa, Mtp};
 pub use network::{
     ApplicationServer, Link, LinkSet, NumberingPlan, PointCodes, Role, Route, Traffic, Transport,
 };
@@ -68,6 +70,11 @@ pub struct Config {
     /// 0: never.
     #[schemars(extend("x-reload" = true))]
     pub heartbeat: Period,
+    /// Timers of links of role `m2pa`.
+    #[schemars(extend("x-reload" = true))]
+    pub m2pa: M2pa,
+    /// Timers of link sets of such links. They change with a restart.
+    pub mtp: Mtp,
     /// How long a link that connects waits after a failure before it tries again.
     #[schemars(extend("x-reload" = true))]
     pub reconnect: Period,
@@ -99,6 +106,8 @@ impl Default for Config {
             equipment: None,
             subsystems: Vec::new(),
             heartbeat: Period::from_secs(30),
+            m2pa: M2pa::default(),
+            mtp: Mtp::default(),
             reconnect: Period::from_secs(2),
             queue: 4_096,
             pending: 4_096,

@@ -1,6 +1,7 @@
 //! What becomes of one MSU. Nothing is sent here, so that `why` explains with the code that decides.
 
 mod equipment;
+mod frame;
 mod number;
 pub(crate) mod sccp;
 mod trace;
@@ -14,6 +15,7 @@ use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
+pub(crate) use frame::{again, management_frame, own_frame, read_msu};
 pub(crate) use trace::Trace;
 
 /// What is to be done with a message.
@@ -245,14 +247,19 @@ fn transfer(
             to.name
         )
     });
-    let label = Data {
-        network_appearance: tables.network_appearance,
-        routing_context: to.context,
-        correlation_id: None,
-        ..*data
-    };
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);
-    if !label.write_with(&mut octets, user_data) {
+    let is_written = if to.adjacent.is_some() {
+        frame::write(data, tables.points.plan, &mut octets, user_data)
+    } else {
+        let label = Data {
+            network_appearance: tables.network_appearance,
+            routing_context: to.context,
+            correlation_id: None,
+            ..*data
+        };
+        label.write_with(&mut octets, user_data)
+    };
+    if !is_written {
         return Err(Cause::Encoding);
     }
     Ok(Send {

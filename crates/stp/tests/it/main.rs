@@ -11,6 +11,7 @@ mod number_services;
 mod roles;
 mod screening;
 mod sctp;
+mod signalling_links;
 mod support;
 mod transfer;
 mod translation;
