@@ -91,9 +91,14 @@ struct Link {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Down,
+    /// In service, and not tested yet. The peer may have finished its test and send MSUs.
+    Untested,
     Up,
     /// Until the peer says what it has accepted, or T2 ends.
     ChangingOver(Instant),
+    /// The changeover has ended by the order of the peer, whose acknowledgement of this side's comes yet, or until T2 ends: it
+    /// would be taken for that of a later changeover.
+    Settling(Instant),
 }
 
 /// Link selections that move from one link to another.
@@ -154,15 +159,22 @@ impl LinkSet {
     #[must_use]
     pub fn wake(&self) -> Option<Instant> {
         let overs = self.links.iter().filter_map(|link| match link.phase {
-            Phase::ChangingOver(until) => Some(until),
-            Phase::Down | Phase::Up => None,
+            Phase::ChangingOver(until) | Phase::Settling(until) => Some(until),
+            Phase::Down | Phase::Untested | Phase::Up => None,
         });
         overs.chain(self.changebacks.iter().map(|back| back.until)).min()
     }
 
-    /// A link is in service and has passed its test.
+    /// A link is in service: MSUs may come by it, and none are sent yet.
+    pub fn in_service(&mut self, link: usize) {
+        if self.may_start(link) {
+            self.set(link, Phase::Untested);
+        }
+    }
+
+    /// A link that is in service has passed its test.
     pub fn restored(&mut self, link: usize, now: Instant, events: &mut Vec<LinkSetEvent>) {
-        if !self.may_start(link) {
+        if self.phase(link) != Phase::Untested {
             return;
         }
         self.set(link, Phase::Up);
@@ -185,7 +197,8 @@ impl LinkSet {
 
     /// A link is out of service; this side has accepted MSUs up to a number.
     pub fn failed(&mut self, link: usize, accepted: u32, now: Instant, events: &mut Vec<LinkSetEvent>) {
-        if !self.is_up(link) {
+        let phase = self.phase(link);
+        if !matches!(phase, Phase::Up | Phase::Untested) {
             return;
         }
         // What was to move back stays where it is; what was to leave changes over with the rest.
@@ -196,12 +209,21 @@ impl LinkSet {
             one.accepted = Some(accepted);
             one.order.take()
         });
+        if phase == Phase::Untested {
+            // It has carried nothing from this side.
+            if let (Some(_), Some(by)) = (order, self.up().next()) {
+                self.answer(link, by, events);
+            }
+            return;
+        }
         let Some(by) = self.up().next() else {
             // No message can reach the peer, nor its answers this side.
             self.finish(link, None, events);
             for other in 0..self.links.len() {
-                if self.is_changing_over(other) {
-                    self.finish(other, None, events);
+                match self.phase(other) {
+                    Phase::ChangingOver(_) => self.finish(other, None, events),
+                    Phase::Settling(_) => self.set(other, Phase::Down),
+                    Phase::Down | Phase::Untested | Phase::Up => {}
                 }
             }
             return;
@@ -226,23 +248,25 @@ impl LinkSet {
         let Some(link) = self.links.iter().position(|link| link.code == code) else {
             return;
         };
-        let phase = self.links.get(link).map_or(Phase::Down, |link| link.phase);
+        let phase = self.phase(link);
         let by = self.up().find(|other| *other != link);
         match (message, phase) {
-            (Management::ChangeoverOrder(order), Phase::Up) => {
+            (Management::ChangeoverOrder(order), Phase::Up | Phase::Untested) => {
                 if let Some(one) = self.links.get_mut(link) {
                     one.order = Some(order);
                 }
                 events.push(LinkSetEvent::Fail(link));
             }
             // Both sides have ordered: the order acknowledges, too (Q.704 §5.3.2).
-            (Management::ChangeoverOrder(order), Phase::ChangingOver(_)) => {
+            (Management::ChangeoverOrder(order), Phase::ChangingOver(until)) => {
                 if let Some(by) = by {
                     self.answer(link, by, events);
                 }
                 self.finish(link, Some(order), events);
+                self.set(link, Phase::Settling(until));
             }
-            (Management::ChangeoverOrder(_), Phase::Down) => {
+            (Management::ChangeoverAcknowledgement(_), Phase::Settling(_)) => self.set(link, Phase::Down),
+            (Management::ChangeoverOrder(_), Phase::Down | Phase::Settling(_)) => {
                 if let Some(by) = by {
                     self.answer(link, by, events);
                 }
@@ -270,9 +294,10 @@ impl LinkSet {
     /// Time passes.
     pub fn tick(&mut self, now: Instant, events: &mut Vec<LinkSetEvent>) {
         for link in 0..self.links.len() {
-            let phase = self.links.get(link).map(|link| link.phase);
-            if matches!(phase, Some(Phase::ChangingOver(until)) if until <= now) {
-                self.finish(link, None, events);
+            match self.phase(link) {
+                Phase::ChangingOver(until) if until <= now => self.finish(link, None, events),
+                Phase::Settling(until) if until <= now => self.set(link, Phase::Down),
+                _ => {}
             }
         }
         let mut at = 0;
@@ -293,13 +318,16 @@ impl LinkSet {
         }
     }
 
+    fn phase(&self, link: usize) -> Phase {
+        self.links.get(link).map_or(Phase::Down, |link| link.phase)
+    }
+
     fn is_up(&self, link: usize) -> bool {
-        self.links.get(link).is_some_and(|link| link.phase == Phase::Up)
+        self.phase(link) == Phase::Up
     }
 
     fn is_changing_over(&self, link: usize) -> bool {
-        let phase = self.links.get(link).map(|link| link.phase);
-        matches!(phase, Some(Phase::ChangingOver(_)))
+        matches!(self.phase(link), Phase::ChangingOver(_))
     }
 
     fn is_moving(&self, selection: usize) -> bool {
@@ -315,7 +343,7 @@ impl LinkSet {
     fn set(&mut self, link: usize, phase: Phase) {
         if let Some(link) = self.links.get_mut(link) {
             link.phase = phase;
-            if phase == Phase::Up {
+            if phase == Phase::Untested {
                 link.order = None;
             }
         }

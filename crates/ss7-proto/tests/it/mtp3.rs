@@ -198,6 +198,7 @@ fn set(links: u8) -> (LinkSet, Instant) {
     let (mut set, now) = (LinkSet::new(LinkSetTimers::default(), &codes, 16), Instant::now());
     let mut events = Vec::new();
     for link in 0..links {
+        set.in_service(usize::from(link));
         set.restored(usize::from(link), now, &mut events);
     }
     // The first link has carried all for a moment.
@@ -281,6 +282,7 @@ fn a_changeover_waits_for_the_number_of_the_peer() {
     set.received(0, answer, &mut events);
     assert_eq!(events, []);
     // Back, by a declaration on each link that is drained.
+    set.in_service(0);
     set.restored(0, now, &mut events);
     assert_eq!(events.len(), 2);
     for event in std::mem::take(&mut events) {
@@ -327,6 +329,7 @@ fn a_changeover_ends_by_the_order_of_the_peer() {
     assert_eq!(std::mem::take(&mut events), wanted);
     assert_eq!(share(&set, 0).len(), 16);
     // Both at once.
+    set.in_service(1);
     set.restored(1, now, &mut events);
     let until = set.wake().unwrap();
     set.tick(until, &mut events);
@@ -350,6 +353,11 @@ fn a_changeover_ends_by_the_order_of_the_peer() {
             },
         ]
     );
+    // The acknowledgement of this side's order comes before the link is aligned again.
+    assert!(!set.may_start(1));
+    let late = Management::ChangeoverAcknowledgement(Changeover::Extended(5));
+    set.received(1, late, &mut events);
+    assert!(set.may_start(1));
     // An order for a link that is down already is answered with what was accepted.
     events.clear();
     set.received(1, order, &mut events);
@@ -397,8 +405,37 @@ fn without_an_answer_nothing_is_doubled() {
     assert!(set.carriers().all(|carrier| carrier == Carrier::None));
     assert_eq!(set.up().count(), 0);
     events.clear();
+    set.in_service(1);
     set.restored(1, now, &mut events);
     assert_eq!((share(&set, 1).len(), events), (16, vec![]));
+}
+
+/// The peer may have tested a link, and sent MSUs by it, when this side has not.
+#[test]
+fn a_link_that_is_not_tested_yet_has_accepted_what_it_has() {
+    let (mut set, now) = set(2);
+    let mut events = Vec::new();
+    set.failed(0, 4, now, &mut events);
+    set.tick(set.wake().unwrap(), &mut events);
+    // An association that never was in service says nothing of the last one that was.
+    set.failed(0, 0x00ff_ffff, now, &mut events);
+    let answer = |fsn| LinkSetEvent::Send {
+        by: 1,
+        code: 0,
+        message: Management::ChangeoverAcknowledgement(Changeover::Extended(fsn)),
+    };
+    let order = Management::ChangeoverOrder(Changeover::Extended(0x00ff_ffff));
+    events.clear();
+    set.received(0, order, &mut events);
+    assert_eq!(std::mem::take(&mut events), [answer(4)]);
+    set.in_service(0);
+    set.received(0, order, &mut events);
+    assert_eq!(std::mem::take(&mut events), [LinkSetEvent::Fail(0)]);
+    set.failed(0, 17, now, &mut events);
+    assert_eq!(std::mem::take(&mut events), [answer(17)]);
+    assert!(set.may_start(0));
+    set.restored(0, now, &mut events);
+    assert_eq!((set.up().collect::<Vec<_>>(), events), (vec![1], vec![]));
 }
 
 /// The link that carries a changeover fails as well.
@@ -435,6 +472,7 @@ fn a_failure_during_a_changeback() {
         &mut events,
     );
     events.clear();
+    set.in_service(0);
     set.restored(0, now, &mut events);
     assert_eq!(set.carriers().filter(|one| *one == Carrier::Held).count(), 8);
     events.clear();
@@ -447,6 +485,7 @@ fn a_failure_during_a_changeback() {
     );
     assert_eq!(share(&set, 0).len(), 16);
     // The link to which the traffic was to move fails: it stays.
+    set.in_service(1);
     set.restored(1, now, &mut events);
     events.clear();
     set.failed(1, 3, now, &mut events);
