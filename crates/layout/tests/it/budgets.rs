@@ -52,7 +52,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("pcf", 448),
     ("dsr", 544),
     ("ipfe", 34),
-    ("stp", 99),
+    ("stp", 112),
     ("enum", 40),
     ("console", 5),
 ];

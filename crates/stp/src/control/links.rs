@@ -34,6 +34,8 @@ pub(super) struct Sets {
     diverted: Vec<(usize, Frame)>,
     /// Links that carry MSUs from the next state on.
     opened: Vec<usize>,
+    /// Messages that do not have to stay behind the queue of their link: MSUs are held until they arrive.
+    urgent: Vec<(usize, Vec<u8>)>,
     /// Links whose associations have to end.
     ordered: Vec<usize>,
 }
@@ -51,6 +53,7 @@ impl Sets {
             remains: HashMap::new(),
             diverted: Vec::new(),
             opened: Vec::new(),
+            urgent: Vec::new(),
             ordered: Vec::new(),
         }
     }
@@ -99,11 +102,19 @@ impl Control {
         }
     }
 
+    /// A link is in service; its test follows.
+    pub(crate) fn in_service(&self, link: usize) {
+        self.stage(link, "which has not acknowledged a link test (SLTM)");
+        self.inner.lock().with_set(link, |set, at, _| set.in_service(at));
+    }
+
     /// A link has passed its test.
     pub(crate) fn restored(&self, link: usize) {
         self.change(|inner| {
-            inner.sets.opened.push(link);
             inner.with_set(link, |set, at, events| set.restored(at, Instant::now(), events));
+            if inner.carries(link) {
+                inner.sets.opened.push(link);
+            }
         });
     }
 
@@ -113,12 +124,11 @@ impl Control {
             let accepted = remains.accepted;
             // An association that ends before its link carries anything leaves nothing, while the changeover of the one before
             // may be in progress.
-            let hop = inner.tables.set_of(link);
-            if hop.and_then(|hop| inner.sets.is_up(hop, link, &inner.tables)) == Some(true) {
+            if inner.carries(link) {
                 inner.sets.remains.insert(link, remains);
             }
             inner.with_set(link, |set, at, events| {
-                set.failed(at, accepted, Instant::now(), events)
+                set.failed(at, accepted, Instant::now(), events);
             });
         });
     }
@@ -132,7 +142,7 @@ impl Control {
                 inner.transfer(link, code, false);
             }
             Management::RouteSetTest(code) => {
-                let state = inner.state();
+                let state = self.state.load();
                 if state.is_reachable(code) {
                     let message = Management::TransferAllowed(code);
                     inner
@@ -157,15 +167,16 @@ impl Control {
 
     /// Routes an MSU that was for a link set once more.
     pub(super) fn reroute(&self, state: &State, frame: &Frame) {
-        let outcome = again(state, &frame.octets);
-        let cause = match outcome {
-            Ok((target, frame)) => match self.post(state, &target, frame) {
-                Put::Taken | Put::Full => return,
-                Put::Stale(_) => Cause::Unreachable,
-            },
-            Err(cause) => cause,
-        };
-        state.meters.dropped(cause);
+        match again(state, &frame.octets) {
+            Ok(send) => {
+                let frame = Frame::data(send.octets, send.sls);
+                // Neither does a second link set that changes over hold it, nor an application server without an active ASP.
+                if let Put::Stale(_) | Put::Pending = self.post(state, &send.target, frame) {
+                    state.meters.dropped(Cause::Unreachable);
+                }
+            }
+            Err(cause) => state.meters.dropped(cause),
+        }
     }
 
     /// Sends an MSU of a failed link, or one that was held, by the link that carries its link selection now. The queue has room
@@ -190,6 +201,12 @@ impl Inner {
         }
     }
 
+    /// Whether a link carries the traffic of its set.
+    fn carries(&self, link: usize) -> bool {
+        let hop = self.tables.set_of(link);
+        hop.and_then(|hop| self.sets.is_up(hop, link, &self.tables)) == Some(true)
+    }
+
     fn with_set(&mut self, link: usize, act: impl FnOnce(&mut LinkSet, usize, &mut Vec<LinkSetEvent>)) {
         let Some(hop) = self.tables.set_of(link) else {
             return;
@@ -209,7 +226,12 @@ impl Inner {
             match event {
                 LinkSetEvent::Send { by, code, message } => {
                     let frame = management_frame(&tables, hop, code, message);
-                    self.sends.extend(link(by).zip(frame));
+                    let send = link(by).zip(frame);
+                    if matches!(message, Management::ChangebackDeclaration(_)) {
+                        self.sends.extend(send);
+                    } else {
+                        self.sets.urgent.extend(send);
+                    }
                 }
                 LinkSetEvent::Fail(at) => self.sets.ordered.extend(link(at)),
                 LinkSetEvent::Divert { link: at, accepted } => {
@@ -256,8 +278,13 @@ impl Inner {
         self.sets.diverted.extend(all.map(|frame| (hop, frame)));
     }
 
-    /// Ends the associations of links whose changeover the peer has ordered.
+    /// Sends what is urgent, and ends the associations of links whose changeover the peer has ordered.
     pub(super) fn obey(&mut self, control: &Control) {
+        for (link, octets) in std::mem::take(&mut self.sets.urgent) {
+            if let Some(mailbox) = control.mailboxes.get(link) {
+                mailbox.put_diverted(Frame::management(octets));
+            }
+        }
         for link in std::mem::take(&mut self.sets.ordered) {
             if let Some(mailbox) = control.mailboxes.get(link) {
                 mailbox.order();

@@ -24,6 +24,8 @@ pub(crate) enum Put {
     Taken,
     /// The queue is full.
     Full,
+    /// No link takes it now.
+    Pending,
     /// It was decided by a state in which the link carried what it does not carry any more.
     Stale(Frame),
 }

@@ -235,7 +235,7 @@ impl Control {
         }
         match self.post(state, target, frame) {
             Put::Taken => true,
-            Put::Full => false,
+            Put::Full | Put::Pending => false,
             Put::Stale(frame) => {
                 self.queue(hop, frame);
                 true
@@ -252,7 +252,7 @@ impl Control {
             match self.post(&state, target, frame) {
                 // The link has failed a moment ago: its changeover follows.
                 Put::Stale(stale) => frame = stale,
-                Put::Taken | Put::Full => return,
+                Put::Taken | Put::Full | Put::Pending => return,
             }
         } else if target.is_none() && frame.is_m2pa() {
             return self.reroute(&state, &frame);
@@ -283,7 +283,7 @@ impl Control {
                     .filter(|link| !matches!(put(**link, frame.clone()), Put::Taken));
                 if full.count() == 0 { Put::Taken } else { Put::Full }
             }
-            Target::Pending => Put::Full,
+            Target::Pending => Put::Pending,
         }
     }
 

@@ -181,9 +181,7 @@ impl SignallingLink {
         let now = Instant::now();
         match event {
             Some(LinkEvent::InService) => {
-                self.desk
-                    .control
-                    .stage(self.number, "which has not acknowledged a link test (SLTM)");
+                self.desk.control.in_service(self.number);
                 let pattern = self.test.start(now);
                 self.send_test(false, &pattern, out);
             }
@@ -197,7 +195,7 @@ impl SignallingLink {
             Some(LinkEvent::Failed(failure)) => self.failure = Some(failure.to_string()),
             // Traffic takes the other links; the outage ends with another alignment.
             Some(LinkEvent::RemoteOutage) => {
-                self.failure = Some("the peer has a processor outage".to_owned())
+                self.failure = Some("the peer has a processor outage".to_owned());
             }
             Some(LinkEvent::RemoteRecovered) | None => {}
         }

@@ -5,10 +5,9 @@ use ss7_proto::m2pa::{Content, HEADER_LEN, Message};
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::mtp3::{Management, Msu};
 
-use super::{Trace, transfer};
+use super::{Send, Trace, transfer};
 use crate::cause::Cause;
-use crate::control::Frame;
-use crate::state::{State, Target};
+use crate::state::State;
 use crate::tables::Tables;
 
 /// Appends an MSU with user data that `user_data` appends; returns what that returned.
@@ -104,12 +103,11 @@ pub(crate) fn management_frame(
 }
 
 /// Routes the MSU of a message of M2PA once more.
-pub(crate) fn again(state: &State, octets: &[u8]) -> Result<(Target, Frame), Cause> {
+pub(crate) fn again(state: &State, octets: &[u8]) -> Result<Send, Cause> {
     let msu = octets.get(HEADER_LEN + 1..).unwrap_or_default();
     let data = read_msu(msu, state.tables.points.plan).ok_or(Cause::Encoding)?;
-    let send = transfer(state, None, &data, &mut Trace::default(), |out| {
+    transfer(state, None, &data, &mut Trace::default(), |out| {
         out.extend_from_slice(data.user_data);
         true
-    })?;
-    Ok((send.target, Frame::data(send.octets, send.sls)))
+    })
 }
