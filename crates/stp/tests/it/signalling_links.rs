@@ -310,7 +310,7 @@ fn octets_of_a_stranger_end_their_own_link_alone() {
     let world = World::new();
     let zeros = [[1, 0, 11, 2, 0, 0, 0, 7].to_vec(), vec![0; 64]].concat();
     let unknown = [&[1, 0, 11, 2, 0, 0, 0, 20][..], &[0xff; 12]].concat();
-    exchange(&world, || {
+    {
         for octets in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), zeros, unknown] {
             world.settle();
             // It replaces the peer of the link, whose address it has.
@@ -323,7 +323,8 @@ fn octets_of_a_stranger_end_their_own_link_alone() {
             let _ = stranger.read_to_end(&mut Vec::new());
         }
         world.settle();
-    });
+    }
+    exchange(&world, || {});
 }
 
 #[test]
