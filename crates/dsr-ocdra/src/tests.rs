@@ -41,6 +41,7 @@ fn show<T>(
     let routing = Routing::scan(message, b"").unwrap();
     let turn = dsr_app::Turn {
         now: Instant::now(),
+        is_congested: false,
         ticket: Ticket { worker: 0, number },
         memo,
         out: &mut Out::default(),

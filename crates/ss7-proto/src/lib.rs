@@ -14,6 +14,7 @@
 //! | change the called number of a call | [`isup::Iam::parse`], [`isup::Iam::write_with_called`] |
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
 //! | read a link message, its MSU | [`m2pa::Message::parse`], [`mtp3::Msu::read`] |
+//! | keep the state of a link, and of the links of a set | [`m2pa::Link`], [`mtp3::LinkTest`], [`mtp3::LinkSet`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.

@@ -1,7 +1,16 @@
 //! M2PA (RFC 4165): an SCTP association as a link of MTP.
 
+mod buffer;
+mod event;
+mod link;
+mod timers;
+
 use crate::numbered::numbered;
 use crate::octets::be32;
+
+pub use event::{Failure, LinkEvent, Received, Retrieval, forward_number, messages_behind};
+pub use link::{Link, LinkState};
+pub use timers::Timers;
 
 /// Payload protocol identifier of M2PA (RFC 4165 §2.1).
 pub const PPID: u32 = 5;
@@ -153,10 +162,14 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The stream: link status on 0, user data on 1 (RFC 4165 §2.1).
+    /// The stream: link status on 0, user data on 1 (RFC 4165 §2.1). *Processor Recovered* and the *Ready* that answers it keep
+    /// the sequence of user data (§4.1.4); the *Ready* of an alignment, before any MSU, does not need to.
     #[must_use]
     pub const fn stream(&self) -> u16 {
+        let is_initial = self.bsn == SEQUENCE_MASK && self.fsn == SEQUENCE_MASK;
         match self.content {
+            Content::LinkStatus(LinkStatus::ProcessorRecovered) => 1,
+            Content::LinkStatus(LinkStatus::Ready) if !is_initial => 1,
             Content::LinkStatus(_) => 0,
             _ => 1,
         }

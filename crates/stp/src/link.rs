@@ -4,6 +4,7 @@ mod connect;
 mod framing;
 mod inbound;
 mod sctp;
+mod signalling;
 mod socket;
 
 use std::collections::VecDeque;
@@ -23,6 +24,7 @@ use framing::Framing;
 pub(crate) use inbound::Desk;
 use inbound::Inbound;
 pub(crate) use sctp::SctpBound;
+use signalling::SignallingLink;
 use socket::Socket;
 
 /// Octets that wait to be written: above, a link reads nothing and takes nothing from its mailbox.
@@ -38,6 +40,10 @@ enum End {
     Broken(String),
     Silent,
     Replaced,
+    /// The peer has ordered a changeover of the link.
+    Ordered,
+    /// A link of M2PA is out of service.
+    OutOfService(String),
     Stopped,
     Failed(io::Error),
 }
@@ -46,9 +52,11 @@ impl End {
     fn reason(&self) -> String {
         match self {
             Self::Closed => "the peer has closed the association".to_owned(),
-            Self::Broken(what) => format!("the peer has sent what is no M3UA: {what}"),
+            Self::Broken(what) => format!("the peer has sent what cannot be read: {what}"),
             Self::Silent => "the peer has not answered heartbeats".to_owned(),
             Self::Replaced => "the peer has connected again".to_owned(),
+            Self::Ordered => "the peer has ordered a changeover".to_owned(),
+            Self::OutOfService(what) => what.clone(),
             Self::Stopped => "this STP stops".to_owned(),
             Self::Failed(error) => error.to_string(),
         }
@@ -64,11 +72,13 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
         return;
     };
     desk.drop_queued(&mut receiver);
+    mailbox.take_order();
     let name = desk.link_name(link);
     tracing::info!(link = name, %peer, "association is up");
     desk.control.associated(link, peer);
     let mut association = Association {
         inbound: Inbound::new(desk.clone(), link),
+        signalling: SignallingLink::new(desk, link),
         framing: Framing::default(),
         socket,
         receiver,
@@ -82,9 +92,13 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     let reason = end.reason();
     tracing::warn!(link = name, %peer, reason, "association has ended");
     desk.count_end(&end);
+    if let Some(signalling) = association.signalling.take() {
+        signalling.end(mailbox, &mut association.receiver);
+    } else {
+        // Messages are not sent another way: their order would be lost.
+        desk.count_lost(association.unsent.len());
+    }
     desk.control.disassociated(link, &reason);
-    // Messages are not sent another way: their order would be lost.
-    desk.count_lost(association.unsent.len());
     desk.drop_queued(&mut association.receiver);
     mailbox.give_back(association.receiver);
 }
@@ -108,6 +122,8 @@ async fn take(mailbox: &Mailbox) -> Option<Receiver<Frame>> {
 
 struct Association {
     inbound: Inbound,
+    /// Where it is a link of M2PA.
+    signalling: Option<SignallingLink>,
     framing: Framing,
     socket: Socket,
     receiver: Receiver<Frame>,
@@ -125,26 +141,41 @@ struct Association {
 impl Association {
     async fn run(&mut self, mailbox: &Mailbox, shutdown: &Shutdown) -> End {
         let mut batch = Vec::with_capacity(BATCH);
+        if let Some(signalling) = &mut self.signalling {
+            signalling.begin(&mut self.out);
+        }
         loop {
+            if let Some(end) = self.failure() {
+                return end;
+            }
             let has_room = self.out.len() - self.written < MOST_OUT;
+            let takes = self.signalling.as_ref().is_none_or(SignallingLink::takes);
+            if self.signalling.is_some()
+                && has_room
+                && takes
+                && let Err(error) = self.send(mailbox.take_diverted())
+            {
+                return End::Failed(error);
+            }
             let must_write = self.written < self.out.len();
             let due = self.due();
             tokio::select! {
                 () = shutdown.fired() => return End::Stopped,
                 () = mailbox.replaced.notified() => return End::Replaced,
+                () = mailbox.attention.notified(), if self.signalling.is_some() => {
+                    if mailbox.take_order() {
+                        return End::Ordered;
+                    }
+                }
                 ready = self.socket.readable(), if has_room => {
                     if let Err(end) = ready.map_err(End::Failed).and_then(|()| self.read()) {
                         return end;
                     }
                 }
-                _ = self.receiver.recv_many(&mut batch, BATCH), if has_room => {
-                    for frame in batch.drain(..) {
-                        self.out.extend_from_slice(&frame.octets);
-                        if frame.is_data {
-                            self.unsent.push_back(self.out.len());
-                        }
-                    }
-                    if let Err(error) = self.write() {
+                _ = self.receiver.recv_many(&mut batch, BATCH), if has_room && takes => {
+                    // What was diverted meanwhile is older.
+                    let diverted = if self.signalling.is_some() { mailbox.take_diverted() } else { Vec::new() };
+                    if let Err(error) = self.send(diverted.into_iter().chain(batch.drain(..))) {
                         return End::Failed(error);
                     }
                 }
@@ -154,7 +185,11 @@ impl Association {
                     }
                 }
                 () = tokio::time::sleep_until(due) => {
-                    if self.beat() {
+                    if let Some(signalling) = &mut self.signalling {
+                        signalling.tick(&mut self.out);
+                        // An error shows when the socket is read.
+                        let _ = self.write();
+                    } else if self.beat() {
                         return End::Silent;
                     }
                 }
@@ -162,8 +197,35 @@ impl Association {
         }
     }
 
-    /// When a heartbeat, or the end, is due.
+    /// Why a link of M2PA is out of service.
+    fn failure(&mut self) -> Option<End> {
+        let failure = self.signalling.as_mut()?.failure()?;
+        // The peer learns of it when it can.
+        let _ = self.write();
+        Some(End::OutOfService(failure))
+    }
+
+    fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> io::Result<()> {
+        for frame in frames {
+            let is_data = frame.is_data;
+            if let Some(signalling) = &mut self.signalling {
+                signalling.send(frame, &mut self.out);
+            } else {
+                self.out.extend_from_slice(&frame.octets);
+            }
+            if is_data {
+                self.unsent.push_back(self.out.len());
+            }
+        }
+        self.write()
+    }
+
+    /// When a timer of the link, a heartbeat, or the end, is due.
     fn due(&self) -> Instant {
+        if let Some(signalling) = &self.signalling {
+            let wake = signalling.wake().map(Instant::from_std);
+            return wake.unwrap_or_else(|| Instant::now() + Duration::from_secs(60));
+        }
         let heartbeat = self.inbound.heartbeat();
         match heartbeat.is_zero() {
             // Looks again whether a reload has set one.
@@ -199,9 +261,16 @@ impl Association {
             framing,
             inbound,
             out,
+            signalling,
             ..
         } = self;
-        let framed = framing.each(|octets| inbound.handle(octets, out));
+        let framed = framing.each(|octets| match signalling {
+            Some(signalling) => signalling.handle(octets, inbound, out),
+            None => inbound.handle(octets, out),
+        });
+        if let Some(signalling) = signalling {
+            signalling.acknowledge(out);
+        }
         let written = self.write();
         if let Err(fault) = framed {
             return Err(End::Broken(fault.to_string()));

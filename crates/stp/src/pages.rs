@@ -8,10 +8,9 @@ use axum::routing::get;
 use function::Page;
 use serde_json::{Value, json};
 use ss7_proto::m3ua::{Data, ErrorCode, Message};
-use ss7_proto::mtp3::Msu;
 
 use crate::control::Control;
-use crate::path::{Ingress, Notice, Trace, Work, decide};
+use crate::path::{Ingress, Notice, Trace, Work, decide, read_msu};
 use crate::state::State;
 use crate::tables::Hop;
 
@@ -218,23 +217,8 @@ fn read<'a>(state: &State, octets: &'a [u8]) -> Result<Data<'a>, String> {
             .data()
             .ok_or_else(|| format!("this is M3UA {name}, and not DATA that can be read"));
     }
-    from_msu(state, octets).ok_or_else(|| "this is neither M3UA DATA nor an MSU of MTP3".to_owned())
-}
-
-fn from_msu<'a>(state: &State, octets: &'a [u8]) -> Option<Data<'a>> {
-    let msu = Msu::read(octets, state.tables.points.plan)?;
-    Some(Data {
-        network_appearance: None,
-        routing_context: None,
-        opc: msu.opc,
-        dpc: msu.dpc,
-        si: msu.si,
-        ni: msu.ni,
-        mp: msu.priority,
-        sls: msu.sls,
-        user_data: msu.user_data,
-        correlation_id: None,
-    })
+    read_msu(octets, state.tables.points.plan)
+        .ok_or_else(|| "this is neither M3UA DATA nor an MSU of MTP3".to_owned())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use ahash::AHashSet;
 use smallvec::SmallVec;
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Fault, TrafficMode};
+use ss7_proto::mtp3::Carrier;
 
 use crate::metrics::Meters;
 use crate::tables::Tables;
@@ -16,6 +17,8 @@ pub(crate) type Few = SmallVec<[u16; 4]>;
 /// The tables, with what is available of them.
 #[derive(Clone)]
 pub(crate) struct State {
+    /// The number of the state among all: queues of links of M2PA refuse what was decided by an older one than they need.
+    pub(crate) number: u64,
     pub(crate) tables: Arc<Tables>,
     pub(crate) meters: Arc<Meters>,
     /// Of each link the hops for which its peer is active: DATA is taken from it.
@@ -42,6 +45,8 @@ pub(crate) struct HopState {
     pub(crate) up: Few,
     /// Whether messages are queued: the last ASP became inactive less than T(r) ago.
     pub(crate) pending: bool,
+    /// By link selection, where the links are of M2PA: the position of the link.
+    pub(crate) carriers: Vec<Carrier>,
 }
 
 /// Which links take a message.
@@ -171,6 +176,17 @@ impl State {
     /// The links of a hop that take a message. `shared` hops have shared the link selections before.
     pub(crate) fn target(&self, hop: usize, sls: u8, shared: usize) -> Option<Target> {
         let state = self.forward.hops.get(hop)?;
+        if let Some(last) = state.carriers.len().checked_sub(1) {
+            // Their number is a power of two.
+            return match state.carriers.get(usize::from(sls) & last)? {
+                Carrier::None => None,
+                Carrier::Held => Some(Target::Pending),
+                Carrier::Link(at) => {
+                    let link = self.tables.hops.get(hop)?.links.get(*at)?;
+                    Some(Target::Link(*link as u16))
+                }
+            };
+        }
         let mode = self.tables.hops.get(hop)?.mode;
         if state.up.is_empty() {
             return state.pending.then_some(Target::Pending);

@@ -5,7 +5,7 @@ use ss7_proto::cap::InitialDp;
 use ss7_proto::isup::{Iam, Number};
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::map::Fields;
-use ss7_proto::point_code::PointCode;
+use ss7_proto::point_code::{Plan, PointCode};
 use ss7_proto::sccp::{self, Address, Connection, Format, Management, ReturnCause, Unitdata, optional_part};
 use ss7_proto::tcap::{OperationCode, Transaction};
 
@@ -35,6 +35,60 @@ pub(crate) fn m3ua(octets: &[u8]) {
                 assert_eq!(error.word(Tag::ERROR_CODE), Some(fault.code as u32));
             }
         }
+    }
+}
+
+/// Gives octets, message by message, to links of M2PA in each state; what they accept is read as an MSU of management.
+pub(crate) fn m2pa(octets: &[u8]) {
+    use ss7_proto::m2pa::{Link, LinkState, LinkStatus, Timers};
+    use ss7_proto::mtp3::{Management, Msu, TestMessage};
+    let status = |status| {
+        let mut out = Vec::new();
+        let content = ss7_proto::m2pa::Content::LinkStatus(status);
+        let (bsn, fsn) = (0x00ff_ffff, 0x00ff_ffff);
+        ss7_proto::m2pa::Message { bsn, fsn, content }.write(&mut out);
+        out
+    };
+    let before = [
+        LinkStatus::Alignment,
+        LinkStatus::ProvingEmergency,
+        LinkStatus::Ready,
+    ];
+    for steps in 0..=before.len() {
+        let (mut now, mut out) = (std::time::Instant::now(), Vec::new());
+        let mut link: Link<Vec<u8>> = Link::new(Timers::default());
+        link.start(true, now, &mut out);
+        for one in before.iter().take(steps) {
+            link.received(&status(*one), now, &mut out);
+            now += Timers::default().emergency_proving;
+            link.tick(now, &mut out);
+        }
+        let (mut rest, mut accepted) = (octets, 0);
+        while !rest.is_empty() {
+            let length = rest
+                .get(4..8)
+                .map_or(0, |length| u32::from_be_bytes(length.try_into().unwrap()));
+            let (message, behind) = rest.split_at((length as usize).clamp(1, rest.len()));
+            rest = behind;
+            let sent = link.send(vec![0; 20], now, &mut out);
+            assert_eq!(sent.is_ok(), link.takes());
+            let received = link.received(message, now, &mut out);
+            if let Some(msu) = received.msu {
+                assert_eq!(link.state(), LinkState::InService);
+                accepted += 1;
+                for plan in [Plan::Itu, Plan::Ansi, Plan::Japan] {
+                    let read = Msu::read(msu, plan).map_or(&[][..], |msu| msu.user_data);
+                    if let Some(management) = Management::read(read, plan) {
+                        let mut again = Vec::new();
+                        management.write(plan, &mut again);
+                        assert_eq!(Management::read(&again, plan), Some(management));
+                    }
+                    let _ = TestMessage::read(read);
+                }
+            }
+        }
+        let retrieval = link.retrieve();
+        assert!(retrieval.accepted == 0x00ff_ffff || retrieval.accepted < accepted);
     }
 }
 

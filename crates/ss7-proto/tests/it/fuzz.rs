@@ -8,6 +8,11 @@ fn m3ua() {
 }
 
 #[test]
+fn m2pa() {
+    fuzz_support::run("ss7_m2pa", 100_000, exercise::m2pa);
+}
+
+#[test]
 fn sccp() {
     fuzz_support::run("ss7_sccp", 200_000, exercise::sccp);
 }

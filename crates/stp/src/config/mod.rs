@@ -1,6 +1,7 @@
 //! Every setting of an STP.
 
 mod calls;
+mod mtp;
 mod network;
 mod numbers;
 mod screening;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Listen, Period};
 
 pub use calls::{CallServices, NumberForm, Prepaid, Subscriber, Unallocated};
+pub use mtp::{M2pa, Mtp};
 pub use network::{
     ApplicationServer, Link, LinkSet, NumberingPlan, PointCodes, Role, Route, Traffic, Transport,
 };
@@ -70,6 +72,11 @@ pub struct Config {
     /// 0: never.
     #[schemars(extend("x-reload" = true))]
     pub heartbeat: Period,
+    /// Timers of links of role `m2pa`.
+    #[schemars(extend("x-reload" = true))]
+    pub m2pa: M2pa,
+    /// Timers of link sets of such links. They change with a restart.
+    pub mtp: Mtp,
     /// How long a link that connects waits after a failure before it tries again.
     #[schemars(extend("x-reload" = true))]
     pub reconnect: Period,
@@ -101,6 +108,8 @@ impl Default for Config {
             equipment: None,
             subsystems: Vec::new(),
             heartbeat: Period::from_secs(30),
+            m2pa: M2pa::default(),
+            mtp: Mtp::default(),
             reconnect: Period::from_secs(2),
             queue: 4_096,
             pending: 4_096,

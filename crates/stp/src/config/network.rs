@@ -72,7 +72,7 @@ pub struct Link {
     pub transport: Transport,
     /// Addresses of the peer.
     pub peer: Vec<IpAddr>,
-    /// Port of the peer. Absent: 2905 to connect to, any to accept from.
+    /// Port of the peer. Absent: 2905 to connect to (3565 for role `m2pa`), any to accept from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Whether this STP connects; otherwise the peer does.
@@ -91,6 +91,8 @@ pub enum Role {
     /// IP server process: both sides are equal. A side that connects also sends ASPUP and ASPAC (single exchange); an
     /// acknowledgement of either side opens the link.
     Ipsp,
+    /// The link is one of M2PA (RFC 4165): both sides are adjacent signalling points.
+    M2pa,
 }
 
 /// What carries a link.
@@ -174,8 +176,12 @@ pub struct LinkSet {
     /// The routing context that both sides use; absent: none is sent (links of role `asp` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_context: Option<u32>,
-    /// Links of role `asp` or `ipsp`.
+    /// Links of role `asp` or `ipsp`, or all of role `m2pa`: the position of such a link is its signalling link code (SLC), which
+    /// both sides have to agree on.
     pub links: Vec<String>,
+    /// The point code of the adjacent node, for links of role `m2pa`: it is a route of priority 0 to the link set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point_code: Option<String>,
     /// The screening list for what comes from there; absent: all is admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screening: Option<String>,

@@ -49,6 +49,10 @@ impl Inner {
             let failure = status.and_then(|status| status.failure.clone());
             return Some(failure.unwrap_or_else(|| "no association yet".to_owned()));
         };
+        if self.tables.set_of(link).is_some() {
+            let stage = status.map_or("", |status| status.stage);
+            return Some(format!("associated with {peer}, {stage}"));
+        }
         let asp = self
             .asps
             .get(link)

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 use ss7_proto::asp::{AsId, AsState};
+use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
 use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
@@ -26,6 +27,7 @@ impl Inner {
         let up = links.clone().map(|link| self.gateway.is_up(id(link))).collect();
         let admission = links.map(|link| self.admission(link)).collect();
         State {
+            number: self.number,
             tables: self.tables.clone(),
             meters: self.meters.clone(),
             admission: Arc::new(admission),
@@ -40,6 +42,9 @@ impl Inner {
 
     /// Whether the peer of a link is active for a hop, by either machine.
     pub(super) fn is_active(&self, link: usize, hop: usize) -> bool {
+        if let Some(is_up) = self.sets.is_up(hop, link, &self.tables) {
+            return is_up;
+        }
         let granted = self
             .gateway
             .server(AsId(hop))
@@ -66,9 +71,11 @@ impl Inner {
             .links
             .iter()
             .filter(|link| serves && self.is_active(**link, at));
+        let carriers = self.sets.carriers(at);
         HopState {
             up: up.map(|link| *link as u16).collect(),
-            pending: hop.is_server && state == Some(AsState::Pending),
+            pending: hop.is_server && state == Some(AsState::Pending) || carriers.contains(&Carrier::Held),
+            carriers,
         }
     }
 
@@ -102,9 +109,11 @@ impl Inner {
             for frame in std::mem::take(queue) {
                 match next.target(hop, frame.sls, 1) {
                     Some(Target::Pending) => queue.push_back(frame),
+                    Some(target) if frame.is_m2pa() => control.forward(&target, frame),
                     Some(target) => {
                         control.post(next, &target, frame);
                     }
+                    None if frame.is_m2pa() => control.reroute(next, &frame),
                     None => next.meters.dropped(Cause::Recovery),
                 }
             }
@@ -154,7 +163,9 @@ impl Inner {
 impl State {
     /// Whether nothing differs from another state.
     pub(super) fn is_as(&self, other: &Self) -> bool {
-        let same = |one: &HopState, other: &HopState| one.up == other.up && one.pending == other.pending;
+        let same = |one: &HopState, other: &HopState| {
+            one.up == other.up && one.pending == other.pending && one.carriers == other.carriers
+        };
         Arc::ptr_eq(&self.tables, &other.tables)
             && self.admission == other.admission
             && self.up == other.up
@@ -181,7 +192,11 @@ impl State {
                 let up: Few = hop.up.iter().filter(was).copied().collect();
                 // What comes meanwhile is queued, and leaves with the rest.
                 let pending = hop.pending || up.is_empty() && former.is_some_and(|hop| hop.pending);
-                HopState { up, pending }
+                HopState {
+                    up,
+                    pending,
+                    carriers: hop.carriers_before(former),
+                }
             })
             .collect();
         let takes = |hop: &u16| {
@@ -203,7 +218,32 @@ impl State {
     }
 }
 
+impl HopState {
+    /// Carriers while what has failed before is diverted: link selections that have another carrier are held.
+    fn carriers_before(&self, former: Option<&Self>) -> Vec<Carrier> {
+        let carriers = self.carriers.iter().enumerate();
+        let held = carriers.map(|(at, carrier)| {
+            let is_same = former.is_some_and(|former| former.carriers.get(at) == Some(carrier));
+            if is_same || *carrier == Carrier::None {
+                *carrier
+            } else {
+                Carrier::Held
+            }
+        });
+        held.collect()
+    }
+}
+
 impl Frame {
+    /// Of management.
+    pub(crate) fn management(octets: Vec<u8>) -> Self {
+        Self {
+            octets,
+            sls: 0,
+            is_data: false,
+        }
+    }
+
     /// Of DATA.
     pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
         Self {

@@ -1,12 +1,12 @@
 //! The mailbox of a link: any worker puts frames into it, the worker that has the association takes them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// An M3UA message.
+/// A message of M3UA or M2PA.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) octets: Vec<u8>,
@@ -19,22 +19,42 @@ pub(crate) struct Frame {
 /// Room for management messages behind DATA: acknowledgements, NTFY, DUNA and DAVA must reach a peer that reads slowly.
 const MANAGEMENT: usize = 4_096;
 
+/// What became of a frame that was put into a mailbox.
+pub(crate) enum Put {
+    Taken,
+    /// The queue is full.
+    Full,
+    /// No link takes it now.
+    Pending,
+    /// It was decided by a state in which the link carried what it does not carry any more.
+    Stale(Frame),
+}
+
 /// A bounded queue whose receiver passes from association to association.
 pub(crate) struct Mailbox {
     sender: Sender<Frame>,
     /// Bound on the frames before one of DATA.
     most: usize,
     receiver: Mutex<Option<Receiver<Frame>>>,
+    /// Of a link of M2PA: the oldest state by which frames are taken; none while the link carries nothing. A worker may put a
+    /// frame long after it has decided on it, when the queue was drained for a changeover or changeback.
+    gate: Option<RwLock<Option<u64>>>,
     /// How many peers have asked for the receiver.
     newest: AtomicU64,
     /// Asks the association to end, because its peer has connected again.
     pub(crate) replaced: Notify,
+    /// MSUs of other links and those that were held, before what is queued.
+    diverted: Mutex<Vec<Frame>>,
+    /// Whether the peer has ordered a changeover: the association has to end.
+    is_ordered: AtomicBool,
+    /// One of the two is new.
+    pub(crate) attention: Notify,
     /// The receiver is back.
     pub(crate) released: Notify,
 }
 
 impl Mailbox {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, is_gated: bool) -> Self {
         let most = most.max(16);
         let (sender, receiver) = channel(most + MANAGEMENT);
         Self {
@@ -42,25 +62,75 @@ impl Mailbox {
             most,
             newest: AtomicU64::new(0),
             receiver: Mutex::new(Some(receiver)),
+            gate: is_gated.then(|| RwLock::new(None)),
+            diverted: Mutex::default(),
+            is_ordered: AtomicBool::new(false),
+            attention: Notify::new(),
             replaced: Notify::new(),
             released: Notify::new(),
         }
     }
 
-    /// Puts a frame of DATA at the end; `false` when the queue is full.
-    pub(crate) fn put(&self, frame: Frame) -> bool {
-        self.queued() < self.most && self.sender.try_send(frame).is_ok()
+    /// Puts a frame of DATA at the end, which was decided by a state.
+    pub(crate) fn put(&self, frame: Frame, state: u64) -> Put {
+        let gate = self.gate.as_ref().map(RwLock::read);
+        if gate.is_some_and(|gate| gate.is_none_or(|oldest| state < oldest)) {
+            return Put::Stale(frame);
+        }
+        if self.queued() < self.most && self.sender.try_send(frame).is_ok() {
+            Put::Taken
+        } else {
+            Put::Full
+        }
+    }
+
+    /// Puts a frame before those that are queued, behind other such frames.
+    pub(crate) fn put_diverted(&self, frame: Frame) {
+        self.diverted.lock().push(frame);
+        self.attention.notify_one();
+    }
+
+    /// Takes what was put before the queue.
+    pub(crate) fn take_diverted(&self) -> Vec<Frame> {
+        std::mem::take(&mut self.diverted.lock())
+    }
+
+    /// Asks the association to end.
+    pub(crate) fn order(&self) {
+        self.is_ordered.store(true, Ordering::Relaxed);
+        self.attention.notify_one();
+    }
+
+    /// Whether the association has to end; the next one has not.
+    pub(crate) fn take_order(&self) -> bool {
+        self.is_ordered.swap(false, Ordering::Relaxed)
+    }
+
+    /// From now on frames of states since this one are taken.
+    pub(crate) fn open(&self, state: u64) {
+        if let Some(gate) = &self.gate {
+            *gate.write() = Some(state);
+        }
+    }
+
+    /// As [`Self::open`], unless the mailbox is closed.
+    pub(crate) fn advance(&self, state: u64) {
+        if let Some(gate) = &self.gate {
+            let mut gate = gate.write();
+            *gate = gate.map(|oldest| oldest.max(state));
+        }
+    }
+
+    /// Takes no frames of DATA from now on.
+    pub(crate) fn close(&self) {
+        if let Some(gate) = &self.gate {
+            *gate.write() = None;
+        }
     }
 
     /// Puts a frame of management at the end, which has room of its own; `false` when that is full, too.
     pub(crate) fn put_management(&self, octets: Vec<u8>) -> bool {
-        self.sender
-            .try_send(Frame {
-                octets,
-                sls: 0,
-                is_data: false,
-            })
-            .is_ok()
+        self.sender.try_send(Frame::management(octets)).is_ok()
     }
 
     /// A number for a peer that wants the receiver: the greatest is that of the peer that has connected last.
@@ -95,13 +165,15 @@ mod tests {
 
     #[test]
     fn management_has_room_behind_data() {
-        let mailbox = Mailbox::new(16);
+        let mailbox = Mailbox::new(16, false);
         let data = || Frame {
             octets: vec![0; 8],
             sls: 0,
             is_data: true,
         };
-        let taken = (0..20).filter(|_| mailbox.put(data())).count();
+        let taken = (0..20)
+            .filter(|_| matches!(mailbox.put(data(), 0), Put::Taken))
+            .count();
         assert_eq!(taken, 16);
         assert!(mailbox.put_management(vec![1]));
         let mut receiver = mailbox.receiver.lock().take().unwrap();
@@ -110,8 +182,24 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_was_drained_refuses_what_was_decided_before() {
+        let mailbox = Mailbox::new(16, true);
+        let data = || Frame::data(vec![0; 20], 0);
+        let is_stale = |state| matches!(mailbox.put(data(), state), Put::Stale(_));
+        assert!(is_stale(9));
+        mailbox.advance(1);
+        assert!(is_stale(9));
+        mailbox.open(5);
+        assert!(is_stale(4) && !is_stale(5) && !is_stale(6));
+        mailbox.advance(7);
+        assert!(is_stale(6) && !is_stale(7));
+        mailbox.close();
+        assert!(is_stale(7));
+    }
+
+    #[test]
     fn the_peer_that_asked_last_is_the_newest() {
-        let mailbox = Mailbox::new(16);
+        let mailbox = Mailbox::new(16, false);
         let (one, two) = (mailbox.ask(), mailbox.ask());
         assert!(!mailbox.is_newest(one) && mailbox.is_newest(two));
     }

@@ -4,6 +4,7 @@
 mod alarms;
 mod answers;
 mod available;
+mod links;
 mod mailbox;
 mod rows;
 mod ssnm;
@@ -22,14 +23,15 @@ use ss7_proto::sccp::{Management, ManagementType};
 use telemetry::{Alarms, Registry};
 
 use crate::cause::Cause;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::metrics::Meters;
-use crate::state::State;
+use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
 pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
 pub(crate) use answers::{beat, registration};
-pub(crate) use mailbox::{Frame, Mailbox};
+pub(crate) use links::Remains;
+pub(crate) use mailbox::{Frame, Mailbox, Put};
 pub(crate) use ssnm::notice;
 
 /// T(stat info): how often the state of a prohibited subsystem is tested (Q.714 §5.3.4, 30 s at first).
@@ -52,6 +54,10 @@ struct Inner {
     /// Of each link on which this STP asks.
     asps: Vec<Option<Asp>>,
     links: Vec<LinkStatus>,
+    /// Link sets of M2PA.
+    sets: links::Sets,
+    /// The number of the last state.
+    number: u64,
     /// Destinations that a signalling gateway has called unavailable, by hop.
     barred: HashSet<(usize, Cluster)>,
     /// Prohibited subsystems, and when the next test is due.
@@ -69,6 +75,8 @@ struct LinkStatus {
     peer: Option<SocketAddr>,
     /// Why there is no association.
     failure: Option<String>,
+    /// How far a link of M2PA has come.
+    stage: &'static str,
 }
 
 impl Control {
@@ -78,6 +86,8 @@ impl Control {
             gateway: Gateway::new(servers(config, &tables)),
             asps: (0..tables.links.len()).map(|link| asp(&tables, link)).collect(),
             links: vec![LinkStatus::default(); tables.links.len()],
+            sets: links::Sets::new(config, &tables),
+            number: 0,
             barred: HashSet::new(),
             prohibited: HashMap::new(),
             pending: tables.hops.iter().map(|_| VecDeque::new()).collect(),
@@ -92,7 +102,7 @@ impl Control {
                 .tables
                 .links
                 .iter()
-                .map(|_| Mailbox::new(config.queue))
+                .map(|link| Mailbox::new(config.queue, link.role == Role::M2pa))
                 .collect(),
             inner: Mutex::new(inner),
             state,
@@ -111,6 +121,7 @@ impl Control {
                 *status = LinkStatus {
                     peer: Some(peer),
                     failure: None,
+                    stage: "",
                 };
             }
             if inner.tables.grants(link) {
@@ -132,6 +143,7 @@ impl Control {
                 *status = LinkStatus {
                     peer: None,
                     failure: Some(failure.to_owned()),
+                    stage: "",
                 };
             }
             inner.gateway.disassociated(id(link), now);
@@ -170,6 +182,7 @@ impl Control {
                 }
                 inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
             }
+            inner.tick_sets(now);
             inner.test_subsystems(now);
         });
     }
@@ -180,6 +193,7 @@ impl Control {
         let asps = inner.asps.iter().flatten().filter_map(Asp::wake);
         asps.chain(inner.gateway.wake())
             .chain(inner.prohibited.values().copied())
+            .chain(inner.sets.wake())
             .min()
     }
 
@@ -213,45 +227,63 @@ impl Control {
         });
     }
 
+    /// Sends a frame that a worker has decided on; `false` when the queue of a link is full.
+    pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> bool {
+        if *target == Target::Pending {
+            self.queue(hop, frame);
+            return true;
+        }
+        match self.post(state, target, frame) {
+            Put::Taken => true,
+            Put::Full | Put::Pending => false,
+            Put::Stale(frame) => {
+                self.queue(hop, frame);
+                true
+            }
+        }
+    }
+
     /// Queues a message for a hop that is pending; sends it when a peer has become active meanwhile.
-    pub(crate) fn queue(&self, hop: usize, frame: Frame) {
+    fn queue(&self, hop: usize, mut frame: Frame) {
         let mut inner = self.inner.lock();
         let state = self.state.load();
-        if let Some(target) = state
-            .target(hop, frame.sls, 1)
-            .filter(|target| *target != crate::state::Target::Pending)
-        {
-            self.post(&state, &target, frame);
-            return;
+        let target = state.target(hop, frame.sls, 1);
+        if let Some(target) = target.as_ref().filter(|target| **target != Target::Pending) {
+            match self.post(&state, target, frame) {
+                // The link has failed a moment ago: its changeover follows.
+                Put::Stale(stale) => frame = stale,
+                Put::Taken | Put::Full | Put::Pending => return,
+            }
+        } else if target.is_none() && frame.is_m2pa() {
+            return self.reroute(&state, &frame);
         }
         let most = inner.most_pending;
         match inner.pending.get_mut(hop) {
-            Some(queue) if state.target(hop, frame.sls, 1).is_some() && queue.len() < most => {
-                queue.push_back(frame);
-            }
+            Some(queue) if target.is_some() && queue.len() < most => queue.push_back(frame),
             _ => inner.meters.dropped(Cause::Recovery),
         }
     }
 
-    /// Puts a frame into the queues of its links; `false` when one is full.
-    pub(crate) fn post(&self, state: &State, target: &crate::state::Target, frame: Frame) -> bool {
-        use crate::state::Target;
+    /// Puts a frame into the queues of its links.
+    fn post(&self, state: &State, target: &Target, frame: Frame) -> Put {
         let put = |link: u16, frame: Frame| {
-            let link = usize::from(link);
-            let taken = self.mailboxes.get(link).is_some_and(|mailbox| mailbox.put(frame));
-            if !taken {
+            let mailbox = self.mailboxes.get(usize::from(link));
+            let put = mailbox.map_or(Put::Full, |mailbox| mailbox.put(frame, state.number));
+            if matches!(put, Put::Full) {
                 state.meters.dropped(Cause::Congested);
             }
-            taken
+            put
         };
         match target {
             Target::Link(link) => put(*link, frame),
             // Each takes what it can.
             Target::Each(links) => {
-                let full = links.iter().filter(|link| !put(**link, frame.clone()));
-                full.count() == 0
+                let full = links
+                    .iter()
+                    .filter(|link| !matches!(put(**link, frame.clone()), Put::Taken));
+                if full.count() == 0 { Put::Taken } else { Put::Full }
             }
-            Target::Pending => false,
+            Target::Pending => Put::Pending,
         }
     }
 
@@ -260,7 +292,9 @@ impl Control {
     fn change(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.inner.lock();
         change(&mut inner);
+        inner.obey(self);
         let before = self.state.load_full();
+        inner.number += 1;
         let next = inner.state();
         let mut sends = std::mem::take(&mut inner.sends);
         for event in inner.gateway.events() {
@@ -287,7 +321,9 @@ impl Control {
             return;
         }
         self.state.store(Arc::new(next.without_new(&before)));
+        inner.admit_since(self, &next);
         self.send(sends);
+        inner.divert(self, &next);
         inner.release(self, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use ahash::{AHashMap, AHashSet};
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, MessageType, Tag};
+use ss7_proto::mtp3::Management;
 
+use super::links::to_peer;
 use super::{Control, Inner};
 use crate::path::Notice;
 use crate::state::State;
@@ -98,6 +100,11 @@ impl Inner {
         }
     }
 
+    /// As [`Self::bar`], of a point code and one hop.
+    pub(super) fn bar_code(&mut self, hop: usize, code: PointCode, bars: bool) {
+        self.bar(&[hop], &[AffectedPointCode { mask: 0, code }], bars);
+    }
+
     /// What follows from a change of states: notices for peers, and what is known of links that are down no longer counts.
     pub(super) fn changes(&mut self, before: &State, next: &State) -> Vec<(usize, Vec<u8>)> {
         self.barred
@@ -121,8 +128,8 @@ impl Inner {
             })
         };
         self.prohibited.retain(|(code, _), _| !returned(*code));
+        let mut sends = transfers(before, next, &changed);
         let named = with_narrower(next, changed);
-        let mut sends = Vec::new();
         for link in 0..next.tables.links.len() {
             // What is wider comes first: it covers what is narrower.
             for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
@@ -177,6 +184,37 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
         }
     }
     found
+}
+
+/// What adjacent nodes behind links of M2PA get to know (Q.704 §13.2.2, §13.3.2): the destinations that have changed, and those
+/// that are prohibited when the first link to the node is available (§9.3). They are point codes: ITU has no clusters.
+fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize, Vec<u8>)> {
+    let mut sends = Vec::new();
+    for (at, hop) in next.tables.hops.iter().enumerate() {
+        let is_up = |state: &State| state.forward.hops.get(at).is_some_and(|hop| !hop.up.is_empty());
+        if hop.adjacent.is_none() || !is_up(next) {
+            continue;
+        }
+        let concerns =
+            |cluster: Cluster, via: &[Via]| cluster.wild == 0 && via.iter().all(|via| via.hop != at);
+        let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
+        if is_up(before) {
+            for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
+                notify(match one.available {
+                    true => Management::TransferAllowed(one.cluster.code),
+                    false => Management::TransferProhibited(one.cluster.code),
+                });
+            }
+            continue;
+        }
+        for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
+            if concerns(*cluster, via) && !available(next, at) {
+                notify(Management::TransferProhibited(cluster.code));
+            }
+        }
+        notify(Management::TrafficRestartAllowed);
+    }
+    sends
 }
 
 /// Whether the narrowest destination that has a whole cluster is available.

@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use function::Shutdown;
+use ss7_proto::m2pa;
 use ss7_proto::m3ua::PORT;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::sctp::{Sctp, SctpListener};
 use super::socket::Socket;
 use super::{Desk, carry};
-use crate::config::{Link, Transport};
+use crate::config::{Link, Role, Transport};
 
 /// How long a peer may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -102,7 +103,11 @@ async fn connected(link: &Link, attempt: usize) -> io::Result<(Socket, SocketAdd
     let at = attempt.checked_rem(link.peer.len());
     let address = at.and_then(|at| link.peer.get(at));
     let address = address.ok_or_else(|| io::Error::other("the peer has no address"))?;
-    let address = SocketAddr::new(*address, link.port.unwrap_or(PORT));
+    let port = match link.role {
+        Role::M2pa => m2pa::PORT,
+        Role::Sgp | Role::Asp | Role::Ipsp => PORT,
+    };
+    let address = SocketAddr::new(*address, link.port.unwrap_or(port));
     match link.transport {
         Transport::Sctp => {
             // The address in turn is the first to be tried; the others are further paths to the same peer.

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::control::{Control, Frame, beat, notice, registration};
 use crate::metrics::count;
 use crate::path::{Decision, Ingress, Notice, Trace, Work, decide};
-use crate::state::{Admitted, State, Target};
+use crate::state::{Admitted, State};
 use crate::tables::Tables;
 
 /// A sender gets one notice of a kind about a point code in this time (Q.704 §13.2.3: T8).
@@ -41,6 +41,12 @@ impl Desk {
             control,
             live,
         })
+    }
+
+    /// Calls `act` with the state.
+    pub(super) fn with_state<T>(&self, act: impl FnOnce(&State) -> T) -> T {
+        // Without a reference of its own: their count would be one cache line for all workers.
+        act(self.state.borrow_mut().load())
     }
 
     pub(super) fn link_name(&self, link: usize) -> String {
@@ -71,7 +77,7 @@ impl Desk {
             End::Broken(_) => connections.broken.inc(),
             End::Silent => connections.silent.inc(),
             End::Replaced => connections.replaced.inc(),
-            End::Closed | End::Stopped | End::Failed(_) => {}
+            End::Closed | End::Ordered | End::OutOfService(_) | End::Stopped | End::Failed(_) => {}
         }
     }
 }
@@ -116,9 +122,30 @@ impl Inbound {
     /// Handles a message; `out` gets what answers it on the same link.
     pub(super) fn handle(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         let desk = self.desk.clone();
-        let mut cache = desk.state.borrow_mut();
-        // Without a reference of its own: their count would be one cache line for all workers.
-        let state = cache.load();
+        desk.with_state(|state| self.handle_in(state, octets, out));
+    }
+
+    pub(super) fn count_octets(&self, octets: usize) {
+        self.desk.with_state(|state| {
+            if let Some(counter) = state.meters.received_bytes.get(self.link) {
+                counter.add(octets as u64);
+            }
+        });
+    }
+
+    /// Counts an MSU that ends within its label.
+    pub(super) fn count_unreadable(&self, state: &State) {
+        count(&state.meters.received, self.link);
+        state.meters.dropped(Cause::Syntax);
+    }
+
+    /// Handles an MSU of a link of M2PA.
+    pub(super) fn msu(&mut self, state: &State, hop: usize, data: &Data<'_>, out: &mut Vec<u8>) {
+        count(&state.meters.received, self.link);
+        self.transfer(state, hop, data, out);
+    }
+
+    fn handle_in(&mut self, state: &State, octets: &[u8], out: &mut Vec<u8>) {
         if let Some(counter) = state.meters.received_bytes.get(self.link) {
             counter.add(octets.len() as u64);
         }
@@ -164,6 +191,11 @@ impl Inbound {
             return Err(Fault::new(ErrorCode::ParameterFieldError, reason));
         }
         let hop = admitted(state, self.link, &data)?;
+        self.transfer(state, hop, &data, out);
+        Ok(())
+    }
+
+    fn transfer(&mut self, state: &State, hop: usize, data: &Data<'_>, out: &mut Vec<u8>) {
         count(&state.meters.ingress, hop);
         let ingress = Ingress {
             state,
@@ -171,12 +203,11 @@ impl Inbound {
         };
         let decision = decide(
             &ingress,
-            &data,
+            data,
             &mut self.desk.work.borrow_mut(),
             &mut Trace::default(),
         );
-        self.carry_out(state, hop, &data, decision, out);
-        Ok(())
+        self.carry_out(state, hop, data, decision, out);
     }
 
     fn carry_out(
@@ -222,9 +253,7 @@ impl Inbound {
         }
         count(&meters.egress, send.hop);
         let frame = Frame::data(send.octets, send.sls);
-        if send.target == Target::Pending {
-            self.desk.control.queue(send.hop, frame);
-        } else if !self.desk.control.post(state, &send.target, frame) {
+        if !self.desk.control.deliver(state, send.hop, &send.target, frame) {
             self.notify(state, hop, Notice::Congested(data.dpc), out);
         }
     }
@@ -238,6 +267,12 @@ impl Inbound {
             return;
         }
         self.notices.push_back((what, now));
+        if state.tables.set_of(self.link).is_some() {
+            if let Notice::Unreachable(code) = what {
+                self.desk.control.prohibit(state, hop, code);
+            }
+            return;
+        }
         // Only a gateway has these messages (RFC 4666 §3.4), and SCON goes either way.
         if state.tables.grants(self.link) || matches!(what, Notice::Congested(_)) {
             notice(state, hop, what, out);

@@ -1,5 +1,6 @@
 //! SCTP of the kernel, one-to-one style (RFC 6458 §4). Each M3UA message is one SCTP message with payload protocol identifier 3
-//! (RFC 4666 §7.1); management uses stream 0, DATA one of the others by link selection (§1.4.7).
+//! (RFC 4666 §7.1); management uses stream 0, DATA one of the others by link selection (§1.4.7). Messages of M2PA have identifier 5;
+//! link status uses stream 0, user data stream 1 (RFC 4165 §2.1).
 //!
 //! Where the kernel has no SCTP, sockets cannot be created; links over TCP do not depend on it.
 
@@ -9,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use libc::{IPPROTO_SCTP, c_int, socklen_t};
 use socket2::{Domain, Protocol, Socket, Type};
+use ss7_proto::m2pa;
 use ss7_proto::m3ua::{HEADER_LEN, Message, PPID};
 use tokio::io::unix::AsyncFd;
 
@@ -35,18 +37,18 @@ pub(super) struct Sctp {
     socket: AsyncFd<Socket>,
     /// Streams to the peer.
     streams: u16,
-    /// The stream of the last message.
-    stream: Cell<u16>,
+    /// The stream of the last message, and its payload protocol identifier.
+    stream: Cell<(u16, u32)>,
 }
 
 impl Sctp {
     fn new(socket: AsyncFd<Socket>) -> io::Result<Self> {
         let streams = streams(socket.get_ref())?;
-        set_stream(socket.get_ref(), 0)?;
+        set_stream(socket.get_ref(), 0, PPID)?;
         Ok(Self {
             socket,
             streams,
-            stream: Cell::new(0),
+            stream: Cell::new((0, PPID)),
         })
     }
 
@@ -98,11 +100,15 @@ impl Sctp {
             .and_then(|length| length.try_into().ok());
         let length = length.map_or(octets.len(), |length| u32::from_be_bytes(length) as usize);
         let message = octets.get(..length).unwrap_or(octets);
-        let data = Message::parse(message).ok().and_then(|message| message.data());
-        let stream = data.map_or(0, |data| data.stream(self.streams));
-        if stream != self.stream.get() {
-            set_stream(self.socket.get_ref(), stream)?;
-            self.stream.set(stream);
+        let wanted = if let Ok(message) = m2pa::Message::parse(message) {
+            (message.stream().min(self.streams.saturating_sub(1)), m2pa::PPID)
+        } else {
+            let data = Message::parse(message).ok().and_then(|message| message.data());
+            (data.map_or(0, |data| data.stream(self.streams)), PPID)
+        };
+        if wanted != self.stream.get() {
+            set_stream(self.socket.get_ref(), wanted.0, wanted.1)?;
+            self.stream.set(wanted);
         }
         self.socket
             .try_io(tokio::io::Interest::WRITABLE, |socket| socket.send(message))
@@ -173,12 +179,12 @@ fn create(address: SocketAddr) -> io::Result<Socket> {
 }
 
 /// Sets stream and payload protocol identifier of what is sent from now on (RFC 6458 §8.1.13).
-fn set_stream(socket: &Socket, stream: u16) -> io::Result<()> {
+fn set_stream(socket: &Socket, stream: u16, ppid: u32) -> io::Result<()> {
     // `struct sctp_sndrcvinfo` (RFC 6458 §5.3.2) as Linux lays it out: stream, ssn and flags of 16 bits, two octets of padding,
     // then ppid, context, time to live, tsn, cumulative tsn and association of 32 bits.
     let mut parameters = [0; 32];
     parameters[..2].copy_from_slice(&stream.to_ne_bytes());
-    parameters[8..12].copy_from_slice(&PPID.to_be_bytes());
+    parameters[8..12].copy_from_slice(&ppid.to_be_bytes());
     set_option(socket, SCTP_DEFAULT_SEND_PARAM, &parameters)
 }
 

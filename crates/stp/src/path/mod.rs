@@ -2,6 +2,7 @@
 
 mod call;
 mod equipment;
+mod frame;
 mod interception;
 mod number;
 mod query;
@@ -20,6 +21,7 @@ use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
+pub(crate) use frame::{again, management_frame, own_frame, read_msu};
 pub(crate) use trace::Trace;
 
 /// The next Correlation Id: one that no other MSU to an application server has had lately.
@@ -269,17 +271,22 @@ fn transfer(
             to.name
         )
     });
-    let label = Data {
-        network_appearance: tables.network_appearance,
-        routing_context: to.context,
-        // ASPs of a broadcast application server find the same MSU by it; the first one to a new ASP needs it (RFC 4666
-        // §4.3.4.3).
-        correlation_id: (to.mode == TrafficMode::Broadcast)
-            .then(|| CORRELATION.fetch_add(1, Ordering::Relaxed)),
-        ..*data
-    };
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);
-    if !label.write_with(&mut octets, user_data) {
+    let is_written = if to.adjacent.is_some() {
+        frame::write(data, tables.points.plan, &mut octets, user_data)
+    } else {
+        let label = Data {
+            network_appearance: tables.network_appearance,
+            routing_context: to.context,
+            // ASPs of a broadcast application server find the same MSU by it; the first one to a new ASP needs it (RFC 4666
+            // §4.3.4.3).
+            correlation_id: (to.mode == TrafficMode::Broadcast)
+                .then(|| CORRELATION.fetch_add(1, Ordering::Relaxed)),
+            ..*data
+        };
+        label.write_with(&mut octets, user_data)
+    };
+    if !is_written {
         return Err(Cause::Encoding);
     }
     Ok(Send {

@@ -1,5 +1,6 @@
 //! What settings are compiled to before a message needs it. Tables are immutable; a reload makes others.
 
+mod adjacent;
 mod calls;
 mod content;
 mod numbers;
@@ -43,6 +44,8 @@ pub(crate) struct Hop {
     pub(crate) key: u32,
     pub(crate) mode: TrafficMode,
     pub(crate) links: Vec<usize>,
+    /// The adjacent node, where the links are of M2PA.
+    pub(crate) adjacent: Option<PointCode>,
     /// The screening list for what comes from it.
     pub(crate) screen: Option<usize>,
 }
@@ -75,7 +78,7 @@ impl Tables {
             "screening",
             faults,
         );
-        let hops = hops(config, &links, &screens, faults);
+        let hops = hops(config, &points, &links, &screens, faults);
         let routes = Routes::compile(config, &points, &hops, faults);
         if let Some(equipment) = &config.equipment {
             faults.within("equipment", equipment);
@@ -140,7 +143,14 @@ impl Tables {
 
     /// Whether this STP grants on a link: the peer is an ASP, or may be.
     pub(crate) fn grants(&self, link: usize) -> bool {
-        self.links.get(link).is_some_and(|link| link.role != Role::Asp)
+        let grants = |link: &Link| matches!(link.role, Role::Sgp | Role::Ipsp);
+        self.links.get(link).is_some_and(grants)
+    }
+
+    /// The link set of a link of M2PA.
+    pub(crate) fn set_of(&self, link: usize) -> Option<usize> {
+        let is_set = |hop: &Hop| hop.adjacent.is_some() && hop.links.contains(&link);
+        self.hops.iter().position(is_set)
     }
 
     /// Whether this STP asks on a link.
@@ -227,6 +237,7 @@ struct Names<'c> {
 
 fn hops<'c>(
     config: &'c Config,
+    points: &Points,
     links: &'c HashMap<&'c str, usize>,
     screens: &'c HashMap<&'c str, usize>,
     faults: &mut Faults,
@@ -249,14 +260,25 @@ fn hops<'c>(
                 key: server.routing_context,
                 mode: server.traffic_mode.mode(),
                 links: all.links(&at, &server.links, &[Role::Sgp], faults),
+                adjacent: None,
                 screen: all.screen(&at, server.screening.as_deref(), faults),
             }
         });
     let mut hops: Vec<Hop> = servers.collect();
     for (index, set) in config.link_sets.iter().enumerate() {
         let at = format!("linkSets[{index}]");
-        let links = all.links(&at, &set.links, &[Role::Asp, Role::Ipsp], faults);
-        let grants = |link: &usize| config.links.get(*link).is_some_and(|link| link.role != Role::Asp);
+        let adjacent = adjacent::compile(config, set, points, &at, faults);
+        let roles = match adjacent {
+            Some(_) => &[Role::M2pa][..],
+            None => &[Role::Asp, Role::Ipsp],
+        };
+        let links = all.links(&at, &set.links, roles, faults);
+        let grants = |link: &usize| {
+            config
+                .links
+                .get(*link)
+                .is_some_and(|link| link.role == Role::Ipsp)
+        };
         if set.routing_context.is_none() && links.iter().any(grants) {
             let right = "the routing context that both sides use";
             faults
@@ -270,6 +292,7 @@ fn hops<'c>(
             key: set.routing_context.unwrap_or(UNNAMED + index as u32),
             mode: TrafficMode::Loadshare,
             links,
+            adjacent,
             screen: all.screen(&at, set.screening.as_deref(), faults),
         });
     }
@@ -319,6 +342,7 @@ impl Names<'_> {
                     if role.is_some_and(|role| !roles.contains(&role)) {
                         let right = match roles {
                             [Role::Sgp] => "a link of role `sgp`",
+                            [Role::M2pa] => "a link of role `m2pa`, as the `pointCode` of the link set says",
                             _ => "a link of role `asp` or `ipsp`",
                         };
                         faults.at(key).say("is a link of another role", right);

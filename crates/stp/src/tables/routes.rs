@@ -46,6 +46,13 @@ impl Routes {
                 routes.add(points, text, Via { priority: 0, hop }, &key, faults);
             }
         }
+        for (set, settings) in config.link_sets.iter().enumerate() {
+            if let Some(text) = &settings.point_code {
+                let key = format!("linkSets[{set}].pointCode");
+                let hop = config.application_servers.len() + set;
+                routes.add(points, text, Via { priority: 0, hop }, &key, faults);
+            }
+        }
         for (index, route) in config.routes.iter().enumerate() {
             let Some(hop) = hops.iter().position(|hop| hop.name == route.via) else {
                 faults.at(format!("routes[{index}].via")).say(

@@ -165,7 +165,7 @@ fn a_gateway_bars_destinations_by_context() {
             name: format!("gateway-{context}"),
             routing_context: Some(context),
             links: vec!["up".to_owned()],
-            screening: None,
+            ..LinkSet::default()
         });
         settings.routes.push(Route {
             destination: (context - 27).to_string(),

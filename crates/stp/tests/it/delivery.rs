@@ -181,7 +181,7 @@ fn a_node_is_not_notified_of_itself() {
             name: format!("peer-{context}"),
             routing_context: Some(context),
             links: vec!["up".to_owned()],
-            screening: None,
+            ..LinkSet::default()
         });
     }
     settings.routes = vec![Route {

@@ -14,6 +14,7 @@ mod prepaid;
 mod roles;
 mod screening;
 mod sctp;
+mod signalling_links;
 mod support;
 mod transfer;
 mod translation;

@@ -26,7 +26,7 @@ fn connecting(role: Role) -> (Config, TcpListener) {
         name: "gateway".to_owned(),
         routing_context: Some(77),
         links: vec!["up".to_owned()],
-        screening: None,
+        ..LinkSet::default()
     }];
     config.routes = vec![Route {
         destination: "50".to_owned(),

@@ -1,0 +1,103 @@
+//! Timers of links of M2PA and of their link sets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::Period;
+use ss7_proto::{m2pa, mtp3};
+
+/// Timers of M2PA (RFC 4165 §4.1), by their names in Q.703. They count from the next alignment of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct M2pa {
+    /// How long the peer may take to send Ready after proving.
+    pub t1: Period,
+    /// How long the peer may take to send Alignment.
+    pub t2: Period,
+    /// How long the peer may take from Alignment to proving.
+    pub t3: Period,
+    /// Proving period.
+    pub t4n: Period,
+    /// Proving period in an emergency: no other link of the link set is available.
+    pub t4e: Period,
+    /// How long the peer may be busy.
+    pub t6: Period,
+    /// How long the peer may take to acknowledge a message.
+    pub t7: Period,
+}
+
+impl Default for M2pa {
+    fn default() -> Self {
+        let timers = m2pa::Timers::default();
+        Self {
+            t1: timers.ready.into(),
+            t2: timers.not_aligned.into(),
+            t3: timers.aligned.into(),
+            t4n: timers.proving.into(),
+            t4e: timers.emergency_proving.into(),
+            t6: timers.remote_busy.into(),
+            t7: timers.acknowledgement.into(),
+        }
+    }
+}
+
+impl M2pa {
+    pub(crate) fn timers(&self) -> m2pa::Timers {
+        m2pa::Timers {
+            ready: self.t1.duration(),
+            not_aligned: self.t2.duration(),
+            aligned: self.t3.duration(),
+            proving: self.t4n.duration(),
+            emergency_proving: self.t4e.duration(),
+            remote_busy: self.t6.duration(),
+            acknowledgement: self.t7.duration(),
+            ..m2pa::Timers::default()
+        }
+    }
+}
+
+/// Timers of link sets of M2PA (Q.704 §16.8, Q.707 §5.5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Mtp {
+    /// How long the peer may take to acknowledge a changeover.
+    pub t2: Period,
+    /// How long the peer may take to acknowledge a changeback.
+    pub t4: Period,
+    /// The same for the repetition of a changeback.
+    pub t5: Period,
+    /// How long the peer may take to acknowledge a link test (T1 of Q.707).
+    pub link_test_timeout: Period,
+    /// Interval of link tests (T2 of Q.707).
+    pub link_test_interval: Period,
+}
+
+impl Default for Mtp {
+    fn default() -> Self {
+        let set = mtp3::LinkSetTimers::default();
+        let test = mtp3::LinkTestTimers::default();
+        Self {
+            t2: set.changeover.into(),
+            t4: set.changeback.into(),
+            t5: set.second_changeback.into(),
+            link_test_timeout: test.acknowledgement.into(),
+            link_test_interval: test.interval.into(),
+        }
+    }
+}
+
+impl Mtp {
+    pub(crate) fn timers(&self) -> mtp3::LinkSetTimers {
+        mtp3::LinkSetTimers {
+            changeover: self.t2.duration(),
+            changeback: self.t4.duration(),
+            second_changeback: self.t5.duration(),
+        }
+    }
+
+    pub(crate) fn test_timers(&self) -> mtp3::LinkTestTimers {
+        mtp3::LinkTestTimers {
+            acknowledgement: self.link_test_timeout.duration(),
+            interval: self.link_test_interval.duration(),
+        }
+    }
+}
