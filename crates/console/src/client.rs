@@ -1,4 +1,4 @@
-//! One connection to an admin endpoint: a few requests, each within a bound of time and size. Only GET.
+//! One connection to an admin endpoint: a few requests, each within a bound of time and size.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{Request, header};
+use hyper::{Method, Request, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -81,7 +81,14 @@ impl Connection {
 
     /// A page of at most this many bytes.
     pub(crate) async fn get(&mut self, path: &str, most: usize) -> Result<Page, Failure> {
-        let request = Request::get(path)
+        self.ask(Method::GET, path, most).await
+    }
+
+    /// What a request by another method is answered with.
+    pub(crate) async fn ask(&mut self, method: Method, path: &str, most: usize) -> Result<Page, Failure> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
             .header(header::HOST, &self.host)
             .header(header::ACCEPT, "application/json, text/plain")
             .header(header::USER_AGENT, "signalbox-console")

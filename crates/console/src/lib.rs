@@ -1,5 +1,5 @@
 //! The console: one page that shows how all functions are doing, what is wrong and the remedy. It reads the admin endpoints
-//! of the functions and never writes to them.
+//! of the functions, and changes nothing there but which subscribers are followed.
 //!
 //! A poller of its own follows each function, so that one that hangs does not slow the rest. What the pollers know becomes
 //! the summary, which browsers get whole and then as a stream of its parts that have changed. All of it comes from peers of
@@ -17,6 +17,7 @@
 //! | `headline` | the sentence above everything |
 //! | `changes` | the journals of all functions, merged |
 //! | `summary` | the versioned document |
+//! | `following` | the messages of a followed subscriber, of all functions |
 //! | `find` | what functions know of a subscriber, a session or an instance |
 //! | `words` | the summary as text |
 //! | `stream` | parts that have changed, for browsers |
@@ -29,6 +30,7 @@ mod client;
 pub mod config;
 mod figures;
 mod find;
+mod following;
 mod headline;
 mod observation;
 mod pages;

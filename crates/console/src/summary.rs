@@ -27,7 +27,7 @@ pub(crate) struct Watch {
     pollers: Mutex<Vec<Poller>>,
     pub(crate) attention: Arc<Attention>,
     /// The console's own journal.
-    journal: Journal,
+    pub(crate) journal: Journal,
     started: SystemTime,
 }
 

@@ -1,5 +1,5 @@
-//! What browsers get: the page, its script and style, the summary, the stream and the box. Only GET, only for our own names and
-//! our own pages.
+//! What browsers get: the pages, their scripts and style, the summary, the stream, the box and followed subscribers. Only for our
+//! own names and our own pages, and only GET but for following.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,11 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde::Deserialize;
 use telemetry::admin;
+use telemetry::journal::Kind;
 use tokio::sync::Semaphore;
 
 use crate::find::find;
+use crate::following::{self, Asked, Form as Wanted};
 use crate::stream::{Feed, stream};
 use crate::summary::Watch;
 use crate::words::words;
@@ -27,8 +29,13 @@ const SEARCHES: usize = 4;
 
 const PAGE: &str = include_str!("../web/index.html");
 const SCRIPT: &str = include_str!("../web/app.js");
+const FOLLOW_PAGE: &str = include_str!("../web/follow.html");
+const FOLLOW_SCRIPT: &str = include_str!("../web/follow.js");
 const VIEW: &str = include_str!("../web/view.js");
 const STYLE: &str = include_str!("../web/style.css");
+
+/// The one address at which something may be changed.
+const FOLLOW: &str = "/api/v1/follow";
 
 /// What requests need.
 #[derive(Debug)]
@@ -53,10 +60,16 @@ pub(crate) fn router(watch: Arc<Watch>, feed: Arc<Feed>) -> Router {
         .route("/app.js", file("text/javascript; charset=utf-8", SCRIPT))
         .route("/view.js", file("text/javascript; charset=utf-8", VIEW))
         .route("/style.css", file("text/css; charset=utf-8", STYLE))
+        .route("/follow", file("text/html; charset=utf-8", FOLLOW_PAGE))
+        .route(
+            "/follow.js",
+            file("text/javascript; charset=utf-8", FOLLOW_SCRIPT),
+        )
         .route("/text", get(text))
         .route("/api/v1/summary", get(summary))
         .route("/api/v1/stream", get(events))
         .route("/api/v1/find", get(search))
+        .route(FOLLOW, get(followed).put(change).delete(change))
         .with_state(site)
         .fallback(|| async {
             (
@@ -68,12 +81,19 @@ pub(crate) fn router(watch: Arc<Watch>, feed: Arc<Feed>) -> Router {
     admin::for_us_only(router, &[]).layer(from_fn(secure))
 }
 
-/// Refuses what is not a GET, and requests that pages of other sites make: what they cause at functions is not theirs to cause. A
+/// Refuses changes of anything but who is followed, and requests that pages of other sites make: what they cause at functions is not theirs to cause. A
 /// link on another page may lead to the page itself.
 async fn refuse(request: Request, next: Next) -> Response {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let follows = matches!(*request.method(), Method::PUT | Method::DELETE) && request.uri().path() == FOLLOW;
+    if !reads && !follows {
         let head = [(header::ALLOW, "GET, HEAD")];
-        return (StatusCode::METHOD_NOT_ALLOWED, head, "the console only reads\n").into_response();
+        return (
+            StatusCode::METHOD_NOT_ALLOWED,
+            head,
+            "the console only reads here\n",
+        )
+            .into_response();
     }
     let is_api = request.uri().path().starts_with("/api/");
     if is_api && comes_from_elsewhere(request.headers()) {
@@ -134,8 +154,7 @@ struct Form {
 
 async fn search(State(site): State<Arc<Site>>, Query(typed): Query<Form>) -> Response {
     let Ok(_search) = site.searches.try_acquire() else {
-        let words = format!("{SEARCHES} searches are in progress; try again\n");
-        return (StatusCode::SERVICE_UNAVAILABLE, words).into_response();
+        return busy();
     };
     let functions: Vec<(String, String, SocketAddr)> = site
         .watch
@@ -147,4 +166,38 @@ async fn search(State(site): State<Arc<Site>>, Query(typed): Query<Form>) -> Res
         Ok(found) => axum::Json(found).into_response(),
         Err(words) => (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
     }
+}
+
+fn asked(site: &Site) -> Vec<Asked> {
+    let functions = site.watch.functions().into_iter();
+    functions
+        .map(|(_, followed)| (followed.name, followed.admin))
+        .collect()
+}
+
+/// The messages of a subscriber.
+async fn followed(State(site): State<Arc<Site>>, Query(form): Query<Wanted>) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    axum::Json(following::shown(&form.identity, asked(&site)).await).into_response()
+}
+
+/// Begins or ends following a subscriber.
+async fn change(State(site): State<Arc<Site>>, method: Method, Query(form): Query<Wanted>) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    if form.identity.is_empty() {
+        return (StatusCode::BAD_REQUEST, "identity= names the subscriber\n").into_response();
+    }
+    let about = format!("{method} {FOLLOW} {}", form.identity);
+    let by = "a browser at the console";
+    site.watch.journal.record_by(Kind::Operator, &about, "", by);
+    axum::Json(following::change(&form, method, asked(&site)).await).into_response()
+}
+
+fn busy() -> Response {
+    let words = format!("{SEARCHES} searches are in progress; try again\n");
+    (StatusCode::SERVICE_UNAVAILABLE, words).into_response()
 }

@@ -6,11 +6,11 @@ const MARKS = { good: "✓", attention: "!", bad: "✗", unknown: "?" };
 const SVG = "http://www.w3.org/2000/svg";
 
 // An element with children; texts become text nodes.
-function make(name, attributes, ...children) {
+export function make(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-function draw(name, attributes, ...children) {
+export function draw(name, attributes, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
 

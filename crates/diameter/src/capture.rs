@@ -1,6 +1,6 @@
 //! Messages as a pcapng file that Wireshark opens (draft-ietf-opsawg-pcapng).
 //!
-//! Each message is a packet of link type 252, *Wireshark Upper PDU*: tags say that it is Diameter, between
+//! Each message is a packet of link type 252, *Wireshark Upper PDU*: tags say what it is (Diameter, HTTP/2), between
 //! which addresses and ports; no made-up TCP segments, so any port decodes, any length fits, and what was
 //! under TLS can be read.
 
@@ -60,7 +60,7 @@ impl<W: Write> Capture<W> {
         Ok(capture)
     }
 
-    /// Adds a message, given in pieces that follow one another. `comment` may say why it was captured.
+    /// Adds a Diameter message, given in pieces that follow one another. `comment` may say why it was captured.
     ///
     /// # Errors
     /// Those of the output.
@@ -69,6 +69,21 @@ impl<W: Write> Capture<W> {
         at: SystemTime,
         from: SocketAddr,
         to: SocketAddr,
+        pieces: &[&[u8]],
+        comment: &str,
+    ) -> io::Result<()> {
+        self.message_of("diameter", at, (from, to), pieces, comment)
+    }
+
+    /// Adds a message that this dissector of Wireshark decodes.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn message_of(
+        &mut self,
+        dissector: &str,
+        at: SystemTime,
+        (from, to): (SocketAddr, SocketAddr),
         pieces: &[&[u8]],
         comment: &str,
     ) -> io::Result<()> {
@@ -82,7 +97,7 @@ impl<W: Write> Capture<W> {
         let lengths = self.block.len();
         self.put(&[0; 8]);
         let start = self.block.len();
-        self.tag(TAG_PROTOCOL, b"diameter");
+        self.tag(TAG_PROTOCOL, dissector.as_bytes());
         self.address(from.ip().to_canonical(), TAG_IPV4_SOURCE, TAG_IPV6_SOURCE);
         self.address(to.ip().to_canonical(), TAG_IPV4_DESTINATION, TAG_IPV6_DESTINATION);
         self.tag(TAG_PORT_TYPE, &PORT_TYPE_TCP.to_be_bytes());

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use diameter_proto::MessageMut;
 use diameter_proto::peer::{Health, Side};
+use follow::{Direction, Room};
 
 use crate::peer::PeerUp;
 use crate::queue::OutQueue;
@@ -322,10 +323,18 @@ impl<S> Connection<S> {
     /// Queues a message given in pieces. The caller has checked [`Connection::is_full`].
     #[inline]
     pub(crate) fn enqueue(&self, pieces: impl IntoIterator<Item = Bytes>, last: Bytes) {
+        let mut tapped = follow::active().map(|room| (room, Vec::new()));
         let mut queue = self.queue.borrow_mut();
         let idle = queue.is_empty();
         for piece in pieces {
+            if let Some((_, copy)) = &mut tapped {
+                copy.extend_from_slice(&piece);
+            }
             queue.push(piece, false);
+        }
+        if let Some((room, mut copy)) = tapped {
+            copy.extend_from_slice(&last);
+            self.tap(&room, Direction::Out, &copy);
         }
         queue.push(last, true);
         drop(queue);
@@ -333,6 +342,17 @@ impl<S> Connection<S> {
         if idle {
             self.wake();
         }
+    }
+
+    /// Offers a message to those who follow a subscriber.
+    #[cold]
+    pub(crate) fn tap(&self, room: &Room, direction: Direction, message: &[u8]) {
+        let route = match direction {
+            Direction::In => (self.remote, self.local),
+            Direction::Out => (self.local, self.remote),
+        };
+        let peer = self.peer().map_or("", |up| up.remote.origin.host.as_str());
+        room.diameter(direction, peer, route, message);
     }
 
     /// Queues a message of the base protocol, also when the queue is full for other messages: watchdogs must not

@@ -45,6 +45,7 @@ mod contract;
 mod counts;
 mod drmp;
 mod error;
+mod following;
 mod instance;
 #[cfg(all(feature = "sbi", feature = "store"))]
 pub mod operator;

@@ -27,6 +27,7 @@ pub struct Handle<F: NetworkFunction> {
     pub(crate) registry: Registry,
     pub(crate) health: Health,
     pub(crate) alarms: Alarms,
+    pub(crate) follow: follow::Room,
 }
 
 impl<F: NetworkFunction> Clone for Handle<F> {
@@ -38,6 +39,7 @@ impl<F: NetworkFunction> Clone for Handle<F> {
             registry: self.registry.clone(),
             health: self.health.clone(),
             alarms: self.alarms.clone(),
+            follow: self.follow.clone(),
         }
     }
 }
@@ -85,9 +87,9 @@ impl<F: NetworkFunction> Handle<F> {
         &self.alarms
     }
 
-    /// Its own admin pages.
+    /// Its own admin pages, and those about followed subscribers.
     pub fn routes(&self) -> Router {
-        self.function.routes()
+        crate::following::routes(&self.follow).merge(self.function.routes())
     }
 
     /// Takes the settings that may change while it runs from another configuration; the rest stays. Requests in flight

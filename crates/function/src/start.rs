@@ -36,6 +36,8 @@ pub struct Frame {
     pub health: Health,
     /// Its alarms.
     pub alarms: Alarms,
+    /// The subscribers that are followed in it.
+    pub follow: follow::Room,
 }
 
 impl Frame {
@@ -48,6 +50,7 @@ impl Frame {
             registry,
             health: Health::new(),
             alarms,
+            follow: follow::Room::new(F::NAME),
         }
     }
 }
@@ -79,6 +82,7 @@ pub fn start_within<F: NetworkFunction>(
         registry,
         health,
         alarms,
+        follow,
     } = frame;
     listeners.observe(&registry);
     if let Some(watched) = listeners.watched() {
@@ -95,7 +99,7 @@ pub fn start_within<F: NetworkFunction>(
         shutdown: shutdown.clone(),
         drained: drained.clone(),
     };
-    let (function, control) = open(opening)?;
+    let (function, control) = open(opening, follow.clone())?;
     let handle = Handle {
         function,
         live,
@@ -103,6 +107,7 @@ pub fn start_within<F: NetworkFunction>(
         registry,
         health,
         alarms,
+        follow,
     };
     match serve(&handle, count, &pinning, &shutdown, &drained) {
         Ok(workers) => Ok(Running::new(handle, Threads::new(shutdown, workers).and(control))),
@@ -116,10 +121,14 @@ pub fn start_within<F: NetworkFunction>(
 }
 
 /// Starts the control thread; answers when the function is open.
-fn open<F: NetworkFunction>(opening: Opening<F>) -> Result<(Arc<F>, JoinHandle<()>), StartError> {
+fn open<F: NetworkFunction>(
+    opening: Opening<F>,
+    room: follow::Room,
+) -> Result<(Arc<F>, JoinHandle<()>), StartError> {
     // Of the standard library: a function may be started from inside a runtime.
     let (ready, opened) = std::sync::mpsc::sync_channel(1);
     let run = move || async move {
+        follow::enter(room);
         let (live, listeners) = (opening.live.clone(), opening.listeners.clone());
         let alarms = opening.alarms.clone();
         match F::open(opening).await {
@@ -192,6 +201,7 @@ async fn life<F: NetworkFunction>(
     beginning: Beginning,
     pulse: Pulse,
 ) -> io::Result<()> {
+    follow::enter(handle.follow);
     let seat = Seat {
         context,
         listeners: handle.listeners,

@@ -26,6 +26,7 @@ pub mod oauth;
 mod reactor;
 pub mod server;
 mod stats;
+mod tap;
 pub mod tls;
 mod wire;
 

@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
 use crate::{
-    check, import, inspect, laboratory, manual, number_files, overview, pack, policies, print, run,
-    store_files, timeline,
+    check, following, import, inspect, laboratory, manual, number_files, overview, pack, policies, print,
+    run, store_files, timeline,
 };
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
@@ -38,6 +38,7 @@ Examples:
   signalbox run nrf --config signalbox.yaml        for production; SIGHUP reloads the file
   signalbox status                                 how all functions are doing, and the remedy for what is wrong
   signalbox nrf instances                          look inside a running NRF
+  signalbox follow imsi-001010000000001            the messages of a subscriber, in all functions
   signalbox policy test examples/policy/low        a policy project's own test cases, with a diff
   signalbox lab run nrf/5k --duration 60s          measure with an operator's call model
 
@@ -61,6 +62,12 @@ enum Command {
     /// Starts, reloads (applied or refused, and by whom), certificates, alarms, peers, operators' changes. The journal of a
     /// function that does not run is read from its directory.
     Journal(timeline::JournalArgs),
+    /// Follow a subscriber: its messages in all functions, as a ladder
+    ///
+    /// Asks each function at its admin endpoint to copy the messages in which the identity occurs, and those of the same
+    /// subscriber that the function finds by them (resource ids, addresses of the UE, Session-Ids). Tokens, credentials and
+    /// keys are overwritten. The journal of each function records who followed whom.
+    Follow(following::FollowArgs),
     /// Check configurations and call models: every mistake at once, with line and column
     Check(check::CheckArgs),
     /// Print the reference of all keys, or the configuration in effect
@@ -162,6 +169,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Run(args) => run::functions(&args.functions, args.config)?,
         Command::Status(args) => return overview::run(&args),
         Command::Journal(args) => return timeline::run(&args),
+        Command::Follow(args) => return following::run(&args),
         Command::Check(args) => return check::run(&args),
         Command::Config(ConfigCommand::Reference) => {
             print(&settings::reference::<Config>("Configuration"))?;

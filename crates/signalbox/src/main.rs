@@ -23,6 +23,7 @@ mod check;
 mod cli;
 mod config;
 mod failure;
+mod following;
 mod foreign;
 mod functions;
 mod import;

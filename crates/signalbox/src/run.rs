@@ -363,6 +363,7 @@ impl Door {
             );
         }
         let frame = (function.frame)();
+        frame.follow.limit(config.admin.follow_bytes.as_usize());
         let journal = (function.journal)(config)
             .map(|directory| function::journal_file::keep(&frame.alarms, &directory, function.journal_name))
             .transpose()?;
@@ -495,6 +496,10 @@ fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Re
         .iter()
         .fold(pages, |pages, page| pages.page(page.path, page.about));
     pages
+        .page(
+            "/follow",
+            "followed subscribers; their messages: /follow/messages",
+        )
         .health(mounted.health.clone())
         .alarms(mounted.alarms.clone())
         .config(move || shown.current(name))

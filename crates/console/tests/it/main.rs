@@ -2,6 +2,7 @@
 
 mod browser;
 mod chromium;
+mod following;
 mod safety;
 mod summary;
 mod support;

@@ -294,6 +294,9 @@ impl<A: Application> Node<A> {
             }
             return self.received_base(from, message);
         }
+        if let Some(room) = follow::active() {
+            from.tap(&room, follow::Direction::In, message.as_bytes());
+        }
         if message.is_request() {
             count(&from.figures().requests_in, 1);
             self.0.app.request(self, from, message);

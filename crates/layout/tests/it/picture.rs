@@ -27,7 +27,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "platform",
         "platform",
-        "function notifier nrf-client store sbr sbi diameter telemetry observability tls worker",
+        "follow function notifier nrf-client store sbr sbi diameter telemetry observability tls worker",
     ),
     (
         "pure",

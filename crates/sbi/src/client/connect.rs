@@ -20,6 +20,10 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
         let origin = &pool.origin;
         let stream = open(pool).await?;
         let _ = stream.set_nodelay(true);
+        let addresses = stream
+            .local_addr()
+            .and_then(|local| Ok((local, stream.peer_addr()?)));
+        let addresses = addresses.map_err(|error| error.to_string())?;
         let socket = match &pool.tls {
             None => Socket::Clear(Wire::Task(stream)),
             Some(tls) => {
@@ -34,7 +38,7 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
                 Socket::Tls(Box::new(stream.into()))
             }
         };
-        Ok(start(socket, pool))
+        Ok(start(socket, addresses, pool))
     };
     let limit = config.connect_timeout.duration();
     tokio::time::timeout(limit, attempt)

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
+use settings::{ByteSize, Faults, Period, Validate};
 
 /// What the admin endpoints of all functions of a process share; where each listens is a setting of its function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,9 @@ pub struct Config {
     pub connections: usize,
     /// How long the head of a request may take, the wait for it included: slow and idle connections are closed.
     pub head_timeout: Period,
+    /// Size of the copies of messages of followed subscribers that each function holds (`signalbox follow`). The oldest copies
+    /// are dropped beyond it. 0 holds none.
+    pub follow_bytes: ByteSize,
 }
 
 impl Default for Config {
@@ -25,6 +28,7 @@ impl Default for Config {
             hosts: Vec::new(),
             connections: 64,
             head_timeout: Period::from_secs(2),
+            follow_bytes: ByteSize(64 << 20),
         }
     }
 }

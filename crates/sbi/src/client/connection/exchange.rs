@@ -5,12 +5,14 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use follow::Direction;
 use http2::{Event, Reason, ResponseHead, StreamId};
 use sbi_proto::{Body, Outbound, Response};
 
 use super::Connection;
 use crate::client::error::{SendError, SendErrorKind};
 use crate::reactor::TimerKey;
+use crate::tap::{Route, Tapped};
 
 /// A request that was sent.
 pub(super) struct Sent {
@@ -19,6 +21,7 @@ pub(super) struct Sent {
     /// The head of an answer whose body has not arrived.
     pub(super) head: Option<ResponseHead>,
     sender: Sender,
+    tapped: Option<Box<Tapped>>,
 }
 
 /// The sender that awaits the answer.
@@ -58,12 +61,23 @@ impl Connection {
                 .filter(|link| usable && link.engine.room() > 0)?;
             // There is room, so that the engine takes the body.
             let body = std::mem::take(&mut request.body);
+            let copy = follow::active().map(|room| (room, body.clone()));
             let stream = link.engine.request(&request.head, body).ok()?;
+            let tapped = copy.map(|(room, body)| {
+                let route = Route {
+                    direction: Direction::Out,
+                    client: self.local,
+                    server: self.remote,
+                    stream: stream.number(),
+                };
+                Tapped::request(room, route, &request.head, body)
+            });
             let place = state.requests.insert(Sent {
                 stream,
                 timer: None,
                 head: None,
                 sender: Sender::Waits(None),
+                tapped,
             });
             state.places.insert(stream.number(), place);
             let timer = self.reactor.set_timer(self.key, place as u64 + 1, deadline);
@@ -126,10 +140,14 @@ impl Connection {
                 return;
             };
             let timer = sent.timer.take();
+            let outcome = outcome();
+            if let Some(mut tapped) = sent.tapped.take() {
+                tapped.outcome(&outcome);
+            }
             let waker = match &mut sent.sender {
                 Sender::Waits(waker) => {
                     let waker = waker.take();
-                    sent.sender = Sender::Has(outcome());
+                    sent.sender = Sender::Has(outcome);
                     waker
                 }
                 // The deadline passed before: that is what the sender gets.

@@ -4,6 +4,7 @@ mod ending;
 mod exchange;
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -35,6 +36,9 @@ const CHECK: u64 = 0;
 pub(super) struct Connection {
     reactor: Rc<Reactor>,
     key: MemberKey,
+    /// Addresses of this side and of the peer.
+    local: SocketAddr,
+    remote: SocketAddr,
     /// Whether it takes requests.
     usable: Cell<bool>,
     in_progress: Cell<u32>,
@@ -76,7 +80,11 @@ struct State {
 }
 
 /// Begins to speak HTTP/2 on a socket.
-pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
+pub(super) fn start(
+    socket: Socket,
+    (local, remote): (SocketAddr, SocketAddr),
+    pool: &Rc<Pool>,
+) -> Rc<Connection> {
     let (config, now) = (&pool.config, Instant::now());
     let engine = http2::Connection::client(Arc::new(engine_config(config)), now);
     let reactor = Reactor::of_worker();
@@ -86,6 +94,8 @@ pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
         Rc::new(Connection {
             reactor: reactor.clone(),
             key,
+            local,
+            remote,
             usable: Cell::new(true),
             in_progress: Cell::new(0),
             last_used: Cell::new(now),

@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use follow::Direction;
 use http2::{Event, Reason, RequestHead, StreamId, name};
 use sbi_proto::{Body, Request, Response, Service};
 
@@ -15,6 +16,7 @@ use crate::server::activity::InProgress;
 use crate::server::forwarded::client_of;
 use crate::server::{host, refusal};
 use crate::stats::count;
+use crate::tap::{Caused, Route, Tapped};
 
 /// A request whose body has not arrived whole.
 pub(super) struct Arriving {
@@ -260,6 +262,15 @@ impl<S: Service> Connection<S> {
             true => self.peer.clone(),
             false => client_of(&self.peer, proxies, &head.fields),
         };
+        let mut tapped = follow::active().map(|room| {
+            let route = Route {
+                direction: Direction::In,
+                client: self.peer.addr,
+                server: self.peer.local,
+                stream: stream.number(),
+            };
+            Tapped::request(room, route, &head, body.clone())
+        });
         let request = Request {
             head,
             body,
@@ -275,7 +286,15 @@ impl<S: Service> Connection<S> {
         // Made in its place: a service that may wait for many things takes kilobytes, which `Box::pin` copies.
         let work = Box::write(Box::new_uninit(), async move {
             let answering = unanswered.connection.shared.service.clone().call(request);
-            let response = answering.await;
+            // In one place, however it is awaited: it may take kilobytes.
+            let work = std::pin::pin!(answering);
+            let response = match tapped.as_deref().and_then(Tapped::cause) {
+                None => work.await,
+                Some(cause) => Caused { cause, work }.await,
+            };
+            if let Some(tapped) = &mut tapped {
+                tapped.answered(&response.head, &response.body);
+            }
             unanswered.connection.answer(stream, response, in_progress);
         });
         self.reactor.run(self.key, Box::into_pin(work));

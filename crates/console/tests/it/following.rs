@@ -1,0 +1,138 @@
+//! The page of a followed subscriber, at the console's interface and in a real browser.
+
+use serde_json::{Value, json};
+
+use crate::chromium::Tab;
+use crate::support::{Stand, console, get, request, until_state};
+
+const SUPI: &str = "imsi-001010000000001";
+const MARKUP: &str = "<img src=x onerror=\"window.ran=1\"><script>window.ran=1</script>";
+
+/// A request of the SMF at a PCF, and its answer.
+fn messages(function: &str) -> Value {
+    let message = |kind: &str, title: &str, number: u64| {
+        let is_request = kind == "request";
+        let (client, server) = ("127.0.0.1:1000", "127.0.0.1:2000");
+        json!({
+            "number": number, "time": format!("2026-11-28T10:00:00.00000{number}Z"), "microseconds": number,
+            "function": function, "identity": SUPI, "foundBy": SUPI, "interface": "sbi", "kind": kind, "exchange": 1,
+            "direction": if is_request { "in" } else { "out" }, "peer": MARKUP,
+            "from": if is_request { client } else { server }, "to": if is_request { server } else { client },
+            "stream": 1, "title": title, "isFailure": !is_request,
+            "headers": [["content-type", MARKUP]], "text": json!({"supi": SUPI, "dnn": MARKUP}).to_string(),
+        })
+    };
+    json!({
+        "version": 1, "next": 2, "more": false, "notKept": 0, "of a later release": true,
+        "messages": [message("request", &format!("POST /sm-policies{MARKUP}"), 1), message("answer", "403", 2)],
+    })
+}
+
+fn stand(name: &str) -> Stand {
+    let stand = Stand::start(name);
+    stand.set(
+        "/follow",
+        &json!({"version": 1, "followed": [{"identity": SUPI}]}),
+    );
+    stand.set(&format!("/follow/{SUPI}"), &json!({}));
+    stand.set("/follow/messages", &messages(name));
+    stand
+}
+
+#[test]
+fn following_begins_at_all_functions_and_is_shown_in_one_order() {
+    let (pcf, old) = (stand("pcf"), Stand::start("bsf"));
+    let console = console(&[&pcf, &old]);
+    let at = console.addresses()[0];
+    until_state(&console, "pcf", "serves");
+    let path = format!("/api/v1/follow?identity={SUPI}&for=10m");
+    let (status, _, body) = request(
+        at,
+        &format!("PUT {path} HTTP/1.1\r\nHost: {at}\r\nContent-Length: 0"),
+    );
+    assert_eq!(status, 200, "{body}");
+    let changed: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(changed["functions"][0], json!({"function": "pcf", "done": true}));
+    assert_eq!(changed["functions"][1]["done"], false, "{changed}");
+    let put = format!("PUT /follow/{SUPI}?for=10m HTTP/1.1");
+    assert!(pcf.asked().contains(&put), "{:?}", pcf.asked());
+    let (status, body) = get(&console, &format!("/api/v1/follow?identity={SUPI}"));
+    assert_eq!(status, 200, "{body}");
+    let shown: Value = serde_json::from_str(&body).unwrap();
+    let titles = shown["arrows"].as_array().unwrap().iter();
+    let kinds: Vec<&Value> = titles.map(|arrow| &arrow["message"]["kind"]).collect();
+    assert_eq!(kinds, ["request", "answer"], "{shown}");
+    assert!(
+        shown["functions"][1]["failure"].as_str().unwrap().contains("404"),
+        "{shown}"
+    );
+    // A page of another site changes nothing, and nothing else can be changed.
+    for (method, path, header, expected) in [
+        ("PUT", path.as_str(), "Origin: http://evil.example", 403),
+        ("DELETE", path.as_str(), "Sec-Fetch-Site: cross-site", 403),
+        ("PUT", "/api/v1/follow", "X: y", 400),
+        ("POST", path.as_str(), "X: y", 405),
+        ("PUT", "/api/v1/find", "X: y", 405),
+    ] {
+        let before = pcf
+            .asked()
+            .iter()
+            .filter(|line| !line.starts_with("GET "))
+            .count();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {at}\r\n{header}\r\nContent-Length: 0");
+        assert_eq!(request(at, &head).0, expected, "{head}");
+        let after = pcf
+            .asked()
+            .iter()
+            .filter(|line| !line.starts_with("GET "))
+            .count();
+        assert_eq!(before, after, "{head}");
+    }
+    console.stop().unwrap();
+}
+
+#[test]
+fn a_ladder_is_drawn_and_a_message_opened_in_a_browser() {
+    let Some(mut tab) = Tab::open() else { return };
+    let pcf = stand("pcf");
+    let console = console(&[&pcf]);
+    until_state(&console, "pcf", "serves");
+    tab.go(&format!("http://{}/follow#{SUPI}", console.addresses()[0]));
+    tab.until("document.querySelectorAll('.ladder path').length === 2");
+    // An address that was sent only shows.
+    assert!(
+        pcf.asked().iter().all(|line| line.starts_with("GET ")),
+        "{:?}",
+        pcf.asked()
+    );
+    assert_eq!(
+        tab.value("document.querySelectorAll('.ladder .failed').length"),
+        1
+    );
+    tab.value("document.querySelector('.ladder button').click()");
+    tab.until("document.getElementById('message').innerText.includes('\"dnn\": \"<img src=x')");
+    tab.until("document.activeElement.id === 'message'");
+    tab.value("document.querySelector('#follow-form button').click()");
+    tab.until("document.getElementById('said').innerText.includes('1 functions follow imsi-')");
+    let put = format!("PUT /follow/{SUPI}?for=60s HTTP/1.1");
+    assert!(pcf.asked().contains(&put), "{:?}", pcf.asked());
+    tab.value("document.getElementById('stop').click()");
+    tab.until("document.getElementById('said').innerText.includes('no longer follow')");
+    assert_eq!(tab.value("window.ran === undefined"), true);
+    assert_eq!(
+        tab.value("document.querySelectorAll('img, iframe, main script').length"),
+        0
+    );
+    for width in [1440, 390] {
+        tab.look(width, "dark");
+        tab.until(&format!("window.innerWidth === {width}"));
+        let sideways = tab.value("document.documentElement.scrollWidth - window.innerWidth");
+        assert!(sideways.as_i64().unwrap() <= 0, "{width}: {sideways} px too wide");
+        tab.screenshot(&format!("follow-{width}"));
+    }
+    let complaints = tab.events.iter().filter(|event| {
+        event["method"] == "Runtime.exceptionThrown" || event["params"]["entry"]["source"] == "security"
+    });
+    assert_eq!(complaints.map(Value::to_string).collect::<Vec<_>>(), [""; 0]);
+    console.stop().unwrap();
+}
