@@ -4,6 +4,7 @@
 //! empty option.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -13,8 +14,6 @@ use std::time::SystemTime;
 use follow::{Cause, Content, Direction, Hit, Record, Room, Search};
 use http2::{Fields, RequestHead, ResponseHead};
 use sbi_proto::{Body, Response};
-
-use crate::client::SendError;
 
 /// The largest body that is decoded to be searched.
 const DECODED: usize = 1 << 20;
@@ -117,7 +116,7 @@ impl Tapped {
     }
 
     /// The request that was sent has an answer, or none.
-    pub(crate) fn outcome(&mut self, outcome: &Result<Response, SendError>) {
+    pub(crate) fn outcome(&mut self, outcome: Result<&Response, &impl Display>) {
         match outcome {
             Ok(Response { head, body }) => self.answered(head, body),
             Err(error) => self.ended(|| Content::Lost {

@@ -142,7 +142,7 @@ impl Connection {
             let timer = sent.timer.take();
             let outcome = outcome();
             if let Some(mut tapped) = sent.tapped.take() {
-                tapped.outcome(&outcome);
+                tapped.outcome(outcome.as_ref());
             }
             let waker = match &mut sent.sender {
                 Sender::Waits(waker) => {
