@@ -3,6 +3,7 @@
 mod basics;
 mod endings;
 mod floods;
+mod following;
 mod foreign;
 mod foreign_servers;
 mod fuzz;
