@@ -4,10 +4,7 @@ use std::time::{Duration, Instant};
 
 use ::policy::Service;
 use diameter::proto::known::{application, command};
-use nrf_client::PeerService;
 use telemetry::{Histogram, Registry};
-
-use crate::outbound::{AMF, BSF, CHF, UDR};
 
 telemetry::declare! {
     /// How long things take.
@@ -36,7 +33,12 @@ const SENT: [((u32, u32), &str); 7] = [
     ((application::SY, command::SESSION_TERMINATION), "Sy STR"),
 ];
 /// The services that the PCF uses.
-const USED: [PeerService; 4] = [BSF, AMF, UDR, CHF];
+const USED: [&str; 4] = [
+    "nbsf-management",
+    "namf-comm",
+    "nudr-dr",
+    "nchf-spendinglimitcontrol",
+];
 
 /// The histograms of a PCF.
 #[derive(Debug)]
@@ -56,7 +58,7 @@ impl Latencies {
         Self {
             served: SERVED.map(|(_, name)| served.get(&[name])),
             sent: SENT.map(|(_, name)| peers.get(&[name])),
-            used: USED.map(|service| peers.get(&[service.name])),
+            used: USED.map(|service| peers.get(&[service])),
             ldap: peers.get(&["LDAP search"]),
             evaluation: ["sm", "am", "ue"].map(|service| evaluation.get(&[service])),
         }
@@ -73,8 +75,8 @@ impl Latencies {
     }
 
     /// A request to a producer of a service was sent at this moment and is answered or given up now.
-    pub(crate) fn used(&self, service: PeerService, sent: Instant) {
-        let place = USED.iter().position(|used| used.name == service.name);
+    pub(crate) fn used(&self, service: &str, sent: Instant) {
+        let place = USED.iter().position(|used| *used == service);
         if let Some(histogram) = place.and_then(|place| self.used.get(place)) {
             histogram.observe(sent.elapsed());
         }

@@ -228,7 +228,7 @@ impl Peers {
             Some(tokens) => tokens.send(&self.client, (service, origin), options, make).await,
             None => Some(self.client.send(origin, make()?, options).await),
         };
-        self.latencies.used(service, began);
+        self.latencies.used(service.name, began);
         if let Some(Ok(response)) = &sent {
             trail::note(|| of_response(service.name, &origin.to_string(), response));
         }
