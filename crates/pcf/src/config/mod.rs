@@ -243,7 +243,7 @@ impl Validate for Config {
             api_root: &self.api_root,
             tls: self.tls.as_ref(),
             client_tls: self.client_tls.as_ref(),
-            max_candidates: self.max_candidates,
+            max_candidates: Some(self.max_candidates),
             max_body_size: self.max_body_size,
             max_batch_bytes: self.store.max_batch_bytes,
             tokens: &self.tokens,

@@ -132,7 +132,7 @@ impl Validate for Config {
             api_root: &self.api_root,
             tls: self.tls.as_ref(),
             client_tls: self.client_tls.as_ref(),
-            max_candidates: 1,
+            max_candidates: None,
             max_body_size: self.max_body_size,
             max_batch_bytes: self.store.max_batch_bytes,
             tokens: &self.tokens,

@@ -23,8 +23,8 @@ pub struct Interface<'a> {
     pub tls: Option<&'a TlsFiles>,
     /// `clientTls`.
     pub client_tls: Option<&'a TlsFiles>,
-    /// `maxCandidates`.
-    pub max_candidates: usize,
+    /// `maxCandidates`; none: the function has no such setting.
+    pub max_candidates: Option<usize>,
     /// `maxBodySize`.
     pub max_body_size: ByteSize,
     /// `store.maxBatchBytes`.
@@ -64,7 +64,7 @@ impl Interface<'_> {
                 "the name or address of this machine",
             );
         }
-        if self.max_candidates < 2 {
+        if self.max_candidates.is_some_and(|most| most < 2) {
             faults
                 .at("maxCandidates")
                 .say("is too small to see that a query is ambiguous", "at least 2");
