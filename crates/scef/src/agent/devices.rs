@@ -29,7 +29,7 @@ pub(super) async fn manage(
             keep(worker, request, found.record.clone()).await?
         }
         Action::Release => {
-            let found = existing(worker, &bearer).await?;
+            let found = of_sender(worker, request, &bearer).await?;
             let repository = worker.repository();
             repository
                 .remove(&repository.connections, &found.record.key())
@@ -103,13 +103,22 @@ async fn keep(
 async fn existing(worker: &Worker, bearer: &Bearer) -> Result<Stored<Connection>, Fault> {
     let key = Connection::key_of(&bearer.imsi, &bearer.id);
     let found = worker.repository().connections.get(key.as_bytes()).await;
-    found.map_err(unable)?.ok_or_else(|| {
-        let fault = Fault::new(
-            ResultCode(t6a::INVALID_BEARER),
-            "the device has no connection of this id",
-        );
-        fault.of_vendor(known::VENDOR_3GPP)
-    })
+    found.map_err(unable)?.ok_or_else(not_connected)
+}
+
+/// The connection of a device, which is at the MME or SGSN that sends the request: another one takes it over with a CMR.
+async fn of_sender(worker: &Worker, request: &Request, bearer: &Bearer) -> Result<Stored<Connection>, Fault> {
+    let origin = request.message.require(known::ORIGIN_HOST)?;
+    let found = existing(worker, bearer).await?;
+    if found.host.eq_ignore_ascii_case(origin) {
+        return Ok(found);
+    }
+    Err(not_connected())
+}
+
+fn not_connected() -> Fault {
+    let code = ResultCode(t6a::INVALID_BEARER);
+    Fault::new(code, "the device has no connection of this id here").of_vendor(known::VENDOR_3GPP)
 }
 
 fn refused(worker: &Worker, code: u32, reason: &'static str) -> Fault {
@@ -124,7 +133,7 @@ pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<Message
         return result(request, first);
     }
     let bearer = t6a::bearer(&request.message)?;
-    let connection = existing(worker, &bearer).await?;
+    let connection = of_sender(worker, request, &bearer).await?;
     let key = connection.configuration.key();
     let configuration = worker
         .repository()

@@ -1,6 +1,7 @@
 //! The SCEF over real sockets, as SCS/AS, HSS and MME meet it.
 
 mod bad_input;
+mod connections;
 mod crash;
 mod foreign;
 mod judge;

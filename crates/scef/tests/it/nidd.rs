@@ -6,13 +6,12 @@ use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, command};
 use http::{Method, StatusCode};
 use scef::Event;
-use serde_json::{Value, json};
-use testpeer::sbi::Got;
+use serde_json::json;
 
 use crate::judge;
 use crate::network::{Node, is_repeated};
 use crate::support::{
-    CONFIGURATIONS, DEVICE, Scef, configuration, data, local, notified, path_of, server, start,
+    CONFIGURATIONS, DEVICE, configuration, configured, data, local, notified, path_of, server, start,
 };
 
 const SUCCESS: (u32, u32) = (0, 2001);
@@ -21,15 +20,6 @@ const RELEASE: u32 = 1;
 const UPDATE: u32 = 2;
 const TRANSFER: &str = "NiddDownlinkDataTransfer";
 const STATUS: &str = "NiddDownlinkDataDeliveryStatusNotification";
-
-/// A configuration for the device; the path of its data.
-async fn configured(scef: &Scef, hss: &mut Node, target: &str, more: &Value) -> (Got, String) {
-    let body = configuration(target, more);
-    let (got, _) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
-    let path = path_of(&got);
-    judge::nidd("NiddConfiguration", &got.json);
-    (got, format!("{path}/downlink-data-deliveries"))
-}
 
 #[test]
 fn data_passes_both_ways_over_a_connection() {

@@ -11,6 +11,7 @@ use testpeer::sbi::{Got, Seen, Server, no_content, request};
 pub use testpeer::{local, until};
 
 use crate::judge;
+use crate::network::Node;
 
 /// The identity of the device.
 pub const DEVICE: &str = "meter-7@iot.example.org";
@@ -144,6 +145,15 @@ pub fn configuration(target: &str, more: &Value) -> Value {
         json!({"externalId": DEVICE, "notificationDestination": target}),
         more,
     )
+}
+
+/// A configuration for the device; the path of its data.
+pub async fn configured(scef: &Scef, hss: &mut Node, target: &str, more: &Value) -> (Got, String) {
+    let body = configuration(target, more);
+    let (got, _) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
+    let path = path_of(&got);
+    judge::nidd("NiddConfiguration", &got.json);
+    (got, format!("{path}/downlink-data-deliveries"))
 }
 
 /// A `NiddDownlinkDataTransfer` with other members.
