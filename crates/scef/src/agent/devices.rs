@@ -26,7 +26,7 @@ pub(super) async fn manage(
         Action::Establish => establish(worker, request, &bearer).await?,
         Action::Update => {
             let found = existing(worker, &bearer).await?;
-            keep(worker, request, found.record.clone()).await?
+            keep(worker, request, found.record.clone(), Vec::new()).await?
         }
         Action::Release => {
             let found = of_sender(worker, request, &bearer).await?;
@@ -67,17 +67,21 @@ async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Resul
         configuration: found.id,
         host: String::new(),
         realm: String::new(),
+        apn: apn.unwrap_or_default().to_ascii_lowercase(),
     };
-    let configuration = keep(worker, request, connection).await?;
+    let earlier = repository.connections_of(found.id).await.map_err(unable)?;
+    let configuration = keep(worker, request, connection, earlier).await?;
     worker.count(Event::Connected);
     Ok(configuration)
 }
 
-/// Writes a connection with the MME or SGSN that it is at now.
+/// Writes a connection with the MME or SGSN that it is at now, in place of earlier ones of the device to the same APN, which are
+/// over: a device has one (TS 23.682 §5.13.1.2).
 async fn keep(
     worker: &Worker,
     request: &Request,
     connection: Connection,
+    earlier: Vec<Stored<Connection>>,
 ) -> Result<crate::record::Id, Fault> {
     let connection = Connection {
         host: request.message.require(known::ORIGIN_HOST)?.to_owned(),
@@ -86,6 +90,11 @@ async fn keep(
     };
     let repository = worker.repository();
     let mut batch = Batch::default();
+    for one in earlier {
+        if one.apn == connection.apn && one.bearer != connection.bearer {
+            batch.delete(&repository.connections, &one.record.key(), Condition::Always);
+        }
+    }
     batch.put(&repository.connections, &connection, Condition::Always);
     // Not for a configuration that has just ended.
     let key = connection.configuration.key();

@@ -18,6 +18,9 @@ pub(crate) struct Connection {
     pub(crate) host: String,
     /// Origin-Realm of the MME or SGSN.
     pub(crate) realm: String,
+    /// Its APN in lower case; empty where the CMR has none.
+    #[serde(default)]
+    pub(crate) apn: String,
 }
 
 impl Connection {

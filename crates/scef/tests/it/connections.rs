@@ -1,13 +1,15 @@
 //! Connections of devices: which MME has one, and how one ends.
 
-use diameter::proto::known;
+use diameter::proto::known::{self, application, command};
+use http::StatusCode;
 use serde_json::json;
 
-use crate::network::Node;
-use crate::support::{configured, local, notified, server, start};
+use crate::network::{Node, result_of};
+use crate::support::{configured, data, local, notified, server, start};
 
 const SUCCESS: (u32, u32) = (0, 2001);
 const NOT_CONNECTED: (u32, u32) = (known::VENDOR_3GPP, 5651);
+const CMR: (u32, u32) = (command::CONNECTION_MANAGEMENT, application::T6A);
 const ESTABLISH: u32 = 0;
 const RELEASE: u32 = 1;
 const UPDATE: u32 = 2;
@@ -32,6 +34,33 @@ fn an_mme_that_does_not_have_the_connection_neither_uses_nor_releases_it() {
         let seen = notified(&server, 2).await;
         let octets: Vec<_> = seen.iter().map(|one| &one["data"]).collect();
         assert_eq!(octets, [&json!("Zmlyc3Q="), &json!("c2Vjb25k")]);
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_device_that_connects_again_gets_its_data_over_the_new_connection() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let mut other = Node::mme_named(scef.diameter(), "mme2.example.org").await;
+        let (_, downlinks) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
+        // It has attached at another MME, with another bearer; the first one never says that it is gone.
+        let again = other.request_about(6, CMR, 1, |out| {
+            out.put(known::CONNECTION_ACTION, ESTABLISH)
+                .put(known::SERVICE_SELECTION, "IoT.example");
+        });
+        assert_eq!(result_of(&other.ask(&again).await), SUCCESS);
+        let answer = async {
+            let tdr = other.expect(command::MT_DATA).await;
+            assert_eq!(tdr.require(known::BEARER_IDENTIFIER), Ok(&[6_u8][..]));
+            other.answer(&tdr, |_| {}).await;
+        };
+        let (got, ()) = tokio::join!(scef.api.post(&downlinks, data("AAAA", &json!({}))), answer);
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        assert_eq!(mme.uplink(b"late", 2).await, NOT_CONNECTED);
         scef.stop();
     });
 }

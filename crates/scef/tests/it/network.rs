@@ -88,6 +88,17 @@ impl Node {
     /// A request of this node.
     pub fn request(
         &self,
+        which: (u32, u32),
+        end_to_end: u32,
+        fill: impl FnOnce(&mut AvpWriter),
+    ) -> MessageMut {
+        self.request_about(5, which, end_to_end, fill)
+    }
+
+    /// A request of this node about a connection with this Bearer-Identifier.
+    pub fn request_about(
+        &self,
+        bearer: u8,
         (command, application): (u32, u32),
         end_to_end: u32,
         fill: impl FnOnce(&mut AvpWriter),
@@ -100,7 +111,7 @@ impl Node {
             request.group(known::USER_IDENTIFIER, |group| {
                 group.put(known::USER_NAME, IMSI);
             });
-            request.put(known::BEARER_IDENTIFIER, &[5]);
+            request.put(known::BEARER_IDENTIFIER, &[bearer]);
         }
         request
             .put(known::AUTH_SESSION_STATE, 1)
