@@ -23,7 +23,7 @@ telemetry::events! {
     UnknownReference = "unknown_references";
     /// A NIDD configuration was made.
     Configured = "configurations_created";
-    /// A NIDD configuration was ended by its SCS/AS.
+    /// A NIDD configuration was ended by its SCS/AS, or its time was over.
     Unconfigured = "configurations_ended";
     /// A connection of a device was established.
     Connected = "connections_established";

@@ -9,6 +9,7 @@
 //! * `s6t` and `t6a` make Diameter messages of what T8 says, and the other way; no IO.
 //! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`). It sends
 //!   downlink data to devices, in order for each device.
+//! * `ending` ends NIDD configurations, when their time is over as well.
 //! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
 //! * `record`: what is stored; `repository`: the tables.
 //!
@@ -20,6 +21,7 @@ pub mod events;
 mod agent;
 mod api;
 mod dispatch;
+mod ending;
 mod identity;
 mod listeners;
 mod live;

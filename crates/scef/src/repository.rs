@@ -126,6 +126,13 @@ impl Repository {
             .await
     }
 
+    /// NIDD configurations whose time is over.
+    pub(crate) async fn over(&self, most: usize) -> Result<Vec<Stored<Configuration>>, Error> {
+        let end = now().saturating_add(1).to_be_bytes();
+        let scan = Scan::by_index(Configuration::ENDS, most).to_key(&end);
+        Ok(self.configurations.scan(&scan).await?.records)
+    }
+
     /// The data for the device of a NIDD configuration, in the order of acceptance.
     pub(crate) async fn downlinks_of(
         &self,

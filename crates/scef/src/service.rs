@@ -24,7 +24,7 @@ use crate::record::Configuration;
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
-use crate::{agent, pages};
+use crate::{agent, ending, pages};
 
 /// A running SCEF.
 pub type Running = function::Running<Scef>;
@@ -82,7 +82,7 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
     tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
     tokio::task::spawn_local(notifier::run(pending, Rc::new(servers)));
     sweep(&scef.repository.subscriptions);
-    sweep(&scef.repository.configurations);
+    tokio::task::spawn_local(ending::run(scef.clone(), scef.counts.control()));
     sweep(&scef.repository.notices);
     sweep(&scef.repository.answers);
 }

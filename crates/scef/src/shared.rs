@@ -6,14 +6,15 @@ use std::sync::Arc;
 use function::Counts;
 use function::sbi::Operational;
 use notifier::Queue;
+use serde_json::Value;
 
 use crate::events::Event;
 use crate::live::Live;
 use crate::notices;
 use crate::orders::Orders;
 use crate::quotas::Quota;
-use crate::record::{Configuration, Downlink, Notice, Subscription};
-use crate::repository::Repository;
+use crate::record::{Configuration, Downlink, Id, Notice, Subscription};
+use crate::repository::{Repository, after, now};
 
 /// What the threads of an SCEF share.
 #[derive(Debug)]
@@ -48,6 +49,19 @@ impl Scef {
         match notices::notification(notice) {
             Some(notification) => self.queue.push(notification),
             None => tracing::warn!(target = notice.target, "a notification has no valid destination"),
+        }
+    }
+
+    /// A notification about a resource, to be stored.
+    pub(crate) fn notice(&self, about: String, document: &Value, body: Value) -> Notice {
+        let target = document.get("notificationDestination").and_then(Value::as_str);
+        let keep = self.live.load().config.notifications.keep.duration();
+        Notice {
+            id: Id::new(now()),
+            about,
+            target: target.unwrap_or_default().to_owned(),
+            body,
+            expires: after(keep),
         }
     }
 

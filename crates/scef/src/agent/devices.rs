@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use store::{Batch, Condition, Record as _, Stored};
 
 use super::delivery::Deliveries;
-use super::{earlier, notice, result, unable, written};
+use super::{earlier, result, unable, written};
 use crate::events::Event;
 use crate::record::{Configuration, Connection, Notice};
 use crate::t6a::{Action, Bearer};
@@ -48,7 +48,7 @@ async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Resul
     let apn = request.message.get(known::SERVICE_SELECTION)?;
     let repository = worker.repository();
     let found = repository.configurations_of(&bearer.imsi).await.map_err(unable)?;
-    let Some(found) = found.iter().find(|one| one.is_for(apn)) else {
+    let Some(found) = found.iter().find(|one| one.is_active() && one.is_for(apn)) else {
         return Err(refused(
             worker,
             t6a::NOT_CONFIGURED,
@@ -150,7 +150,7 @@ pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<Message
         .get(&key)
         .await
         .map_err(unable)?;
-    let Some(configuration) = configuration else {
+    let Some(configuration) = configuration.filter(|one| one.is_active()) else {
         return Err(refused(
             worker,
             t6a::NOT_CONFIGURED,
@@ -170,10 +170,8 @@ fn uplink_notice(worker: &Worker, configuration: &Configuration, data: &[u8]) ->
     body.insert("niddConfiguration".to_owned(), json!(uri));
     identity::copy_user(&configuration.document, &mut body);
     body.insert("data".to_owned(), json!(shape::to_base64(data)));
-    notice(
-        worker,
-        configuration.id.to_string(),
-        &configuration.document,
-        body.into(),
-    )
+    let about = configuration.id.to_string();
+    worker
+        .shared()
+        .notice(about, &configuration.document, body.into())
 }

@@ -14,7 +14,6 @@ use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::proto::{Dictionary, Fault, MessageMut, ResultCode};
 use diameter::{DynamicPeers, NodeConfig, PeerConfig};
-use serde_json::Value;
 use store::{Batch, Condition, Error, Record};
 
 use self::delivery::Deliveries;
@@ -22,8 +21,8 @@ use crate::config::Diameter;
 use crate::events::Event;
 use crate::listeners::Seat;
 use crate::orders::{Order, Receiver};
-use crate::record::{Answered, Id, Notice};
-use crate::repository::{after, now};
+use crate::record::{Answered, Notice};
+use crate::repository::after;
 use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
@@ -219,18 +218,6 @@ async fn written(
             )),
         },
         Err(error) => Err(unable(error)),
-    }
-}
-
-/// A notification about a resource, to be stored.
-fn notice(worker: &Worker, about: String, document: &Value, body: Value) -> Notice {
-    let target = document.get("notificationDestination").and_then(Value::as_str);
-    Notice {
-        id: Id::new(now()),
-        about,
-        target: target.unwrap_or_default().to_owned(),
-        body,
-        expires: after(worker.config().notifications.keep.duration()),
     }
 }
 

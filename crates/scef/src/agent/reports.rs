@@ -7,7 +7,7 @@ use diameter::proto::{Avps, Fault, MessageMut};
 use serde_json::json;
 use store::{Batch, Stored};
 
-use super::{delete, earlier, notice, result, unable, written};
+use super::{delete, earlier, result, unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
 use crate::s6t;
@@ -67,7 +67,7 @@ fn report(worker: &Worker, found: &Subscription, group: &Avps<'_>) -> Result<Not
     let uri = worker.shared().subscription_uri(found);
     let report = s6t::report(&found.document, group)?;
     let body = json!({"subscription": uri, "monitoringEventReports": [report]});
-    Ok(notice(worker, found.id(), &found.document, body))
+    Ok(worker.shared().notice(found.id(), &found.document, body))
 }
 
 fn join(

@@ -6,20 +6,17 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::{Value, json};
-use store::{Batch, Condition, Stored};
+use store::Stored;
 
 use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
 use crate::events::Event;
-use crate::orders::Order;
 use crate::record::{Configuration, Id};
 use crate::repository::now;
 use crate::worker::Worker;
-use crate::{s6t, shape, t6a};
+use crate::{ending, s6t, shape};
 
 /// Members that the SCEF alone sets, or that have a resource of their own.
 const READ_ONLY: [&str; 4] = ["self", "status", "maximumPacketSize", "niddDownlinkDataTransfers"];
-/// Data for a device that its configuration takes along when it ends.
-const BUFFERED: usize = 1_000;
 
 /// Creates a configuration, once the HSS has authorized it.
 pub(crate) async fn create(call: Call<Worker>) -> Answer {
@@ -105,7 +102,7 @@ pub(crate) async fn list(call: Call<Worker>) -> Answer {
     let table = &worker.repository().configurations;
     let found = table.find(Configuration::SCS, scs.as_bytes(), LISTED).await;
     let found = found.map_err(store_problem)?;
-    let own = found.iter().filter(|one| one.scs == **scs);
+    let own = found.iter().filter(|one| one.scs == **scs && one.is_active());
     let shown: Vec<Value> = own.map(|one| shown(worker, one)).collect();
     Ok(sbi::json::response(StatusCode::OK, &shown))
 }
@@ -153,45 +150,13 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
 /// Ends a configuration, with what is buffered for its device and with the connection of the device.
 pub(crate) async fn end(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
-    let repository = worker.repository();
-    let found = existing(worker, &call.parameters).await?;
-    let connections = repository.connections_of(found.id).await.map_err(store_problem)?;
-    let downlinks = repository
-        .downlinks_of(found.id, BUFFERED)
-        .await
-        .map_err(store_problem)?;
-    let mut batch = Batch::default();
-    batch.delete(&repository.configurations, &found.id.key(), Condition::Present);
-    for one in &connections {
-        let key = store::Record::key(&one.record);
-        batch.delete(&repository.connections, &key, Condition::Always);
-    }
-    for one in &downlinks {
-        batch.delete(&repository.downlinks, &one.id.key(), Condition::Always);
-    }
-    if !repository.commit(batch).await.map_err(store_problem)? {
-        return Err(not_found("configuration"));
-    }
-    worker.shared().configurations.sub(&found.scs);
-    worker.count(Event::Unconfigured);
-    for one in &connections {
-        worker.count(Event::Disconnected);
-        release(worker, &one.record);
-    }
-    Ok(no_content())
-}
-
-/// Releases a connection at its MME or SGSN, whose answer changes nothing.
-fn release(worker: &Worker, connection: &crate::record::Connection) {
-    let settings = &worker.config().diameter;
-    if let Some(message) = t6a::release(settings, connection) {
-        worker.count(Event::NiddMessage);
-        let (reply, _) = tokio::sync::oneshot::channel();
-        worker.orders().send(Order::Request {
-            message,
-            timeout: settings.timeout.duration(),
-            reply,
-        });
+    loop {
+        let found = existing(worker, &call.parameters).await?;
+        let count = |event| worker.count(event);
+        let ended = ending::end(worker.shared(), &found, None, count).await;
+        if ended.map_err(store_problem)? {
+            return Ok(no_content());
+        }
     }
 }
 
@@ -204,7 +169,7 @@ pub(super) async fn existing(
     let found = worker.repository().configurations.get(&id.key()).await;
     let found = found.map_err(store_problem)?;
     found
-        .filter(|one| one.scs == *scs)
+        .filter(|one| one.scs == *scs && one.is_active())
         .ok_or_else(|| not_found("configuration"))
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::{Id, as_json};
+use crate::repository::now;
 
 /// A subscription to a monitoring event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +90,13 @@ impl Configuration {
     pub(crate) const DEVICE: Index = Index(1);
     /// By IMSI.
     pub(crate) const IMSI: Index = Index(2);
+    /// By the end of its time. The store does not remove it then: its SCS/AS is notified, and its connection is released.
+    pub(crate) const ENDS: Index = Index(3);
+
+    /// Whether its time is not over.
+    pub(crate) fn is_active(&self) -> bool {
+        self.expires.is_none_or(|at| at > now())
+    }
 
     /// Whether it is for a connection of this APN.
     pub(crate) fn is_for(&self, apn: Option<&str>) -> bool {
@@ -111,7 +119,6 @@ impl Record for Configuration {
         by_modified: false,
         sql: None,
     };
-    const EXPIRY: Option<Index> = Some(Index(3));
 
     fn key(&self) -> Key {
         Key::from_slice(&self.id.key())
@@ -122,10 +129,9 @@ impl Record for Configuration {
         let device = format!("{} {}", self.imsi, self.apn.to_ascii_lowercase());
         keys.add(Self::DEVICE, device.as_bytes());
         keys.add(Self::IMSI, self.imsi.as_bytes());
-    }
-
-    fn expires(&self) -> Option<u64> {
-        self.expires
+        if let Some(at) = self.expires {
+            keys.add(Self::ENDS, &at.to_be_bytes());
+        }
     }
 
     as_json!();

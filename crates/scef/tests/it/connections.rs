@@ -2,10 +2,14 @@
 
 use diameter::proto::known::{self, application, command};
 use http::StatusCode;
+use scef::Event;
 use serde_json::json;
 
+use crate::judge;
 use crate::network::{Node, result_of};
-use crate::support::{configured, data, local, notified, server, start};
+use crate::support::{
+    CONFIGURATIONS, DEVICE, configured, data, local, notified, path_of, server, soon, start,
+};
 
 const SUCCESS: (u32, u32) = (0, 2001);
 const NOT_CONNECTED: (u32, u32) = (known::VENDOR_3GPP, 5651);
@@ -61,6 +65,34 @@ fn a_device_that_connects_again_gets_its_data_over_the_new_connection() {
         let (got, ()) = tokio::join!(scef.api.post(&downlinks, data("AAAA", &json!({}))), answer);
         assert_eq!(got.status, StatusCode::OK, "{}", got.json);
         assert_eq!(mme.uplink(b"late", 2).await, NOT_CONNECTED);
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_configuration_whose_time_is_over_ends_with_its_connection() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let (got, _) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
+        let path = path_of(&got);
+        let changed = scef.api.patch(&path, &json!({"duration": soon()})).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.json);
+        let release = mme.expect(command::CONNECTION_MANAGEMENT).await;
+        assert_eq!(release.get(known::CONNECTION_ACTION), Ok(Some(RELEASE)));
+        mme.answer(&release, |_| {}).await;
+        let seen = notified(&server, 1).await;
+        judge::nidd("NiddConfigurationStatusNotification", &seen[0]);
+        let expected =
+            json!({"niddConfiguration": got.json["self"], "externalId": DEVICE, "status": "TERMINATED"});
+        assert_eq!(seen[0], expected);
+        assert_eq!(mme.uplink(&[1], 2).await, NOT_CONNECTED);
+        assert_eq!(scef.api.get(CONFIGURATIONS).await.json, json!([]));
+        scef.counted(Event::Unconfigured, 1).await;
+        // The device may be configured again.
+        configured(&scef, &mut hss, &server.root(), &json!({})).await;
         scef.stop();
     });
 }

@@ -7,7 +7,9 @@ use serde_json::json;
 
 use crate::judge;
 use crate::network::{Node, reference_of, result_of};
-use crate::support::{DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, start, subscription, until};
+use crate::support::{
+    DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, soon, start, subscription, until,
+};
 
 const SUCCESS: (u32, u32) = (0, 2001);
 const UNKNOWN: (u32, u32) = (known::VENDOR_3GPP, 5515);
@@ -175,11 +177,7 @@ fn a_subscription_ends_with_its_time_for_reports_as_well() {
     local(async {
         let (scef, server) = (start(|_| {}), server());
         let mut hss = Node::hss(scef.diameter()).await;
-        let soon = time::OffsetDateTime::now_utc() + std::time::Duration::from_secs(3);
-        let soon = soon
-            .format(&time::format_description::well_known::Rfc3339)
-            .unwrap();
-        let body = subscription(&server.root(), &json!({"monitorExpireTime": soon}));
+        let body = subscription(&server.root(), &json!({"monitorExpireTime": soon()}));
         let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         let path = path_of(&got);
         let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();

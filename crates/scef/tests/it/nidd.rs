@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, command};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use scef::Event;
 use serde_json::json;
 
@@ -268,13 +268,12 @@ fn a_configuration_is_changed_and_ended_with_its_connection() {
             second.json
         );
         let patch = json!({"duration": "2100-01-01T00:00:00Z", "pdnEstablishmentOption": null});
-        let merge = "application/merge-patch+json";
-        let changed = scef.api.ask(Method::PATCH, &path, merge, &patch).await;
+        let changed = scef.api.patch(&path, &patch).await;
         assert_eq!(changed.status, StatusCode::OK, "{}", changed.json);
         judge::nidd("NiddConfiguration", &changed.json);
         assert_eq!(changed.json["duration"], "2100-01-01T00:00:00Z");
         let fixed = json!({"externalId": "other@example.org"});
-        let refused = scef.api.ask(Method::PATCH, &path, merge, &fixed).await;
+        let refused = scef.api.patch(&path, &fixed).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN);
 
         let waiting = path_of(&scef.api.post(&downlinks, data("AAAA", &json!({}))).await);

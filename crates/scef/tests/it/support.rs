@@ -114,6 +114,11 @@ impl Api {
         self.ask(Method::PUT, path, "application/json", body).await
     }
 
+    pub async fn patch(&self, path: &str, body: &Value) -> Got {
+        self.ask(Method::PATCH, path, "application/merge-patch+json", body)
+            .await
+    }
+
     pub async fn delete(&self, path: &str) -> Got {
         self.ask(Method::DELETE, path, "", &Value::Null).await
     }
@@ -166,6 +171,13 @@ fn with(mut body: Value, more: &Value) -> Value {
         body[name] = member.clone();
     }
     body
+}
+
+/// A `DateTime` a few seconds from now.
+pub fn soon() -> String {
+    let soon = time::OffsetDateTime::now_utc() + Duration::from_secs(3);
+    let format = &time::format_description::well_known::Rfc3339;
+    soon.format(format).unwrap()
 }
 
 /// An SCS/AS that accepts each notification.

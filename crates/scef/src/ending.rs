@@ -1,0 +1,113 @@
+//! The end of NIDD configurations: their SCS/AS has ended them, or their time is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, json};
+use store::{Batch, Condition, Error, Record as _, Stored};
+
+use crate::events::{Counters, Event};
+use crate::orders::Order;
+use crate::record::{Configuration, Connection, Notice};
+use crate::shared::Scef;
+use crate::{identity, t6a};
+
+/// Pause between looks for configurations whose time is over.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Configurations that are ended at a time.
+const MOST: usize = 256;
+/// Data for a device that its configuration takes along when it ends.
+const BUFFERED: usize = 1_000;
+
+/// Ends the configurations whose time is over, one after the other, as long as the control thread runs.
+pub(crate) async fn run(scef: Arc<Scef>, counters: Arc<Counters>) {
+    loop {
+        if let Err(error) = round(&scef, &counters).await {
+            tracing::warn!(%error, "NIDD configurations whose time is over were not ended; it is tried again");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
+    loop {
+        let over = scef.repository.over(MOST).await?;
+        for one in &over {
+            let notice = notice(scef, one);
+            end(scef, one, Some(&notice), |event| counters.count(event)).await?;
+        }
+        if over.len() < MOST {
+            return Ok(());
+        }
+    }
+}
+
+/// `NiddConfigurationStatusNotification` (TS 29.122 §5.6.2.1.6): the SCEF has ended it.
+fn notice(scef: &Scef, configuration: &Configuration) -> Notice {
+    let uri = scef.configuration_uri(configuration);
+    let mut body = Map::new();
+    body.insert("niddConfiguration".to_owned(), json!(uri));
+    identity::copy_user(&configuration.document, &mut body);
+    body.insert("status".to_owned(), json!("TERMINATED"));
+    scef.notice(configuration.id.to_string(), &configuration.document, body.into())
+}
+
+/// Ends a configuration as it was read, with what is buffered for its device and with the connections of the device, and queues the
+/// notification of it; false where it has changed or ended meanwhile.
+pub(crate) async fn end(
+    scef: &Scef,
+    found: &Stored<Configuration>,
+    notice: Option<&Notice>,
+    count: impl Fn(Event),
+) -> Result<bool, Error> {
+    let repository = &scef.repository;
+    let mut connections = repository.connections_of(found.id).await?;
+    let downlinks = repository.downlinks_of(found.id, BUFFERED).await?;
+    let mut batch = Batch::default();
+    let (key, as_read) = (found.id.key(), Condition::Version(found.version));
+    batch.delete(&repository.configurations, &key, as_read);
+    for one in &connections {
+        batch.delete(&repository.connections, &one.record.key(), Condition::Always);
+    }
+    for one in &downlinks {
+        batch.delete(&repository.downlinks, &one.id.key(), Condition::Always);
+    }
+    if let Some(notice) = notice {
+        batch.insert(&repository.notices, notice);
+    }
+    if !repository.commit(batch).await? {
+        return Ok(false);
+    }
+    scef.configurations.sub(&found.scs);
+    count(Event::Unconfigured);
+    if let Some(notice) = notice {
+        scef.notify(notice);
+    }
+    // Those that were established between the two.
+    for one in repository.connections_of(found.id).await? {
+        repository
+            .remove(&repository.connections, &one.record.key())
+            .await?;
+        connections.push(one);
+    }
+    for one in &connections {
+        count(Event::Disconnected);
+        release(scef, one, &count);
+    }
+    Ok(true)
+}
+
+/// Releases a connection at its MME or SGSN, whose answer changes nothing.
+fn release(scef: &Scef, connection: &Connection, count: impl Fn(Event)) {
+    let config = scef.live.load_full().config.clone();
+    let settings = &config.diameter;
+    if let Some(message) = t6a::release(settings, connection) {
+        count(Event::NiddMessage);
+        let (reply, _) = tokio::sync::oneshot::channel();
+        scef.orders.send(Order::Request {
+            message,
+            timeout: settings.timeout.duration(),
+            reply,
+        });
+    }
+}
