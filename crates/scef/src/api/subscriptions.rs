@@ -6,7 +6,7 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::Value;
-use store::Stored;
+use store::{Batch, Condition, Record as _, Stored};
 
 use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
 use crate::events::Event;
@@ -181,21 +181,47 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
         ..found.record.clone()
     };
     let report = configure(worker, &changed).await?;
-    let repository = worker.repository();
-    let mut before = found;
-    // A report meanwhile counts against the old event.
-    while !repository
-        .update(&repository.subscriptions, &before, &changed)
-        .await
-        .map_err(store_problem)?
-    {
-        before = existing(worker, &call.parameters).await?;
-    }
+    write(worker, &call.parameters, found, &changed, report.is_some()).await?;
     let mut shown = with_self(&changed.document, &uri_of(worker, &changed));
     if let Some(report) = report {
         shown["monitoringEventReport"] = report;
     }
     Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Writes a subscription in place of the one before, less the report that came with the answer of the HSS: after the last one it has
+/// ended. A report meanwhile counts against the old event.
+async fn write(
+    worker: &Worker,
+    path: &[String; 3],
+    mut before: Stored<Subscription>,
+    changed: &Subscription,
+    reported: bool,
+) -> Result<(), Problem> {
+    let repository = worker.repository();
+    let left = changed.left.map(|left| left.saturating_sub(u32::from(reported)));
+    let changed = Subscription {
+        left,
+        ..changed.clone()
+    };
+    loop {
+        let mut batch = Batch::default();
+        if left == Some(0) {
+            let as_read = Condition::Version(before.version);
+            batch.delete(&repository.subscriptions, &before.record.key(), as_read);
+        } else {
+            batch.update(&repository.subscriptions, &changed, before.version);
+        }
+        if repository.commit(batch).await.map_err(store_problem)? {
+            break;
+        }
+        before = existing(worker, path).await?;
+    }
+    if left == Some(0) {
+        worker.shared().subscriptions.sub(&changed.scs);
+        worker.count(Event::Unsubscribed);
+    }
+    Ok(())
 }
 
 /// Ends a subscription. An HSS that does not answer learns of it with its next report.

@@ -118,23 +118,11 @@ fn one_location_comes_with_the_answer() {
             "accuracy": "TA_RA", "maximumNumberOfReports": 1});
         let body = subscription(&server.root(), &one);
         let answer = async {
-            let cir = hss.expect(known::command::CONFIGURATION_INFORMATION).await;
+            let cir = hss.locate().await;
             let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
             let location = event.require(known::LOCATION_INFORMATION_CONFIGURATION).unwrap();
             assert_eq!(location.clone().get(known::MONTE_LOCATION_TYPE), Ok(Some(1)));
             assert_eq!(location.get(known::ACCURACY), Ok(Some(2)));
-            hss.answer(&cir, |answer| {
-                answer.group(known::MONITORING_EVENT_REPORT, |report| {
-                    report.put(known::SCEF_REFERENCE_ID, reference_of(&cir));
-                    report.group(known::EPS_LOCATION_INFORMATION, |eps| {
-                        eps.group(known::MME_LOCATION_INFORMATION, |mme| {
-                            mme.put(known::TRACKING_AREA_IDENTITY, &[0x00, 0xf1, 0x10, 0x00, 0x01])
-                                .put(known::AGE_OF_LOCATION_INFORMATION, 3);
-                        });
-                    });
-                });
-            })
-            .await;
         };
         let (got, ()) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), answer);
         assert_eq!(got.status, StatusCode::OK, "{}", got.json);
@@ -189,6 +177,30 @@ fn a_subscription_ends_with_its_time_for_reports_as_well() {
         let late = hss.report(application::S6T, 9, reference_of(&cir), |_| {});
         assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
         assert_eq!(server.count(), 0);
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_replaced_subscription_ends_with_the_report_that_is_its_last() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let more = json!({"monitoringType": "LOCATION_REPORTING"});
+        let mut body = subscription(&server.root(), &more);
+        let (got, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let (put, _) = tokio::join!(scef.api.put(&path, &body), hss.locate());
+        assert_eq!(put.status, StatusCode::OK, "{}", put.json);
+        judge::monitoring("MonitoringEventSubscription", &put.json);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK, "one of two");
+        body["maximumNumberOfReports"] = json!(1);
+        let (put, cir) = tokio::join!(scef.api.put(&path, &body), hss.locate());
+        let area = &put.json["monitoringEventReport"]["locationInfo"]["trackingAreaId"];
+        assert_eq!((put.status, area), (StatusCode::OK, &json!("001-01-0001")));
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        let late = hss.report(application::S6T, 9, reference_of(&cir), |_| {});
+        assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
         scef.stop();
     });
 }

@@ -74,6 +74,24 @@ impl Node {
     }
 
     /// Authorizes the device of the next NIR; its message.
+    /// Answers the next CIR with a location; its message.
+    pub async fn locate(&mut self) -> MessageMut {
+        let cir = self.expect(command::CONFIGURATION_INFORMATION).await;
+        self.answer(&cir, |answer| {
+            answer.group(known::MONITORING_EVENT_REPORT, |report| {
+                report.put(known::SCEF_REFERENCE_ID, reference_of(&cir));
+                report.group(known::EPS_LOCATION_INFORMATION, |eps| {
+                    eps.group(known::MME_LOCATION_INFORMATION, |mme| {
+                        mme.put(known::TRACKING_AREA_IDENTITY, &[0x00, 0xf1, 0x10, 0x00, 0x01])
+                            .put(known::AGE_OF_LOCATION_INFORMATION, 3);
+                    });
+                });
+            });
+        })
+        .await;
+        cir
+    }
+
     pub async fn authorize(&mut self) -> MessageMut {
         let nir = self.expect(command::NIDD_INFORMATION).await;
         self.answer(&nir, |answer| {
