@@ -72,7 +72,8 @@ fn number(document: &Value, name: &str) -> Option<u32> {
     document.get(name).and_then(Value::as_u64)?.try_into().ok()
 }
 
-fn time(micros: u64) -> Option<TimeValue> {
+/// Time of microseconds since 1970.
+pub(crate) fn time(micros: u64) -> Option<TimeValue> {
     TimeValue::from_unix_seconds(i64::try_from(micros / 1_000_000).ok()?)
 }
 

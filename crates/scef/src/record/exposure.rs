@@ -81,6 +81,9 @@ pub(crate) struct Configuration {
     pub(crate) apn: String,
     /// `duration`, or what the HSS has granted, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
+    /// Until when the HSS has granted it, in microseconds since 1970.
+    #[serde(default)]
+    pub(crate) granted: Option<u64>,
 }
 
 impl Configuration {

@@ -1,5 +1,6 @@
 //! Connections of devices: which MME has one, and how one ends.
 
+use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
 use http::StatusCode;
 use scef::Event;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::judge;
 use crate::network::{Node, result_of};
 use crate::support::{
-    CONFIGURATIONS, DEVICE, configured, data, local, notified, path_of, server, soon, start,
+    CONFIGURATIONS, DEVICE, configuration, configured, data, local, notified, path_of, server, soon, start,
 };
 
 const SUCCESS: (u32, u32) = (0, 2001);
@@ -93,6 +94,30 @@ fn a_configuration_whose_time_is_over_ends_with_its_connection() {
         scef.counted(Event::Unconfigured, 1).await;
         // The device may be configured again.
         configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_configuration_lasts_no_longer_than_the_hss_has_granted() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        // 2065-01-24T05:20:00Z.
+        let granted = TimeValue::from_unix_seconds(3_000_000_000).unwrap();
+        let body = configuration(&server.root(), &json!({"duration": "2090-01-01T00:00:00Z"}));
+        let (got, _) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.grant(Some(granted)));
+        let path = path_of(&got);
+        assert_eq!(got.json["duration"], "2065-01-24T05:20:00Z");
+        for (asked, expected) in [
+            (json!("2090-01-01T00:00:00Z"), "2065-01-24T05:20:00Z"),
+            (json!("2060-01-01T00:00:00Z"), "2060-01-01T00:00:00Z"),
+            (json!(null), "2065-01-24T05:20:00Z"),
+        ] {
+            let changed = scef.api.patch(&path, &json!({"duration": asked})).await;
+            assert_eq!(changed.status, StatusCode::OK, "{}", changed.json);
+            assert_eq!(changed.json["duration"], expected, "{asked}");
+        }
         scef.stop();
     });
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::ApplicationId;
 use diameter::proto::{
@@ -73,7 +74,6 @@ impl Node {
         cir
     }
 
-    /// Authorizes the device of the next NIR; its message.
     /// Answers the next CIR with a location; its message.
     pub async fn locate(&mut self) -> MessageMut {
         let cir = self.expect(command::CONFIGURATION_INFORMATION).await;
@@ -92,11 +92,19 @@ impl Node {
         cir
     }
 
+    /// Authorizes the device of the next NIR; its message.
     pub async fn authorize(&mut self) -> MessageMut {
+        self.grant(None).await
+    }
+
+    /// Authorizes the device of the next NIR until this time; its message.
+    pub async fn grant(&mut self, until: Option<TimeValue>) -> MessageMut {
         let nir = self.expect(command::NIDD_INFORMATION).await;
         self.answer(&nir, |answer| {
             answer.group(known::NIDD_AUTHORIZATION_RESPONSE, |group| {
-                group.put(known::USER_NAME, IMSI);
+                group
+                    .put(known::USER_NAME, IMSI)
+                    .maybe(known::GRANTED_VALIDITY_TIME, until);
             });
         })
         .await;
