@@ -194,7 +194,7 @@ fn shown(worker: &Worker, configuration: &Configuration) -> Value {
 
 fn check(worker: &Worker, document: &Value) -> Result<(), Problem> {
     worker.check_target(document)?;
-    super::downlinks::check_option(document)?;
+    super::downlinks::check_offered(document)?;
     if shape::time_of(document, "duration").is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "duration is over"));
     }

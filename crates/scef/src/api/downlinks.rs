@@ -196,7 +196,7 @@ fn new(worker: &Worker, configuration: &Configuration, document: Value, id: Id) 
 fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuration) -> Result<Value, Problem> {
     let document = body_of(worker, request, "application/json")?;
     shape::downlink(&document)?;
-    check_option(&document)?;
+    check_offered(&document)?;
     let same = |name: &str| document.get(name) == configuration.document.get(name);
     if !same("externalId") || !same("msisdn") {
         let detail = "the device is not that of the configuration";
@@ -212,8 +212,20 @@ fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuratio
     Ok(stored(document, &READ_ONLY))
 }
 
-/// Checks `pdnEstablishmentOption`.
-pub(super) fn check_option(document: &Value) -> Result<(), Problem> {
+/// Refuses what is not offered: a trigger, the reliable data service and its ports.
+pub(super) fn check_offered(document: &Value) -> Result<(), Problem> {
+    let unsupported = ["rdsPort", "rdsPorts"]
+        .into_iter()
+        .find(|name| document.get(name).is_some());
+    let reliable = document.get("reliableDataService") == Some(&Value::Bool(true));
+    if let Some(name) = unsupported.or(reliable.then_some("reliableDataService")) {
+        return Err(Problem::new(Cause::OptionalIeIncorrect)
+            .detail("the reliable data service is not offered here")
+            .invalid_param(
+                format!("/{name}"),
+                "expected data without the reliable data service",
+            ));
+    }
     match document.get("pdnEstablishmentOption").and_then(Value::as_str) {
         None | Some("WAIT_FOR_UE" | "INDICATE_ERROR") => Ok(()),
         Some(_) => Err(Problem::new(Cause::OptionalIeIncorrect).invalid_param(

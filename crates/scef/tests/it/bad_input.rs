@@ -43,11 +43,16 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
             assert_eq!(got.status.as_u16(), status, "{more} {}", got.json);
             assert!(cause.is_empty() || !got.cause().is_empty(), "{more} {}", got.json);
         }
-        let trigger = configuration(&target, &json!({"pdnEstablishmentOption": "SEND_TRIGGER"}));
-        assert_eq!(
-            scef.api.post(CONFIGURATIONS, &trigger).await.status,
-            StatusCode::BAD_REQUEST
-        );
+        let ports = json!([{"portUE": 1, "portSCEF": 2}]);
+        for more in [
+            json!({"pdnEstablishmentOption": "SEND_TRIGGER"}),
+            json!({"reliableDataService": true}),
+            json!({"rdsPorts": ports}),
+        ] {
+            let got = scef.api.post(CONFIGURATIONS, configuration(&target, &more)).await;
+            let refused = (StatusCode::BAD_REQUEST, "OPTIONAL_IE_INCORRECT");
+            assert_eq!((got.status, got.cause()), refused, "{more}");
+        }
         let (method, path) = (Method::POST, SUBSCRIPTIONS);
         let media = scef.api.ask(method, path, "text/plain", &json!({})).await;
         assert_eq!(media.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
