@@ -43,7 +43,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
             "this SCS/AS has all configurations that it may (limits)",
         ));
     }
-    let answer = authorize(worker, scs, stored(document, &READ_ONLY)).await;
+    let answer = authorize(worker, scs, stored(document, &READ_ONLY, &[])).await;
     match &answer {
         Ok(_) => worker.count(Event::Configured),
         Err(_) => quota.sub(scs),
@@ -143,7 +143,7 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
         sbi::json::merge(&mut document, &patch, limit)?;
         shape::configuration(&document)?;
         check(worker, &document)?;
-        let (document, expires) = bounded(stored(document, &READ_ONLY), before.granted);
+        let (document, expires) = bounded(stored(document, &READ_ONLY, &[]), before.granted);
         let changed = Configuration {
             document,
             expires,

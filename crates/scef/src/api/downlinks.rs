@@ -209,7 +209,7 @@ fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuratio
             format!("data has more than {most} octets"),
         ));
     }
-    Ok(stored(document, &READ_ONLY))
+    Ok(stored(document, &READ_ONLY, &[]))
 }
 
 /// Refuses what is not offered: a trigger, the reliable data service and its ports.

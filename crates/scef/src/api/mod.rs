@@ -5,6 +5,7 @@ pub(crate) mod downlinks;
 pub(crate) mod subscriptions;
 
 use http::StatusCode;
+use model::features::SupportedFeatures;
 use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
@@ -54,14 +55,16 @@ fn with_self(document: &Value, uri: &str) -> Value {
     shown
 }
 
-/// A document as it is stored: without what the SCEF says, and without features that are not offered (TS 29.122 §5.2.7).
-fn stored(mut document: Value, read_only: &[&str]) -> Value {
+/// A document as it is stored: without what the SCEF says, and with those of its features that are offered (TS 29.122 §5.2.7).
+fn stored(mut document: Value, read_only: &[&str], offered: &[usize]) -> Value {
     if let Some(members) = document.as_object_mut() {
         for name in read_only {
             members.shift_remove(*name);
         }
         if let Some(features) = members.get_mut("supportedFeatures") {
-            *features = "0".into();
+            let asked = features.as_str().map(SupportedFeatures::parse);
+            let asked = asked.and_then(Result::ok).unwrap_or_default();
+            *features = asked.common(&SupportedFeatures::of(offered)).to_string().into();
         }
     }
     document

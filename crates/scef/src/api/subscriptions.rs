@@ -18,6 +18,9 @@ use crate::{s6t, shape};
 const TYPE: &str = "application/json";
 /// Members that the SCEF alone sets.
 const READ_ONLY: [&str; 3] = ["self", "monitoringEventReport", "addnMonEventReports"];
+/// Features of the API that are offered (TS 29.122 table 5.3.4-1): a notification of each monitoring type that is served, from
+/// Loss_of_connectivity_notification (1) to Availability_after_DDN_failure_notification (7), and Subscription_modification (11).
+const FEATURES: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 11];
 /// References that are tried for a new subscription, of four billion.
 const TRIES: usize = 8;
 
@@ -274,5 +277,5 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
     if s6t::ends(&document).is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
     }
-    Ok(stored(document, &READ_ONLY))
+    Ok(stored(document, &READ_ONLY, &FEATURES))
 }

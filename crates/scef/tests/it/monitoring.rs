@@ -21,12 +21,14 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
         let (mut hss, mut mme) = (Node::hss(scef.diameter()).await, Node::mme(scef.diameter()).await);
         let body = subscription(
             &server.root(),
-            &json!({"maximumDetectionTime": 120, "self": "http://forged/"}),
+            &json!({"maximumDetectionTime": 120, "self": "http://forged/", "supportedFeatures": "FF1"}),
         );
         let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         let path = path_of(&got);
         judge::monitoring("MonitoringEventSubscription", &got.json);
         assert_eq!(got.json["vendorExtra"], json!({"kept": [1, null]}));
+        // Not Number_of_UEs_in_an_area_notification (8), Notification_websocket (9) and Notification_test_event (10).
+        assert_eq!(got.json["supportedFeatures"], "471");
 
         let user = cir.require(known::USER_IDENTIFIER).unwrap();
         assert_eq!(user.get(known::EXTERNAL_IDENTIFIER), Ok(Some(DEVICE)));
