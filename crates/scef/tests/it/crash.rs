@@ -136,3 +136,16 @@ fn a_server_that_is_back_has_every_notification_in_order() {
         assert_eq!(reasons, [0, 1, 2, 3]);
     });
 }
+
+#[test]
+fn a_second_scef_on_one_store_is_refused_in_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path());
+    let first = scef::start(config.clone()).unwrap();
+    let refused = scef::start(config).unwrap_err().to_string();
+    assert!(
+        refused.contains("another process has this store open"),
+        "{refused}"
+    );
+    first.stop().unwrap();
+}
