@@ -42,6 +42,32 @@ fn octets(text: &str) -> Verdict {
     }
 }
 
+/// A value of an enumeration that S6t has as well. What it has not would be something else than what was asked for.
+fn one_of(text: &str, served: &'static [&'static str], expected: &'static str) -> Verdict {
+    if served.contains(&text) {
+        return Ok(());
+    }
+    Err(expected.into())
+}
+
+fn reachability_type(text: &str) -> Verdict {
+    one_of(text, &["SMS", "DATA"], "expected SMS or DATA")
+}
+
+fn location_type(text: &str) -> Verdict {
+    let served = &["CURRENT_LOCATION", "LAST_KNOWN_LOCATION"];
+    one_of(text, served, "expected CURRENT_LOCATION or LAST_KNOWN_LOCATION")
+}
+
+fn accuracy(text: &str) -> Verdict {
+    let served = &["CGI_ECGI", "ENODEB", "TA_RA", "PLMN"];
+    one_of(text, served, "expected CGI_ECGI, ENODEB, TA_RA or PLMN")
+}
+
+fn association_type(text: &str) -> Verdict {
+    one_of(text, &["IMEI", "IMEISV"], "expected IMEI or IMEISV")
+}
+
 /// A device is named once (TS 29.122 table 5.3.2.1.2-1, note 2; table 5.6.2.1.2-1, note 2).
 fn one_device(members: &Map<String, Value>) -> Blame {
     if members.contains_key("externalGroupId") {
@@ -81,14 +107,14 @@ static MONITORING: Shape = Shape::Object(&Object {
         opt("maximumNumberOfReports", Integer(1, 0xffff_ffff)),
         opt("monitorExpireTime", Rule(rules::date_time)),
         opt("maximumDetectionTime", U32),
-        opt("reachabilityType", Text),
+        opt("reachabilityType", Rule(reachability_type)),
         opt("maximumLatency", U32),
         opt("maximumResponseTime", U32),
         opt("suggestedNumberOfDlPackets", U32),
         opt("idleStatusIndication", Bool),
-        opt("locationType", Text),
-        opt("accuracy", Text),
-        opt("associationType", Text),
+        opt("locationType", Rule(location_type)),
+        opt("accuracy", Rule(accuracy)),
+        opt("associationType", Rule(association_type)),
         opt("plmnIndication", Bool),
         opt("repPeriod", U32),
         opt("groupReportGuardTime", U32),
