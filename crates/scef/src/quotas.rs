@@ -6,7 +6,9 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use store::{Error, Index, Record, Table};
 
-/// Shortest time between two counts of the records of one SCS/AS.
+use crate::repository::now;
+
+/// Time between two counts of the records of one SCS/AS, where none of them expires earlier.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Counts of records by SCS/AS. Expired records are counted until the limit is reached and they are counted again. One lock is enough: it is
@@ -17,7 +19,8 @@ pub(crate) struct Quota(Mutex<AHashMap<String, Held>>);
 #[derive(Debug, Default)]
 struct Held {
     count: usize,
-    counted: Option<Instant>,
+    /// When they may be counted again.
+    again: Option<Instant>,
 }
 
 impl Quota {
@@ -52,19 +55,20 @@ impl Quota {
                 one.count += 1;
                 return Ok(true);
             }
-            if one
-                .counted
-                .is_some_and(|at| now.saturating_duration_since(at) < PAUSE)
-            {
+            if one.again.is_some_and(|again| now < again) {
                 return Ok(false);
             }
-            one.counted = Some(now);
+            one.again = Some(now + PAUSE);
         }
-        let found = table.find(index, scs.as_bytes(), most).await?.len();
+        let found = table.find(index, scs.as_bytes(), most).await?;
+        let first = found.iter().filter_map(|one| one.record.expires()).min();
+        let found = found.len();
         let mut held = self.0.lock();
         let one = held.entry(scs.to_owned()).or_default();
         one.count = found.max(1);
         if found >= most {
+            let expires = first.map(|at| Duration::from_micros(at.saturating_sub(now())));
+            one.again = Some(Instant::now() + expires.unwrap_or(PAUSE).min(PAUSE));
             return Ok(false);
         }
         one.count = found + 1;

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::network::Node;
 use crate::support::{
-    CONFIGURATIONS, SUBSCRIPTIONS, configuration, data, local, path_of, server, start, subscription,
+    CONFIGURATIONS, SUBSCRIPTIONS, configuration, data, local, path_of, server, soon, start, subscription,
+    until,
 };
 
 #[test]
@@ -30,6 +31,27 @@ fn an_scs_as_has_its_quota_and_others_have_theirs() {
         path_of(&got);
         let (ended, _) = tokio::join!(scef.api.delete(&paths[0]), hss.configure());
         assert_eq!(ended.status, StatusCode::NO_CONTENT);
+        let (got, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        path_of(&got);
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_subscription_whose_time_is_over_leaves_its_place_at_once() {
+    local(async {
+        let (scef, server) = (start(|config| config.limits.subscriptions = 1), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(&server.root(), &json!({"monitorExpireTime": soon()}));
+        let (got, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let body = subscription(&server.root(), &json!({}));
+        let more = scef.api.post(SUBSCRIPTIONS, &body).await;
+        assert_eq!(more.cause(), "QUOTA_EXCEEDED", "{}", more.json);
+        until("its end", async || {
+            scef.api.get(&path).await.status == StatusCode::NOT_FOUND
+        })
+        .await;
         let (got, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         path_of(&got);
         scef.stop();

@@ -175,7 +175,7 @@ fn with(mut body: Value, more: &Value) -> Value {
 
 /// A `DateTime` a few seconds from now.
 pub fn soon() -> String {
-    let soon = time::OffsetDateTime::now_utc() + Duration::from_secs(3);
+    let soon = time::OffsetDateTime::now_utc() + Duration::from_secs(4);
     let format = &time::format_description::well_known::Rfc3339;
     soon.format(format).unwrap()
 }
