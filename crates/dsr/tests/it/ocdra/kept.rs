@@ -67,6 +67,42 @@ fn sessions_outlive_a_reload_that_takes_their_ocs_away() {
 }
 
 #[test]
+fn a_reload_with_another_repository_is_refused_with_the_remedy() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, other) = (folder.path().join("before"), folder.path().join("other"));
+        let mut world = World::new(&before).await;
+        let at = world.served(&initial("ctf;1;1", IMSI)).await;
+        let config = world.dsr.snapshot().config.as_ref().clone();
+        let changed = |change: &dyn Fn(&mut dsr_ocdra::config::Ocdra)| {
+            let mut config = config.clone();
+            change(config.applications[0].ocdra.as_mut().unwrap());
+            config
+        };
+        let refused = [
+            changed(&|ocdra| ocdra.repository.store.embedded.directory.clone_from(&other)),
+            changed(&|ocdra| ocdra.repository.max_sessions = 7),
+        ];
+        for config in &refused {
+            let error = world.dsr.reload(config).unwrap_err().to_string();
+            let has = |words: &str| error.contains(words);
+            assert!(
+                has("charging") && has("`repository`") && has("restart"),
+                "{error}"
+            );
+        }
+        assert!(!other.exists());
+        // The same directory by another name is the same repository.
+        let same = changed(&|ocdra| {
+            ocdra.repository.store.embedded.directory = folder.path().join("./before/../before");
+            ocdra.attempts = 1;
+        });
+        world.dsr.reload(&same).unwrap();
+        assert_eq!(world.served(&later("ctf;1;1", UPDATE, 1, OCSS[1 - at])).await, at);
+    });
+}
+
+#[test]
 fn a_directory_has_one_application_and_must_be_usable() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
