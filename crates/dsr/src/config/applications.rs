@@ -71,7 +71,7 @@ impl Application {
 
 /// Reports mistakes in the files of applications that say what is wrong with them.
 pub fn check_files(config: &super::Config, faults: &mut Faults) {
-    let mut all_changes = BTreeMap::new();
+    let (mut all_changes, mut directories) = (BTreeMap::new(), BTreeMap::new());
     for (index, application) in config.applications.iter().enumerate() {
         let at = format!("dsr.applications[{index}]");
         let mut judge = |at: String, judged: Result<(), String>, expected: &str| {
@@ -88,6 +88,18 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 findings,
                 "a file in a directory that is there",
             );
+        }
+        let repositories = [
+            ("pdra", application.pdra.as_ref().and_then(Pdra::directory)),
+            ("ocdra", application.ocdra.as_ref().and_then(Ocdra::directory)),
+        ];
+        for (kind, directory) in repositories {
+            let Some(directory) = directory else { continue };
+            let (first, of_kind) = *directories.entry(one_name(directory)).or_insert((index, kind));
+            let other = format!("is the directory of dsr.applications[{first}] too");
+            let judged = if kind == of_kind { Ok(()) } else { Err(other) };
+            let at = format!("{at}.{kind}.repository.store.embedded.directory");
+            judge(at, judged, "a directory of its own");
         }
         let Some(fabr) = &application.fabr else { continue };
         let files = dsr_fabr::check_files(fabr);

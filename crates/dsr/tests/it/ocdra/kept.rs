@@ -109,6 +109,19 @@ fn a_directory_has_one_application_and_must_be_usable() {
         let mut both = agent(folder.path(), "", "");
         let policy = crate::pdra::support::agent(folder.path(), &OCSS, "");
         both.applications.extend(policy.applications);
+        // A check says so before the router starts, however the path is spelled.
+        let again = folder.path().join(".");
+        let policy = both.applications[1].pdra.as_mut().unwrap();
+        policy.repository.store.embedded.directory = again;
+        let mut faults = settings::Faults::default();
+        dsr::check_files(&both, &mut faults);
+        let faults = faults.into_vec();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(
+            faults[0]
+                .path
+                .ends_with("pdra.repository.store.embedded.directory")
+        );
         let error = dsr::start(both).err().unwrap().to_string();
         assert!(error.contains("policy"), "{error}");
         let file = folder.path().join("file");
