@@ -124,6 +124,18 @@ fn a_directory_has_one_application_and_must_be_usable() {
         );
         let error = dsr::start(both).err().unwrap().to_string();
         assert!(error.contains("policy"), "{error}");
+        // Two of one kind share it with the same settings.
+        let mut two = agent(folder.path(), "", "");
+        two.applications.push(two.applications[0].clone());
+        let mistakes = |config: &dsr::Config| {
+            let mut faults = settings::Faults::default();
+            dsr::check_files(config, &mut faults);
+            faults.into_vec().len()
+        };
+        assert_eq!(mistakes(&two), 0);
+        let other = two.applications[1].ocdra.as_mut().unwrap();
+        other.repository.max_sessions = 7;
+        assert_eq!(mistakes(&two), 1);
         let file = folder.path().join("file");
         std::fs::write(&file, "not a directory").unwrap();
         let error = dsr::start(agent(&file, "", "")).err().unwrap().to_string();
