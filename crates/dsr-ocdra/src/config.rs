@@ -1,8 +1,9 @@
 //! The settings of an online charging DRA.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use sbr::config::Charging;
+use sbr::config::{Charging, Settings};
 use sbr::pool::{Server, validate_servers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,14 @@ pub enum UnknownSession {
     Answer,
     /// It goes on as it is: to the host that it names, or by its realm. For sessions that began before the router knew of them.
     Route,
+}
+
+impl Ocdra {
+    /// The directory of its repository; none: a database.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.repository.directory()
+    }
 }
 
 impl Validate for Ocdra {

@@ -30,19 +30,18 @@ mod pools;
 mod tests;
 mod within;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diameter_proto::known::{application, command};
 use diameter_proto::{Fault, Message, Origin, ResultCode, known};
-use dsr_app::appended::OpenOnce;
+use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::session::wrong_request_type;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use sbr::config::Settings;
 use sbr::pool::Suspects;
 use sbr::{ChargingSession, ChargingSessions, Desk, Kept, Opened, Outcome, Turn};
 use serde_json::Value;
-use store::EngineKind;
 
 pub use events::Event;
 
@@ -104,22 +103,10 @@ impl Ocdra {
     /// # Errors
     /// When its store cannot be opened.
     pub fn open(settings: &config::Ocdra) -> Result<Self, String> {
-        let store = &settings.repository.store;
-        // A name by which stores differ.
-        let name = match store.engine {
-            EngineKind::Embedded => store.embedded.directory.clone(),
-            EngineKind::Mariadb => PathBuf::from(format!(
-                "database {} {:?}",
-                store.mariadb.database, store.mariadb.nodes
-            )),
-            EngineKind::Cassandra => PathBuf::from(format!(
-                "keyspace {} {:?}",
-                store.cassandra.keyspace, store.cassandra.nodes
-            )),
-        };
-        let shared = SHARED.get(&name, || {
+        let repository = &settings.repository;
+        let shared = SHARED.get(&repository.name(), || {
             Ok(Shared {
-                opened: Opened::open(&settings.repository)?,
+                opened: Opened::open(repository)?,
                 desk: Desk::new(MOST_WAITING, HOLD),
             })
         })?;
@@ -128,6 +115,15 @@ impl Ocdra {
             pools: Pools::new(&settings.pools),
             shared,
         })
+    }
+
+    /// Whether a reload may put these settings in the place of others, with which the router runs.
+    ///
+    /// # Errors
+    /// When the repository is another one, or its settings are: it is open, and sessions are in it.
+    pub fn may_replace(settings: &config::Ocdra, before: &config::Ocdra) -> Result<(), String> {
+        let (new, old) = (&settings.repository, &before.repository);
+        new.may_replace(old, one_name(&new.name()) == one_name(&old.name()))
     }
 
     fn sessions(&self) -> ChargingSessions {

@@ -1,9 +1,10 @@
 //! The settings of a Policy DRA.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use dsr_app::Answer;
-use sbr::config::Sbr;
+use sbr::config::{Sbr, Settings};
 pub use sbr::pool::Server as Pcrf;
 use sbr::pool::validate_servers;
 use schemars::JsonSchema;
@@ -162,6 +163,14 @@ impl Default for NotFound {
 
 /// A key has the name of a pool and up to 386 other bytes (`MOST_OF_SESSION`), and a store takes 512.
 const MAX_NAME: usize = 100;
+
+impl Pdra {
+    /// The directory of its repository; none: a database.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.repository.directory()
+    }
+}
 
 impl Validate for Pdra {
     fn validate(&self, faults: &mut Faults) {

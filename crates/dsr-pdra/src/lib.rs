@@ -42,6 +42,7 @@ use diameter_proto::{Fault, Message, Origin, ResultCode, known};
 use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::session::wrong_request_type;
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
+use sbr::config::Settings;
 use sbr::pool::Suspects;
 use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
@@ -150,20 +151,7 @@ impl Pdra {
     /// When the repository is another one, or its settings are: it is open, and sessions are in it.
     pub fn may_replace(settings: &config::Pdra, before: &config::Pdra) -> Result<(), String> {
         let (new, old) = (&settings.repository, &before.repository);
-        let mut like_new = old.clone();
-        if one_name(&new.name()) == one_name(&old.name()) {
-            // Spelled in another way.
-            let (mine, theirs) = (&mut like_new.store, &new.store);
-            mine.embedded.directory.clone_from(&theirs.embedded.directory);
-            mine.mariadb.nodes.clone_from(&theirs.mariadb.nodes);
-            mine.cassandra.nodes.clone_from(&theirs.cassandra.nodes);
-        }
-        if *new == like_new {
-            return Ok(());
-        }
-        let why = "`repository` has changed, which takes effect when the router starts: restart it, or reload with \
-                   `repository` as it was";
-        Err(why.to_owned())
+        new.may_replace(old, one_name(&new.name()) == one_name(&old.name()))
     }
 
     /// Hands the turns of the desk to those that waited.

@@ -86,6 +86,8 @@ telemetry::events! {
     MediationTooLong = "unmediated_messages";
     /// A message had names hidden or found again.
     Hidden = "hidden_messages";
+    /// A message was not sent, because it would be longer than a message can be with names hidden or found again: it was refused.
+    HidingTooLong = "unhidden_messages";
     /// An overload report was put into an answer.
     OverloadReported = "overload_reports";
     /// A server has sent a new overload report (OC-OLR).

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,80 @@ pub struct Charging {
     pub max_sessions: usize,
 }
 
+/// Settings of a repository: those of its store and others.
+pub trait Settings: Clone + PartialEq {
+    /// Its store.
+    fn store(&self) -> &store::Config;
+
+    /// Its store, to be changed.
+    fn store_mut(&mut self) -> &mut store::Config;
+
+    /// The directory of the embedded engine; none: a database.
+    fn directory(&self) -> Option<&Path> {
+        let store = self.store();
+        (store.engine == EngineKind::Embedded).then_some(&store.embedded.directory)
+    }
+
+    /// A name by which repositories differ: the directory, or the database with its nodes, however they are spelled.
+    fn name(&self) -> PathBuf {
+        let store = self.store();
+        let (kind, name, nodes) = match store.engine {
+            EngineKind::Embedded => return store.embedded.directory.clone(),
+            EngineKind::Mariadb => ("database", &store.mariadb.database, &store.mariadb.nodes),
+            EngineKind::Cassandra => ("keyspace", &store.cassandra.keyspace, &store.cassandra.nodes),
+        };
+        let node = |node: &HostPort| {
+            let host = node.host.trim_end_matches('.').to_ascii_lowercase();
+            let address = host.parse::<IpAddr>();
+            (address.map_or(host, |address| address.to_string()), node.port)
+        };
+        let nodes: BTreeSet<(String, u16)> = nodes.iter().map(node).collect();
+        PathBuf::from(format!("{kind} {name} {nodes:?}"))
+    }
+
+    /// Whether a reload may put these settings in the place of others, with which the router runs; `is_same_name`: their names
+    /// lead to one repository.
+    ///
+    /// # Errors
+    /// When the repository is another one, or its settings are: it is open, and sessions are in it.
+    fn may_replace(&self, before: &Self, is_same_name: bool) -> Result<(), String> {
+        let mut like_new = before.clone();
+        if is_same_name {
+            // Spelled in another way.
+            let (mine, theirs) = (like_new.store_mut(), self.store());
+            mine.embedded.directory.clone_from(&theirs.embedded.directory);
+            mine.mariadb.nodes.clone_from(&theirs.mariadb.nodes);
+            mine.cassandra.nodes.clone_from(&theirs.cassandra.nodes);
+        }
+        if *self == like_new {
+            return Ok(());
+        }
+        let why = "`repository` has changed, which takes effect when the router starts: restart it, or reload with \
+                   `repository` as it was";
+        Err(why.to_owned())
+    }
+}
+
+impl Settings for Sbr {
+    fn store(&self) -> &store::Config {
+        &self.store
+    }
+
+    fn store_mut(&mut self) -> &mut store::Config {
+        &mut self.store
+    }
+}
+
+impl Settings for Charging {
+    fn store(&self) -> &store::Config {
+        &self.store
+    }
+
+    fn store_mut(&mut self) -> &mut store::Config {
+        &mut self.store
+    }
+}
+
 impl Default for Charging {
     fn default() -> Self {
         let mut store = store::Config::default();
@@ -91,33 +165,6 @@ impl Default for Sbr {
             max_waiting: 16,
             reservation: Period::from_secs(60),
         }
-    }
-}
-
-impl Sbr {
-    /// A name by which repositories differ: the directory, or the database with its nodes, however they are spelled.
-    #[must_use]
-    pub fn name(&self) -> PathBuf {
-        let (kind, name, nodes) = match self.store.engine {
-            EngineKind::Embedded => return self.store.embedded.directory.clone(),
-            EngineKind::Mariadb => (
-                "database",
-                &self.store.mariadb.database,
-                &self.store.mariadb.nodes,
-            ),
-            EngineKind::Cassandra => (
-                "keyspace",
-                &self.store.cassandra.keyspace,
-                &self.store.cassandra.nodes,
-            ),
-        };
-        let node = |node: &HostPort| {
-            let host = node.host.trim_end_matches('.').to_ascii_lowercase();
-            let address = host.parse::<IpAddr>();
-            (address.map_or(host, |address| address.to_string()), node.port)
-        };
-        let nodes: BTreeSet<(String, u16)> = nodes.iter().map(node).collect();
-        PathBuf::from(format!("{kind} {name} {nodes:?}"))
     }
 }
 

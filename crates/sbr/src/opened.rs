@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::charging::{ChargingSession, ChargingSessions};
-use crate::config::{Charging, Sbr};
+use crate::config::{Charging, Sbr, Settings};
 use crate::repository::Repository;
 use crate::tables;
 
@@ -26,10 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a store is opened for.
 pub trait Contents: Clone + Send + Sync + 'static {
     /// Its settings.
-    type Settings: Clone + Send + 'static;
-
-    /// The store that settings name.
-    fn store(settings: &Self::Settings) -> &store::Config;
+    type Settings: Settings + Send + 'static;
 
     /// Its tables.
     fn tables() -> Vec<TableDef>;
@@ -50,10 +47,6 @@ pub trait Contents: Clone + Send + Sync + 'static {
 impl Contents for Repository {
     type Settings = Sbr;
 
-    fn store(settings: &Sbr) -> &store::Config {
-        &settings.store
-    }
-
     fn tables() -> Vec<TableDef> {
         tables()
     }
@@ -73,10 +66,6 @@ impl Contents for Repository {
 
 impl Contents for ChargingSessions {
     type Settings = Charging;
-
-    fn store(settings: &Charging) -> &store::Config {
-        &settings.store
-    }
 
     fn tables() -> Vec<TableDef> {
         vec![TableDef::of::<ChargingSession>()]
@@ -246,7 +235,7 @@ fn run<C: Contents>(
 }
 
 async fn open<C: Contents>(settings: &C::Settings) -> Result<(Store, C), store::Error> {
-    let config = C::store(settings);
+    let config = settings.store();
     let store = Store::open(config, &C::tables()).await?;
     let owner = match config.engine {
         EngineKind::Embedded => None,

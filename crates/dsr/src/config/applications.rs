@@ -71,7 +71,7 @@ impl Application {
 
 /// Reports mistakes in the files of applications that say what is wrong with them.
 pub fn check_files(config: &super::Config, faults: &mut Faults) {
-    let mut all_changes = BTreeMap::new();
+    let (mut all_changes, mut directories) = (BTreeMap::new(), BTreeMap::new());
     for (index, application) in config.applications.iter().enumerate() {
         let at = format!("dsr.applications[{index}]");
         let mut judge = |at: String, judged: Result<(), String>, expected: &str| {
@@ -89,6 +89,26 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 "a file in a directory that is there",
             );
         }
+        let repositories = [
+            ("pdra", application.pdra.as_ref().and_then(Pdra::directory)),
+            ("ocdra", application.ocdra.as_ref().and_then(Ocdra::directory)),
+        ];
+        for (kind, directory) in repositories {
+            let Some(directory) = directory else { continue };
+            let (first, other) = *directories
+                .entry(one_name(directory))
+                .or_insert((index, application));
+            let judged = match std::ptr::eq(other, application) || share_repository(other, application) {
+                true => Ok(()),
+                false => Err(format!("is the directory of dsr.applications[{first}] too")),
+            };
+            let at = format!("{at}.{kind}.repository.store.embedded.directory");
+            judge(
+                at,
+                judged,
+                "a directory of its own, or of one kind the same `repository`",
+            );
+        }
         let Some(fabr) = &application.fabr else { continue };
         let files = dsr_fabr::check_files(fabr);
         judge(format!("{at}.fabr"), files, "files without mistakes");
@@ -99,6 +119,21 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
             judge(format!("{at}.fabr.changes"), both, "a file of its own");
         }
     }
+}
+
+/// Whether two applications with one directory have one repository: they are of one kind, with the same settings of it.
+fn share_repository(one: &Application, other: &Application) -> bool {
+    let is_pdra = one
+        .pdra
+        .as_ref()
+        .zip(other.pdra.as_ref())
+        .is_some_and(|(one, other)| dsr_pdra::Pdra::may_replace(one, other).is_ok());
+    let is_ocdra = one
+        .ocdra
+        .as_ref()
+        .zip(other.ocdra.as_ref())
+        .is_some_and(|(one, other)| dsr_ocdra::Ocdra::may_replace(one, other).is_ok());
+    is_pdra || is_ocdra
 }
 
 /// An application that was made already.

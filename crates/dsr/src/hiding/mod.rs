@@ -12,7 +12,7 @@ mod scope;
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use diameter::proto::{Avp, AvpWriter, Message, MessageMut, Routing, encode_one, known};
+use diameter::proto::{Avp, AvpWriter, BuildError, Message, MessageMut, Routing, encode_one, known};
 
 use crate::config::TopologyHiding;
 use crate::edit::{Edit, edit};
@@ -107,11 +107,15 @@ fn restored<B: AsRef<[u8]>>(
     edit(message, decide, proxies.as_bytes()).ok()
 }
 
-/// The message with changes; none: there are none.
-fn change<'e>(message: &MessageMut, decide: impl Fn(&Avp<'_>) -> Edit<'e>) -> Option<MessageMut> {
+/// A message with other names; none: it has none of the names. An error: it would get longer than a message can be, and must not go as
+/// it is.
+pub(crate) type Renamed = Result<Option<MessageMut>, BuildError>;
+
+/// The message with changes.
+fn change<'e>(message: &MessageMut, decide: impl Fn(&Avp<'_>) -> Edit<'e>) -> Renamed {
     let mut avps = message.avps().map_while(Result::ok);
     let is_changed = avps.any(|avp| !matches!(decide(&avp), Edit::Keep));
-    is_changed.then(|| edit(message, decide, &[]).ok()).flatten()
+    is_changed.then(|| edit(message, decide, &[])).transpose()
 }
 
 /// Whether an AVP of a request names its sender, or goes back to an agent before us as that has sent it.
@@ -189,21 +193,18 @@ impl Hiding {
     }
 
     /// A request of ours for a foreign network. `append` is the Route-Record it would get. None when nothing
-    /// of it needs hiding, or it would get too long; it then goes as it is.
-    #[must_use]
-    pub(crate) fn request_out<B: AsRef<[u8]>>(
-        &self,
-        message: &Message<B>,
-        append: &[u8],
-    ) -> Option<MessageMut> {
-        let origin = message.get(known::ORIGIN_HOST).ok()??;
+    /// of it needs hiding; it then goes as it is.
+    pub(crate) fn request_out<B: AsRef<[u8]>>(&self, message: &Message<B>, append: &[u8]) -> Renamed {
+        let Some(origin) = message.get(known::ORIGIN_HOST).ok().flatten() else {
+            return Ok(None);
+        };
         let realm = message
             .get(known::ORIGIN_REALM)
             .ok()
             .flatten()
             .unwrap_or_default();
         if !self.is_ours(origin.as_bytes()) && !self.is_ours(realm.as_bytes()) {
-            return None;
+            return Ok(None);
         }
         let hide_path = !self.path.is_empty();
         let decide = |avp: &Avp<'_>| -> Edit<'_> {
@@ -220,10 +221,10 @@ impl Hiding {
             }
         };
         if hide_path {
-            return edit(message, decide, &self.path).ok();
+            return edit(message, decide, &self.path).map(Some);
         }
         let renamed = self.outside.replace_in(append);
-        edit(message, decide, renamed.as_deref().unwrap_or(append)).ok()
+        edit(message, decide, renamed.as_deref().unwrap_or(append)).map(Some)
     }
 
     /// Names of ours in the AVPs that may hold them. Hosts of the hidden realms that have no name outside go, or get
@@ -268,8 +269,7 @@ impl Hiding {
     }
 
     /// A request of a foreign network, with the real names. None when it has no other.
-    #[must_use]
-    pub(crate) fn request_in(&self, message: &MessageMut) -> Option<MessageMut> {
+    pub(crate) fn request_in(&self, message: &MessageMut) -> Renamed {
         let is_hss = |name: &[u8]| !self.hss_pseudo.is_empty() && self.hss_pseudo.eq_ignore_ascii_case(name);
         change(message, |avp| {
             if is_of_sender(avp) {
@@ -283,8 +283,7 @@ impl Hiding {
     }
 
     /// An answer of ours for a foreign network. None when it names no host of ours.
-    #[must_use]
-    pub(crate) fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
+    pub(crate) fn answer_out(&self, message: &MessageMut) -> Renamed {
         // An agent before us gets back what it has sent.
         change(message, |avp| match avp.is(known::PROXY_INFO) {
             true => Edit::Keep,

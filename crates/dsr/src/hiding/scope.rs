@@ -4,7 +4,7 @@ use ahash::AHashSet;
 use diameter::proto::{Avp, Message, MessageMut, Routing, known};
 
 use super::names::{Names, lower};
-use super::{change, is_below, is_of_sender, restored};
+use super::{Renamed, change, is_below, is_of_sender, restored};
 use crate::config::HidingScope;
 use crate::edit::{Edit, edit};
 
@@ -54,7 +54,7 @@ impl Scope {
 
     /// A request of a client, with the real names; none: it has no other. Its own names stay, and so does what agents before us
     /// get back as they have sent it.
-    pub(crate) fn request_in(&self, message: &MessageMut) -> Option<MessageMut> {
+    pub(crate) fn request_in(&self, message: &MessageMut) -> Renamed {
         change(message, |avp| match is_of_sender(avp) {
             true => Edit::Keep,
             false => self.inside.edit(avp),
@@ -62,7 +62,7 @@ impl Scope {
     }
 
     /// An answer for a client, without the real names; none: it has none.
-    pub(crate) fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
+    pub(crate) fn answer_out(&self, message: &MessageMut) -> Renamed {
         change(message, |avp| match avp.is(known::PROXY_INFO) {
             true => Edit::Keep,
             false => self.outside.edit(avp),
@@ -71,11 +71,7 @@ impl Scope {
 
     /// A request for a client, without the real names. `append` is the Route-Record that it gets. A Proxy-Info that has one is left
     /// out: the answer gets it back.
-    pub(crate) fn request_out<B: AsRef<[u8]>>(
-        &self,
-        message: &Message<B>,
-        append: &[u8],
-    ) -> Option<MessageMut> {
+    pub(crate) fn request_out<B: AsRef<[u8]>>(&self, message: &Message<B>, append: &[u8]) -> Renamed {
         let decide = |avp: &Avp<'_>| {
             if avp.is(known::DESTINATION_HOST) || avp.is(known::DESTINATION_REALM) {
                 return Edit::Keep;
@@ -86,7 +82,7 @@ impl Scope {
             }
         };
         let renamed = self.outside.replace_in(append);
-        edit(message, decide, renamed.as_deref().unwrap_or(append)).ok()
+        edit(message, decide, renamed.as_deref().unwrap_or(append)).map(Some)
     }
 
     /// The answer of a client to a request that was hidden.

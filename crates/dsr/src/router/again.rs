@@ -252,11 +252,12 @@ impl Core {
             Err(why) => return self.elsewhere(kept, flags, transit, why),
         };
         let kept = match self.hide_request(&connection, kept.message(), kept.appended()) {
-            Some(hidden) => {
+            Ok(Some(hidden)) => {
                 transit.original = Some(Box::new(kept));
                 Kept::new(hidden.freeze(), bytes::Bytes::new())
             }
-            None => kept,
+            Ok(None) => kept,
+            Err(_) => return self.elsewhere(kept, flags, transit, Exception::Exhausted),
         };
         if transit.origin.trace > 0 {
             let pieces = [kept.message().as_bytes(), kept.appended()];

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use diameter::proto::{MessageMut, known};
+use diameter::proto::{Fault, MessageBuilder, MessageMut, ResultCode, known};
 use diameter::{Connection, Node};
 use dsr_app::View;
 use overload::cpu::read;
@@ -17,6 +17,7 @@ use crate::congestion::{Counts, Cpu};
 use crate::demands::Claim;
 use crate::edit::{Edit, edit};
 use crate::events::Event;
+use crate::hiding::Renamed;
 use crate::registry::Hop;
 use crate::snapshot::Snapshot;
 use crate::trace::Record;
@@ -356,18 +357,41 @@ impl Core {
         origin: Origin,
         message: MessageMut,
     ) -> MessageMut {
+        match self.renamed(self.hidden_answer(connection, origin, &message)) {
+            Ok(Some(hidden)) => hidden,
+            Ok(None) => message,
+            Err(_) => self.without_names(connection, origin, &message),
+        }
+    }
+
+    #[inline]
+    fn hidden_answer(&self, connection: &Connection<Link>, origin: Origin, message: &MessageMut) -> Renamed {
         let snapshot = self.snapshot.borrow();
         let scope = snapshot.hiding.scope(origin.scope);
-        let first = scope.and_then(|scope| scope.answer_out(&message));
+        let first = scope.map_or(Ok(None), |scope| scope.answer_out(message))?;
         let untrusted = snapshot.hiding.untrusted.as_ref();
         let untrusted = untrusted.filter(|_| connection.state().is_some_and(|link| link.profile().untrusted));
-        let second = untrusted.and_then(|hiding| hiding.answer_out(first.as_ref().unwrap_or(&message)));
-        match second.or(first) {
-            Some(hidden) => {
-                self.count(Event::Hidden);
-                hidden
-            }
-            None => message,
+        let whole = first.as_ref().unwrap_or(message);
+        let second = untrusted.map_or(Ok(None), |hiding| hiding.answer_out(whole))?;
+        Ok(second.or(first))
+    }
+
+    /// What a client gets in place of an answer that gets too long without our names.
+    #[cold]
+    fn without_names(
+        &self,
+        connection: &Connection<Link>,
+        origin: Origin,
+        answer: &MessageMut,
+    ) -> MessageMut {
+        let why = "the answer is longer than a message can be";
+        let fault = Fault::new(ResultCode::UNABLE_TO_COMPLY, why);
+        let names = self.names(origin.node);
+        // An answer has the Session-Id and the Proxy-Infos of its request.
+        let refusal = MessageBuilder::error_answer(answer, names, &fault);
+        match self.hidden_answer(connection, origin, &refusal) {
+            Ok(hidden) => hidden.unwrap_or(refusal),
+            Err(_) => MessageBuilder::error_answer_to_header(&answer.header(), names, &fault),
         }
     }
 

@@ -16,6 +16,7 @@ use super::parked::Parking;
 use super::{Core, LEAST_WAIT, Link, Origin, RequestFlags, Router, Target, Transit};
 use crate::config::{Colour, Exception, Messages};
 use crate::events::Event;
+use crate::hiding::Renamed;
 use crate::measures::Transaction;
 use crate::routing::Choice;
 use crate::snapshot::{ApplicationStep, Copying, Profile, Snapshot};
@@ -313,20 +314,36 @@ impl Core {
         let hidings = &context.snapshot.hiding;
         transit.origin.scope = hidings.of_client(message.application(), routing);
         let scope = hidings.scope(transit.origin.scope);
-        let mut found = scope.and_then(|scope| scope.request_in(message));
-        if let Some(hiding) = hidings.untrusted.as_ref().filter(|_| context.profile.untrusted) {
-            if routing
+        let untrusted = hidings.untrusted.as_ref().filter(|_| context.profile.untrusted);
+        if let Some(hiding) = untrusted
+            && routing
                 .destination_host
                 .is_some_and(|host| hiding.is_hidden(host))
-            {
-                // Answered as for any name that is not there.
-                return Some(Step::Done(Decision::Except(Exception::NoRoute)));
-            }
-            found = hiding.request_in(found.as_ref().unwrap_or(message)).or(found);
+        {
+            // Answered as for any name that is not there.
+            return Some(Step::Done(Decision::Except(Exception::NoRoute)));
         }
-        let found = found?;
-        self.count(Event::Hidden);
-        Some(Step::Changed(found, Examined::Inside))
+        let found = || {
+            let first = scope.map_or(Ok(None), |scope| scope.request_in(message))?;
+            let whole = first.as_ref().unwrap_or(message);
+            let second = untrusted.map_or(Ok(None), |hiding| hiding.request_in(whole))?;
+            Ok(second.or(first))
+        };
+        let Ok(found) = self.renamed(found()) else {
+            return Some(Step::Done(Decision::Except(Exception::Exhausted)));
+        };
+        Some(Step::Changed(found?, Examined::Inside))
+    }
+
+    /// Counts what became of the names of a message.
+    #[inline]
+    pub(super) fn renamed(&self, renamed: Renamed) -> Renamed {
+        match &renamed {
+            Ok(Some(_)) => self.count(Event::Hidden),
+            Ok(None) => {}
+            Err(_) => self.count(Event::HidingTooLong),
+        }
+        renamed
     }
 
     /// A message with the changes of mediation rules; none: none fits.
@@ -444,11 +461,15 @@ impl Core {
         };
         let (node, connection) = link;
         let (message, append) = match self.hide_request(&connection, &message, append) {
-            Some(hidden) => {
+            Ok(Some(hidden)) => {
                 transit.original = Some(Box::new(Kept::new(message.freeze(), append.clone())));
                 (hidden, &NOTHING)
             }
-            None => (message, append),
+            Ok(None) => (message, append),
+            Err(_) => {
+                let kept = Kept::new(message.freeze(), append.clone());
+                return self.elsewhere(kept, CommandFlags::default(), transit, Exception::Exhausted);
+            }
         };
         if transit.origin.trace > 0 {
             self.trace(
@@ -512,21 +533,20 @@ impl Core {
         to: &Connection<Link>,
         message: &Message<B>,
         append: &[u8],
-    ) -> Option<MessageMut> {
+    ) -> Renamed {
         let snapshot = self.snapshot.borrow();
         let untrusted = snapshot.hiding.untrusted.as_ref();
         let untrusted = untrusted.filter(|_| to.state().is_some_and(|link| link.profile().untrusted));
-        let first = untrusted.and_then(|hiding| hiding.request_out(message, append));
-        let second = snapshot
-            .hiding
-            .for_client(message)
-            .and_then(|scope| match &first {
+        let scope = snapshot.hiding.for_client(message);
+        let hidden = || {
+            let first = untrusted.map_or(Ok(None), |hiding| hiding.request_out(message, append))?;
+            let second = scope.map_or(Ok(None), |scope| match &first {
                 Some(first) => scope.request_out(first, &[]),
                 None => scope.request_out(message, append),
-            });
-        let hidden = second.or(first)?;
-        self.count(Event::Hidden);
-        Some(hidden)
+            })?;
+            Ok(second.or(first))
+        };
+        self.renamed(hidden())
     }
 
     pub(super) fn deadline(&self, connection: &Connection<Link>, transit: &Transit) -> std::time::Instant {

@@ -73,6 +73,7 @@ impl Kind {
     fn may_replace(&self, before: &Self) -> Result<(), String> {
         match (self, before) {
             (Self::Pdra(settings), Self::Pdra(before)) => Pdra::may_replace(settings, before),
+            (Self::Ocdra(settings), Self::Ocdra(before)) => Ocdra::may_replace(settings, before),
             _ => Ok(()),
         }
     }

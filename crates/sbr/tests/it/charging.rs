@@ -6,6 +6,8 @@ use sbr::config::Charging;
 use sbr::{Change, ChargingSession, ChargingSessions, Kept, Opened, Party};
 use settings::Period;
 
+use crate::databases::Servers;
+
 fn party(host: &str) -> Party {
     Party {
         host: host.to_owned(),
@@ -112,4 +114,57 @@ fn sessions_survive_a_restart_and_go_when_they_are_stale() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(found(&opened), None);
+}
+
+#[test]
+fn routers_on_one_database_have_the_same_sessions() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let router = || {
+        let settings = Charging {
+            store: servers.config("site-1", &[1]),
+            ..Charging::default()
+        };
+        Opened::<ChargingSessions>::open(&settings).unwrap()
+    };
+    let (one, other) = (router(), router());
+    let keep = |opened: &Opened<ChargingSessions>, session: ChargingSession| {
+        ask(opened, |all| async move { all.keep(&session).await })
+    };
+    assert_eq!(keep(&one, session("a")), Kept::New);
+    let known = found(&other).unwrap();
+    assert_eq!((&known.server, known.began), (&party("ocs1"), 1));
+    let again = ChargingSession {
+        began: 9,
+        ..session("a")
+    };
+    assert_eq!(keep(&other, again), Kept::Again);
+    let foreign = ChargingSession {
+        client: party("mallory"),
+        ..session("a")
+    };
+    assert_eq!(keep(&other, foreign), Kept::Taken);
+    // What the other changes, this one has, and so with the end.
+    let change = Change {
+        moved: Some((party("ocs2"), "moved".to_owned())),
+        has_failover: Some(true),
+    };
+    ask(&other, |all| async move { all.change(b"a", &change).await });
+    let known = found(&one).unwrap();
+    assert_eq!((known.server, known.has_failover), (party("ocs2"), true));
+    let end = |opened| {
+        ask(opened, |all| async move {
+            all.end(b"a", |session| session.is_of("pgw")).await
+        })
+    };
+    assert_eq!([end(&one), end(&other)], [true, false]);
+    assert_eq!(found(&other), None);
+    // Of two that begin the same session at once, one begins it.
+    let at_once = std::thread::scope(|scope| {
+        let begun = [&one, &other].map(|opened| scope.spawn(move || keep(opened, session("b"))));
+        begun.map(|begun| begun.join().unwrap())
+    });
+    assert!(
+        at_once.contains(&Kept::New) && at_once.contains(&Kept::Again),
+        "{at_once:?}"
+    );
 }

@@ -67,14 +67,75 @@ fn sessions_outlive_a_reload_that_takes_their_ocs_away() {
 }
 
 #[test]
+fn a_reload_with_another_repository_is_refused_with_the_remedy() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, other) = (folder.path().join("before"), folder.path().join("other"));
+        let mut world = World::new(&before).await;
+        let at = world.served(&initial("ctf;1;1", IMSI)).await;
+        let config = world.dsr.snapshot().config.as_ref().clone();
+        let changed = |change: &dyn Fn(&mut dsr_ocdra::config::Ocdra)| {
+            let mut config = config.clone();
+            change(config.applications[0].ocdra.as_mut().unwrap());
+            config
+        };
+        let refused = [
+            changed(&|ocdra| ocdra.repository.store.embedded.directory.clone_from(&other)),
+            changed(&|ocdra| ocdra.repository.max_sessions = 7),
+        ];
+        for config in &refused {
+            let error = world.dsr.reload(config).unwrap_err().to_string();
+            let has = |words: &str| error.contains(words);
+            assert!(
+                has("charging") && has("`repository`") && has("restart"),
+                "{error}"
+            );
+        }
+        assert!(!other.exists());
+        // The same directory by another name is the same repository.
+        let same = changed(&|ocdra| {
+            ocdra.repository.store.embedded.directory = folder.path().join("./before/../before");
+            ocdra.attempts = 1;
+        });
+        world.dsr.reload(&same).unwrap();
+        assert_eq!(world.served(&later("ctf;1;1", UPDATE, 1, OCSS[1 - at])).await, at);
+    });
+}
+
+#[test]
 fn a_directory_has_one_application_and_must_be_usable() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut both = agent(folder.path(), "", "");
         let policy = crate::pdra::support::agent(folder.path(), &OCSS, "");
         both.applications.extend(policy.applications);
+        // A check says so before the router starts, however the path is spelled.
+        let again = folder.path().join(".");
+        let policy = both.applications[1].pdra.as_mut().unwrap();
+        policy.repository.store.embedded.directory = again;
+        let mut faults = settings::Faults::default();
+        dsr::check_files(&both, &mut faults);
+        let faults = faults.into_vec();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(
+            faults[0]
+                .path
+                .ends_with("pdra.repository.store.embedded.directory")
+        );
         let error = dsr::start(both).err().unwrap().to_string();
         assert!(error.contains("policy"), "{error}");
+        // Two of one kind share it with the same settings.
+        let mut two = agent(folder.path(), "", "");
+        two.applications.push(two.applications[0].clone());
+        let mistakes = |config: &dsr::Config| {
+            let mut faults = settings::Faults::default();
+            dsr::check_files(config, &mut faults);
+            faults.into_vec().len()
+        };
+        assert_eq!(mistakes(&two), 0);
+        let other = two.applications[1].ocdra.as_mut().unwrap();
+        other.repository.max_sessions = 7;
+        assert_eq!(mistakes(&two), 1);
         let file = folder.path().join("file");
         std::fs::write(&file, "not a directory").unwrap();
         let error = dsr::start(agent(&file, "", "")).err().unwrap().to_string();

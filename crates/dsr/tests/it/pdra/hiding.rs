@@ -224,6 +224,70 @@ fn answers_of_the_router_itself_name_no_pcrf() {
 }
 
 #[test]
+fn what_gets_too_long_by_other_names_is_refused_and_counted() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        // A message of 210,000 bytes gets 17 MB.
+        let long = |letter: &str| format!("{}example", format!("{}.", letter.repeat(60)).repeat(4));
+        let settings = format!(
+            "topologyHiding:
+  scopes:
+    - applications: [16777238]
+      names:
+        - {{actual: pa, pseudo: {}}}
+        - {{actual: {}, pseudo: cb}}
+        - {{actual: pcrf1.example, pseudo: gx-a.edge.example}}
+        - {{actual: pcrf2.example, pseudo: gx-b.edge.example}}
+",
+            long("x"),
+            long("y"),
+        );
+        let mut config = agent(folder.path(), &PCRFS, "");
+        config.topology_hiding = crate::support::read(crate::support::config(), &settings).topology_hiding;
+        let mut world = World::of(config, &PCRFS).await;
+        let at = world
+            .session(&ccr("pgw;1;1", 1, |b| subscriber(b, 1, IMSI)))
+            .await;
+        let unhidden = || world.dsr.count(dsr::Event::HidingTooLong);
+        let (pcrf, pgw) = (&mut world.pcrfs[at], &mut world.pgw);
+
+        // The answer of a PCRF.
+        let update = ccr("pgw;1;1", 2, |_| ());
+        pgw.send(update.as_bytes()).await;
+        let asked = pcrf.expect(command::CREDIT_CONTROL).await;
+        let mut answer = MessageBuilder::answer(&asked);
+        answer
+            .put(known::RESULT_CODE, 2001_u32)
+            .put(known::ORIGIN_HOST, PCRFS[at])
+            .put(known::ERROR_MESSAGE, &*"pa ".repeat(70_000));
+        pcrf.send(answer.finish().unwrap().as_bytes()).await;
+        let refused = pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
+            .await;
+        assert_eq!(refused.require(known::SESSION_ID).unwrap(), "pgw;1;1");
+        is_hidden(&refused);
+        assert_eq!(unhidden(), 1);
+
+        // Its request, and one of the client.
+        let rar = request(command::RE_AUTH, application::GX, PCRFS[at], "pgw;1;1", |b| {
+            b.put(known::DESTINATION_HOST, PGW)
+                .put(known::ERROR_MESSAGE, &*"pa ".repeat(70_000));
+        });
+        pcrf.send(rar.as_bytes()).await;
+        let refused = pcrf.expect(command::RE_AUTH).await;
+        assert!(refused.require(known::RESULT_CODE).unwrap() >= 3000);
+        assert_eq!(unhidden(), 2);
+        let update = ccr("pgw;1;1", 2, |b| {
+            b.put(known::CLASS, "cb ".repeat(70_000).as_bytes());
+        });
+        pgw.send(update.as_bytes()).await;
+        let refused = pgw.expect(command::CREDIT_CONTROL).await;
+        assert!(refused.require(known::RESULT_CODE).unwrap() >= 3000);
+        assert_eq!(unhidden(), 3);
+    });
+}
+
+#[test]
 fn clients_of_other_networks_and_applications_see_the_real_names() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
