@@ -8,7 +8,7 @@ use ss7_proto::asp::{AsId, AsState};
 use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
-use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
+use super::{Control, Frame, Inner, Put, SUBSYSTEM_TEST, id};
 use crate::cause::Cause;
 use crate::path::sccp::management_unitdata;
 use crate::state::{Few, Forward, HopState, State, Target};
@@ -74,7 +74,8 @@ impl Inner {
         let carriers = self.sets.carriers(at);
         HopState {
             up: up.map(|link| *link as u16).collect(),
-            pending: hop.is_server && state == Some(AsState::Pending) || carriers.contains(&Carrier::Held),
+            pending: hop.is_server && state == Some(AsState::Pending)
+                || carriers.iter().any(|one| matches!(one, Carrier::Held(_))),
             carriers,
         }
     }
@@ -101,7 +102,7 @@ impl Inner {
     }
 
     /// What is queued for hops that are no longer pending leaves, or is dropped.
-    pub(super) fn release(&mut self, control: &Control, next: &State) {
+    pub(super) fn release(&mut self, control: &Control, before: &State, next: &State) {
         for (hop, queue) in self.pending.iter_mut().enumerate() {
             if queue.is_empty() {
                 continue;
@@ -109,6 +110,12 @@ impl Inner {
             for frame in std::mem::take(queue) {
                 match next.target(hop, frame.sls, 1) {
                     Some(Target::Pending) => queue.push_back(frame),
+                    // A changeback that has not taken place: what was sent before it may be in the queue yet.
+                    Some(target) if next.resumes(before, hop, frame.sls) => {
+                        if let Put::Stale(frame) = control.post(next, &target, frame) {
+                            queue.push_back(frame);
+                        }
+                    }
                     Some(target) if frame.is_m2pa() => control.forward(&target, frame),
                     Some(target) => {
                         control.post(next, &target, frame);
@@ -224,10 +231,9 @@ impl HopState {
         let carriers = self.carriers.iter().enumerate();
         let held = carriers.map(|(at, carrier)| {
             let is_same = former.is_some_and(|former| former.carriers.get(at) == Some(carrier));
-            if is_same || *carrier == Carrier::None {
-                *carrier
-            } else {
-                Carrier::Held
+            match *carrier {
+                Carrier::Link(link) if !is_same => Carrier::Held(link),
+                carrier => carrier,
             }
         });
         held.collect()

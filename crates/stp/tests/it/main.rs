@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod calls;
+mod changeback;
 mod contexts;
 mod delivery;
 mod equipment;
