@@ -186,7 +186,8 @@ impl State {
                 .all(|(one, other)| same(one, other))
     }
 
-    /// This state without links that were not active before: they are admitted, and get nothing yet.
+    /// This state without links that were not active before: they are admitted, and get nothing yet. A hop whose first link
+    /// becomes active is pending: acknowledgements leave in this state, and peers may send at once what other peers get to know.
     pub(super) fn without_new(&self, before: &Self) -> Self {
         let hops: Vec<HopState> = self
             .forward
@@ -198,7 +199,7 @@ impl State {
                 let was = |link: &&u16| former.is_some_and(|hop| hop.up.contains(link));
                 let up: Few = hop.up.iter().filter(was).copied().collect();
                 // What comes meanwhile is queued, and leaves with the rest.
-                let pending = hop.pending || up.is_empty() && former.is_some_and(|hop| hop.pending);
+                let pending = hop.pending || up.is_empty() && !hop.up.is_empty();
                 HopState {
                     up,
                     pending,
@@ -257,5 +258,53 @@ impl Frame {
             sls,
             is_data: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use ss7_proto::PointCode;
+    use ss7_proto::m3ua::{Builder, Message, MessageType};
+    use telemetry::{Alarms, Registry};
+
+    use super::*;
+    use crate::config::{ApplicationServer, Config, Link};
+    use crate::tables::Tables;
+
+    /// What peers send while an acknowledgement leaves is held, and leaves behind it.
+    #[test]
+    fn a_hop_whose_link_becomes_active_is_pending_first() {
+        let peer = SocketAddr::from(([127, 0, 0, 2], 2905));
+        let mut config = Config::default();
+        config.point_codes.own = "1".to_owned();
+        config.links = vec![Link {
+            name: "a".to_owned(),
+            peer: vec![peer.ip()],
+            ..Link::default()
+        }];
+        config.application_servers = vec![ApplicationServer {
+            name: "one".to_owned(),
+            links: vec!["a".to_owned()],
+            point_codes: vec!["2".to_owned()],
+            ..ApplicationServer::default()
+        }];
+        let tables = Arc::new(Tables::load(&config).unwrap());
+        let registry = Registry::new();
+        let control = Control::new(&config, tables, &registry, &Alarms::new(&registry));
+        control.associated(0, peer);
+        let receive = |kind| {
+            let mut octets = Vec::new();
+            Builder::new(kind, &mut octets).finish();
+            control.received(0, 0, &Message::parse(&octets).unwrap());
+            control.state.load_full()
+        };
+        let before = receive(MessageType::Aspup);
+        let next = receive(MessageType::Aspac);
+        assert_eq!(next.target(0, 0, 1), Some(Target::Link(0)));
+        let between = next.without_new(&before);
+        assert_eq!(between.target(0, 0, 1), Some(Target::Pending));
+        assert!(between.is_reachable(PointCode(2)) && !before.is_reachable(PointCode(2)));
     }
 }
