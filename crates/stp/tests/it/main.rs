@@ -2,7 +2,6 @@
 
 mod bad_input;
 mod calls;
-mod changeback;
 mod contexts;
 mod delivery;
 mod equipment;
@@ -10,6 +9,7 @@ mod files;
 mod interception;
 mod judge;
 mod load;
+mod neighbour;
 mod number_services;
 mod prepaid;
 mod roles;

@@ -1,14 +1,14 @@
-//! A changeback that does not take place, at a hand-made neighbour with two links of M2PA.
+//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link.
 
 use std::net::SocketAddr;
 
 use ss7_proto::m2pa::{Content, LinkStatus, Message, SEQUENCE_MASK};
-use ss7_proto::m3ua::ServiceIndicator;
+use ss7_proto::m3ua::{MessageType, ServiceIndicator};
 use ss7_proto::mtp3::{Msu, TestMessage};
 use ss7_proto::{Plan, PointCode};
 
 use crate::signalling_links::{EAST, WEST, east, is_available};
-use crate::support::{Asp, isup, metric, start, until};
+use crate::support::{Asp, data, isup, metric, start, until};
 
 /// The neighbour's end of a link.
 struct Neighbour {
@@ -77,20 +77,25 @@ impl Neighbour {
 
     fn acknowledge_test(&mut self, test: &[u8]) {
         let test = TestMessage::read(Msu::read(test, Plan::Itu).unwrap().user_data).unwrap();
-        let (mut user_data, mut msu) = (Vec::new(), Vec::new());
+        let mut user_data = Vec::new();
         TestMessage {
             acknowledges: true,
             ..test
         }
         .write(&mut user_data);
+        self.send_msu(ServiceIndicator::SNT, [WEST, EAST], &user_data);
+    }
+
+    fn send_msu(&mut self, si: ServiceIndicator, [opc, dpc]: [u32; 2], user_data: &[u8]) {
+        let mut msu = Vec::new();
         Msu {
-            si: ServiceIndicator::SNT,
+            si,
             ni: 2,
             priority: 0,
-            dpc: PointCode(EAST),
-            opc: PointCode(WEST),
+            dpc: PointCode(dpc),
+            opc: PointCode(opc),
             sls: self.code,
-            user_data: &user_data,
+            user_data,
         }
         .write(Plan::Itu, &mut msu);
         self.send(Content::UserData {
@@ -135,4 +140,25 @@ fn a_changeback_that_does_not_take_place_misorders_nothing() {
             assert_eq!(msu.user_data, [*last], "link selection {}", msu.sls);
         }
     }
+}
+
+/// Q.707 §2.2: a test for another node came by a link that is connected to a wrong one. It is discarded: behind this STP it would
+/// be taken for that of a link there.
+#[test]
+fn a_link_test_for_another_node_ends_here() {
+    let stp = start(east());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let mut a = Neighbour::new(at, 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    let mut test = Vec::new();
+    TestMessage {
+        acknowledges: false,
+        pattern: b"test",
+    }
+    .write(&mut test);
+    a.send_msu(ServiceIndicator::SNT, [WEST, 1], &test);
+    a.send_msu(ServiceIndicator::ISUP, [WEST, 1], b"call");
+    let received = one.expect(MessageType::Data);
+    assert_eq!(data(&received).si, ServiceIndicator::ISUP);
 }
