@@ -68,7 +68,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 }
 
 /// An STP with one application server, and a link set to the other STP that leads to `far`.
-fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link>) -> Config {
+pub(crate) fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link>) -> Config {
     let mut config = config();
     config.point_codes.own = own.to_string();
     config.queue = 1_000_000;
