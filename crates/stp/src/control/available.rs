@@ -55,9 +55,9 @@ impl Inner {
     }
 
     fn admission(&self, link: usize) -> Few {
-        let hops = self.tables.hops.iter().enumerate();
-        let mine = hops.filter(|(at, hop)| hop.links.contains(&link) && self.is_active(link, *at));
-        mine.map(|(at, _)| at as u16).collect()
+        let mine = self.tables.hops_of(link);
+        let active = mine.filter(|(at, _)| self.is_active(link, *at));
+        active.map(|(at, _)| at as u16).collect()
     }
 
     fn hop(&self, at: usize) -> HopState {
