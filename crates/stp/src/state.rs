@@ -180,7 +180,7 @@ impl State {
             // Their number is a power of two.
             return match state.carriers.get(usize::from(sls) & last)? {
                 Carrier::None => None,
-                Carrier::Held => Some(Target::Pending),
+                Carrier::Held(_) => Some(Target::Pending),
                 Carrier::Link(at) => {
                     let link = self.tables.hops.get(hop)?.links.get(*at)?;
                     Some(Target::Link(*link as u16))
@@ -197,6 +197,16 @@ impl State {
         // Other bits than those that chose the hop: otherwise half of the links would get nothing.
         let at = (usize::from(sls) / shared.max(1)).checked_rem(state.up.len())?;
         state.up.get(at).map(|link| Target::Link(*link))
+    }
+
+    /// Whether a link that carries a link selection has carried it before it was held: its queue may have some of the messages.
+    pub(crate) fn resumes(&self, before: &Self, hop: usize, sls: u8) -> bool {
+        let carrier = |state: &Self| {
+            let carriers = &state.forward.hops.get(hop)?.carriers;
+            let last = carriers.len().checked_sub(1)?;
+            carriers.get(usize::from(sls) & last).copied()
+        };
+        matches!((carrier(before), carrier(self)), (Some(Carrier::Held(from)), Some(Carrier::Link(to))) if from == to)
     }
 
     /// Whether a message for a point code would be sent.

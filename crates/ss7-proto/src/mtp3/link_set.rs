@@ -37,8 +37,8 @@ pub enum Carrier {
     None,
     /// A link, by its position.
     Link(usize),
-    /// None yet: MSUs are held.
-    Held,
+    /// None yet: MSUs are held. The link that carried it last may have some in its queue, unless it has failed.
+    Held(usize),
 }
 
 /// What the user of the set does. Links are positions.
@@ -150,7 +150,7 @@ impl LinkSet {
         let carriers = self.carriers.iter().enumerate();
         carriers.map(|(selection, carrier)| match carrier {
             None => Carrier::None,
-            Some(link) if self.is_held(selection, *link) => Carrier::Held,
+            Some(link) if self.is_held(selection, *link) => Carrier::Held(*link),
             Some(link) => Carrier::Link(*link),
         })
     }

@@ -220,6 +220,10 @@ fn set(links: u8) -> (LinkSet, Instant) {
     (set, now)
 }
 
+fn is_held(carrier: &Carrier) -> bool {
+    matches!(carrier, Carrier::Held(_))
+}
+
 fn share(set: &LinkSet, link: usize) -> BTreeSet<usize> {
     let carriers = set.carriers().enumerate();
     carriers
@@ -261,7 +265,7 @@ fn a_changeover_waits_for_the_number_of_the_peer() {
         }]
     );
     let held: BTreeSet<usize> = (0..16)
-        .filter(|at| set.carriers().nth(*at) == Some(Carrier::Held))
+        .filter(|at| set.carriers().nth(*at).is_some_and(|one| is_held(&one)))
         .collect();
     assert_eq!((held, share(&set, 1)), (first.clone(), others.clone()));
     assert!(!set.may_start(0));
@@ -474,10 +478,10 @@ fn a_failure_during_a_changeback() {
     events.clear();
     set.in_service(0);
     set.restored(0, now, &mut events);
-    assert_eq!(set.carriers().filter(|one| *one == Carrier::Held).count(), 8);
+    assert_eq!(set.carriers().filter(is_held).count(), 8);
     events.clear();
     set.failed(1, 2, now, &mut events);
-    assert_eq!(set.carriers().filter(|one| *one == Carrier::Held).count(), 16);
+    assert_eq!(set.carriers().filter(is_held).count(), 16);
     set.received(
         1,
         Management::ChangeoverAcknowledgement(Changeover::Extended(2)),

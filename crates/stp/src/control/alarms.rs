@@ -36,8 +36,7 @@ pub(crate) const DESTINATION_UNREACHABLE: AlarmKind = AlarmKind {
 impl Inner {
     /// Why a link carries no traffic; `None` when it does.
     pub(super) fn reason(&self, link: usize) -> Option<String> {
-        let hops = self.tables.hops.iter().enumerate();
-        let mut mine = hops.filter(|(_, hop)| hop.links.contains(&link)).peekable();
+        let mut mine = self.tables.hops_of(link).peekable();
         if mine.peek().is_none() {
             return Some("belongs to no application server or link set".to_owned());
         }
@@ -77,9 +76,7 @@ impl Inner {
         let has_active = |(at, hop): (usize, &Hop)| {
             hop.mode == TrafficMode::Override && hop.links.iter().any(|other| self.is_active(*other, at))
         };
-        let hops = self.tables.hops.iter().enumerate();
-        let mut mine = hops.filter(|(_, hop)| hop.links.contains(&link));
-        self.gateway.is_up(id(link)) && mine.all(has_active)
+        self.gateway.is_up(id(link)) && self.tables.hops_of(link).all(has_active)
     }
 
     /// Raises and clears alarms by the state.
@@ -122,6 +119,9 @@ impl Inner {
 
     /// Clears the alarms of destinations that a reload has removed.
     pub(super) fn forget(&self, alarms: &Alarms, before: &State) {
+        if std::sync::Arc::ptr_eq(&self.tables, &before.tables) {
+            return;
+        }
         for destination in &before.tables.routes.destinations {
             let mut now = self.tables.routes.destinations.iter();
             if !now.any(|one| one.cluster == destination.cluster) {

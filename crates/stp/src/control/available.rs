@@ -8,7 +8,7 @@ use ss7_proto::asp::{AsId, AsState};
 use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
-use super::{Control, Frame, Inner, SUBSYSTEM_TEST, id};
+use super::{Control, Frame, Inner, Put, SUBSYSTEM_TEST, id};
 use crate::cause::Cause;
 use crate::path::sccp::management_unitdata;
 use crate::state::{Few, Forward, HopState, State, Target};
@@ -55,9 +55,9 @@ impl Inner {
     }
 
     fn admission(&self, link: usize) -> Few {
-        let hops = self.tables.hops.iter().enumerate();
-        let mine = hops.filter(|(at, hop)| hop.links.contains(&link) && self.is_active(link, *at));
-        mine.map(|(at, _)| at as u16).collect()
+        let mine = self.tables.hops_of(link);
+        let active = mine.filter(|(at, _)| self.is_active(link, *at));
+        active.map(|(at, _)| at as u16).collect()
     }
 
     fn hop(&self, at: usize) -> HopState {
@@ -74,7 +74,8 @@ impl Inner {
         let carriers = self.sets.carriers(at);
         HopState {
             up: up.map(|link| *link as u16).collect(),
-            pending: hop.is_server && state == Some(AsState::Pending) || carriers.contains(&Carrier::Held),
+            pending: hop.is_server && state == Some(AsState::Pending)
+                || carriers.iter().any(|one| matches!(one, Carrier::Held(_))),
             carriers,
         }
     }
@@ -101,7 +102,7 @@ impl Inner {
     }
 
     /// What is queued for hops that are no longer pending leaves, or is dropped.
-    pub(super) fn release(&mut self, control: &Control, next: &State) {
+    pub(super) fn release(&mut self, control: &Control, before: &State, next: &State) {
         for (hop, queue) in self.pending.iter_mut().enumerate() {
             if queue.is_empty() {
                 continue;
@@ -109,6 +110,12 @@ impl Inner {
             for frame in std::mem::take(queue) {
                 match next.target(hop, frame.sls, 1) {
                     Some(Target::Pending) => queue.push_back(frame),
+                    // A changeback that has not taken place: what was sent before it may be in the queue yet.
+                    Some(target) if next.resumes(before, hop, frame.sls) => {
+                        if let Put::Stale(frame) = control.post(next, &target, frame) {
+                            queue.push_back(frame);
+                        }
+                    }
                     Some(target) if frame.is_m2pa() => control.forward(&target, frame),
                     Some(target) => {
                         control.post(next, &target, frame);
@@ -179,7 +186,8 @@ impl State {
                 .all(|(one, other)| same(one, other))
     }
 
-    /// This state without links that were not active before: they are admitted, and get nothing yet.
+    /// This state without links that were not active before: they are admitted, and get nothing yet. A hop whose first link
+    /// becomes active is pending: acknowledgements leave in this state, and peers may send at once what other peers get to know.
     pub(super) fn without_new(&self, before: &Self) -> Self {
         let hops: Vec<HopState> = self
             .forward
@@ -191,7 +199,7 @@ impl State {
                 let was = |link: &&u16| former.is_some_and(|hop| hop.up.contains(link));
                 let up: Few = hop.up.iter().filter(was).copied().collect();
                 // What comes meanwhile is queued, and leaves with the rest.
-                let pending = hop.pending || up.is_empty() && former.is_some_and(|hop| hop.pending);
+                let pending = hop.pending || up.is_empty() && !hop.up.is_empty();
                 HopState {
                     up,
                     pending,
@@ -224,10 +232,9 @@ impl HopState {
         let carriers = self.carriers.iter().enumerate();
         let held = carriers.map(|(at, carrier)| {
             let is_same = former.is_some_and(|former| former.carriers.get(at) == Some(carrier));
-            if is_same || *carrier == Carrier::None {
-                *carrier
-            } else {
-                Carrier::Held
+            match *carrier {
+                Carrier::Link(link) if !is_same => Carrier::Held(link),
+                carrier => carrier,
             }
         });
         held.collect()
@@ -251,5 +258,53 @@ impl Frame {
             sls,
             is_data: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use ss7_proto::PointCode;
+    use ss7_proto::m3ua::{Builder, Message, MessageType};
+    use telemetry::{Alarms, Registry};
+
+    use super::*;
+    use crate::config::{ApplicationServer, Config, Link};
+    use crate::tables::Tables;
+
+    /// What peers send while an acknowledgement leaves is held, and leaves behind it.
+    #[test]
+    fn a_hop_whose_link_becomes_active_is_pending_first() {
+        let peer = SocketAddr::from(([127, 0, 0, 2], 2905));
+        let mut config = Config::default();
+        config.point_codes.own = "1".to_owned();
+        config.links = vec![Link {
+            name: "a".to_owned(),
+            peer: vec![peer.ip()],
+            ..Link::default()
+        }];
+        config.application_servers = vec![ApplicationServer {
+            name: "one".to_owned(),
+            links: vec!["a".to_owned()],
+            point_codes: vec!["2".to_owned()],
+            ..ApplicationServer::default()
+        }];
+        let tables = Arc::new(Tables::load(&config).unwrap());
+        let registry = Registry::new();
+        let control = Control::new(&config, tables, &registry, &Alarms::new(&registry));
+        control.associated(0, peer);
+        let receive = |kind| {
+            let mut octets = Vec::new();
+            Builder::new(kind, &mut octets).finish();
+            control.received(0, 0, &Message::parse(&octets).unwrap());
+            control.state.load_full()
+        };
+        let before = receive(MessageType::Aspup);
+        let next = receive(MessageType::Aspac);
+        assert_eq!(next.target(0, 0, 1), Some(Target::Link(0)));
+        let between = next.without_new(&before);
+        assert_eq!(between.target(0, 0, 1), Some(Target::Pending));
+        assert!(between.is_reachable(PointCode(2)) && !before.is_reachable(PointCode(2)));
     }
 }

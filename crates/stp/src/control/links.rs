@@ -119,9 +119,13 @@ impl Control {
     }
 
     /// A link has failed; nothing is put into its mailbox any more.
-    pub(crate) fn failed(&self, link: usize, remains: Remains) {
+    pub(crate) fn failed(&self, link: usize, mut remains: Remains) {
         self.change(|inner| {
             let accepted = remains.accepted;
+            // Until now the set had it as up: what a changeover or changeback has diverted to it since its end comes last.
+            if let Some(mailbox) = self.mailboxes.get(link) {
+                remains.unsent.append(&mut mailbox.take_diverted());
+            }
             // An association that ends before its link carries anything leaves nothing, while the changeover of the one before
             // may be in progress.
             if inner.carries(link) {

@@ -73,8 +73,12 @@ impl Mailbox {
 
     /// Puts a frame of DATA at the end, which was decided by a state.
     pub(crate) fn put(&self, frame: Frame, state: u64) -> Put {
+        // Held until the frame is in the queue: who closes the gate drains the queue then.
         let gate = self.gate.as_ref().map(RwLock::read);
-        if gate.is_some_and(|gate| gate.is_none_or(|oldest| state < oldest)) {
+        if gate
+            .as_deref()
+            .is_some_and(|gate| gate.is_none_or(|oldest| state < oldest))
+        {
             return Put::Stale(frame);
         }
         if self.queued() < self.most && self.sender.try_send(frame).is_ok() {

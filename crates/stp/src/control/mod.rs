@@ -324,7 +324,7 @@ impl Control {
         inner.admit_since(self, &next);
         self.send(sends);
         inner.divert(self, &next);
-        inner.release(self, &next);
+        inner.release(self, &before, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);
         self.send(notices);

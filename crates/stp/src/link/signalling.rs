@@ -137,6 +137,13 @@ impl SignallingLink {
         let is_mine = data.dpc == state.tables.points.own && Some(data.opc) == adjacent;
         match data.si {
             ServiceIndicator::SNT if is_mine => self.tested(data.user_data, data.sls, out),
+            // The link is connected to a wrong node (Q.707 §2.2): behind this one the test would be taken for that of another link.
+            ServiceIndicator::SNT => tracing::debug!(
+                link = self.number,
+                opc = data.opc.0,
+                dpc = data.dpc.0,
+                "link test for another node"
+            ),
             ServiceIndicator::SNM if is_mine => {
                 if let Some(message) = Management::read(data.user_data, plan) {
                     self.desk

@@ -58,6 +58,8 @@ pub struct Tables {
     pub(crate) links: Vec<Link>,
     /// Application servers, then link sets.
     pub(crate) hops: Vec<Hop>,
+    /// Of each link those that it belongs to.
+    of_links: Vec<Vec<usize>>,
     pub(crate) routes: Routes,
     pub(crate) screens: Vec<Screen>,
     pub(crate) translations: Translations,
@@ -105,6 +107,7 @@ impl Tables {
             translations,
             numbers: None,
             equipment: None,
+            of_links: of_links(&hops, config.links.len()),
             hops,
             routes,
             points,
@@ -149,8 +152,14 @@ impl Tables {
 
     /// The link set of a link of M2PA.
     pub(crate) fn set_of(&self, link: usize) -> Option<usize> {
-        let is_set = |hop: &Hop| hop.adjacent.is_some() && hop.links.contains(&link);
-        self.hops.iter().position(is_set)
+        let mut hops = self.hops_of(link);
+        hops.find(|(_, hop)| hop.adjacent.is_some()).map(|(at, _)| at)
+    }
+
+    /// The hops that a link belongs to: each change of states asks it of all links.
+    pub(crate) fn hops_of(&self, link: usize) -> impl Iterator<Item = (usize, &Hop)> {
+        let hops = self.of_links.get(link).into_iter().flatten();
+        hops.filter_map(|at| Some((*at, self.hops.get(*at)?)))
     }
 
     /// Whether this STP asks on a link.
@@ -298,6 +307,19 @@ fn hops<'c>(
     }
     contexts(&hops, config, faults);
     hops
+}
+
+/// Of each link its hops.
+fn of_links(hops: &[Hop], links: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new(); links];
+    for (at, hop) in hops.iter().enumerate() {
+        for link in &hop.links {
+            if let Some(mine) = all.get_mut(*link).filter(|mine| mine.last() != Some(&at)) {
+                mine.push(at);
+            }
+        }
+    }
+    all
 }
 
 /// A link has one hop for each routing context: DATA would be ambiguous otherwise.

@@ -1,12 +1,12 @@
 //! Many associations at once: nothing is lost, and each link selection keeps its order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use numbers::{DestinationSet, Key, Kind, Writer};
-use ss7_proto::m3ua::{MessageType, ServiceIndicator};
+use ss7_proto::m3ua::{Message, MessageType, ServiceIndicator, Tag};
 use stp::config::{Group, GroupMode};
 
-use crate::support::{Asp, data, link, metric, msu, server, start};
+use crate::support::{Asp, aspac, config, data, link, metric, msu, plain, server, start};
 use crate::translation::{member, title, to_stp, translating, udt};
 
 const SENDERS: u8 = 8;
@@ -92,4 +92,37 @@ fn nothing_is_lost_between_many_associations_while_files_are_read_again() {
     let _receivers = receivers.map(|one| one.join().unwrap());
     let home = metric(&stp, "signalbox_stp_number_lookups_total{outcome=\"home\"}");
     assert_eq!(home, f64::from(half));
+}
+
+/// Each change of states is worked out for all links. The first peer hears of each node that becomes available behind it.
+#[test]
+fn two_hundred_peers_become_active_at_once() {
+    let numbers = 10..=209_u8;
+    let name = |number: u8| format!("s{number}");
+    let mut settings = config();
+    settings.links = numbers
+        .clone()
+        .map(|number| link(&name(number), number))
+        .collect();
+    let servers = numbers.clone().map(|number| {
+        let code = 1_000 + u32::from(number);
+        server(&name(number), u32::from(number), code, &[&name(number)])
+    });
+    settings.application_servers = servers.collect();
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let mut first = Asp::active(at, 10, 10);
+    let mut others: Vec<Asp> = numbers.skip(1).map(|number| Asp::connect(at, number)).collect();
+    for (asp, number) in others.iter_mut().zip(11..) {
+        asp.send(&[plain(MessageType::Aspup), aspac(number)].concat());
+    }
+    for asp in &mut others {
+        asp.expect(MessageType::AspacAck);
+    }
+    let mut heard = HashSet::new();
+    while heard.len() < others.len() {
+        let dava = first.expect(MessageType::Dava);
+        let codes = Message::parse(&dava).unwrap().word(Tag::AFFECTED_POINT_CODE);
+        assert!(heard.insert(codes.unwrap()), "twice: {codes:?}");
+    }
 }

@@ -9,6 +9,7 @@ mod files;
 mod interception;
 mod judge;
 mod load;
+mod neighbour;
 mod number_services;
 mod prepaid;
 mod roles;

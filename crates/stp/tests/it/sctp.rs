@@ -1,13 +1,14 @@
-//! M3UA over the kernel's SCTP.
+//! M3UA and M2PA over the kernel's SCTP.
 
 use std::net::SocketAddr;
 
 use settings::Listen;
 use socket2::{Domain, Protocol, Socket, Type};
 use ss7_proto::m3ua::MessageType;
-use stp::config::Transport;
+use stp::config::{Link, Role, Transport};
 
-use crate::support::{Asp, address, aspac, config, data, isup, plain, start};
+use crate::signalling_links::{EAST, WEST, is_available, stp};
+use crate::support::{Asp, address, aspac, config, data, isup, link, plain, start, until};
 
 /// Sends each message as one of SCTP.
 fn connect(stp: SocketAddr, from: u8) -> Asp {
@@ -47,15 +48,55 @@ fn data_goes_from_association_to_association() {
     for n in 0..100_u32 {
         one.send(&isup(11, 1, 2, (n % 16) as u8, &n.to_be_bytes()));
     }
-    // Streams are independent of one another; the order of each link selection holds.
+    in_order(&mut two);
+    drop(two);
+    one.expect(MessageType::Duna);
+}
+
+/// Receives 100 messages. Streams are independent of one another; the order of each link selection holds.
+fn in_order(asp: &mut Asp) {
     let mut last = [None; 16];
     for _ in 0..100 {
-        let received = two.expect(MessageType::Data);
+        let received = asp.expect(MessageType::Data);
         let msu = data(&received);
         let number = u32::from_be_bytes(msu.user_data.try_into().unwrap());
         let before = last[usize::from(msu.sls)].replace(number);
         assert!(before < Some(number), "{before:?} {number}");
     }
-    drop(two);
-    one.expect(MessageType::Duna);
+}
+
+#[test]
+fn a_link_of_m2pa_is_aligned_carries_and_returns() {
+    if !testpeer::sctp::is_here("sctp::a_link_of_m2pa_is_aligned_carries_and_returns") {
+        return;
+    }
+    let link = |connect: bool| Link {
+        transport: Transport::Sctp,
+        role: Role::M2pa,
+        port: connect.then_some(29_051),
+        connect,
+        ..link("a", 1)
+    };
+    let mut settings = stp(EAST, ("one", 1, 11), 2, WEST, vec![link(false)]);
+    settings.sctp_listen = Listen(vec![SocketAddr::new(address(1), 29_051)]);
+    let east = start(settings);
+    let west = || start(stp(WEST, ("two", 2, 12), 1, EAST, vec![link(true)]));
+    let mut one = Asp::active(east.addresses()[0], 11, 11);
+    for round in 0..2_u32 {
+        let west = west();
+        let mut two = Asp::active(west.addresses()[0], 12, 12);
+        for stp in [&east, &west] {
+            until("the link carries traffic", || is_available(stp, "a"));
+        }
+        one.expect(MessageType::Dava);
+        for n in 0..100_u32 {
+            let number = (round * 100 + n).to_be_bytes();
+            one.send(&isup(11, 1, 2, (n % 16) as u8, &number));
+            two.send(&isup(12, 2, 1, (n % 16) as u8, &number));
+        }
+        in_order(&mut two);
+        in_order(&mut one);
+        drop((two, west));
+        one.expect(MessageType::Duna);
+    }
 }

@@ -15,8 +15,8 @@ use stp::{Config, Running};
 use crate::support::{Asp, PATIENCE, address, config, data, isup, link, metric, server, start, until};
 
 /// The point codes of both STPs.
-const EAST: u32 = 100;
-const WEST: u32 = 200;
+pub(crate) const EAST: u32 = 100;
+pub(crate) const WEST: u32 = 200;
 
 /// A relay of TCP, whose connections can be cut with what they carry.
 struct Relay {
@@ -68,7 +68,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 }
 
 /// An STP with one application server, and a link set to the other STP that leads to `far`.
-fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link>) -> Config {
+pub(crate) fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link>) -> Config {
     let mut config = config();
     config.point_codes.own = own.to_string();
     config.queue = 1_000_000;
@@ -79,6 +79,7 @@ fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link
     config.mtp.t4 = Period::from_secs(60);
     config.m2pa.t7 = Period::from_secs(60);
     config.m2pa.t3 = Period::from_secs(60);
+    config.m2pa.t6 = Period::from_secs(60);
     config.m2pa.t4n = Period::from_millis(50);
     config.m2pa.t4e = Period::from_millis(50);
     let (name, code, from) = near;
@@ -99,7 +100,7 @@ fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, links: Vec<Link
     config
 }
 
-fn east() -> Config {
+pub(crate) fn east() -> Config {
     let waits = |name: &str, from| Link {
         role: Role::M2pa,
         ..link(name, from)
@@ -124,7 +125,7 @@ fn west(ports: [u16; 2]) -> Config {
     stp(WEST, ("two", 2, 12), 1, EAST, links)
 }
 
-fn is_available(stp: &Running, link: &str) -> bool {
+pub(crate) fn is_available(stp: &Running, link: &str) -> bool {
     metric(stp, &format!("signalbox_stp_link_available{{link=\"{link}\"}}")) == 1.0
 }
 
@@ -310,7 +311,7 @@ fn octets_of_a_stranger_end_their_own_link_alone() {
     let world = World::new();
     let zeros = [[1, 0, 11, 2, 0, 0, 0, 7].to_vec(), vec![0; 64]].concat();
     let unknown = [&[1, 0, 11, 2, 0, 0, 0, 20][..], &[0xff; 12]].concat();
-    {
+    exchange(&world, || {
         for octets in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), zeros, unknown] {
             world.settle();
             // It replaces the peer of the link, whose address it has.
@@ -323,8 +324,7 @@ fn octets_of_a_stranger_end_their_own_link_alone() {
             let _ = stranger.read_to_end(&mut Vec::new());
         }
         world.settle();
-    }
-    exchange(&world, || {});
+    });
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Asp {
         asp.up();
         asp.send(&aspac(context));
         asp.expect(MessageType::AspacAck);
-        // The acknowledgement leaves before DATA for the peer are routed: they are when the next message is answered.
+        // DATA for the peer are held until what follows from its ASPAC is published: it is when the next message is answered.
         let before = asp.settle().concat();
         asp.buffer.splice(0..0, before);
         asp

@@ -1,0 +1,164 @@
+//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link.
+
+use std::net::SocketAddr;
+
+use ss7_proto::m2pa::{Content, LinkStatus, Message, SEQUENCE_MASK};
+use ss7_proto::m3ua::{MessageType, ServiceIndicator};
+use ss7_proto::mtp3::{Msu, TestMessage};
+use ss7_proto::{Plan, PointCode};
+
+use crate::signalling_links::{EAST, WEST, east, is_available};
+use crate::support::{Asp, data, isup, metric, start, until};
+
+/// The neighbour's end of a link.
+struct Neighbour {
+    stream: Asp,
+    code: u8,
+    /// Of the last MSU that it has sent, and of the last one that it has received.
+    sent: u32,
+    received: u32,
+}
+
+impl Neighbour {
+    /// Connects, and is aligned and tested.
+    fn new(stp: SocketAddr, from: u8, code: u8) -> Self {
+        let mut link = Self {
+            stream: Asp::connect(stp, from),
+            code,
+            sent: SEQUENCE_MASK,
+            received: SEQUENCE_MASK,
+        };
+        link.wait(LinkStatus::Alignment);
+        for status in [
+            LinkStatus::Alignment,
+            LinkStatus::ProvingNormal,
+            LinkStatus::Ready,
+        ] {
+            link.send(Content::LinkStatus(status));
+        }
+        link.wait(LinkStatus::Ready);
+        let test = link.msu();
+        link.acknowledge_test(&test);
+        link
+    }
+
+    fn send(&mut self, content: Content<'_>) {
+        if let Content::UserData { .. } = content {
+            self.sent = self.sent.wrapping_add(1) & SEQUENCE_MASK;
+        }
+        let (bsn, fsn) = (self.received, self.sent);
+        let mut out = Vec::new();
+        Message { bsn, fsn, content }.write(&mut out);
+        self.stream.send(&out);
+    }
+
+    fn wait(&mut self, wanted: LinkStatus) {
+        let mut found = None;
+        while found != Some(Content::LinkStatus(wanted)) {
+            let octets = self.stream.any().expect("closed");
+            found = match Message::parse(&octets).unwrap().content {
+                Content::LinkStatus(status) => Some(Content::LinkStatus(status)),
+                _ => None,
+            };
+        }
+    }
+
+    /// The next MSU.
+    fn msu(&mut self) -> Vec<u8> {
+        loop {
+            let octets = self.stream.any().expect("closed");
+            let message = Message::parse(&octets).unwrap();
+            if let Content::UserData { msu, .. } = message.content {
+                self.received = message.fsn;
+                return msu.to_vec();
+            }
+        }
+    }
+
+    fn acknowledge_test(&mut self, test: &[u8]) {
+        let test = TestMessage::read(Msu::read(test, Plan::Itu).unwrap().user_data).unwrap();
+        let mut user_data = Vec::new();
+        TestMessage {
+            acknowledges: true,
+            ..test
+        }
+        .write(&mut user_data);
+        self.send_msu(ServiceIndicator::SNT, [WEST, EAST], &user_data);
+    }
+
+    fn send_msu(&mut self, si: ServiceIndicator, [opc, dpc]: [u32; 2], user_data: &[u8]) {
+        let mut msu = Vec::new();
+        Msu {
+            si,
+            ni: 2,
+            priority: 0,
+            dpc: PointCode(dpc),
+            opc: PointCode(opc),
+            sls: self.code,
+            user_data,
+        }
+        .write(Plan::Itu, &mut msu);
+        self.send(Content::UserData {
+            priority: 0,
+            msu: &msu,
+        });
+    }
+}
+
+/// What was held for a changeback stays behind what its former link has queued, when the link to which it was to move fails
+/// before the peer has acknowledged it.
+#[test]
+fn a_changeback_that_does_not_take_place_misorders_nothing() {
+    let stp = start(east());
+    let at = stp.addresses()[0];
+    let mut b = Neighbour::new(at, 22, 1);
+    until("the link carries traffic", || is_available(&stp, "b"));
+    let mut one = Asp::active(at, 11, 11);
+    let octets = || metric(&stp, "signalbox_stp_received_bytes_total{link=\"b\"}");
+    let before = octets();
+    b.send(Content::LinkStatus(LinkStatus::Busy));
+    until("the STP knows that it is busy", || octets() > before);
+    let send = |one: &mut Asp, number: u8| {
+        (0..16).for_each(|sls| one.send(&isup(11, 1, 2, sls, &[number])));
+        one.settle();
+    };
+    send(&mut one, 1);
+    let a = Neighbour::new(at, 21, 0);
+    until("the changeback has begun", || is_available(&stp, "a"));
+    send(&mut one, 2);
+    drop(a);
+    until("the link has failed", || !is_available(&stp, "a"));
+    send(&mut one, 3);
+    b.send(Content::LinkStatus(LinkStatus::BusyEnded));
+    let mut last = [0; 16];
+    while last.iter().any(|number| *number < 3) {
+        let octets = b.msu();
+        let msu = Msu::read(&octets, Plan::Itu).unwrap();
+        if msu.si == ServiceIndicator::ISUP {
+            let last = &mut last[usize::from(msu.sls)];
+            *last += 1;
+            assert_eq!(msu.user_data, [*last], "link selection {}", msu.sls);
+        }
+    }
+}
+
+/// Q.707 §2.2: a test for another node came by a link that is connected to a wrong one. It is discarded: behind this STP it would
+/// be taken for that of a link there.
+#[test]
+fn a_link_test_for_another_node_ends_here() {
+    let stp = start(east());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let mut a = Neighbour::new(at, 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    let mut test = Vec::new();
+    TestMessage {
+        acknowledges: false,
+        pattern: b"test",
+    }
+    .write(&mut test);
+    a.send_msu(ServiceIndicator::SNT, [WEST, 1], &test);
+    a.send_msu(ServiceIndicator::ISUP, [WEST, 1], b"call");
+    let received = one.expect(MessageType::Data);
+    assert_eq!(data(&received).si, ServiceIndicator::ISUP);
+}
