@@ -139,7 +139,7 @@ impl Content {
 fn fields<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(String, String)> {
     let each = headers.map(|(name, value)| {
         let value = match name {
-            ":path" => redaction::uri(&String::from_utf8_lossy(value)),
+            ":path" | "location" => redaction::uri(&String::from_utf8_lossy(value)),
             _ => redaction::field(name, value),
         };
         (name.to_owned(), value)
