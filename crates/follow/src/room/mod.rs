@@ -58,10 +58,10 @@ pub struct Followed {
     pub until: String,
     /// Its messages so far.
     pub messages: u32,
-    /// Further identities of it.
+    /// Further identities of it, the one that was in a message last at the end.
     pub learned: Vec<String>,
-    /// Further identities beyond the bound.
-    pub not_learned: u64,
+    /// Further identities that gave way to newer ones.
+    pub dropped: u64,
 }
 
 /// Why a subscriber is not followed.
@@ -135,7 +135,7 @@ impl Room {
                 ends,
                 ends_at,
                 messages: 0,
-                not_learned: 0,
+                dropped: 0,
             });
         }
         self.compile(state);
@@ -249,7 +249,8 @@ impl Room {
         let mut has_changed = state.expire(now);
         if let Some(follow) = state.followed.iter_mut().find(|one| one.owner == hit.owner) {
             follow.messages += 1;
-            if hit.by.is_some() {
+            if let Some(by) = &hit.by {
+                follow.is_used(by);
                 has_changed |= follow.learn(learning::identities(&record, !hit.is_learned));
             }
             if follow.messages >= MAX_MESSAGES {
