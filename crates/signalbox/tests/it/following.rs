@@ -1,7 +1,9 @@
 //! `signalbox follow` beside calls of many subscribers: all messages of one of them, and no other's.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -26,13 +28,16 @@ struct Following {
 }
 
 impl Following {
-    fn start(up: &Up, folder: &Path) -> Self {
+    fn start(admins: impl IntoIterator<Item = SocketAddr>, folder: &Path) -> Self {
         let capture = folder.join("followed.pcapng");
+        // One that all may read is there already.
+        std::fs::write(&capture, "earlier").unwrap();
+        std::fs::set_permissions(&capture, Permissions::from_mode(0o644)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox"));
         command.args(["follow", SUPI, "--for", "50m", "--json", "--pcapng"]);
         command.arg(&capture);
-        for function in FUNCTIONS {
-            command.args(["--admin", &up.admin(function).to_string()]);
+        for admin in admins {
+            command.args(["--admin", &admin.to_string()]);
         }
         let mut child = command
             .stdin(Stdio::null())
@@ -57,6 +62,8 @@ impl Following {
         out.read_to_string(&mut printed).unwrap();
         assert!(self.child.wait().unwrap().success(), "{printed}");
         let arrows = serde_json::from_str(&printed).unwrap();
+        let mode = std::fs::metadata(&self.capture).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         (arrows, self.capture.clone())
     }
 }
@@ -123,7 +130,7 @@ fn a_voice_call_is_followed_through_all_functions() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &[]);
     up.is_populated();
-    let following = Following::start(&up, folder.path());
+    let following = Following::start(FUNCTIONS.map(|function| up.admin(function)), folder.path());
     // Credentials pass through the SCP, and are not in the copies.
     let mut scp = Client::connect(up.address("scp", "http"), Duration::from_secs(10)).unwrap();
     let request = Request::new("GET", &format!("/nudm-sdm/v1/{SUPI}/am-data"))
