@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use follow::{Identity, Message, Page, ladder};
+use follow::{Identity, MAX_MESSAGES, Message, Page, ladder};
 use function::pages::segment;
 use settings::Period;
 
@@ -56,6 +56,8 @@ struct Source {
     admin: SocketAddr,
     /// Whether it followed the subscriber before, at the request of another operator.
     was_followed: bool,
+    /// Which start of the function the numbers are of.
+    start: Option<u64>,
     after: u64,
     messages: Vec<Message>,
     not_kept: Option<u64>,
@@ -91,7 +93,7 @@ pub(crate) fn run(args: &FollowArgs) -> Result<ExitCode, Failure> {
                 () = tokio::time::sleep(pause) => false,
             }
         });
-        collect(&mut sources, args);
+        collect(&mut sources, args, until);
         if is_interrupted {
             break;
         }
@@ -121,6 +123,7 @@ fn begin(endpoints: &[Endpoint], args: &FollowArgs) -> Vec<Source> {
             name: endpoint.name(),
             admin: endpoint.address,
             was_followed,
+            start: before["start"].as_u64(),
             after: 0,
             messages: Vec::new(),
             not_kept: None,
@@ -139,18 +142,18 @@ fn begin(endpoints: &[Endpoint], args: &FollowArgs) -> Vec<Source> {
 }
 
 /// Takes what has come since the last look.
-fn collect(sources: &mut [Source], args: &FollowArgs) {
+fn collect(sources: &mut [Source], args: &FollowArgs, until: Instant) {
     std::thread::scope(|scope| {
         for source in sources {
-            scope.spawn(move || source.collect(&args.identity));
+            scope.spawn(move || source.collect(args, until));
         }
     });
 }
 
 impl Source {
-    fn collect(&mut self, identity: &Identity) {
+    fn collect(&mut self, args: &FollowArgs, until: Instant) {
+        let identity = segment(&args.identity.to_string());
         loop {
-            let identity = segment(&identity.to_string());
             let path = format!("/follow/messages?after={}&identity={identity}", self.after);
             let page = inspect::fetch(self.admin, &path, TIMEOUT).map_err(|error| error.to_string());
             let page: Result<Page, String> =
@@ -164,6 +167,10 @@ impl Source {
                 }
             };
             self.is_silent = false;
+            if *self.start.get_or_insert(page.start) != page.start {
+                self.begin_again(page.start, args, until);
+                continue;
+            }
             let before = *self.not_kept.get_or_insert(page.not_kept);
             self.missed = page.not_kept.saturating_sub(before);
             self.messages.extend(page.messages);
@@ -172,6 +179,22 @@ impl Source {
                 return;
             }
             self.after = page.next;
+        }
+    }
+}
+
+impl Source {
+    /// The function has been restarted, and follows no subscriber since.
+    fn begin_again(&mut self, start: u64, args: &FollowArgs, until: Instant) {
+        complain(&format!(
+            "{}: was restarted; messages are missing until now",
+            self.name
+        ));
+        (self.start, self.after, self.not_kept) = (Some(start), 0, None);
+        self.was_followed = false;
+        let left = until.saturating_duration_since(Instant::now()).as_secs().max(1);
+        if let Err(error) = inspect::change(self.admin, "PUT", &format!("{}?for={left}s", path(args))) {
+            complain(&format!("{}: {error}", self.name));
         }
     }
 }
@@ -190,6 +213,15 @@ fn show(sources: Vec<Source>, args: &FollowArgs) -> Result<(), Failure> {
         complain(&format!(
             "{}: {} messages did not fit (admin.followBytes)",
             source.name, source.missed
+        ));
+    }
+    for source in sources
+        .iter()
+        .filter(|source| source.messages.len() >= MAX_MESSAGES as usize)
+    {
+        complain(&format!(
+            "{}: following ended after {MAX_MESSAGES} messages",
+            source.name
         ));
     }
     // Two functions of one name are two lanes.

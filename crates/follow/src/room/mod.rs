@@ -19,7 +19,7 @@ use crate::ACTIVE;
 use crate::finder::{Finder, Hit, Search};
 use crate::identity::Identity;
 use crate::learning;
-use crate::message::{Content, Direction, Page, Record, Stored};
+use crate::message::{Content, Direction, Page, Record, Stored, microseconds};
 use state::{Follow, State};
 
 /// Identities that are followed at the same time, at most.
@@ -39,6 +39,8 @@ pub struct Room(Arc<Inner>);
 
 struct Inner {
     function: &'static str,
+    /// When the function started, in microseconds since 1970.
+    start: u64,
     most_bytes: AtomicUsize,
     is_active: AtomicBool,
     finder: ArcSwap<Finder>,
@@ -91,6 +93,7 @@ impl Room {
     pub fn new(function: &'static str) -> Self {
         Self(Arc::new(Inner {
             function,
+            start: microseconds(SystemTime::now()),
             most_bytes: AtomicUsize::new(64 << 20),
             is_active: AtomicBool::new(false),
             finder: ArcSwap::default(),
@@ -174,6 +177,7 @@ impl Room {
     pub fn page(&self, after: u64, identity: Option<&str>) -> Page {
         let mut page = Page {
             version: 1,
+            start: self.0.start,
             next: after,
             ..Page::default()
         };
@@ -204,6 +208,12 @@ impl Room {
             }
         }
         copies
+    }
+
+    /// When the function started, in microseconds since 1970.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.0.start
     }
 
     /// Octets of copies that it holds.

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use loadgen::client::{Client, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
-use crate::process::{ask, until};
+use crate::process::{Process, ask, until};
 use crate::up::Up;
 
 /// One of the subscribers whose calls `up` begins and ends again and again.
@@ -261,6 +261,38 @@ fn status_of(admin: SocketAddr, request: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_function_that_was_restarted_follows_the_subscriber_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [listen, admin] = [(); 2].map(|()| free_ports::address().unwrap());
+    let config = folder.path().join("nrf.yaml");
+    let store = json!({"embedded": {"directory": folder.path().join("state")}});
+    let nrf = json!({"nrf": {"listen": [listen], "admin": admin, "workers": 1, "store": store}});
+    std::fs::write(&config, nrf.to_string()).unwrap();
+    let start = || {
+        Process::start(
+            &["run", "nrf", "--config", config.to_str().unwrap()],
+            folder.path(),
+        )
+    };
+    let first = start();
+    let following = Following::start([admin], folder.path());
+    first.signal("KILL");
+    let _ = first.ended();
+    let _second = start();
+    until("the restarted function to follow the subscriber", || {
+        ask(admin, "GET", "/follow").1.contains(SUPI)
+    });
+    let mut client = Client::connect(listen, Duration::from_secs(10)).unwrap();
+    let path = format!("/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&supi={SUPI}");
+    assert_eq!(
+        client.exchange(&[Request::new("GET", path)]).unwrap()[0].status,
+        200
+    );
+    let (arrows, _) = following.ended();
+    assert_eq!(arrows.len(), 2, "{:?}", titles(&arrows));
 }
 
 #[test]
