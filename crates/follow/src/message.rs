@@ -157,7 +157,7 @@ fn redacted(body: Bytes) -> Bytes {
 pub struct Page {
     /// Version of this form: members may be added to it.
     pub version: u32,
-    /// When the function started, in microseconds since 1970: numbers begin anew with it, and it follows no subscriber.
+    /// When the function started, in microseconds since 1970: numbers begin at 1 then, and no subscriber is followed.
     pub start: u64,
     /// Where the next page begins.
     pub next: u64,

@@ -172,6 +172,16 @@ impl Room {
         state.followed.iter().map(Follow::show).collect()
     }
 
+    /// Ends what is over at this moment, and drops copies that are too old then. The function does so periodically: neither
+    /// messages nor operators need to come. It does not wait for those who use the room.
+    pub fn sweep(&self, now: Instant) {
+        if let Some(mut state) = self.0.state.try_lock()
+            && state.expire(now)
+        {
+            self.compile(&mut state);
+        }
+    }
+
     /// The copies after a number, the oldest first, as many as fit a page.
     #[must_use]
     pub fn page(&self, after: u64, identity: Option<&str>) -> Page {

@@ -108,6 +108,21 @@ fn copies_stay_within_their_bounds() {
 }
 
 #[test]
+fn copies_end_without_messages_or_operators() {
+    let room = Room::new("test");
+    room.follow(SUPI, MAX_PERIOD).unwrap();
+    assert!(request(&room, SUPI));
+    let minute = Duration::from_secs(60);
+    room.sweep(Instant::now());
+    assert!(room.is_active());
+    let ended = Instant::now() + MAX_PERIOD + minute;
+    room.sweep(ended);
+    assert!(!room.is_active() && room.held() > 0);
+    room.sweep(ended + MAX_PERIOD + minute);
+    assert_eq!(room.held(), 0);
+}
+
+#[test]
 fn time_and_number_of_identities_are_bounded() {
     let room = Room::new("test");
     for bad in [Duration::ZERO, MAX_PERIOD + Duration::from_secs(1)] {
