@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -116,13 +116,18 @@ fn begin(endpoints: &[Endpoint], args: &FollowArgs) -> Vec<Source> {
         let before: serde_json::Value = serde_json::from_str(&before).unwrap_or_default();
         let followed = before["followed"].as_array().into_iter().flatten();
         let wanted = args.identity.to_string();
-        let was_followed = followed.into_iter().any(|one| one["identity"] == *wanted);
-        let put = format!("{}?for={}", path(args), args.period);
-        inspect::change(endpoint.address, "PUT", &put).map_err(|error| error.to_string())?;
+        let known = followed.into_iter().find(|one| one["identity"] == *wanted);
+        // The time of another operator is not cut.
+        let ends = follow::rfc3339(SystemTime::now() + args.period.duration());
+        let until = known.and_then(|known| known["until"].as_str());
+        if until.is_none_or(|until| *until < *ends) {
+            let put = format!("{}?for={}", path(args), args.period);
+            inspect::change(endpoint.address, "PUT", &put).map_err(|error| error.to_string())?;
+        }
         Ok::<_, String>(Source {
             name: endpoint.name(),
             admin: endpoint.address,
-            was_followed,
+            was_followed: known.is_some(),
             start: before["start"].as_u64(),
             after: 0,
             messages: Vec::new(),

@@ -12,7 +12,7 @@ use loadgen::client::{Client, Request};
 use serde_json::{Value, json};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
-use crate::process::{Process, ask, until};
+use crate::process::{Process, ask, signalbox, until};
 use crate::up::Up;
 
 /// One of the subscribers whose calls `up` begins and ends again and again.
@@ -332,6 +332,11 @@ fn only_operators_follow_and_only_within_bounds() {
         assert_eq!(put(&format!("/follow/imsi-0010100000002{number:02}?for=1h")), 200);
     }
     assert_eq!(put(&format!("/follow/{SUPI}")), 409);
+    // A second operator does not cut the time of the first.
+    let list = || ask(admin, "GET", "/follow").1;
+    let (before, at) = (list(), admin.to_string());
+    let second = signalbox(&["follow", "imsi-001010000000200", "--for", "1s", "--admin", &at]);
+    assert!(second.status.success() && list() == before);
     let listed: Value = serde_json::from_str(&ask(admin, "GET", "/follow").1).unwrap();
     assert_eq!(listed["followed"].as_array().unwrap().len(), 16);
     assert_eq!(ask(admin, "DELETE", "/follow/imsi-001010000000200").0, 200);
