@@ -1,5 +1,8 @@
 //! The search of a message for the identities of all followed subscribers.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,6 +16,9 @@ use crate::identity::{FRAMED_IP_ADDRESS, FRAMED_IPV6_PREFIX, Identity, Shape, ma
 const MSISDN: u32 = 701;
 const SUBSCRIPTION_ID_TYPE: u32 = 450;
 const SUBSCRIPTION_ID_DATA: u32 = 444;
+
+/// What the text of a SUPI of digits begins with.
+const IMSI: &str = "imsi-";
 
 /// Digits that need nothing around them to be an identity.
 const TELLING_DIGITS: usize = 10;
@@ -88,12 +94,15 @@ impl Finder {
         Search {
             finder: self,
             best: None,
-            other: false,
+            supis: Vec::new(),
+            is_of_other: false,
         }
     }
 
-    fn has_imsi(&self, digits: &[u8]) -> bool {
-        self.imsis.iter().any(|(_, own)| own.as_bytes() == digits)
+    /// The followed subscribers that have a SUPI.
+    fn owners(&self, digits: &[u8]) -> impl Iterator<Item = u64> {
+        let own = self.imsis.iter().filter(move |(_, own)| own.as_bytes() == digits);
+        own.map(|(owner, _)| *owner)
     }
 }
 
@@ -102,8 +111,10 @@ impl Finder {
 pub struct Search<'a> {
     finder: &'a Finder,
     best: Option<Hit>,
+    /// The followed subscribers whose SUPIs the message names.
+    supis: Vec<u64>,
     /// The message names a SUPI that is not followed.
-    other: bool,
+    is_of_other: bool,
 }
 
 impl Search<'_> {
@@ -112,7 +123,9 @@ impl Search<'_> {
         self.part(part, false);
         for start in memmem::find_iter(part, b"imsi-") {
             let digits = digits_at(part, start + 5);
-            self.other |= !digits.is_empty() && !self.finder.has_imsi(digits);
+            if !digits.is_empty() {
+                self.named(digits);
+            }
         }
     }
 
@@ -129,8 +142,15 @@ impl Search<'_> {
         self.part(frame, true);
         // Only a message that was found by a learned identity is questioned.
         if self.best.as_ref().is_some_and(|hit| hit.is_learned) {
-            self.other |= subscriptions(frame).any(|digits| !self.finder.has_imsi(digits));
+            subscriptions(frame).for_each(|digits| self.named(digits));
         }
+    }
+
+    /// The message names a SUPI.
+    fn named(&mut self, supi: &[u8]) {
+        let before = self.supis.len();
+        self.supis.extend(self.finder.owners(supi));
+        self.is_of_other |= self.supis.len() == before;
     }
 
     fn part(&mut self, part: &[u8], is_frame: bool) {
@@ -147,9 +167,8 @@ impl Search<'_> {
             let Some(needle) = self.finder.needles.get(one.pattern().as_usize()) else {
                 continue;
             };
-            if (self.best.is_some() && needle.is_learned)
-                || !needle.fits(part, (one.start(), one.end()), is_frame)
-            {
+            let is_better = self.best.as_ref().is_none_or(|hit| needle.rank() > hit.rank());
+            if !is_better || !needle.fits(part, (one.start(), one.end()), is_frame) {
                 continue;
             }
             self.best = Some(Hit {
@@ -165,12 +184,34 @@ impl Search<'_> {
     #[must_use]
     pub fn hit(self) -> Option<Hit> {
         let knows = |hit: &Hit| self.finder.imsis.iter().any(|(owner, _)| *owner == hit.owner);
+        let is_of_other = |hit: &Hit| self.is_of_other || self.supis.iter().any(|owner| *owner != hit.owner);
         self.best
-            .filter(|hit| !(hit.is_learned && self.other && knows(hit)))
+            .as_ref()
+            .filter(|hit| !(hit.is_learned && is_of_other(hit) && knows(hit)))
+            .cloned()
+    }
+}
+
+/// What an operator has given goes before a learned SUPI, which goes before what may pass to another subscriber.
+fn rank(is_learned: bool, text: &str) -> u8 {
+    match (is_learned, text.starts_with(IMSI)) {
+        (false, _) => 2,
+        (true, true) => 1,
+        (true, false) => 0,
+    }
+}
+
+impl Hit {
+    fn rank(&self) -> u8 {
+        rank(self.is_learned, self.by.as_deref().unwrap_or_default())
     }
 }
 
 impl Needle {
+    fn rank(&self) -> u8 {
+        rank(self.is_learned, &self.text)
+    }
+
     /// Whether an occurrence is the identity, and not a part of something longer.
     fn fits(&self, hay: &[u8], (start, end): (usize, usize), is_frame: bool) -> bool {
         let avp = || is_frame.then(|| Avp::around(hay, start, end)).flatten();
@@ -181,11 +222,19 @@ impl Needle {
             Shape::Digits => {
                 avp().is_some()
                     || (is_number(hay, start, end)
+                        && !self.is_of_other_kind(hay, start)
                         && (end - start >= TELLING_DIGITS || is_introduced(hay, start)))
             }
             Shape::Text => {
                 let joins = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-                avp().is_some() || !(is(before, joins) || is(after, joins))
+                let next = hay.get(end + 1).copied();
+                // A longer host name goes on with a point, a longer Session-Id with a semicolon (RFC 6733 §8.8).
+                let goes_on = match after {
+                    Some(b'.') => is(next, joins),
+                    Some(b';') => self.text.contains(';'),
+                    _ => is(after, joins),
+                };
+                avp().is_some() || !(is(before, joins) || before == Some(b'.') || goes_on)
             }
             Shape::Ipv4Text => {
                 let next = hay.get(end + 1).copied();
@@ -208,6 +257,14 @@ impl Needle {
             }
             Shape::Tbcd => avp().is_some_and(|avp| avp == Avp(MSISDN)),
         }
+    }
+
+    /// Whether digits are called an identity of another kind (TS 29.571 §5.3.2).
+    fn is_of_other_kind(&self, hay: &[u8], start: usize) -> bool {
+        let before = hay.get(..start).unwrap_or_default();
+        [IMSI, "msisdn-", "imei-", "imeisv-"]
+            .iter()
+            .any(|kind| before.ends_with(kind.as_bytes()) && !self.text.starts_with(kind))
     }
 }
 
@@ -301,131 +358,4 @@ fn unescaped(uri: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn finder(texts: &[&str]) -> Finder {
-        let all: Vec<Identity> = texts.iter().map(|text| text.parse().unwrap()).collect();
-        Finder::new(all.iter().map(|identity| (1, identity, false)), None)
-    }
-
-    fn in_text(identity: &str, text: &str) -> bool {
-        let finder = finder(&[identity]);
-        let mut search = finder.search();
-        search.uri(text.as_bytes());
-        search.hit().is_some()
-    }
-
-    #[test]
-    fn an_identity_is_found_alone_and_not_within_a_longer_one() {
-        for (identity, text, is_found) in [
-            ("imsi-001010000000001", r#"{"supi":"imsi-001010000000001"}"#, true),
-            ("imsi-001010000000001", "0001010000000001@wlan.mnc001", true),
-            ("imsi-00101000000001", "imsi-001010000000012", false),
-            ("imsi-001010000000001", "imsi-0010100000000012", false),
-            ("msisdn-4917", "port 4917", false),
-            ("msisdn-49170", "tel:+49170", true),
-            ("10.45.0.2", r#""ipv4Address":"10.45.0.2""#, true),
-            ("10.45.0.2", "10.45.0.20", false),
-            ("10.45.0.2", "110.45.0.2", false),
-            ("10.45.0.2", "10.45.0.2.7", false),
-            ("2001:db8:1::/64", "ipv6Prefix=2001%3Adb8%3A1%3A%3A%2F64", true),
-            ("2001:db8:1::/64", "\"2001:0db8:1::\"", false),
-            ("2001:db8:1::/64", "\"2001:DB8:1::7\"", true),
-            ("2001:db8:1::/64", "2001:db8:1:7::/64", false),
-            ("a.example;1;2", "a.example;1;23", false),
-            ("a.example;1;2", "a.example;1;2.", true),
-        ] {
-            let is_valid = identity.parse::<Identity>().is_ok();
-            assert_eq!(
-                is_valid && in_text(identity, text),
-                is_found,
-                "{identity} in {text}"
-            );
-        }
-    }
-
-    fn avp(code: u32, vendor: Option<u32>, value: &[u8]) -> Vec<u8> {
-        let header = if vendor.is_some() { 12 } else { 8 };
-        let mut bytes = code.to_be_bytes().to_vec();
-        let flags = if vendor.is_some() { 0xc0_u32 } else { 0x40 };
-        bytes.extend((flags << 24 | (header + value.len() as u32)).to_be_bytes());
-        bytes.extend(vendor.into_iter().flat_map(u32::to_be_bytes));
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
-
-    fn in_frame(identity: &str, frame: &[u8]) -> bool {
-        let finder = finder(&[identity]);
-        let mut search = finder.search();
-        search.frame(frame);
-        search.hit().is_some()
-    }
-
-    #[test]
-    fn values_of_avps_are_compared_whole() {
-        let prefix = [
-            &[0, 64][..],
-            &"2001:db8:1::".parse::<Ipv6Addr>().unwrap().octets()[..8],
-        ]
-        .concat();
-        for (identity, frame, is_found) in [
-            ("10.45.0.2", avp(8, None, &[10, 45, 0, 2]), true),
-            ("10.45.0.2", avp(9, None, &[10, 45, 0, 2]), false),
-            ("2001:db8:1::/64", avp(97, None, &prefix), true),
-            ("2001:db8:1::/64", avp(98, None, &prefix), false),
-            ("msisdn-12345", avp(701, Some(10_415), &[0x21, 0x43, 0xf5]), true),
-            ("msisdn-12345", avp(702, Some(10_415), &[0x21, 0x43, 0xf5]), false),
-            ("imsi-001010000000001", avp(444, None, b"001010000000001"), true),
-            ("msisdn-12345", avp(444, None, b"12345"), true),
-            ("msisdn-12345", avp(444, None, b"123456"), false),
-        ] {
-            assert_eq!(in_frame(identity, &frame), is_found, "{identity} in {frame:x?}");
-        }
-        // The length of an AVP before a value may look like a letter or a digit.
-        for length in 8..120_usize {
-            let session = format!("host{};1", "x".repeat(length));
-            assert!(
-                in_frame(&session, &avp(263, None, session.as_bytes())),
-                "{session}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_learned_address_ends_where_another_subscriber_has_it() {
-        let (supi, address): (Identity, Identity) = (
-            "imsi-001010000000001".parse().unwrap(),
-            "10.45.0.2".parse().unwrap(),
-        );
-        let finder = Finder::new([(1, &supi, false), (1, &address, true)].into_iter(), None);
-        let found = |text: &str| {
-            let mut search = finder.search();
-            search.text(text.as_bytes());
-            search.hit().is_some()
-        };
-        assert!(found(r#"{"ueIpv4":"10.45.0.2"}"#));
-        assert!(!found(r#"{"ueIpv4":"10.45.0.2","supi":"imsi-001010000000009"}"#));
-        let data = avp(444, None, b"001010000000009");
-        let group = avp(443, None, &[avp(450, None, &[0, 0, 0, 1]), data].concat());
-        let mut search = finder.search();
-        search.frame(&[avp(8, None, &[10, 45, 0, 2]), group].concat());
-        assert!(search.hit().is_none());
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_searched(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), cut in 0..40_usize) {
-            let finder = finder(&["imsi-001010000000001", "msisdn-12345", "10.45.0.2", "2001:db8::/64", "%%%%%"]);
-            let whole = [&bytes[..], &avp(444, None, b"001010000000001")[cut.min(20)..], b"imsi-12345", &[0, 0, 1, 194]].concat();
-            let mut search = finder.search();
-            search.frame(&whole);
-            search.uri(&whole);
-            let _ = search.hit();
-        }
-    }
 }

@@ -51,14 +51,20 @@ pub(crate) enum Shape {
 pub(crate) type Pattern = (Vec<u8>, Shape);
 
 impl Identity {
-    /// The path of a resource, as `Location` names it: its last two segments.
+    /// The path of a resource, as `Location` names it, from the name of its API on (TS 29.501 §4.4.1): other APIs and
+    /// other clients may have the same id. In a path without a version it is the last two segments.
     pub(crate) fn resource(location: &str) -> Option<Self> {
         let path = location.split(['?', '#']).next()?.trim_end_matches('/');
-        let mut segments = path.rsplitn(3, '/');
-        let (id, collection) = (segments.next()?, segments.next()?);
-        segments.next()?;
-        let text = format!("{collection}/{id}");
-        let is_named = !id.is_empty() && !collection.is_empty() && is_plain(&text);
+        let segments: Vec<&str> = path.split('/').collect();
+        let last = segments.len().checked_sub(2).filter(|at| *at > 0)?;
+        let version = segments
+            .get(..last)?
+            .iter()
+            .rposition(|segment| is_version(segment));
+        let name = version.and_then(|at| at.checked_sub(1));
+        let named = segments.get(name.filter(|at| !segments[*at].is_empty()).unwrap_or(last)..)?;
+        let text = named.join("/");
+        let is_named = named.iter().all(|segment| !segment.is_empty()) && is_plain(&text);
         is_named.then_some(Self {
             text,
             kind: Kind::Resource,
@@ -155,6 +161,12 @@ fn is_plain(text: &str) -> bool {
     LENGTHS.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// `v1` and the like.
+fn is_version(segment: &str) -> bool {
+    let number = segment.strip_prefix('v').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// An address of IPv6, or a prefix of it. A UE has a prefix of 64 bits (TS 23.501 §5.8.2.2), so that longer ones and
 /// addresses count as that.
 fn prefix(text: &str) -> Option<Kind> {
@@ -226,10 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_its_last_two_segments() {
+    fn a_resource_is_its_path_within_its_api() {
         let of = |location| Identity::resource(location).map(|one| one.text);
         let found = of("http://pcf:80/npcf-smpolicycontrol/v1/sm-policies/7?x=1");
-        assert_eq!(found.as_deref(), Some("sm-policies/7"));
+        assert_eq!(found.as_deref(), Some("npcf-smpolicycontrol/v1/sm-policies/7"));
+        assert_eq!(
+            of("/prefix/3gpp-monitoring-event/v1/as1/subscriptions/1").as_deref(),
+            Some("3gpp-monitoring-event/v1/as1/subscriptions/1")
+        );
         assert_eq!(of("/v1/pcfBindings/abc/").as_deref(), Some("pcfBindings/abc"));
         for bad in ["", "/", "x", "http://a", "/a/ b"] {
             assert_eq!(of(bad), None, "{bad}");

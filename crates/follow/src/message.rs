@@ -139,7 +139,7 @@ impl Content {
 fn fields<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(String, String)> {
     let each = headers.map(|(name, value)| {
         let value = match name {
-            ":path" => redaction::uri(&String::from_utf8_lossy(value)),
+            ":path" | "location" => redaction::uri(&String::from_utf8_lossy(value)),
             _ => redaction::field(name, value),
         };
         (name.to_owned(), value)
@@ -157,6 +157,8 @@ fn redacted(body: Bytes) -> Bytes {
 pub struct Page {
     /// Version of this form: members may be added to it.
     pub version: u32,
+    /// When the function started, in microseconds since 1970: numbers begin at 1 then, and no subscriber is followed.
+    pub start: u64,
     /// Where the next page begins.
     pub next: u64,
     /// Whether there is more now.
@@ -231,11 +233,10 @@ pub(crate) struct Stored {
 impl Stored {
     pub(crate) fn show(&self, function: &str) -> Message {
         let record = &self.record;
-        let since = record.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut shown = Message {
             number: self.number,
             time: rfc3339(record.at),
-            microseconds: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
+            microseconds: microseconds(record.at),
             function: function.to_owned(),
             identity: self.identity.to_string(),
             found_by: self.found_by.as_deref().map(str::to_owned),
@@ -335,6 +336,12 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// A moment in microseconds since 1970.
+pub(crate) fn microseconds(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A moment to the microsecond.

@@ -4,6 +4,8 @@ use memchr::memmem;
 
 /// What is written in their place.
 const REDACTED: &str = "***";
+/// Groups within groups whose AVPs are searched.
+const DEEPEST: usize = 8;
 
 /// Header fields that are credentials (RFC 9110 §11.6, RFC 6265; client credentials assertions: TS 29.500 §5.2.3.2.11).
 const FIELDS: [&str; 8] = [
@@ -18,8 +20,8 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Members of JSON, and parameters of forms and URIs: OAuth 2.0 (RFC 6749, RFC 7523), authentication vectors and keys
-/// (TS 29.503 §6.3.6, TS 29.505, TS 29.509 §6.1.6).
-const MEMBERS: [&str; 22] = [
+/// (TS 29.503 §6.3.6, TS 29.505, TS 29.509 §6.1.6, TS 29.518 §6.1.6, TS 29.535, TS 29.562).
+const MEMBERS: [&str; 29] = [
     "access_token",
     "refresh_token",
     "id_token",
@@ -29,6 +31,13 @@ const MEMBERS: [&str; 22] = [
     "assertion",
     "kausf",
     "kseaf",
+    "kSeaf",
+    "keyVal",
+    "nh",
+    "kaf",
+    "msk",
+    "knrProSe",
+    "ha1",
     "kAkma",
     "kasme",
     "ck",
@@ -44,19 +53,14 @@ const MEMBERS: [&str; 22] = [
     "encTopcKey",
 ];
 
-/// AVPs whose values are passwords or keys, with the vendor (RFC 7155, RFC 4072; TS 29.272 §7.3, TS 29.229 §6.3).
-const AVPS: [(u32, Option<u32>); 10] = [
-    (2, None),
-    (3, None),
-    (464, None),
-    (1_450, Some(10_415)),
-    (1_448, Some(10_415)),
-    (625, Some(10_415)),
-    (626, Some(10_415)),
-    (610, Some(10_415)),
-    (609, Some(10_415)),
-    (1_449, Some(10_415)),
+/// Passwords and keys without a vendor: RFC 7155 §4.3 and §4.5.7, RFC 4740 §9.5, RFC 4004 §9, RFC 4072 §4.1, RFC 6734 §3.
+const AVPS: [u32; 8] = [2, 3, 69, 121, 343, 405, 464, 583];
+
+/// The same of 3GPP: TS 29.109 §6.3, TS 29.229 §6.3, TS 29.272 §7.3.
+const AVPS_3GPP: [u32; 12] = [
+    405, 406, 609, 610, 625, 626, 663, 1_448, 1_449, 1_450, 1_453, 1_454,
 ];
+const VENDOR_3GPP: u32 = 10_415;
 
 /// The value of a header field as it is stored.
 pub(crate) fn field(name: &str, value: &[u8]) -> String {
@@ -94,6 +98,7 @@ pub(crate) fn body(bytes: &[u8]) -> Option<Vec<u8>> {
         let text = has_any.then(|| std::str::from_utf8(bytes).ok()).flatten()?;
         return Some(form(text).into_bytes());
     }
+    let quoted_mark = format!("\"{REDACTED}\"");
     let mut copy: Option<Vec<u8>> = None;
     for name in MEMBERS {
         let quoted = format!("\"{name}\"");
@@ -112,27 +117,36 @@ pub(crate) fn body(bytes: &[u8]) -> Option<Vec<u8>> {
                 continue;
             };
             let copy = copy.get_or_insert_with(|| bytes.to_vec());
-            copy.splice(start..end, REDACTED.bytes());
-            from = start + REDACTED.len();
+            copy.splice(start..end, quoted_mark.bytes());
+            from = start + quoted_mark.len();
         }
     }
     copy
 }
 
-/// The inside of the text that is the value of the member whose name ends here; of one that does not end, all that follows.
+/// The text or number that is the value of the member whose name ends here; of a text that does not end, all that follows.
 fn value(text: &[u8], after_name: usize) -> Option<(usize, usize)> {
     let skip = |from: usize| {
         let rest = text.get(from..)?;
         Some(from + rest.len() - rest.trim_ascii_start().len())
     };
     let colon = skip(after_name).filter(|at| text.get(*at) == Some(&b':'))?;
-    let quote = skip(colon + 1).filter(|at| text.get(*at) == Some(&b'"'))?;
-    let start = quote + 1;
-    let mut end = start;
+    let start = skip(colon + 1)?;
+    let mut end = start + 1;
+    match text.get(start)? {
+        b'{' | b'[' => return None,
+        b'"' => {}
+        _ => {
+            let goes_on = |byte: &&u8| !matches!(**byte, b',' | b'}' | b']');
+            let length = text[start..].iter().take_while(goes_on).count();
+            return Some((start, start + length));
+        }
+    }
     loop {
         match text.get(end) {
             Some(b'\\') => end += 2,
-            Some(b'"') | None => return Some((start, end.min(text.len()))),
+            Some(b'"') => return Some((start, end + 1)),
+            None => return Some((start, text.len())),
             Some(_) => end += 1,
         }
     }
@@ -140,7 +154,9 @@ fn value(text: &[u8], after_name: usize) -> Option<(usize, usize)> {
 
 /// Overwrites the values of secret AVPs, however deep in groups.
 pub(crate) fn frame(bytes: &mut [u8]) {
-    for (code, vendor) in AVPS {
+    // Those with a vendor or with bit M are recognized at any place, also in a message that is broken.
+    let of_3gpp = AVPS_3GPP.map(|code| (code, Some(VENDOR_3GPP)));
+    for (code, vendor) in AVPS.map(|code| (code, None)).into_iter().chain(of_3gpp) {
         let code = code.to_be_bytes();
         let starts: Vec<usize> = memmem::find_iter(bytes, &code).collect();
         for at in starts {
@@ -150,19 +166,56 @@ pub(crate) fn frame(bytes: &mut [u8]) {
             bytes[start..end].fill(b'*');
         }
     }
+    if let Some(avps) = bytes.get_mut(20..) {
+        group(avps, DEEPEST);
+    }
+}
+
+/// Overwrites the values of secret AVPs of a group that have neither a vendor nor bit M (RFC 4072 §4.1.3).
+fn group(bytes: &mut [u8], deepest: usize) {
+    let mut at = 0;
+    while let Some((code, header, length)) = avp(&bytes[at..]) {
+        let value = &mut bytes[at + header..at + length];
+        if header == 8 && AVPS.contains(&code) {
+            value.fill(b'*');
+        } else if deepest > 0 && is_group(value) {
+            group(value, deepest - 1);
+        }
+        at = (at + length.next_multiple_of(4)).min(bytes.len());
+    }
+}
+
+/// Whether a value consists of AVPs.
+fn is_group(mut value: &[u8]) -> bool {
+    while let Some((.., length)) = avp(value) {
+        value = value.get(length.next_multiple_of(4)..).unwrap_or_default();
+        if value.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+/// The code of the AVP that begins here, the octets of its header, and those of all of it (RFC 6733 §4.1).
+fn avp(bytes: &[u8]) -> Option<(u32, usize, usize)> {
+    let (code, head) = (word(bytes, 0)?, word(bytes, 4)?);
+    let header = if head >> 31 == 1 { 12 } else { 8 };
+    let length = (head & 0x00ff_ffff) as usize;
+    (length >= header && length <= bytes.len()).then_some((code, header, length))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_be_bytes(four.try_into().ok()?))
 }
 
 /// The value of the AVP whose header is here, if it is one of this vendor.
 fn secret(bytes: &[u8], at: usize, vendor: Option<u32>) -> Option<(usize, usize)> {
-    let word = |at: usize| {
-        let four = bytes.get(at..at.checked_add(4)?)?;
-        Some(u32::from_be_bytes(four.try_into().ok()?))
-    };
-    let head = word(at + 4)?;
+    let head = word(bytes, at + 4)?;
     let (flags, length) = (head >> 24, (head & 0x00ff_ffff) as usize);
     let header = match vendor {
-        Some(vendor) => (flags & 0x80 != 0 && word(at + 8)? == vendor).then_some(12)?,
-        // Bit M is set; the rest would be reserved.
+        Some(vendor) => (flags & 0x80 != 0 && word(bytes, at + 8)? == vendor).then_some(12)?,
+        // Without bit M these octets may be the value of one AVP and the code of the next.
         None => (flags == 0x40 || flags == 0x60).then_some(8)?,
     };
     let end = at.checked_add(length)?;
@@ -188,7 +241,18 @@ mod tests {
                 r#"{"a":{"kausf":"1"},"b":[{"kausf":"2"}]}"#,
                 Some(r#"{"a":{"kausf":"***"},"b":[{"kausf":"***"}]}"#),
             ),
-            (r#"{"access_token":"unfinished\"#, Some(r#"{"access_token":"***"#)),
+            (
+                r#"{"access_token":"unfinished\"#,
+                Some(r#"{"access_token":"***""#),
+            ),
+            (
+                r#"{"password": 12345,"x":1}"#,
+                Some(r#"{"password": "***","x":1}"#),
+            ),
+            (
+                r#"{"keyAmf":{"keyVal":"ab"}}"#,
+                Some(r#"{"keyAmf":{"keyVal":"***"}}"#),
+            ),
             (
                 "grant_type=client_credentials&client_assertion=x",
                 Some("grant_type=client_credentials&client_assertion=***"),
@@ -208,6 +272,22 @@ mod tests {
         frame(&mut bytes);
         assert_eq!(&bytes[28..32], b"****");
         assert_eq!(&bytes[44..48], b"****");
+    }
+
+    #[test]
+    fn keys_without_bit_m_are_overwritten_and_nothing_else() {
+        let key = [0, 0, 1, 0xd0, 0, 0, 0, 12, b'k', b'e', b'y', b's'];
+        let group = [&[0, 0, 1, 0x1c, 0x40, 0, 0, 20][..], &key].concat();
+        // Octets that look like AVP 2: a value, and the code of the AVP after it.
+        let plain = [
+            0, 0, 1, 0xa0, 0, 0, 0, 12, 0, 0, 0, 2, 0, 0, 0, 0x19, 0x40, 0, 0, 25, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+            10, 11, 12, 13, 14, 15, 16, 17, 0, 0, 0,
+        ];
+        let mut bytes = [&[0; 20][..], &plain, &key, &group].concat();
+        frame(&mut bytes);
+        let masked: Vec<u8> = [&[0; 20][..], &plain, &key, &group].concat();
+        let masked = String::from_utf8_lossy(&masked).replace("keys", "****");
+        assert_eq!(String::from_utf8_lossy(&bytes), masked);
     }
 
     proptest::proptest! {

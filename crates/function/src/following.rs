@@ -62,7 +62,7 @@ fn private(page: impl serde::Serialize) -> Response {
 }
 
 fn list(room: &Room) -> Value {
-    json!({ "version": 1, "followed": room.list(), "bytes": room.held() })
+    json!({ "version": 1, "start": room.start(), "followed": room.list(), "bytes": room.held() })
 }
 
 fn refusal(status: StatusCode, why: impl std::fmt::Display) -> Response {

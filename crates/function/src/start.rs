@@ -201,7 +201,8 @@ async fn life<F: NetworkFunction>(
     beginning: Beginning,
     pulse: Pulse,
 ) -> io::Result<()> {
-    follow::enter(handle.follow);
+    let room = handle.follow;
+    follow::enter(room.clone());
     let seat = Seat {
         context,
         listeners: handle.listeners,
@@ -212,7 +213,9 @@ async fn life<F: NetworkFunction>(
     let front: Rc<Front<F>> = Front::new(handle.function, seat);
     let beating = async {
         loop {
-            pulse.beat(Instant::now());
+            let now = Instant::now();
+            pulse.beat(now);
+            room.sweep(now);
             tokio::time::sleep(BEAT).await;
         }
     };

@@ -11,11 +11,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use follow::{Cause, Content, Direction, Hit, Record, Room, Search};
 use http2::{Fields, RequestHead, ResponseHead};
 use sbi_proto::{Body, Response};
 
-/// The largest body that is decoded to be searched.
+/// The largest body that is decoded, to be searched and copied.
 const DECODED: usize = 1 << 20;
 
 /// A request of the time in which a subscriber was followed.
@@ -62,16 +63,17 @@ impl Tapped {
             cause,
         };
         if tapped.hit.is_some() {
-            tapped.store_request(head, body);
+            tapped.store_request(head, &body);
         } else {
             tapped.unclaimed = Some((head.clone(), body));
         }
         Box::new(tapped)
     }
 
-    fn store_request(&self, head: &RequestHead, body: Body) {
+    fn store_request(&self, head: &RequestHead, body: &Body) {
         let line = (head.method().as_str(), head.target());
-        let content = Content::request(line, fields(&head.fields), body.into_bytes());
+        let body = copied(&head.fields, body);
+        let content = Content::request(line, fields(&head.fields), body);
         let (client, server) = (self.route.client, self.route.server);
         self.store(self.at, self.route.direction, (client, server), content);
     }
@@ -109,10 +111,13 @@ impl Tapped {
             self.hit = self.room.find(|search| look(search, &head.fields, body));
             let unclaimed = self.unclaimed.take();
             if let Some((head, body)) = unclaimed.filter(|_| self.hit.is_some()) {
-                self.store_request(&head, body);
+                self.store_request(&head, &body);
             }
         }
-        self.ended(|| Content::answer(head.status.as_u16(), fields(&head.fields), body.to_bytes()));
+        self.ended(|| {
+            let body = copied(&head.fields, body);
+            Content::answer(head.status.as_u16(), fields(&head.fields), body)
+        });
     }
 
     /// The request that was sent has an answer, or none.
@@ -161,15 +166,27 @@ fn look(search: &mut Search<'_>, fields: &Fields, body: &Body) {
     if body.is_empty() {
         return;
     }
-    let is_coded = fields.contains("content-encoding");
-    let plain = match is_coded {
-        true => crate::coding::decode(fields, body.clone(), DECODED).map_or(Cow::Borrowed(body), Cow::Owned),
-        false => Cow::Borrowed(body),
-    };
+    let plain = plain(fields, body).unwrap_or(Cow::Borrowed(body));
     match plain.segments() {
         [one] => search.text(one),
         _ => search.text(&plain.to_bytes()),
     }
+}
+
+/// A body without its coding; `None`: it cannot be decoded, or is too large then.
+fn plain<'a>(fields: &Fields, body: &'a Body) -> Option<Cow<'a, Body>> {
+    match fields.get_all("content-encoding").count() {
+        0 => Some(Cow::Borrowed(body)),
+        1 => crate::coding::decode(fields, body.clone(), DECODED)
+            .ok()
+            .map(Cow::Owned),
+        _ => None,
+    }
+}
+
+/// The body of a copy. One that cannot be decoded is left out: credentials could not be overwritten in it.
+fn copied(fields: &Fields, body: &Body) -> Bytes {
+    plain(fields, body).map_or_else(Bytes::new, |body| body.to_bytes())
 }
 
 fn fields(fields: &Fields) -> impl Iterator<Item = (&str, &[u8])> {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use clap::Args;
-use follow::{Identity, Message, Page, ladder};
+use follow::{Identity, MAX_MESSAGES, Message, Page, ladder};
 use function::pages::segment;
 use settings::Period;
 
@@ -56,6 +56,8 @@ struct Source {
     admin: SocketAddr,
     /// Whether it followed the subscriber before, at the request of another operator.
     was_followed: bool,
+    /// Which start of the function the numbers are of.
+    start: Option<u64>,
     after: u64,
     messages: Vec<Message>,
     not_kept: Option<u64>,
@@ -91,7 +93,7 @@ pub(crate) fn run(args: &FollowArgs) -> Result<ExitCode, Failure> {
                 () = tokio::time::sleep(pause) => false,
             }
         });
-        collect(&mut sources, args);
+        collect(&mut sources, args, until);
         if is_interrupted {
             break;
         }
@@ -114,13 +116,19 @@ fn begin(endpoints: &[Endpoint], args: &FollowArgs) -> Vec<Source> {
         let before: serde_json::Value = serde_json::from_str(&before).unwrap_or_default();
         let followed = before["followed"].as_array().into_iter().flatten();
         let wanted = args.identity.to_string();
-        let was_followed = followed.into_iter().any(|one| one["identity"] == *wanted);
-        let put = format!("{}?for={}", path(args), args.period);
-        inspect::change(endpoint.address, "PUT", &put).map_err(|error| error.to_string())?;
+        let known = followed.into_iter().find(|one| one["identity"] == *wanted);
+        // The time of another operator is not cut.
+        let ends = follow::rfc3339(SystemTime::now() + args.period.duration());
+        let until = known.and_then(|known| known["until"].as_str());
+        if until.is_none_or(|until| *until < *ends) {
+            let put = format!("{}?for={}", path(args), args.period);
+            inspect::change(endpoint.address, "PUT", &put).map_err(|error| error.to_string())?;
+        }
         Ok::<_, String>(Source {
             name: endpoint.name(),
             admin: endpoint.address,
-            was_followed,
+            was_followed: known.is_some(),
+            start: before["start"].as_u64(),
             after: 0,
             messages: Vec::new(),
             not_kept: None,
@@ -139,18 +147,18 @@ fn begin(endpoints: &[Endpoint], args: &FollowArgs) -> Vec<Source> {
 }
 
 /// Takes what has come since the last look.
-fn collect(sources: &mut [Source], args: &FollowArgs) {
+fn collect(sources: &mut [Source], args: &FollowArgs, until: Instant) {
     std::thread::scope(|scope| {
         for source in sources {
-            scope.spawn(move || source.collect(&args.identity));
+            scope.spawn(move || source.collect(args, until));
         }
     });
 }
 
 impl Source {
-    fn collect(&mut self, identity: &Identity) {
+    fn collect(&mut self, args: &FollowArgs, until: Instant) {
+        let identity = segment(&args.identity.to_string());
         loop {
-            let identity = segment(&identity.to_string());
             let path = format!("/follow/messages?after={}&identity={identity}", self.after);
             let page = inspect::fetch(self.admin, &path, TIMEOUT).map_err(|error| error.to_string());
             let page: Result<Page, String> =
@@ -164,6 +172,10 @@ impl Source {
                 }
             };
             self.is_silent = false;
+            if *self.start.get_or_insert(page.start) != page.start {
+                self.begin_again(page.start, args, until);
+                continue;
+            }
             let before = *self.not_kept.get_or_insert(page.not_kept);
             self.missed = page.not_kept.saturating_sub(before);
             self.messages.extend(page.messages);
@@ -172,6 +184,22 @@ impl Source {
                 return;
             }
             self.after = page.next;
+        }
+    }
+}
+
+impl Source {
+    /// The function has been restarted, and follows no subscriber since.
+    fn begin_again(&mut self, start: u64, args: &FollowArgs, until: Instant) {
+        complain(&format!(
+            "{}: was restarted; messages are missing until now",
+            self.name
+        ));
+        (self.start, self.after, self.not_kept) = (Some(start), 0, None);
+        self.was_followed = false;
+        let left = until.saturating_duration_since(Instant::now()).as_secs().max(1);
+        if let Err(error) = inspect::change(self.admin, "PUT", &format!("{}?for={left}s", path(args))) {
+            complain(&format!("{}: {error}", self.name));
         }
     }
 }
@@ -190,6 +218,15 @@ fn show(sources: Vec<Source>, args: &FollowArgs) -> Result<(), Failure> {
         complain(&format!(
             "{}: {} messages did not fit (admin.followBytes)",
             source.name, source.missed
+        ));
+    }
+    for source in sources
+        .iter()
+        .filter(|source| source.messages.len() >= MAX_MESSAGES as usize)
+    {
+        complain(&format!(
+            "{}: following ended after {MAX_MESSAGES} messages",
+            source.name
         ));
     }
     // Two functions of one name are two lanes.

@@ -19,7 +19,7 @@ use crate::ACTIVE;
 use crate::finder::{Finder, Hit, Search};
 use crate::identity::Identity;
 use crate::learning;
-use crate::message::{Content, Direction, Page, Record, Stored};
+use crate::message::{Content, Direction, Page, Record, Stored, microseconds};
 use state::{Follow, State};
 
 /// Identities that are followed at the same time, at most.
@@ -39,6 +39,8 @@ pub struct Room(Arc<Inner>);
 
 struct Inner {
     function: &'static str,
+    /// When the function started, in microseconds since 1970.
+    start: u64,
     most_bytes: AtomicUsize,
     is_active: AtomicBool,
     finder: ArcSwap<Finder>,
@@ -58,10 +60,10 @@ pub struct Followed {
     pub until: String,
     /// Its messages so far.
     pub messages: u32,
-    /// Further identities of it.
+    /// Further identities of it, the one that was in a message last at the end.
     pub learned: Vec<String>,
-    /// Further identities beyond the bound.
-    pub not_learned: u64,
+    /// Further identities that gave way to newer ones.
+    pub dropped: u64,
 }
 
 /// Why a subscriber is not followed.
@@ -91,6 +93,7 @@ impl Room {
     pub fn new(function: &'static str) -> Self {
         Self(Arc::new(Inner {
             function,
+            start: microseconds(SystemTime::now()),
             most_bytes: AtomicUsize::new(64 << 20),
             is_active: AtomicBool::new(false),
             finder: ArcSwap::default(),
@@ -135,7 +138,7 @@ impl Room {
                 ends,
                 ends_at,
                 messages: 0,
-                not_learned: 0,
+                dropped: 0,
             });
         }
         self.compile(state);
@@ -169,11 +172,22 @@ impl Room {
         state.followed.iter().map(Follow::show).collect()
     }
 
+    /// Ends what is over at this moment, and drops copies that are too old then. The function does so periodically: neither
+    /// messages nor operators need to come. It does not wait for those who use the room.
+    pub fn sweep(&self, now: Instant) {
+        if let Some(mut state) = self.0.state.try_lock()
+            && state.expire(now)
+        {
+            self.compile(&mut state);
+        }
+    }
+
     /// The copies after a number, the oldest first, as many as fit a page.
     #[must_use]
     pub fn page(&self, after: u64, identity: Option<&str>) -> Page {
         let mut page = Page {
             version: 1,
+            start: self.0.start,
             next: after,
             ..Page::default()
         };
@@ -204,6 +218,12 @@ impl Room {
             }
         }
         copies
+    }
+
+    /// When the function started, in microseconds since 1970.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.0.start
     }
 
     /// Octets of copies that it holds.
@@ -249,7 +269,8 @@ impl Room {
         let mut has_changed = state.expire(now);
         if let Some(follow) = state.followed.iter_mut().find(|one| one.owner == hit.owner) {
             follow.messages += 1;
-            if hit.by.is_some() {
+            if let Some(by) = &hit.by {
+                follow.is_used(by);
                 has_changed |= follow.learn(learning::identities(&record, !hit.is_learned));
             }
             if follow.messages >= MAX_MESSAGES {

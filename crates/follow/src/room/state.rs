@@ -44,7 +44,7 @@ pub(super) struct Follow {
     pub(super) ends: Instant,
     pub(super) ends_at: SystemTime,
     pub(super) messages: u32,
-    pub(super) not_learned: u64,
+    pub(super) dropped: u64,
 }
 
 impl State {
@@ -104,21 +104,39 @@ impl State {
 }
 
 impl Follow {
-    /// Adds identities of the subscriber; whether there were new ones.
+    /// Adds identities of the subscriber; whether there were new ones. Beyond the bound those give way that were in no
+    /// message for the longest time, except the SUPI.
     pub(super) fn learn(&mut self, found: Vec<Identity>) -> bool {
         let mut has_changed = false;
         for identity in found {
-            if identity == self.identity || self.learned.contains(&identity) {
+            if identity == self.identity || self.has_other_supi(&identity) || self.is_used(identity.as_str())
+            {
                 continue;
             }
             if self.learned.len() >= MAX_LEARNED {
-                self.not_learned += 1;
-                continue;
+                let oldest = self.learned.iter().position(|one| one.imsi().is_none());
+                self.learned.remove(oldest.unwrap_or_default());
+                self.dropped += 1;
             }
             self.learned.push(identity);
             has_changed = true;
         }
         has_changed
+    }
+
+    /// A message has a learned identity; whether it is one.
+    pub(super) fn is_used(&mut self, text: &str) -> bool {
+        let place = self.learned.iter().position(|one| one.as_str() == text);
+        if let Some(at) = place {
+            self.learned[at..].rotate_left(1);
+        }
+        place.is_some()
+    }
+
+    /// A subscriber has one SUPI: what names another one is of another subscriber.
+    fn has_other_supi(&self, identity: &Identity) -> bool {
+        let mut known = std::iter::once(&self.identity).chain(&self.learned);
+        identity.imsi().is_some() && known.any(|one| one.imsi().is_some() && one != identity)
     }
 
     pub(super) fn show(&self) -> Followed {
@@ -128,7 +146,7 @@ impl Follow {
             until: rfc3339(self.ends_at),
             messages: self.messages,
             learned: self.learned.iter().map(ToString::to_string).collect(),
-            not_learned: self.not_learned,
+            dropped: self.dropped,
         }
     }
 }

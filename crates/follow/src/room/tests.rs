@@ -49,6 +49,45 @@ fn identities_are_learned_and_credentials_are_not_kept() {
 }
 
 #[test]
+fn a_subscriber_has_one_supi() {
+    let room = Room::new("test");
+    for (identity, supi) in [(SUPI, None), ("msisdn-491700000001", Some(SUPI))] {
+        room.follow(identity, MAX_PERIOD).unwrap();
+        assert!(request(
+            &room,
+            &format!(r#"{{"gpsi":"{identity}","supi":"{SUPI}"}}"#)
+        ));
+        assert!(request(
+            &room,
+            &format!(r#"{{"gpsi":"{identity}","supi":"imsi-001010000000002"}}"#)
+        ));
+        assert!(!request(&room, r#"{"supi":"imsi-001010000000002"}"#));
+        assert_eq!(room.list()[0].learned.first().map(String::as_str), supi);
+        assert!(room.unfollow(identity));
+    }
+}
+
+#[test]
+fn the_learned_identity_that_was_not_used_for_longest_gives_way() {
+    let room = Room::new("test");
+    room.follow("msisdn-491700000001", MAX_PERIOD).unwrap();
+    assert!(request(
+        &room,
+        &format!(r#"{{"gpsi":"msisdn-491700000001","supi":"{SUPI}"}}"#)
+    ));
+    for number in 1..=80 {
+        assert!(request(
+            &room,
+            &format!(r#"{{"supi":"{SUPI}","ueIpv4":"10.45.0.{number}"}}"#)
+        ));
+        assert!(request(&room, r#"{"ueIpv4":"10.45.0.1"}"#));
+    }
+    assert!(request(&room, r#"{"ueIpv4":"10.45.0.80"}"#) && !request(&room, r#"{"ueIpv4":"10.45.0.2"}"#));
+    let listed = room.list();
+    assert_eq!((listed[0].learned.len(), listed[0].dropped), (64, 17));
+}
+
+#[test]
 fn copies_stay_within_their_bounds() {
     let room = Room::new("test");
     room.limit(10_000);
@@ -66,6 +105,21 @@ fn copies_stay_within_their_bounds() {
     }
     assert!(!request(&room, SUPI) && room.list().is_empty());
     assert!(!room.page(0, None).messages.is_empty());
+}
+
+#[test]
+fn copies_end_without_messages_or_operators() {
+    let room = Room::new("test");
+    room.follow(SUPI, MAX_PERIOD).unwrap();
+    assert!(request(&room, SUPI));
+    let minute = Duration::from_secs(60);
+    room.sweep(Instant::now());
+    assert!(room.is_active());
+    let ended = Instant::now() + MAX_PERIOD + minute;
+    room.sweep(ended);
+    assert!(!room.is_active() && room.held() > 0);
+    room.sweep(ended + MAX_PERIOD + minute);
+    assert_eq!(room.held(), 0);
 }
 
 #[test]

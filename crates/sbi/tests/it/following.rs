@@ -130,3 +130,48 @@ fn a_request_without_an_answer_is_shown_as_lost() {
         assert!(last().unwrap().is_failure);
     });
 }
+
+#[test]
+fn credentials_are_overwritten_in_bodies_that_are_coded() {
+    local(async {
+        let room = room();
+        let body =
+            format!("{{\"supi\":\"{SUPI}\",\"ipv4Address\":\"10.45.0.2\",\"access_token\":\"hidden\"}}");
+        let packed = sbi::coding::pack(&format!("{body}{}", " ".repeat(4_096)).into()).unwrap();
+        let answer = packed.clone();
+        let server = start(ServerConfig::default(), move |_| {
+            let response =
+                Response::ok(answer.clone()).with("content-encoding", sbi::Value::from_static("gzip"));
+            async move { response }
+        });
+        let client = client(ClientConfig::default());
+        let send = async |codings: &[&str]| {
+            let mut sent = Request::post(format!("/{SUPI}"));
+            for coding in codings {
+                sent = sent.header("content-encoding", *coding);
+            }
+            let sent = sent.body(packed.clone().into()).unwrap();
+            let got = client.send(&server.origin(), sent, SendOptions::default()).await;
+            assert_eq!(got.unwrap().status(), 200);
+            let messages = room.page(0, None).messages;
+            assert!(room.unfollow(SUPI));
+            room.follow(SUPI, Duration::from_secs(3_600)).unwrap();
+            messages
+        };
+        let shown = body.replace("hidden", "***");
+        for message in send(&["gzip"]).await {
+            assert_eq!(
+                (message.text.trim(), message.hex.as_str()),
+                (shown.as_str(), ""),
+                "{}",
+                message.title
+            );
+        }
+        // A body that cannot be decoded is left out.
+        for codings in [&["br"][..], &["identity", "gzip"]] {
+            for message in send(codings).await.iter().filter(|one| one.kind == "request") {
+                assert_eq!((message.text.as_str(), message.hex.as_str()), ("", ""));
+            }
+        }
+    });
+}

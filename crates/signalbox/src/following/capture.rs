@@ -1,9 +1,9 @@
 //! Followed messages as a pcapng file: each message is a packet of its own, which decodes without the others.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,15 +17,22 @@ const HEADERS: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Writes a file that only its owner may read: it holds personal data.
+/// Only the owner reads and writes.
+const PRIVATE: u32 = 0o600;
+
+/// Writes a file that only its owner may read: it holds personal data. One that is there may have been readable.
 pub(super) fn write(file: &Path, arrows: &[Arrow]) -> io::Result<()> {
     let mut options = File::options();
     let out = options
         .write(true)
         .create(true)
         .truncate(true)
-        .mode(0o600)
+        .mode(PRIVATE)
         .open(file)?;
+    // A pipe or device keeps its rights.
+    if out.metadata()?.is_file() {
+        out.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
     let mut capture = Capture::new(BufWriter::new(out))?;
     for arrow in arrows {
         let message = &arrow.message;
@@ -52,7 +59,9 @@ fn http2(message: &Message) -> Vec<u8> {
     if message.kind == "answer" {
         literal(&mut block, ":status", &message.title);
     }
-    for (name, value) in &message.headers {
+    // Bodies are copied without their coding, which Wireshark would try to decode.
+    let headers = message.headers.iter();
+    for (name, value) in headers.filter(|(name, _)| name != "content-encoding") {
         literal(&mut block, name, value);
     }
     let body = match message.hex.is_empty() {

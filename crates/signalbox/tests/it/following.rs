@@ -1,16 +1,18 @@
 //! `signalbox follow` beside calls of many subscribers: all messages of one of them, and no other's.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use loadgen::client::{Client, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
-use crate::process::{ask, until};
+use crate::process::{Process, ask, signalbox, until};
 use crate::up::Up;
 
 /// One of the subscribers whose calls `up` begins and ends again and again.
@@ -26,13 +28,16 @@ struct Following {
 }
 
 impl Following {
-    fn start(up: &Up, folder: &Path) -> Self {
+    fn start(admins: impl IntoIterator<Item = SocketAddr>, folder: &Path) -> Self {
         let capture = folder.join("followed.pcapng");
+        // One that all may read is there already.
+        std::fs::write(&capture, "earlier").unwrap();
+        std::fs::set_permissions(&capture, Permissions::from_mode(0o644)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox"));
         command.args(["follow", SUPI, "--for", "50m", "--json", "--pcapng"]);
         command.arg(&capture);
-        for function in FUNCTIONS {
-            command.args(["--admin", &up.admin(function).to_string()]);
+        for admin in admins {
+            command.args(["--admin", &admin.to_string()]);
         }
         let mut child = command
             .stdin(Stdio::null())
@@ -57,6 +62,8 @@ impl Following {
         out.read_to_string(&mut printed).unwrap();
         assert!(self.child.wait().unwrap().success(), "{printed}");
         let arrows = serde_json::from_str(&printed).unwrap();
+        let mode = std::fs::metadata(&self.capture).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         (arrows, self.capture.clone())
     }
 }
@@ -123,7 +130,7 @@ fn a_voice_call_is_followed_through_all_functions() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &[]);
     up.is_populated();
-    let following = Following::start(&up, folder.path());
+    let following = Following::start(FUNCTIONS.map(|function| up.admin(function)), folder.path());
     // Credentials pass through the SCP, and are not in the copies.
     let mut scp = Client::connect(up.address("scp", "http"), Duration::from_secs(10)).unwrap();
     let request = Request::new("GET", &format!("/nudm-sdm/v1/{SUPI}/am-data"))
@@ -257,6 +264,38 @@ fn status_of(admin: SocketAddr, request: &str) -> String {
 }
 
 #[test]
+fn a_function_that_was_restarted_follows_the_subscriber_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [listen, admin] = [(); 2].map(|()| free_ports::address().unwrap());
+    let config = folder.path().join("nrf.yaml");
+    let store = json!({"embedded": {"directory": folder.path().join("state")}});
+    let nrf = json!({"nrf": {"listen": [listen], "admin": admin, "workers": 1, "store": store}});
+    std::fs::write(&config, nrf.to_string()).unwrap();
+    let start = || {
+        Process::start(
+            &["run", "nrf", "--config", config.to_str().unwrap()],
+            folder.path(),
+        )
+    };
+    let first = start();
+    let following = Following::start([admin], folder.path());
+    first.signal("KILL");
+    let _ = first.ended();
+    let _second = start();
+    until("the restarted function to follow the subscriber", || {
+        ask(admin, "GET", "/follow").1.contains(SUPI)
+    });
+    let mut client = Client::connect(listen, Duration::from_secs(10)).unwrap();
+    let path = format!("/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&supi={SUPI}");
+    assert_eq!(
+        client.exchange(&[Request::new("GET", path)]).unwrap()[0].status,
+        200
+    );
+    let (arrows, _) = following.ended();
+    assert_eq!(arrows.len(), 2, "{:?}", titles(&arrows));
+}
+
+#[test]
 fn only_operators_follow_and_only_within_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &["--no-traffic"]);
@@ -293,6 +332,11 @@ fn only_operators_follow_and_only_within_bounds() {
         assert_eq!(put(&format!("/follow/imsi-0010100000002{number:02}?for=1h")), 200);
     }
     assert_eq!(put(&format!("/follow/{SUPI}")), 409);
+    // A second operator does not cut the time of the first.
+    let list = || ask(admin, "GET", "/follow").1;
+    let (before, at) = (list(), admin.to_string());
+    let second = signalbox(&["follow", "imsi-001010000000200", "--for", "1s", "--admin", &at]);
+    assert!(second.status.success() && list() == before);
     let listed: Value = serde_json::from_str(&ask(admin, "GET", "/follow").1).unwrap();
     assert_eq!(listed["followed"].as_array().unwrap().len(), 16);
     assert_eq!(ask(admin, "DELETE", "/follow/imsi-001010000000200").0, 200);
