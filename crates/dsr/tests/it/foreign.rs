@@ -169,7 +169,7 @@ fn python_diameter_exchanges_and_fails_over() {
         return;
     };
     let path = format!("PYTHONPATH={}", folder.display());
-    exchange_and_fail_over(&["env", &path, "python3", &driver("peer.py")]);
+    exchange_and_fail_over(&["env", &path, "python3", "-B", &driver("peer.py")]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn python_diameter_charges_each_session_at_one_ocs() {
         let charging = agent(store.path(), "", "");
         (base.applications, base.routing) = (charging.applications, charging.routing);
     };
-    let program = ["env", &path, "python3", &driver("charging.py")];
+    let program = ["env", &path, "python3", "-B", &driver("charging.py")];
     let (dsr, servers, mut client) = around(&program, OCSS, configure);
     // An OCS refuses what is not of a session of its own.
     let hosts = client.ask(30);

@@ -108,6 +108,20 @@ impl Introduction {
         answer.result(code, &self.origin);
         append(answer, out);
     }
+
+    /// Appends an answer with no AVP but an experimental result of 3GPP (RFC 6733 §7.6).
+    pub fn put_experimental_result(&self, request: MessageRef<'_>, code: u32, out: &mut Vec<u8>) {
+        let mut answer = MessageBuilder::answer(&request);
+        answer
+            .group(known::EXPERIMENTAL_RESULT, |group| {
+                group
+                    .put(known::VENDOR_ID, known::VENDOR_3GPP)
+                    .put(known::EXPERIMENTAL_RESULT_CODE, code);
+            })
+            .put(known::ORIGIN_HOST, &self.origin.host)
+            .put(known::ORIGIN_REALM, &self.origin.realm);
+        append(answer, out);
+    }
 }
 
 fn neighbour_request(code: u32, hop_by_hop: u32) -> MessageBuilder {

@@ -1,7 +1,7 @@
 //! A home subscriber server at its S6a end (TS 29.272 §5.2, §7.2): ULA, AIA and PUA; at its Cx end (TS 29.229 §6.1): LIA.
 
 use diameter_proto::known::{self, command};
-use diameter_proto::{Avp, HEADER_LEN, MessageBuilder, MessageRef, ResultCode};
+use diameter_proto::{Avp, HEADER_LEN, MessageRef, ResultCode};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -120,7 +120,8 @@ impl Role for Hss {
         if let Some(ranges) = &self.subscribers
             && ranges.node_of(imsi) != Some(self.first + node.number as u64)
         {
-            put_user_unknown(node.introduction, request, out);
+            node.introduction
+                .put_experimental_result(request, USER_UNKNOWN, out);
             return Outcome::default();
         }
         let answers = &self.nodes[node.number];
@@ -155,17 +156,4 @@ impl Role for Hss {
 fn put_padded(avp: &Avp<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(avp.raw);
     out.extend_from_slice(&[0; 3][..diameter_proto::avp::padding(avp.raw.len())]);
-}
-
-fn put_user_unknown(me: &Introduction, request: MessageRef<'_>, out: &mut Vec<u8>) {
-    let mut answer = MessageBuilder::answer(&request);
-    answer
-        .group(known::EXPERIMENTAL_RESULT, |group| {
-            group
-                .put(known::VENDOR_ID, known::VENDOR_3GPP)
-                .put(known::EXPERIMENTAL_RESULT_CODE, USER_UNKNOWN);
-        })
-        .put(known::ORIGIN_HOST, &me.origin.host)
-        .put(known::ORIGIN_REALM, &me.origin.realm);
-    loadgen::diameter::append(answer, out);
 }

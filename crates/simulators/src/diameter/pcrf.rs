@@ -194,16 +194,7 @@ impl Role for Pcrf {
 /// A CCA has the request's type and number; the first one installs a rule, as the default bearer needs one.
 fn put_answer(own: &Introduction, request: MessageRef<'_>, code: ResultCode, out: &mut Vec<u8>) {
     if code.0 == NO_SESSION {
-        let mut answer = MessageBuilder::answer(&request);
-        answer
-            .group(known::EXPERIMENTAL_RESULT, |group| {
-                group
-                    .put(known::VENDOR_ID, known::VENDOR_3GPP)
-                    .put(known::EXPERIMENTAL_RESULT_CODE, NO_SESSION);
-            })
-            .put(known::ORIGIN_HOST, &own.origin.host)
-            .put(known::ORIGIN_REALM, &own.origin.realm);
-        return append(answer, out);
+        return own.put_experimental_result(request, NO_SESSION, out);
     }
     if request.command() != command::CREDIT_CONTROL {
         return own.put_result(request, code, out);
