@@ -44,12 +44,13 @@ impl Secure {
             let mut id = id.to_owned();
             function::settle_instance(&mut id, directory, name).map(|()| (name, id))
         };
-        let (scp, bsf, pcf) = (&config.scp, &config.bsf, &config.pcf);
+        let (scp, bsf, pcf, scef) = (&config.scp, &config.bsf, &config.pcf, &config.scef);
         let instances = vec![
             settled("nrf", &config.nrf.nf_instance_id, store)?,
             settled("scp", &scp.nf_instance_id, &scp.directory)?,
             settled("bsf", &bsf.nf_instance_id, &bsf.store.embedded.directory)?,
             settled("pcf", &pcf.nf_instance_id, &pcf.store.embedded.directory)?,
+            settled("scef", &scef.nf_instance_id, &scef.store.embedded.directory)?,
         ];
         let certificates = Certificates::open(folder, &wanted(config, &instances))?;
         Ok(Self {
@@ -100,6 +101,7 @@ impl Secure {
                 "nrf" => &mut config.nrf.nf_instance_id,
                 "scp" => &mut config.scp.nf_instance_id,
                 "pcf" => &mut config.pcf.nf_instance_id,
+                "scef" => &mut config.scef.nf_instance_id,
                 _ => &mut config.bsf.nf_instance_id,
             };
             // A certificate is about one instance; another comes with another start.
@@ -150,6 +152,14 @@ impl Secure {
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
         // Consumers come through the SCP, with tokens of their own.
         section.identity.relays = vec![config.scp.nf_instance_id.clone()];
+
+        let section = &mut config.scef;
+        section.tls = Some(self.files("scef"));
+        section.client_tls = Some(self.files("scef"));
+        section.diameter.tls = Some(self.files("scef"));
+        section.tokens.required = true;
+        section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
+        section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
 
         for node in &mut config.dsr.local_nodes {
             node.tls = Some(self.files("dsr"));
@@ -202,12 +212,14 @@ fn wanted(config: &Config, instances: &[(&'static str, String)]) -> Vec<(String,
             "nrf" => &config.nrf.listen,
             "scp" => &config.scp.listen,
             "pcf" => &config.pcf.listen,
+            "scef" => &config.scef.listen,
             _ => &config.bsf.listen,
         };
         let mut names = here(listen);
         match *name {
             "bsf" => names.push(config.bsf.rx.host.clone()),
             "pcf" => names.push(config.pcf.diameter.host.clone()),
+            "scef" => names.push(config.scef.diameter.host.clone()),
             _ => {}
         }
         names.push(urn(id));

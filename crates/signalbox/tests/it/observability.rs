@@ -34,7 +34,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("signalbox_ipfe_connections{", "no set of backends"),
     ("signalbox_ipfe_backend_", "no set of backends"),
     ("signalbox_ipfe_client_bytes", "no set of backends"),
-    ("signalbox_scef_responses_total", "no SCS/AS asks"),
+    ("signalbox_scef_responses", "no SCS/AS asks"),
     ("signalbox_scef_request_seconds", "no SCS/AS asks"),
     ("signalbox_stp_link_", "no link is set"),
     ("signalbox_stp_received_", "no link is set"),
