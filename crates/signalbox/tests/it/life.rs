@@ -152,7 +152,8 @@ fn the_configuration_is_read_again() {
     assert_eq!(shown["nrf"]["maxWaitingWrites"], 10000);
 
     // What another process runs with the same file does not wait for this one.
-    let other = format!("{before}scp:\n  listen: [\"127.0.0.1:1\"]\n");
+    let other = before.replace("fqdn: scp.signalbox.local", "fqdn: scp.other.example");
+    assert_ne!(other, before);
     std::fs::write(&file, &other).unwrap();
     let (status, said) = ask(admin, "POST", "/config/reload");
     assert_eq!(status, 200, "{said}");
