@@ -133,7 +133,7 @@ fn a_voice_call_is_followed_through_all_functions() {
     let following = Following::start(FUNCTIONS.map(|function| up.admin(function)), folder.path());
     // Credentials pass through the SCP, and are not in the copies.
     let mut scp = Client::connect(up.address("scp", "http"), Duration::from_secs(10)).unwrap();
-    let request = Request::new("GET", &format!("/nudm-sdm/v1/{SUPI}/am-data"))
+    let request = Request::new("GET", format!("/nudm-sdm/v1/{SUPI}/am-data"))
         .header("authorization", "Bearer c3VwZXJzZWNyZXQ")
         .header("3gpp-sbi-discovery-target-nf-type", "UDM")
         .header("3gpp-sbi-discovery-requester-nf-type", "AMF")
