@@ -11,7 +11,7 @@
 //!   downlink data to devices, in order for each device.
 //! * `ending` ends NIDD configurations, when their time is over as well.
 //! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
-//! * `record`: what is stored; `repository`: the tables.
+//! * `record`: what is stored, by the time of `clock`; `repository`: the tables.
 //!
 //! One SCEF at a time uses a store.
 
@@ -20,6 +20,7 @@ pub mod events;
 
 mod agent;
 mod api;
+mod clock;
 mod dispatch;
 mod ending;
 mod identity;

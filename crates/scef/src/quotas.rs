@@ -6,7 +6,7 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use store::{Error, Index, Record, Table};
 
-use crate::repository::now;
+use crate::clock::now;
 
 /// Time between two counts of the records of one SCS/AS, where none of them expires earlier.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -1,9 +1,8 @@
 //! The tables of an SCEF.
 
-use std::time::Duration;
+use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDef};
 
-use store::{Batch, Clock, Condition, Error, Record, Scan, Store, Stored, Table, TableDef};
-
+use crate::clock::now;
 use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription};
 
 /// Records of one page of a scan.
@@ -21,16 +20,6 @@ pub(crate) struct Repository {
     pub(crate) downlinks: Table<Downlink>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
-}
-
-/// Microseconds since 1970.
-pub(crate) fn now() -> u64 {
-    Clock::default().micros()
-}
-
-/// A time after now, in microseconds since 1970.
-pub(crate) fn after(time: Duration) -> u64 {
-    now().saturating_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
 impl Repository {

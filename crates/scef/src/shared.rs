@@ -8,13 +8,14 @@ use function::sbi::Operational;
 use notifier::Queue;
 use serde_json::Value;
 
+use crate::clock::{after, now};
 use crate::events::Event;
 use crate::live::Live;
 use crate::notices;
 use crate::orders::Orders;
 use crate::quotas::Quota;
 use crate::record::{Configuration, Downlink, Id, Notice, Subscription};
-use crate::repository::{Repository, after, now};
+use crate::repository::Repository;
 
 /// What the threads of an SCEF share.
 #[derive(Debug)]

@@ -14,10 +14,11 @@ use store::{Batch, Condition, Error, Stored};
 use tokio::sync::oneshot;
 
 use super::Agent;
+use crate::clock::{after, now};
 use crate::events::Event;
 use crate::orders::{Outcome, Waiting};
 use crate::record::{Connection, Downlink, Id, Notice, Status};
-use crate::repository::{Repository, after, now};
+use crate::repository::Repository;
 use crate::t6a::{INVALID_BEARER, MtData, TEMPORARILY_UNREACHABLE};
 use crate::worker::{Front, Worker};
 use crate::{s6t, shape, t6a};

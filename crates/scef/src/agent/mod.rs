@@ -17,12 +17,12 @@ use diameter::{DynamicPeers, NodeConfig, PeerConfig};
 use store::{Batch, Condition, Error, Record};
 
 use self::delivery::Deliveries;
+use crate::clock::after;
 use crate::config::Diameter;
 use crate::events::Event;
 use crate::listeners::Seat;
 use crate::orders::{Order, Receiver};
 use crate::record::{Answered, Notice};
-use crate::repository::after;
 use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use store::Stored;
 
 use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use crate::clock::now;
 use crate::events::Event;
 use crate::record::{Configuration, Id};
-use crate::repository::now;
 use crate::worker::Worker;
 use crate::{ending, s6t, shape};
 

@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 
 use super::configurations::existing as configuration_of;
 use super::{Answer, body_of, created, forbidden, not_found, stored, with_self};
+use crate::clock::{after, now};
 use crate::events::Event;
 use crate::orders::{Order, Outcome, Waiting};
 use crate::record::{Configuration, Downlink, Id, Status};
-use crate::repository::{after, now};
 use crate::shape;
 use crate::worker::Worker;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
 use super::{Id, as_json};
-use crate::repository::now;
+use crate::clock::now;
 
 /// A subscription to a monitoring event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
