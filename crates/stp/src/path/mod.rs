@@ -109,6 +109,13 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         trace.add(|| "loop: the origin is a point code of this STP".to_owned());
         return Decision::drop(Cause::Loop);
     }
+    // Of a neighbour by M2PA. In M3UA SSNM stands for it, and its service indicators are reserved (RFC 4666 §1.4.2.3, §3.3.1).
+    let is_management = matches!(data.si, ServiceIndicator::SNM | ServiceIndicator::SNT);
+    let hop = ingress.hop.and_then(|hop| tables.hops.get(hop));
+    if is_management && hop.is_none_or(|hop| hop.adjacent.is_none()) {
+        trace.add(|| "network management by M3UA".to_owned());
+        return Decision::drop(Cause::UserPart);
+    }
     let mut rule = None;
     if let Some(refused) = screen(ingress, data, work, trace, &mut rule) {
         return Decision { rule, ..refused };

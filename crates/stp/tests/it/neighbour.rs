@@ -8,7 +8,7 @@ use ss7_proto::mtp3::{Msu, TestMessage};
 use ss7_proto::{Plan, PointCode};
 
 use crate::signalling_links::{EAST, WEST, east, is_available};
-use crate::support::{Asp, data, isup, metric, start, until};
+use crate::support::{Asp, data, isup, metric, msu, start, until};
 
 /// The neighbour's end of a link.
 struct Neighbour {
@@ -161,4 +161,28 @@ fn a_link_test_for_another_node_ends_here() {
     a.send_msu(ServiceIndicator::ISUP, [WEST, 1], b"call");
     let received = one.expect(MessageType::Data);
     assert_eq!(data(&received).si, ServiceIndicator::ISUP);
+}
+
+/// Network management comes from neighbours alone: an application server could forge that of another node (TFP, a changeover).
+#[test]
+fn an_application_server_sends_no_network_management() {
+    let stp = start(east());
+    let at = stp.addresses()[0];
+    let mut one = Asp::active(at, 11, 11);
+    let mut a = Neighbour::new(at, 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    for si in [ServiceIndicator::SNM, ServiceIndicator::SNT] {
+        one.send(&msu(11, 1, 2, 0, si, b"forged"));
+    }
+    one.send(&isup(11, 1, 2, 0, b"call"));
+    loop {
+        let octets = a.msu();
+        let msu = Msu::read(&octets, Plan::Itu).unwrap();
+        assert_ne!(msu.user_data, b"forged");
+        if msu.si == ServiceIndicator::ISUP {
+            break;
+        }
+    }
+    let dropped = "signalbox_stp_undelivered_messages_total{why=\"user_part\"}";
+    assert_eq!(metric(&stp, dropped), 2.0);
 }
