@@ -29,7 +29,7 @@ telemetry::events! {
     /// A stale session was removed: its gateway does not know it, or it is of an application about which none is asked.
     AuditEnded = "pdra_audited_sessions_ended";
     /// Stale sessions were not asked about for a second, because the router is congested.
-    AuditSuspended = "pdra_audit_suspensions", alert Alert::minor(When::Occurs, 5, "The audit of sessions waits until the router is no longer congested: see `signalbox dsr workers`.");
+    AuditSuspended = "pdra_audit_suspensions", alert Alert::minor(When::Occurs, 1, "The audit of sessions waits until the router is no longer congested: see `signalbox dsr workers`.");
     /// A request that begins a session was refused, or the session of an AF was not kept: the bound on such sessions is reached.
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
     /// A subscriber was bound to another PCRF, because its own failed.

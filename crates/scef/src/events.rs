@@ -30,7 +30,7 @@ telemetry::events! {
     /// A connection of a device was released.
     Disconnected = "connections_released";
     /// A connection of a device was refused.
-    ConnectionRefused = "connections_refused", alert Alert::minor(When::Occurs, 5, "Devices connect without a NIDD configuration, or nidd.maxConnections is reached: the log names the reason.");
+    ConnectionRefused = "connections_refused", alert Alert::minor(When::Occurs, 1, "Devices connect without a NIDD configuration, or nidd.maxConnections is reached: the log names the reason.");
     /// Uplink data was received from a device.
     Uplink = "uplink_packets";
     /// Downlink data was accepted for a device and buffered.
@@ -50,11 +50,11 @@ telemetry::events! {
     /// A Diameter request was refused.
     DiameterRefused = "diameter_refused";
     /// A Diameter request of ours had no answer.
-    DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::Occurs, 10, "Check the HSS and MMEs of `diameter.peers`, and the connections to them.");
+    DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::Occurs, 1, "Check the HSS and MMEs of `diameter.peers`, and the connections to them.");
     /// A notification was delivered.
     Notified = "notifications";
     /// A notification was refused, or had all attempts.
-    NotificationFailed = "notification_failures", alert Alert::minor(When::Occurs, 5, "Check the SCS/AS that accept no notifications: the log names the destination.");
+    NotificationFailed = "notification_failures", alert Alert::minor(When::Occurs, 1, "Check the SCS/AS that accept no notifications: the log names the destination.");
     /// A notification waits in the store, because too many are pending in memory.
     NotificationDeferred = "notifications_deferred";
     /// An SCS/AS wanted a notification at another address.
@@ -68,7 +68,7 @@ telemetry::events! {
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours, or of the network.
-    Failed = "failures", alert Alert::major(When::Occurs, 5, "The log has the reason of each failure; check the store and the HSS first.");
+    Failed = "failures", alert Alert::major(When::Occurs, 1, "The log has the reason of each failure; check the store and the HSS first.");
     /// A request was refused because it had waited longer than its consumer does.
     TooLate = "late_requests";
     /// A request was discarded under overload.
