@@ -65,9 +65,19 @@ pub(super) fn start(model: &DsrModel, plan: &Plan, admin: SocketAddr) -> Option<
                 if own.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let answer = send(admin, "PUT", &path, &home(subscriber % hss));
-                let counter = match answer {
-                    Some((200, _)) => &own.acknowledged,
+                let body = home(subscriber % hss);
+                let status = loop {
+                    if let Some((status, _)) = send(admin, "PUT", &path, &body) {
+                        break status;
+                    }
+                    // A write may come again; one that is late is a matter of time.
+                    if own.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    wait(Instant::now() + Duration::from_millis(50), &own.stop);
+                };
+                let counter = match status {
+                    200 => &own.acknowledged,
                     _ => &own.refused,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
