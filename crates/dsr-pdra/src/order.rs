@@ -39,7 +39,7 @@ impl Answers {
     }
 
     /// A request of this session is sent.
-    fn expect(&self, session: &[u8], now: Instant) {
+    fn await_answer(&self, session: &[u8], now: Instant) {
         let mut shard = self.sessions.lock(session);
         let until = now + self.hold;
         if let Some(awaited) = shard.get_mut(session) {
@@ -88,7 +88,7 @@ impl Answers {
 }
 
 impl Pdra {
-    /// Has a request of a PCRF wait for the answer before it; none: there is no such answer.
+    /// Parks a request of a PCRF until the answer before it has gone on. `None`: no answer of its session is outstanding.
     pub(crate) fn behind_answer<'a>(&'a self, on: &mut On<'_, Self>, session: &[u8]) -> Option<Flow<'a>> {
         if !self.shared.answers.wait(session, on.ticket, on.now) {
             return None;
@@ -118,7 +118,7 @@ impl Pdra {
             && Note::read(on.memo).stage.comes_first()
             && let Ok(Some(session)) = request.get(known::SESSION_ID)
         {
-            self.shared.answers.expect(session.as_bytes(), on.now);
+            self.shared.answers.await_answer(session.as_bytes(), on.now);
         }
     }
 
@@ -154,8 +154,8 @@ mod tests {
         let (answers, now) = (Answers::new(Duration::from_secs(60)), Instant::now());
         let ticket = |number| Ticket { worker: 1, number };
         assert!(!answers.wait(b"a", ticket(1), now));
-        answers.expect(b"a", now);
-        answers.expect(b"a", now);
+        answers.await_answer(b"a", now);
+        answers.await_answer(b"a", now);
         assert!(answers.wait(b"a", ticket(2), now) && !answers.wait(b"b", ticket(3), now));
         assert_eq!(answers.end(b"a"), []);
         assert_eq!(answers.end(b"a"), [ticket(2)]);
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn requests_that_wait_are_bounded_in_number_and_time() {
         let (answers, now) = (Answers::new(Duration::from_secs(60)), Instant::now());
-        answers.expect(b"a", now);
+        answers.await_answer(b"a", now);
         for number in 0..=MOST_WAITING {
             let waits = answers.wait(
                 b"a",
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(waits, number < MOST_WAITING);
         }
         let later = now + Duration::from_secs(60);
-        answers.expect(b"b", now);
+        answers.await_answer(b"b", now);
         assert!(!answers.wait(b"b", Ticket::default(), later));
         answers.purge(later);
         assert!(answers.sessions.is_empty());

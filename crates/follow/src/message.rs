@@ -205,7 +205,7 @@ pub struct Message {
     pub to: String,
     /// Number of the stream, or Hop-by-Hop Identifier.
     pub stream: u64,
-    /// Method and target, status, command and result, or why there is no answer.
+    /// Method and target, status, command and result, or the reason for a missing answer.
     pub title: String,
     /// Whether it reports a failure.
     pub is_failure: bool,

@@ -43,7 +43,7 @@ impl<V> Shards<V> {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Whether there is no entry.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

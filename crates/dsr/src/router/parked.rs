@@ -289,8 +289,7 @@ impl Core {
         }
     }
 
-    /// Shows an application a transaction of its own as it was when it was to be parked; none: there is no such application
-    /// any more.
+    /// Shows an application the transaction that it wanted to park. `None`: a reload has removed the application.
     fn show<'l, T>(
         &self,
         local: &'l Local,
