@@ -90,11 +90,7 @@ pub(super) fn checks(facts: &Facts<'_>) -> Vec<Check> {
 /// answer that is wrong, or a connection that is lost, is so on any machine.
 pub(super) fn is_of_time(total: &loadgen::OperationRecord) -> bool {
     use loadgen::FailureKind::{Overflow, Refused, Timeout};
-    let of_time: u64 = [Timeout, Refused, Overflow]
-        .iter()
-        .filter_map(|kind| total.failed.get(*kind as usize))
-        .sum();
-    of_time == total.failures()
+    total.failures_of(&[Timeout, Refused, Overflow]) == total.failures()
 }
 
 /// Requests of one kind that the function has sent to a simulator, up to a moment.

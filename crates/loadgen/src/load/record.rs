@@ -98,6 +98,12 @@ impl OperationRecord {
         self.failed.iter().sum()
     }
 
+    /// Failures of these kinds.
+    #[must_use]
+    pub fn failures_of(&self, kinds: &[FailureKind]) -> u64 {
+        kinds.iter().map(|kind| self.failed[*kind as usize]).sum()
+    }
+
     /// Adds the results of the same operation from another record.
     pub fn merge(&mut self, other: &Self) {
         self.offered += other.offered;

@@ -128,8 +128,7 @@ const KILLED: [FailureKind; 4] = [
 
 /// Failures of a record that these do not explain.
 fn wrong(record: &OperationRecord, explained: &[FailureKind]) -> u64 {
-    let fits: u64 = explained.iter().map(|kind| record.failed[*kind as usize]).sum();
-    record.failures() - fits
+    record.failures() - record.failures_of(explained)
 }
 
 /// That a part has no failures that a killed router does not explain: clients come back when their pause is over.

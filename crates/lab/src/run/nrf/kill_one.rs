@@ -52,10 +52,7 @@ impl Drill for KillOne {
             |metrics: &Option<Metrics>, name| metrics.as_ref().map_or(-1.0, |read| read.sum(name, &[]));
         let end = Metrics::read(self.admin);
         let total = outcome.window.record.total();
-        let lost: u64 = [FailureKind::Connection, FailureKind::Reset, FailureKind::Timeout]
-            .iter()
-            .map(|kind| total.failed[*kind as usize])
-            .sum();
+        let lost = total.failures_of(&[FailureKind::Connection, FailureKind::Reset, FailureKind::Timeout]);
         let others = total.failures() - lost;
         let rate = total.offered as f64 / outcome.window.seconds();
         let members = "signalbox_nrf_cluster_members";

@@ -163,7 +163,7 @@ impl Drill for KillPcf {
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
         let state = self.state.borrow();
         let total = outcome.window.record.total();
-        let explained: u64 = EXPLAINED.iter().map(|kind| total.failed[*kind as usize]).sum();
+        let explained = total.failures_of(&EXPLAINED);
         let others = total.failures() - explained;
         let survived = Check::new(
             "associations of before the kill",

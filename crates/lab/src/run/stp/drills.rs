@@ -153,10 +153,7 @@ fn all_right(outcome: &Outcome<'_>, name: &str, in_flight: bool) -> Check {
 /// The check that all failures are of a kind that a lost association explains.
 fn explained(outcome: &Outcome<'_>) -> Check {
     let total = outcome.window.record.total();
-    let explained: u64 = EXPLAINED
-        .iter()
-        .filter_map(|kind| total.failed.get(*kind as usize))
-        .sum();
+    let explained = total.failures_of(&EXPLAINED);
     Check::new(
         "messages that failed",
         "only for a lost association: none arrived wrong",
@@ -213,10 +210,7 @@ impl Drill for Lost {
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
         let total = outcome.window.record.total();
-        let unsent: u64 = [FailureKind::Connection, FailureKind::Overflow]
-            .iter()
-            .filter_map(|kind| total.failed.get(*kind as usize))
-            .sum();
+        let unsent = total.failures_of(&[FailureKind::Connection, FailureKind::Overflow]);
         let [undelivered, unread] = self.losses();
         let [elsewhere, late, strays, returned] = [
             &self.counts.elsewhere,
