@@ -204,8 +204,8 @@ pub(super) struct Launch {
 pub(super) struct RouterDies {
     launch: Launch,
     counts: Arc<Counts>,
+    /// None while it is dead.
     process: Rc<RefCell<Option<Guarded>>>,
-    is_killed: Rc<RefCell<bool>>,
 }
 
 impl RouterDies {
@@ -214,20 +214,18 @@ impl RouterDies {
             launch,
             counts: counts.clone(),
             process: Rc::new(RefCell::new(Some(process))),
-            is_killed: Rc::default(),
         }
     }
 }
 
 impl Drill for RouterDies {
     fn parts(&self) -> Vec<Part> {
-        let (process, is_killed) = (self.process.clone(), self.is_killed.clone());
+        let process = self.process.clone();
         vec![
             Part::new("before", 0.3, 1.0),
             // Dropping it kills it (SIGKILL).
             Part::new("the kill and the restart", 0.4, 1.0).beginning(move |_| {
                 *process.borrow_mut() = None;
-                *is_killed.borrow_mut() = true;
                 Ok(())
             }),
             Part::new("after", 0.3, 1.0),
@@ -235,7 +233,7 @@ impl Drill for RouterDies {
     }
 
     fn act(&mut self, _: Duration, _: Duration, pcrfs: &mut [Simulator]) -> Result<(), RigError> {
-        if !*self.is_killed.borrow() || self.process.borrow().is_some() {
+        if self.process.borrow().is_some() {
             return Ok(());
         }
         let Launch {

@@ -72,7 +72,6 @@ pub(super) struct KillPcf {
 struct State {
     /// None while it is dead.
     process: Option<Guarded>,
-    is_killed: bool,
     /// Associations that were acknowledged before the kill.
     kept: Vec<Standing>,
     /// From the restart to the first connection that is served.
@@ -141,7 +140,6 @@ impl Drill for KillPcf {
             state.kept = setup::create(address, &documents, &kind, FIRST..FIRST + KEPT)?;
             // Dropping it kills it (SIGKILL).
             state.process = None;
-            state.is_killed = true;
             Ok(())
         };
         vec![
@@ -154,10 +152,10 @@ impl Drill for KillPcf {
     fn act(&mut self, _: Duration, _: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         let state = self.state.clone();
         let mut state = state.borrow_mut();
-        match state.is_killed && state.process.is_none() {
-            true => self.restart(&mut state),
-            false => Ok(()),
+        if state.process.is_none() {
+            self.restart(&mut state)?;
         }
+        Ok(())
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {

@@ -265,7 +265,6 @@ struct Killed {
 struct State {
     /// None while it is dead.
     process: Option<Guarded>,
-    is_killed: bool,
     /// From the restart until it listens, with full tables.
     ready: Option<Duration>,
 }
@@ -274,9 +273,8 @@ impl Drill for Killed {
     fn parts(&self) -> Vec<Part> {
         let state = self.state.clone();
         let kill = move |_: &mut [Simulator]| {
-            let mut state = state.borrow_mut();
             // Dropping it kills it (SIGKILL).
-            (state.process, state.is_killed) = (None, true);
+            state.borrow_mut().process = None;
             Ok(())
         };
         let all = self.all.clone();
@@ -289,7 +287,7 @@ impl Drill for Killed {
 
     fn act(&mut self, _: Duration, _: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         let mut state = self.state.borrow_mut();
-        if state.is_killed && state.process.is_none() {
+        if state.process.is_none() {
             let begun = Instant::now();
             state.process = Some(self.launch.start()?);
             state.ready = Some(begun.elapsed());
@@ -299,15 +297,14 @@ impl Drill for Killed {
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
         let state = self.state.borrow();
-        let ready = state.ready.filter(|_| state.is_killed);
         let back = Check::new(
             "the STP died and came back",
             "killed, restarted, every association active again",
-            ready.map_or_else(
+            state.ready.map_or_else(
                 || "it did not".to_owned(),
                 |ready| format!("ready {} s after its start", figure(ready.as_secs_f64())),
             ),
-            ready.is_some(),
+            state.ready.is_some(),
         );
         let failed = outcome.parts.iter().map(|part| part.record.total().failures());
         Judgement {
