@@ -8,6 +8,7 @@ mod day;
 mod drill;
 pub(crate) mod dsr;
 pub(crate) mod ending;
+mod files;
 mod judge;
 mod knee;
 mod nrf;

@@ -1,15 +1,13 @@
 //! The applications of a router: their settings and files.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use diameter_proto::known::application::{CX, S6A, S13};
 use serde_json::{Value, json};
 
 use super::{pdra, security};
+use crate::run::files;
 use crate::run::rig::{Place, RigError};
 use callmodel::dsr::DsrModel;
 use callmodel::equipment::EquipmentLists;
@@ -57,21 +55,10 @@ fn destinations(hosts: &[String]) -> Vec<Value> {
     named.collect()
 }
 
-/// Writes a file of a run.
-fn written(
-    folder: &Path,
-    name: &str,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<PathBuf, RigError> {
-    let file = folder.join(name);
-    let done = File::create(&file).and_then(|out| write(&mut BufWriter::with_capacity(1 << 20, out)));
-    done.map_err(RigError::io(format!("writing {}", file.display())))?;
-    Ok(file)
-}
-
 /// Makes the router the server of S13, with these lists in a file.
 fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
-    let file = written(folder, "equipment.csv", |out| lists.write(out))?;
+    let file = folder.join("equipment.csv");
+    files::write(&file, |out| lists.write(out))?;
     router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
     router["routing"]["applicationRouteTables"] = json!([{
         "name": "default",
@@ -130,9 +117,8 @@ fn one_by_one(
     // Public identities are in a file beside the numbers, which come first.
     let numbers = if has_identities { 2 } else { 1 };
     let addresses = &Address::ALL[..numbers];
-    let text = written(&place.folder, "numbers.csv", |out| {
-        resolution.write(addresses, home_of, out)
-    })?;
+    let text = place.folder.join("numbers.csv");
+    files::write(&text, |out| resolution.write(addresses, home_of, out))?;
     let mut lookups = vec![json!({
         "applications": [S6A],
         "service": "lte-hss",
@@ -141,7 +127,7 @@ fn one_by_one(
     let refused = |message: &str| json!({ "answer": { "resultCode": 3002, "message": message } });
     let mut fabr = json!({
         "destinations": destinations(hosts),
-        "numbers": import(&text, place)?,
+        "numbers": files::import_numbers(&text, place)?,
         "onNoValidAddress": refused("no valid address"),
         "onNoMatch": refused("the address is not known"),
     });
@@ -152,10 +138,9 @@ fn one_by_one(
             "service": "ims-hss",
             "entities": [entity("msisdn"), entity("impu")],
         }));
-        let names = [Address::Name];
-        fabr["file"] = json!(written(&place.folder, "identities.csv", |out| {
-            resolution.write(&names, home_of, out)
-        })?);
+        let file = place.folder.join("identities.csv");
+        files::write(&file, |out| resolution.write(&[Address::Name], home_of, out))?;
+        fabr["file"] = json!(file);
     }
     if resolution.writes > 0 {
         fabr["changes"] = json!(place.folder.join("changes.csv"));
@@ -170,25 +155,6 @@ fn one_by_one(
         }],
     }]);
     Ok(())
-}
-
-/// Makes a file of numbers, as an operator does.
-fn import(text: &Path, place: &Place) -> Result<PathBuf, RigError> {
-    let file = text.with_extension("num");
-    let mut command = Command::new(&place.program);
-    command.args(["numbers", "import"]).arg(text);
-    command.arg("--output").arg(&file).stdin(Stdio::null());
-    let output = command
-        .output()
-        .map_err(RigError::io(format!("starting {}", place.program.display())))?;
-    if output.status.success() {
-        return Ok(file);
-    }
-    Err(RigError::Settings(format!(
-        "{} cannot be imported: {}",
-        text.display(),
-        String::from_utf8_lossy(&output.stderr).trim()
-    )))
 }
 
 /// Has a security application screen everything, without a time to learn: it knows each roamer from its first message on.

@@ -1,19 +1,15 @@
 //! Settings and files of the STP, as its own reference page explains them.
 
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::import_numbers;
+use crate::run::files;
 use crate::run::rig::{Place, RigError};
 use callmodel::stp::StpModel;
 use workload::stp::{Network, OWN, Party, Role, SCREENED_CALLING};
 
-/// Octets that are written to a file at once.
-const GULP: usize = 1 << 20;
 /// The screening list of the MSCs.
 const LIST: &str = "mscs";
 
@@ -23,7 +19,7 @@ pub(super) fn translations(place: &Place) -> PathBuf {
 }
 
 fn numbers(place: &Place) -> PathBuf {
-    place.folder.join("numbers.num")
+    place.folder.join("numbers.csv")
 }
 
 fn equipment(place: &Place) -> PathBuf {
@@ -33,15 +29,15 @@ fn equipment(place: &Place) -> PathBuf {
 /// Writes the files that the settings name.
 pub(crate) fn write_files(model: &StpModel, network: &Network, place: &Place) -> Result<(), RigError> {
     if has_translations(model, network) {
-        write(&translations(place), |out| network.write_translations(0, out))?;
+        files::write(&translations(place), |out| network.write_translations(0, out))?;
     }
     if model.numbers > 0 {
-        let text = place.folder.join("numbers.csv");
-        write(&text, |out| network.write_numbers(out))?;
-        import_numbers(place, &text, &numbers(place))?;
+        let text = numbers(place);
+        files::write(&text, |out| network.write_numbers(out))?;
+        files::import_numbers(&text, place)?;
     }
     if let Some(lists) = &model.equipment {
-        write(&equipment(place), |out| lists.write(out))?;
+        files::write(&equipment(place), |out| lists.write(out))?;
     }
     Ok(())
 }
@@ -101,23 +97,13 @@ pub(crate) fn settings(
     }
     if model.numbers > 0 {
         stp["numberServices"] = json!({
-            "file": numbers(place), "countryCode": "43", "own": ["43664", "43676"],
+            "file": numbers(place).with_extension("num"), "countryCode": "43", "own": ["43664", "43676"],
         });
     }
     if model.equipment.is_some() {
         stp["equipment"] = json!({ "file": equipment(place) });
     }
     made
-}
-
-/// Writes a file.
-pub(super) fn write(
-    file: &Path,
-    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), RigError> {
-    let made = File::create(file);
-    let written = made.and_then(|out| content(&mut BufWriter::with_capacity(GULP, out)));
-    written.map_err(RigError::io(format!("writing {}", file.display())))
 }
 
 /// Rules that fit no message of the load, but for the last: what it screens returns.

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Launch, config};
+use super::Launch;
 use crate::run::admin::ask;
 use crate::run::checks::is_of_time;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::drill::{Act, Drill, Judgement, Outcome, Part};
 use crate::run::figure;
+use crate::run::files;
 use crate::run::rig::{Rig, RigError};
 use ::report::Check;
 use callmodel::stp::{Drill as Wanted, StpModel};
@@ -339,7 +340,7 @@ impl Drill for Reloaded {
     fn parts(&self) -> Vec<Part> {
         let (launch, network, outcome) = (self.launch.clone(), self.network.clone(), self.outcome.clone());
         let replace = move |_: &mut [Simulator]| {
-            config::write(&launch.translations(), |out| network.write_translations(1, out))?;
+            files::write(&launch.translations(), |out| network.write_translations(1, out))?;
             network.shift().begin();
             let begun = Instant::now();
             *outcome.borrow_mut() = Some(match ask(launch.admin, "POST", "/config/reload") {

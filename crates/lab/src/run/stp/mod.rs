@@ -7,14 +7,13 @@ mod drills;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::Options;
-use super::children::{ChildError, Guarded};
+use super::children::Guarded;
 use super::dsr::start_function;
 use super::rig::{Place, Rig, RigError, free_address};
 use ::report::Check;
@@ -188,26 +187,4 @@ impl Launch {
     fn translations(&self) -> PathBuf {
         config::translations(&self.place)
     }
-}
-
-/// Imports numbers with the program, as an operator does.
-fn import_numbers(place: &Place, text: &std::path::Path, file: &std::path::Path) -> Result<(), RigError> {
-    let mut command = Command::new(&place.program);
-    command
-        .args(["numbers", "import", "--sort", "--output"])
-        .arg(file)
-        .arg(text);
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(RigError::io("importing numbers"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(RigError::Child(ChildError::Gone {
-        name: "numbers import".to_owned(),
-        what: format!("ended with {}", output.status),
-        log: text.display().to_string(),
-        tail: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }))
 }
