@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use diameter_proto::known::application::{CX, S6A, S13};
+use diameter_proto::known::application::{CX, GX, RX, S6A, S13};
 use serde_json::{Value, json};
 
 use super::{pdra, security};
@@ -37,7 +37,8 @@ pub(super) fn add(
         guard(router, roaming, &place.folder)?;
     }
     if model.pdra.is_some() {
-        pdra::bind(router, hosts, place);
+        let policy = pdra::application(hosts, place);
+        host(router, policy, json!({ "applications": [GX, RX] }));
     }
     Ok(())
 }
@@ -45,6 +46,16 @@ pub(super) fn add(
 /// The name of an HSS as a destination.
 pub(super) fn home(number: u64) -> String {
     format!("hss{number:03}")
+}
+
+/// Has the router run this application alone, for the requests that fit `when`.
+fn host(router: &mut Value, application: Value, when: Value) {
+    let name = application["name"].clone();
+    router["applications"] = json!([application]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": when, "action": { "application": name } }],
+    }]);
 }
 
 fn destinations(hosts: &[String]) -> Vec<Value> {
@@ -59,11 +70,8 @@ fn destinations(hosts: &[String]) -> Vec<Value> {
 fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
     let file = folder.join("equipment.csv");
     files::write(&file, |out| lists.write(out))?;
-    router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S13] }, "action": { "application": "register" } }],
-    }]);
+    let register = json!({ "name": "register", "eir": { "file": file } });
+    host(router, register, json!({ "applications": [S13] }));
     Ok(())
 }
 
@@ -87,7 +95,7 @@ fn by_ranges(
     }
     let file = folder.join("ranges.csv");
     std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
-    router["applications"] = json!([{
+    let subscribers = json!({
         "name": "subscribers",
         "rbar": {
             "lookups": [{ "applications": [S6A], "identities": ["imsi"] }],
@@ -96,11 +104,8 @@ fn by_ranges(
             "onInvalidIdentity": { "answer": { "resultCode": 5012, "message": "no IMSI" } },
             "onNoMatch": { "answer": { "resultCode": 3002, "message": "no range holds the IMSI" } },
         },
-    }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [S6A] }, "action": { "application": "subscribers" } }],
-    }]);
+    });
+    host(router, subscribers, json!({ "applications": [S6A] }));
     Ok(())
 }
 
@@ -146,14 +151,8 @@ fn one_by_one(
         fabr["changes"] = json!(place.folder.join("changes.csv"));
     }
     fabr["lookups"] = json!(lookups);
-    router["applications"] = json!([{ "name": RESOLUTION, "fabr": fabr }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{
-            "when": { "applications": [S6A, CX], "destinationHost": { "present": false } },
-            "action": { "application": RESOLUTION },
-        }],
-    }]);
+    let when = json!({ "applications": [S6A, CX], "destinationHost": { "present": false } });
+    host(router, json!({ "name": RESOLUTION, "fabr": fabr }), when);
     Ok(())
 }
 
@@ -161,13 +160,10 @@ fn one_by_one(
 fn guard(router: &mut Value, roaming: &Roaming, folder: &Path) -> Result<(), RigError> {
     let tables = folder.join("dsa");
     security::write(roaming, &tables).map_err(RigError::io(format!("writing {}", tables.display())))?;
-    router["applications"] = json!([{
+    let guard = json!({
         "name": "guard",
         "dsa": { "tables": tables, "findings": folder.join("findings.jsonl"), "learning": "0s" },
-    }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "action": { "application": "guard" } }],
-    }]);
+    });
+    host(router, guard, json!({}));
     Ok(())
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use diameter_proto::known::application::{GX, RX};
 use serde_json::{Value, json};
 
 use super::{REALM, await_connections, start_router};
@@ -97,10 +96,10 @@ impl Gateways {
     }
 }
 
-/// Makes the router a Policy DRA with one pool of PCRFs.
-pub(super) fn bind(router: &mut Value, hosts: &[String], place: &Place) {
+/// A Policy DRA with one pool of PCRFs.
+pub(super) fn application(hosts: &[String], place: &Place) -> Value {
     let pcrfs: Vec<Value> = hosts.iter().map(|host| json!({ "host": host })).collect();
-    router["applications"] = json!([{
+    json!({
         "name": "policy",
         "pdra": {
             "repository": { "store": { "embedded": { "directory": place.folder.join("sbr") } } },
@@ -110,11 +109,7 @@ pub(super) fn bind(router: &mut Value, hosts: &[String], place: &Place) {
             // As long as clients wait: how long a session takes to be on the disk is the machine's.
             "wait": "5s",
         },
-    }]);
-    router["routing"]["applicationRouteTables"] = json!([{
-        "name": "default",
-        "rules": [{ "when": { "applications": [GX, RX] }, "action": { "application": "policy" } }],
-    }]);
+    })
 }
 
 /// What is late on a busy machine, and what a killed router explains.
