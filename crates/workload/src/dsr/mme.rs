@@ -22,7 +22,7 @@ use settings::Percent;
 /// The network of the MMEs and HSSs, 001 01 (TS 29.272 §7.3.9).
 const PLMN: [u8; 3] = [0x00, 0xf1, 0x10];
 /// Sizes of ULRs around their average.
-pub(super) const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
+const SPREAD: [f64; 4] = [0.7, 0.9, 1.1, 1.3];
 /// Subscribers of a network without ranges.
 const SUBSCRIBERS: u64 = 100_000_000;
 /// A ticket whose answer any HSS may give.
@@ -71,11 +71,11 @@ impl Operation {
 
 /// A template and its holes.
 #[derive(Clone, Debug)]
-struct Form {
-    template: Template,
-    client: Places,
-    session: Places,
-    subscriber: Places,
+pub(super) struct Form {
+    pub(super) template: Template,
+    pub(super) client: Places,
+    pub(super) session: Places,
+    pub(super) subscriber: Places,
     server: Places,
 }
 
@@ -95,8 +95,6 @@ impl From<Template> for Form {
 struct Kind {
     name: String,
     text: String,
-    /// Whether it has the model's size.
-    is_sized: bool,
     destination: Destination,
     address: Address,
     share: Percent,
@@ -111,7 +109,6 @@ impl Kind {
         Self {
             name: name.to_owned(),
             text: addressed(text, (REALM, REALM), PLMN).replace("DESTINATION", &host),
-            is_sized: text.contains("{more}"),
             destination,
             address: Address::Imsi,
             share,
@@ -128,21 +125,30 @@ impl Kind {
     }
 
     fn operation(&self, bytes: u32) -> Result<Operation, TemplateError> {
-        let one = |factor: f64| {
-            let bytes = (f64::from(bytes) * factor) as usize;
-            fill(&self.text, active_apn, bytes).map(Form::from)
-        };
-        let forms = if self.is_sized {
-            SPREAD.map(one).into_iter().collect::<Result<_, _>>()?
-        } else {
-            vec![Form::from(Template::parse(&self.text)?)]
-        };
         Ok(Operation {
-            forms,
+            forms: forms(&self.text, bytes)?,
             destination: self.destination,
             address: self.address,
         })
     }
+}
+
+/// The forms of a message: in sizes around this average where its text has room for more, else one.
+pub(super) fn forms(text: &str, bytes: u32) -> Result<Vec<Form>, TemplateError> {
+    if !text.contains("{more}") {
+        return Ok(vec![Form::from(Template::parse(text)?)]);
+    }
+    let one = |factor: f64| {
+        let bytes = (f64::from(bytes) * factor) as usize;
+        fill(text, active_apn, bytes).map(Form::from)
+    };
+    SPREAD.map(one).into_iter().collect()
+}
+
+/// Bytes of a message, on average over its forms.
+pub(super) fn average_bytes(forms: &[Form]) -> f64 {
+    let sum: usize = forms.iter().map(|form| form.template.as_bytes().len()).sum();
+    sum as f64 / forms.len().max(1) as f64
 }
 
 /// A request of a node in one realm to the other, about a subscriber in this network (Visited-PLMN-Id).
@@ -229,9 +235,7 @@ impl Plan {
     /// Bytes of the requests for location updates, on average.
     #[must_use]
     pub fn message_bytes(&self) -> f64 {
-        let forms = &self.operations[0].forms;
-        let sum: usize = forms.iter().map(|form| form.template.as_bytes().len()).sum();
-        sum as f64 / forms.len() as f64
+        average_bytes(&self.operations[0].forms)
     }
 
     /// The count of subscribers that have been provisioned since the start; requests name them too.
@@ -255,7 +259,7 @@ impl Plan {
 }
 
 /// One more PDN connection that the UE has.
-pub(super) fn active_apn(number: usize) -> String {
+fn active_apn(number: usize) -> String {
     format!(
         "Active-APN = {{ Context-Identifier = {} Service-Selection = \"internet\" \
          Visited-Network-Identifier = 0x6d6e633030312e6d6363303031 }}\n",

@@ -14,19 +14,17 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::attacks::{Attack, Attacker};
-use super::mme::{SPREAD, active_apn, addressed};
+use super::mme::{Form, addressed, average_bytes, forms};
 use callmodel::dsr::DsrModel;
 use callmodel::roaming::{HOME, Network, Roaming, foreign};
 use loadgen::Weights;
-use loadgen::diameter::{
-    Introduction, Next, Places, Requests, Template, TemplateError, Turn, append, fill, fill_in, result_of,
-};
+use loadgen::diameter::{Introduction, Next, Requests, TemplateError, Turn, append, fill_in, result_of};
 use loadgen::{Fault, Ticket};
 
 /// DIAMETER_AUTHORIZATION_REJECTED (RFC 6733 §7.1.5): what the security application answers to what it has found.
 pub const FOUND: u32 = 5003;
-/// Roamers in the home network's numbering have ten digits behind its code.
-const MSIN: u64 = 10_000_000_000;
+/// The IMSI of the first roamer: ten digits behind the home network's code.
+const FIRST_ROAMER: u64 = (HOME.mcc as u64 * 100 + HOME.mnc as u64) * 10_000_000_000;
 const AIR: u16 = 0;
 const ULR: u16 = 1;
 const PUR: u16 = 2;
@@ -52,7 +50,7 @@ pub fn roaming_mme(number: u16) -> Introduction {
 
 /// The IMSI of a roamer.
 fn imsi_of(roamer: u32) -> u64 {
-    HOME.code().parse::<u64>().unwrap_or_default() * MSIN + u64::from(roamer)
+    FIRST_ROAMER + u64::from(roamer)
 }
 
 /// The shared requests of all generator threads; made once.
@@ -69,26 +67,6 @@ pub struct Roams {
     found: AtomicU64,
 }
 
-/// A template and its holes.
-#[derive(Debug)]
-struct Form {
-    template: Template,
-    client: Places,
-    session: Places,
-    subscriber: Places,
-}
-
-impl From<Template> for Form {
-    fn from(template: Template) -> Self {
-        Self {
-            client: template.places("client"),
-            session: template.places("session"),
-            subscriber: template.places("subscriber"),
-            template,
-        }
-    }
-}
-
 impl Roams {
     /// The requests of a model.
     ///
@@ -96,21 +74,15 @@ impl Roams {
     /// When a template is not a valid message, which a test rules out.
     pub fn new(model: &DsrModel, roaming: &Roaming) -> Result<Self, TemplateError> {
         let forms = foreign().iter().map(|network| {
-            let text = |text: &str| {
-                let realms = (network.realm(), HOME.realm());
-                addressed(text, (&realms.0, &realms.1), network.plmn()).replace("DESTINATION", "")
+            let realms = (network.realm(), HOME.realm());
+            let made = |text: &str| {
+                let text = addressed(text, (&realms.0, &realms.1), network.plmn());
+                forms(&text.replace("DESTINATION", ""), model.message_bytes)
             };
-            let one = |plain: &str| Template::parse(&text(plain)).map(|made| vec![Form::from(made)]);
-            let ulr = text(include_str!("ulr.txt"));
-            let sized = |factor: f64| {
-                let bytes = (f64::from(model.message_bytes) * factor) as usize;
-                fill(&ulr, active_apn, bytes).map(Form::from)
-            };
-            let sizes = SPREAD.map(sized).into_iter().collect::<Result<_, _>>()?;
             Ok([
-                one(include_str!("air.txt"))?,
-                sizes,
-                one(include_str!("pur.txt"))?,
+                made(include_str!("air.txt"))?,
+                made(include_str!("ulr.txt"))?,
+                made(include_str!("pur.txt"))?,
             ])
         });
         let mix = &model.mix;
@@ -132,12 +104,8 @@ impl Roams {
     /// Bytes of the requests for location updates, on average.
     #[must_use]
     pub fn message_bytes(&self) -> f64 {
-        let forms = self
-            .forms
-            .first()
-            .map_or(&[][..], |forms| &forms[usize::from(ULR)]);
-        let sum: usize = forms.iter().map(|form| form.template.as_bytes().len()).sum();
-        sum as f64 / forms.len().max(1) as f64
+        let forms = self.forms.first();
+        forms.map_or(0.0, |forms| average_bytes(&forms[usize::from(ULR)]))
     }
 
     /// Attacks that were answered as found, and all that were made.
@@ -278,9 +246,8 @@ impl Requests for Roamers {
         let attacked = if is_attack { self.attack(random, out) } else { None };
         let (operation, line) = attacked.unwrap_or_else(|| {
             let (operation, roamer) = self.choose(turn.line, random);
-            let plan = self.plan.clone();
-            let number = self.numbers[roamer.line];
-            let forms = &plan.forms[usize::from(number) % plan.forms.len()][usize::from(operation)];
+            let (number, networks) = (self.numbers[roamer.line], &self.plan.forms);
+            let forms = &networks[usize::from(number) % networks.len()][usize::from(operation)];
             let form = &forms[random.random_range(0..forms.len())];
             out.extend_from_slice(form.template.as_bytes());
             fill_in(out, &form.client, u64::from(number));
