@@ -204,8 +204,9 @@ impl Nodes {
                     counts: &self.counts,
                 },
             };
-            let counts = self.counts.clone();
-            let read = link.receive(&mut self.buffer, &counts, |data| each(&mut deliveries, data));
+            let read = link.receive(&mut self.buffer, &self.counts, |data| {
+                each(&mut deliveries, data);
+            });
             if read.is_err() {
                 return link.close(poller, now);
             }
