@@ -13,7 +13,5 @@ mod judge;
 mod network;
 mod traffic;
 
-pub use network::{
-    GATEWAY, Network, OWN, Party, ROUTING_NUMBER, Role, SCREENED_CALLING, Share, Shift, hlr_group,
-};
+pub use network::{Network, OWN, Party, Role, SCREENED_CALLING, Share, Shift};
 pub use traffic::Calls;

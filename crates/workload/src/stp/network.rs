@@ -11,7 +11,7 @@ use ss7_proto::PointCode;
 /// The point code of the STP.
 pub const OWN: PointCode = PointCode(1);
 /// What the routing number of the other network begins with: the number follows.
-pub const ROUTING_NUMBER: &str = "990";
+pub(super) const ROUTING_NUMBER: &str = "990";
 /// What calling titles begin with that screening refuses.
 pub const SCREENED_CALLING: &str = "4398";
 /// Digits of the number of a node, of a subscriber.
@@ -37,7 +37,7 @@ pub enum Role {
 }
 
 /// The one node of the other network.
-pub const GATEWAY: Party = Party {
+pub(super) const GATEWAY: Party = Party {
     role: Role::Gateway,
     number: 0,
 };
@@ -233,7 +233,7 @@ impl Network {
     /// When they cannot be written.
     pub fn write_numbers(&self, out: &mut impl Write) -> io::Result<()> {
         for number in 0..self.model.numbers {
-            let group = hlr_group(self.hlr_of(number));
+            let group = self.hlr_of(number).name();
             writeln!(out, "msisdn,{},hlr={group}", home_digits(number))?;
             writeln!(out, "imsi,{},hlr={group}", imsi_digits(number))?;
             let ported = ported_digits(number);
@@ -241,12 +241,6 @@ impl Network {
         }
         out.flush()
     }
-}
-
-/// The group of the STP's settings that has this HLR alone.
-#[must_use]
-pub fn hlr_group(hlr: Party) -> String {
-    hlr.name()
 }
 
 /// A title that is translated.
@@ -283,7 +277,7 @@ mod tests {
     use callmodel::stp::Mix;
     use settings::Percent;
 
-    pub(crate) fn model(hlrs: u16, smscs: u16) -> StpModel {
+    fn model(hlrs: u16, smscs: u16) -> StpModel {
         StpModel {
             mps: 100.0,
             mix: Mix {
