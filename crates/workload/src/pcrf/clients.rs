@@ -348,6 +348,11 @@ impl Requests for PcrfClients {
 
     fn asked(&mut self, turn: Turn<'_>, request: MessageRef<'_>, out: &mut Vec<u8>) {
         let id = request.get(known::SESSION_ID).ok().flatten().unwrap_or_default();
+        if id.split(';').next() != Some(turn.introduction.origin.host.as_str()) {
+            // Routed to another node than the one whose session it is: it counts as one that has not arrived.
+            let code = ResultCode::UNKNOWN_SESSION_ID;
+            return turn.introduction.put_result(request, code, out);
+        }
         let number = number_in(id).unwrap_or(u32::MAX);
         let is_known = match (request.command(), id.ends_with(";rx")) {
             (command::RE_AUTH, true) => {

@@ -59,11 +59,11 @@ fn rar(session: &str, installs: bool, rule: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The result of the answer to a RAR.
-fn answered(clients: &mut PcrfClients, request: &[u8]) -> u32 {
-    let (own, mut out) = (pcrf(), Vec::new());
+/// The result of the answer to a RAR at the node of this connection.
+fn answered(clients: &mut PcrfClients, line: usize, request: &[u8]) -> u32 {
+    let (own, mut out) = (clients.nodes().swap_remove(line), Vec::new());
     let turn = Turn {
-        line: 0,
+        line,
         introduction: &own,
     };
     clients.asked(turn, Message::parse(request).unwrap(), &mut out);
@@ -107,8 +107,13 @@ fn talk(clients: &mut PcrfClients, count: usize, with_rule: bool) -> (Vec<u64>, 
         let number = session.rsplit(';').nth(1).unwrap();
         let at_pcef = format!("{};{number};gx", nodes[0].origin.host);
         match OPERATIONS[usize::from(next.ticket.operation)] {
-            "rxAarInitial" => assert_eq!(answered(clients, &rar(&at_pcef, true, b"af-1")), 2001),
-            "rxStr" => assert_eq!(answered(clients, &rar(&at_pcef, false, b"af-1")), 2001),
+            "rxAarInitial" => {
+                let request = rar(&at_pcef, true, b"af-1");
+                // Not at the other PCEF.
+                assert_eq!(answered(clients, 1, &request), 5002);
+                assert_eq!(answered(clients, 0, &request), 2001);
+            }
+            "rxStr" => assert_eq!(answered(clients, 0, &rar(&at_pcef, false, b"af-1")), 2001),
             _ => {}
         }
     }
@@ -127,8 +132,9 @@ fn sessions_and_calls_pass_through_all_requests() {
     // The charging identifier of each call is reported at most once.
     assert!(seen.reported > 50 && seen.reported <= right[3], "{seen:?}");
     // A session that no PCEF has is answered as such.
+    let host = clients.nodes().swap_remove(0).origin.host;
     assert_eq!(
-        answered(&mut clients, &rar("pgw000;4294967295;gx", true, b"x")),
+        answered(&mut clients, 0, &rar(&format!("{host};4294967295;gx"), true, b"x")),
         5002
     );
 }
