@@ -1,6 +1,7 @@
 //! The PCEFs and P-CSCFs of a generator thread, and the judge of the answers that they get.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use diameter_proto::known::{self, application, command};
 use diameter_proto::{Avp, AvpKey, MessageRef, ResultCode};
@@ -282,11 +283,7 @@ impl Requests for PcrfClients {
         if let Some(call) = session.call.as_mut().filter(|_| is_charging) {
             call.is_reported = true;
         }
-        match operation {
-            CCR_U => Counts::add(&self.counts.sent[0]),
-            AAR_I => Counts::add(&self.counts.sent[1]),
-            _ => {}
-        }
+        count(&self.counts.sent, operation);
         let first = session.number;
         self.sessions.begin(session);
         Next {
@@ -325,9 +322,7 @@ impl Requests for PcrfClients {
             }
             return Err(Fault::Status);
         }
-        if ticket.operation == CCR_U {
-            Counts::add(&self.counts.updated);
-        }
+        count(&self.counts.accepted, ticket.operation);
         if ticket.second == 1 {
             Counts::add(&self.counts.reported);
         }
@@ -374,6 +369,16 @@ impl Requests for PcrfClients {
             false => ResultCode::UNKNOWN_SESSION_ID,
         };
         turn.introduction.put_result(request, code, out);
+    }
+}
+
+/// Counts a request of this operation, if a RAR may follow it.
+fn count(counters: &[AtomicU64; 2], operation: u16) {
+    let [updates, media] = counters;
+    match operation {
+        CCR_U => Counts::add(updates),
+        AAR_I | AAR_U => Counts::add(media),
+        _ => {}
     }
 }
 

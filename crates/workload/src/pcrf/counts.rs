@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts of all threads.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// CCR-Us and initial AARs that were sent, and the CCR-Us that were answered with success.
+    /// CCR-Us and AARs that were sent, and those that were answered with success: a PCRF may send a RAR after each.
     pub(super) sent: [AtomicU64; 2],
-    pub(super) updated: AtomicU64,
+    pub(super) accepted: [AtomicU64; 2],
     /// Requests of standing sessions that were answered as if there were no session.
     pub(super) unknown: AtomicU64,
     /// Calls that an AAA has accepted.
@@ -28,10 +28,10 @@ pub struct Counts {
 /// A copy of [`Counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// CCR-Us that were answered with success.
-    pub updated: u64,
-    /// CCR-Us and initial AARs that were sent.
-    pub sent: (u64, u64),
+    /// CCR-Us and AARs that were sent.
+    pub sent: [u64; 2],
+    /// CCR-Us and AARs that were answered with success.
+    pub accepted: [u64; 2],
     /// Requests of standing sessions that were answered as if there were no session.
     pub unknown: u64,
     /// Calls begun and ended.
@@ -54,8 +54,8 @@ impl Counts {
     pub fn seen(&self) -> Seen {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Seen {
-            updated: of(&self.updated),
-            sent: (of(&self.sent[0]), of(&self.sent[1])),
+            sent: self.sent.each_ref().map(of),
+            accepted: self.accepted.each_ref().map(of),
             unknown: of(&self.unknown),
             calls: (of(&self.begun), of(&self.ended)),
             reported: of(&self.reported),

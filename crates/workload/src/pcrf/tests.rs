@@ -129,6 +129,8 @@ fn sessions_and_calls_pass_through_all_requests() {
     let seen = counts.seen();
     assert_eq!((seen.calls.0, seen.gx.0), (right[3], right[3]));
     assert_eq!((seen.calls.1, seen.gx.1), (right[5], right[5]));
+    let followed = [right[1], right[3] + right[4]];
+    assert_eq!((seen.sent, seen.accepted), (followed, followed));
     // The charging identifier of each call is reported at most once.
     assert!(seen.reported > 50 && seen.reported <= right[3], "{seen:?}");
     // A session that no PCEF has is answered as such.

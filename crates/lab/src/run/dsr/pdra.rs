@@ -78,8 +78,8 @@ impl Gateways {
             let of = |requests: u64, share: Percent| (requests as f64 * share.fraction()).round() as u64;
             // Of requests that are answered too late, RARs follow too.
             let rows = [
-                (seen.gx.2, seen.updated, seen.sent.0, own.gx_rar),
-                (seen.rx.0, seen.calls.0, seen.sent.1, own.rx_rar),
+                (seen.gx.2, seen.accepted[0], seen.sent[0], own.gx_rar),
+                (seen.rx.0, seen.accepted[1], seen.sent[1], own.rx_rar),
             ];
             let [gx, rx] = rows.map(|(got, least, most, share)| {
                 let (least, most) = (of(least, share), of(most, share));
