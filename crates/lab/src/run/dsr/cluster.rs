@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use super::outage::{Dead, Killing, Survivor};
-use super::{Asking, MOST_MMES, await_connections, config, drills, start_function, traffic_of};
+use super::{Asking, MOST_NODES, await_connections, config, drills, start_function, traffic_of};
 use crate::run::Options;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::figure;
@@ -39,7 +39,7 @@ pub(super) fn start(
     let mmes = options
         .connections
         .unwrap_or(load.connections)
-        .clamp(1, MOST_MMES);
+        .clamp(1, MOST_NODES as u32);
     let asking = Asking::new(model)?;
     let has_front = model.front_ends > 0;
     let connects_to = |number: u16| {

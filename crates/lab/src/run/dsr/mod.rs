@@ -50,8 +50,8 @@ use workload::dsr::{Plan, REALM};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Additional time to start for a function that reads long files.
 const LOADING: Duration = Duration::from_secs(60);
-/// MMEs have numbers of three digits.
-const MOST_MMES: u32 = 999;
+/// Nodes of a kind have numbers of three digits.
+const MOST_NODES: usize = 999;
 
 /// Starts everything.
 ///
@@ -84,7 +84,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     let mmes = options
         .connections
         .unwrap_or(load.connections)
-        .clamp(1, MOST_MMES);
+        .clamp(1, MOST_NODES as u32);
     let asking = Asking::new(model)?;
     let timeout = load.timeout.duration();
     let habits = drills::habits(model);

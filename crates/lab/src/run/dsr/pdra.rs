@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{REALM, await_connections, start_router};
+use super::{MOST_NODES, REALM, await_connections, start_router};
 use crate::run::children::{Guarded, Simulator};
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
@@ -23,8 +23,6 @@ use workload::pcrf::{Counts, OPERATIONS, PcrfClients, Plan};
 
 /// The data network of the sessions.
 const APN: &str = "ims";
-/// Nodes have numbers of three digits.
-const MOST_NODES: usize = 999;
 
 /// Gateways and applications of a run.
 pub(crate) struct Gateways {
@@ -54,7 +52,8 @@ impl Gateways {
             nodes,
             first: thread as u32,
             step: threads as u32,
-            first_node: thread * MOST_NODES / threads,
+            // Above the numbers of the threads before.
+            first_node: thread * MOST_NODES.div_ceil(threads),
             most_sessions: own.sessions as usize / threads + 1,
             each: u32::from(own.each),
             has_alternate_keys: true,
@@ -272,6 +271,29 @@ impl Drill for RouterDies {
             ],
             spares_bounds: true,
             ..Judgement::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn gateways_of_all_threads_have_names_of_their_own() {
+        let model = callmodel::find("dsr/pdra").unwrap().model.dsr.unwrap();
+        let gateways = Gateways::new(&model.pdra.unwrap());
+        for threads in 1..=4 {
+            let mut names = HashSet::new();
+            for thread in 0..threads {
+                let count = (thread..MOST_NODES).step_by(threads).count();
+                let nodes = gateways.nodes(count, (thread, threads));
+                names.extend(nodes.into_iter().map(|node| node.origin.host));
+            }
+            // As many PCEFs as P-CSCFs.
+            assert_eq!(names.len(), 2 * MOST_NODES, "{threads} threads");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use diameter_proto::known::application::S6A;
 
+use super::MOST_NODES;
 use crate::run::figure;
 use crate::run::rig::Probe;
 use ::report::Check;
@@ -30,8 +31,6 @@ const EXCEPTED_COUNTRIES: usize = 164;
 const DISTANCES: usize = 2000;
 /// Of each of five tables of exceptions: a hundred in all.
 const EXCEPTIONS: usize = 20;
-/// MMEs have numbers of three digits.
-const MMES: u16 = 999;
 /// ULR, CLR, AIR, IDR, DSR, PUR, RSR, NOR (TS 29.272 §7.2.2).
 const COMMANDS: [u32; 8] = [316, 317, 318, 319, 320, 321, 322, 323];
 /// AVPs that requests of S6a have once (TS 29.272 §7.2), by which commands have them.
@@ -115,8 +114,8 @@ fn silent() -> impl Iterator<Item = Network> {
 /// Partners, realms and networks of subscribers.
 fn networks() -> [Sheet; 4] {
     let sets = (0..PARTNERS).map(|set| {
-        let mmes = (0..MMES).filter(|mme| usize::from(*mme) % PARTNERS == set);
-        let hosts: Vec<String> = mmes.map(|mme| roaming_mme(mme).origin.host).collect();
+        let mmes = (set..MOST_NODES).step_by(PARTNERS);
+        let hosts: Vec<String> = mmes.map(|mme| roaming_mme(mme as u16).origin.host).collect();
         format!("partner{set:02},{}", hosts.join(";"))
     });
     let all = || foreign().iter().copied().chain(silent());
