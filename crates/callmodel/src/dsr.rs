@@ -395,10 +395,12 @@ impl DsrModel {
             Some(Drill::KillPeers(_) | Drill::RestartRouter(_)) => self.pdra.is_none(),
             Some(_) => true,
         };
-        if given.next().is_some() || is_drilled || self.routers > 1 || !self.priorities.is_empty() {
+        let is_alone = self.routers <= 1 && self.front_ends == 0;
+        if given.next().is_some() || is_drilled || !is_alone || !self.priorities.is_empty() {
             faults.at(key).say(
                 "has requests of its own, of one router",
-                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities` and further `routers`",
+                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities`, `frontEnds` and further \
+                 `routers`",
             );
         }
         if resolves != (self.destination == Destination::Subscriber) {
@@ -472,6 +474,33 @@ impl Validate for DsrModel {
                 ),
                 format!("at least {needed}, so that {} do", self.cross_routed),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CallModel;
+
+    #[test]
+    fn an_application_has_requests_of_its_own_and_one_router() {
+        let fabr = include_str!("../../../callmodels/dsr/fabr-sds.yaml");
+        let dsa = include_str!("../../../callmodels/dsr/dsa-attacks.yaml");
+        let pdra = include_str!("../../../callmodels/dsr/pdra.yaml");
+        for (model, from, to, place) in [
+            (fabr, "destination: subscriber", "destination: host", "dsr.destination"),
+            (fabr, "  daMps:", "  frontEnds: 1\n  daMps:", "dsr.fabr"),
+            (fabr, "  daMps:", "  routers: 2\n  daMps:", "dsr.fabr"),
+            (dsa, "  daMps:", "  frontEnds: 2\n  daMps:", "dsr.dsa"),
+            (dsa, "  daMps:", "  equipment: {}\n  daMps:", "dsr.equipment"),
+            (dsa, "  daMps:", "  drill: { killPeers: { hss: 1, after: 50% } }\n  daMps:", "dsr.dsa"),
+            (pdra, "destination: realm", "destination: subscriber", "dsr.destination"),
+            (pdra, "mps: 13000", "mps: 12000", "dsr.mps"),
+        ] {
+            assert!(model.contains(from), "{from}");
+            let text = model.replace(from, to);
+            let report = settings::from_str::<CallModel>(&text, "x.yaml").unwrap_err();
+            assert!(report.to_string().contains(place), "{to}: {report}");
         }
     }
 }
