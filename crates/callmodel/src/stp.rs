@@ -250,8 +250,8 @@ impl Validate for StpModel {
                     .say("are asked about by subscriber, which MAP does not name", right);
             }
         }
-        let others = self.mix.screened.percent() + self.mix.translation.percent();
-        if matches!(self.drill, Some(Drill::Reload)) && (others <= 0.0 || self.nodes() < 2) {
+        let translated = self.mix.translation.percent();
+        if matches!(self.drill, Some(Drill::Reload)) && (translated <= 0.0 || self.nodes() < 2) {
             faults.at("drill").say(
                 "replaces translations that lead to one node, or that no message needs",
                 "at least two nodes, and `mix.translation`",
@@ -308,6 +308,14 @@ mod tests {
             ),
             (
                 &[("hlrs: 6", "hlrs: 1"), ("smscs: 2", "drill: reload")],
+                "stp.drill",
+            ),
+            (
+                &[
+                    ("translation: 49%", "translation: 0%"),
+                    ("screened: 1%", "screened: 50%"),
+                    ("smscs: 2", "drill: reload"),
+                ],
                 "stp.drill",
             ),
             (
