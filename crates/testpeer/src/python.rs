@@ -1,7 +1,7 @@
 //! python-diameter, a Diameter node by other people.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// The folder of python-diameter for `PYTHONPATH`, from PyPI once for each target directory (`CARGO_TARGET_TMPDIR` of the
@@ -16,13 +16,20 @@ pub fn diameter(target: &str) -> Option<&'static Path> {
 fn install(target: &str) -> Option<PathBuf> {
     let folder = Path::new(target).join("python-diameter");
     if !folder.join("diameter").is_dir() {
+        // Other test programs, and later ones, see it whole or not at all.
+        let own = Path::new(target).join(format!("python-diameter.{}", std::process::id()));
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"];
         let mut pip = Command::new("python3");
-        pip.args(install).arg(&folder).arg("python-diameter==0.9.0");
+        pip.args(install).arg(&own).arg("python-diameter==0.9.0");
         pip.stdout(Stdio::null())
             .stderr(Stdio::null())
             .stdin(Stdio::null());
-        pip.status().ok().filter(ExitStatus::success)?;
+        let is_installed = pip.status().is_ok_and(|status| status.success());
+        if !is_installed || std::fs::rename(&own, &folder).is_err() {
+            // Another test program may have been faster.
+            let _ = std::fs::remove_dir_all(&own);
+            return folder.join("diameter").is_dir().then_some(folder);
+        }
     }
     Some(folder)
 }
