@@ -212,8 +212,8 @@ fn honest_roamers_have_no_findings_and_every_attack_is_found() {
     }
 }
 
-/// On a machine without processor time a CCR-I goes to another PCRF for want of an answer, as it should: what has to hold, holds where
-/// every request was answered rightly.
+/// A CCR-I that a PCRF answers too late goes to another one, as it should, and the late one takes the session as well: what has to
+/// hold, holds where the machine has answered in time. A kill explains failures of its own, so that its own check has to hold alone.
 #[test]
 fn a_policy_dra_and_its_pcrfs_are_judged() {
     let program = program();
@@ -230,12 +230,16 @@ fn a_policy_dra_and_its_pcrfs_are_judged() {
             &mut Progress::default(),
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        assert!(report.checks.iter().any(|check| check.name == own), "{model}");
+        let own = report.checks.iter().find(|check| check.name == own);
+        let own = own.unwrap_or_else(|| panic!("{model}"));
         let failed = failed(&report);
-        let is_right = report.operations.iter().all(|operation| operation.errors == 0);
+        let is_right = own.pass && (found.model.sets_rates() || failed.is_empty());
+        // The router waits 4 s for an answer.
+        let mut latencies = report.operations.iter().filter_map(|one| one.latency_ms.max);
+        let is_late = latencies.any(|max| max > 2000.0);
         assert!(
-            !is_right || failed.is_empty(),
-            "{model}: {failed:#?}\n{:#?}",
+            is_right || is_late,
+            "{model}: {own:?} {failed:#?}\n{:#?}",
             series.examples
         );
     }
