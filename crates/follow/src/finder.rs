@@ -8,14 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use aho_corasick::AhoCorasick;
+use diameter_proto::known;
 use memchr::memmem;
 
-use crate::identity::{FRAMED_IP_ADDRESS, FRAMED_IPV6_PREFIX, Identity, Shape, masked};
-
-/// Codes of AVPs whose values are compared as they are.
-const MSISDN: u32 = 701;
-const SUBSCRIPTION_ID_TYPE: u32 = 450;
-const SUBSCRIPTION_ID_DATA: u32 = 444;
+use crate::identity::{Identity, Shape, masked};
 
 /// What the text of a SUPI of digits begins with.
 const IMSI: &str = "imsi-";
@@ -246,16 +242,16 @@ impl Needle {
                 !is(before, |byte| byte.is_ascii_hexdigit() || *byte == b':')
                     && address_at(hay, start).is_some_and(|found| masked(found, length) == prefix)
             }
-            Shape::Ipv4Avp => avp().is_some_and(|avp| avp == Avp(FRAMED_IP_ADDRESS)),
+            Shape::Ipv4Avp => avp().is_some_and(|avp| avp == Avp(known::FRAMED_IP_ADDRESS.key.code)),
             // Two octets before the prefix belong to the value: reserved, length of the prefix.
             Shape::Ipv6Avp => {
                 is_frame
                     && start.checked_sub(10).is_some_and(|at| {
-                        word(hay, at) == Some(FRAMED_IPV6_PREFIX)
+                        word(hay, at) == Some(known::FRAMED_IPV6_PREFIX.key.code)
                             && hay.get(start - 1).is_some_and(|bits| *bits >= 64)
                     })
             }
-            Shape::Tbcd => avp().is_some_and(|avp| avp == Avp(MSISDN)),
+            Shape::Tbcd => avp().is_some_and(|avp| avp == Avp(known::MSISDN.key.code)),
         }
     }
 
@@ -328,11 +324,11 @@ fn address_at(hay: &[u8], start: usize) -> Option<Ipv6Addr> {
 
 /// The IMSIs among the Subscription-Ids of a message (RFC 8506 §8.46): the type before the data.
 fn subscriptions(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let code = SUBSCRIPTION_ID_TYPE.to_be_bytes();
+    let code = known::SUBSCRIPTION_ID_TYPE.key.code.to_be_bytes();
     let starts: Vec<usize> = memmem::find_iter(frame, &code).collect();
     starts.into_iter().filter_map(|at| {
         let is_imsi = word(frame, at + 4)? & 0x00ff_ffff == 12 && word(frame, at + 8)? == 1;
-        let is_data = is_imsi && word(frame, at + 12)? == SUBSCRIPTION_ID_DATA;
+        let is_data = is_imsi && word(frame, at + 12)? == known::SUBSCRIPTION_ID_DATA.key.code;
         is_data.then(|| digits_at(frame, at + 20))
     })
 }
