@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use aho_corasick::AhoCorasick;
 use diameter_proto::known;
 use memchr::memmem;
+use percent_encoding::percent_decode;
 
 use crate::identity::{Identity, Shape, masked};
 
@@ -127,10 +129,7 @@ impl Search<'_> {
 
     /// Searches a URI, whose characters may be escaped (RFC 3986 §2.1).
     pub fn uri(&mut self, uri: &[u8]) {
-        match memchr::memchr(b'%', uri) {
-            Some(_) => self.text(&unescaped(uri)),
-            None => self.text(uri),
-        }
+        self.text(&Cow::from(percent_decode(uri)));
     }
 
     /// Searches a Diameter message.
@@ -331,27 +330,4 @@ fn subscriptions(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
         let is_data = is_imsi && word(frame, at + 12)? == known::SUBSCRIPTION_ID_DATA.key.code;
         is_data.then(|| digits_at(frame, at + 20))
     })
-}
-
-fn unescaped(uri: &[u8]) -> Vec<u8> {
-    let nibble = |byte: &u8| char::from(*byte).to_digit(16);
-    let (mut out, mut rest) = (Vec::with_capacity(uri.len()), uri);
-    while let [first, tail @ ..] = rest {
-        let escaped = match rest {
-            [b'%', high, low, ..] => nibble(high).zip(nibble(low)),
-            _ => None,
-        };
-        match escaped {
-            // Two hexadecimal digits are an octet.
-            Some((high, low)) => {
-                out.push((high * 16 + low) as u8);
-                rest = &rest[3..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    out
 }
