@@ -282,7 +282,8 @@ impl Avp {
     }
 }
 
-fn word(hay: &[u8], at: usize) -> Option<u32> {
+/// The 32 bits that begin here.
+pub(crate) fn word(hay: &[u8], at: usize) -> Option<u32> {
     let bytes = hay.get(at..at.checked_add(4)?)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
