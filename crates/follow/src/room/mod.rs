@@ -264,6 +264,11 @@ impl Room {
 
     /// Stores a copy, and learns from a message that was found by an identity.
     pub fn store(&self, hit: &Hit, record: Record) {
+        // Without the lock, for which the messages of other workers would wait.
+        let found = match &hit.by {
+            Some(_) => learning::identities(&record, !hit.is_learned),
+            None => Vec::new(),
+        };
         let now = Instant::now();
         let state = &mut *self.0.state.lock();
         let mut has_changed = state.expire(now);
@@ -271,8 +276,8 @@ impl Room {
             follow.messages += 1;
             if let Some(by) = &hit.by {
                 follow.is_used(by);
-                has_changed |= follow.learn(learning::identities(&record, !hit.is_learned));
             }
+            has_changed |= follow.learn(found);
             if follow.messages >= MAX_MESSAGES {
                 follow.ends = now;
             }
