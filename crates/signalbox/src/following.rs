@@ -168,10 +168,11 @@ impl Source {
                 page.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
             let page = match page {
                 Ok(page) => page,
-                Err(why) if self.is_silent => return drop(why),
                 Err(why) => {
-                    self.is_silent = true;
-                    return complain(&format!("{}: {why}", self.name));
+                    if !std::mem::replace(&mut self.is_silent, true) {
+                        complain(&format!("{}: {why}", self.name));
+                    }
+                    return;
                 }
             };
             self.is_silent = false;
@@ -182,16 +183,14 @@ impl Source {
             let before = *self.not_kept.get_or_insert(page.not_kept);
             self.missed = page.not_kept.saturating_sub(before);
             self.messages.extend(page.messages);
-            if !page.more || page.next <= self.after {
-                self.after = page.next;
+            let has_more = page.more && page.next > self.after;
+            self.after = page.next;
+            if !has_more {
                 return;
             }
-            self.after = page.next;
         }
     }
-}
 
-impl Source {
     /// The function has been restarted, and follows no subscriber since.
     fn begin_again(&mut self, start: u64, args: &FollowArgs, until: Instant) {
         complain(&format!(
