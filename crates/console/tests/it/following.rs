@@ -88,6 +88,12 @@ fn following_begins_at_all_functions_and_is_shown_in_one_order() {
             .count();
         assert_eq!(before, after, "{head}");
     }
+    // A refused method is answered with those that would do (RFC 9110 §15.5.6).
+    let (_, head, _) = request(
+        at,
+        &format!("POST {path} HTTP/1.1\r\nHost: {at}\r\nContent-Length: 0"),
+    );
+    assert!(head.contains("allow: get,head,put,delete"), "{head}");
     console.stop().unwrap();
 }
 
