@@ -56,6 +56,10 @@ struct Report {
 /// What the answer to an earlier report of this request has removed; `None`: the request is new.
 #[must_use]
 pub fn earlier(association: &Association, mark: &Mark) -> Option<Map<String, Value>> {
+    // Most requests have no header that could name an earlier one: nothing is parsed for them.
+    if mark.key.is_none() && mark.sent.is_none() && !mark.is_retransmitted {
+        return None;
+    }
     // The newest one: of several with the same body it is the one whose answer may have been lost.
     let mut reports = reports(association).into_iter().rev();
     let found = reports.find(|report| mark.repeats(&report.mark));
