@@ -119,7 +119,7 @@ fn a_ladder_is_drawn_and_a_message_opened_in_a_browser() {
     tab.until("document.getElementById('message').innerText.includes('\"dnn\": \"<img src=x')");
     tab.until("document.activeElement.id === 'message'");
     tab.value("document.querySelector('#follow-form button').click()");
-    tab.until("document.getElementById('said').innerText.includes('1 functions follow imsi-')");
+    tab.until("document.getElementById('said').innerText.includes('1 of 1 functions follow imsi-')");
     let put = format!("PUT /follow/{SUPI}?for=60s HTTP/1.1");
     assert!(pcf.asked().contains(&put), "{:?}", pcf.asked());
     tab.value("document.getElementById('stop').click()");
