@@ -81,12 +81,11 @@ pub(crate) fn router(watch: Arc<Watch>, feed: Arc<Feed>) -> Router {
     admin::for_us_only(router, &[]).layer(from_fn(secure))
 }
 
-/// Refuses changes of anything but who is followed, and requests that pages of other sites make: what they cause at functions is not theirs to cause. A
-/// link on another page may lead to the page itself.
+/// Refuses changes of anything but who is followed, and requests that pages of other sites make, which must cause nothing at
+/// functions. A link on another page may lead to the page itself.
 async fn refuse(request: Request, next: Next) -> Response {
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let follows = matches!(*request.method(), Method::PUT | Method::DELETE) && request.uri().path() == FOLLOW;
-    if !reads && !follows {
+    // The route of FOLLOW refuses other methods itself, and names its own.
+    if !matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() != FOLLOW {
         let head = [(header::ALLOW, "GET, HEAD")];
         return (
             StatusCode::METHOD_NOT_ALLOWED,

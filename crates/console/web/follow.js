@@ -35,11 +35,11 @@ async function change(method, query) {
   if (done === null) {
     return;
   }
-  const refused = list(done.functions).filter((one) => !one.done);
-  const count = list(done.functions).length - refused.length;
+  const all = list(done.functions);
+  const refused = all.filter((one) => !one.done);
   const verb = method === "PUT" ? "follow" : "no longer follow";
   const why = refused.map((one) => `${one.function}: ${one.why}`).join("; ");
-  byId("said").textContent = `${count} functions ${verb} ${query.identity}. ${why}`;
+  byId("said").textContent = `${all.length - refused.length} of ${all.length} functions ${verb} ${query.identity}. ${why}`;
   await refresh();
 }
 

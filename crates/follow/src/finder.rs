@@ -3,19 +3,17 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use aho_corasick::AhoCorasick;
+use diameter_proto::known;
 use memchr::memmem;
+use percent_encoding::percent_decode;
 
-use crate::identity::{FRAMED_IP_ADDRESS, FRAMED_IPV6_PREFIX, Identity, Shape, masked};
-
-/// Codes of AVPs whose values are compared as they are.
-const MSISDN: u32 = 701;
-const SUBSCRIPTION_ID_TYPE: u32 = 450;
-const SUBSCRIPTION_ID_DATA: u32 = 444;
+use crate::identity::{Identity, Shape, masked};
 
 /// What the text of a SUPI of digits begins with.
 const IMSI: &str = "imsi-";
@@ -131,10 +129,7 @@ impl Search<'_> {
 
     /// Searches a URI, whose characters may be escaped (RFC 3986 §2.1).
     pub fn uri(&mut self, uri: &[u8]) {
-        match memchr::memchr(b'%', uri) {
-            Some(_) => self.text(&unescaped(uri)),
-            None => self.text(uri),
-        }
+        self.text(&Cow::from(percent_decode(uri)));
     }
 
     /// Searches a Diameter message.
@@ -246,16 +241,16 @@ impl Needle {
                 !is(before, |byte| byte.is_ascii_hexdigit() || *byte == b':')
                     && address_at(hay, start).is_some_and(|found| masked(found, length) == prefix)
             }
-            Shape::Ipv4Avp => avp().is_some_and(|avp| avp == Avp(FRAMED_IP_ADDRESS)),
+            Shape::Ipv4Avp => avp().is_some_and(|avp| avp == Avp(known::FRAMED_IP_ADDRESS.key.code)),
             // Two octets before the prefix belong to the value: reserved, length of the prefix.
             Shape::Ipv6Avp => {
                 is_frame
                     && start.checked_sub(10).is_some_and(|at| {
-                        word(hay, at) == Some(FRAMED_IPV6_PREFIX)
+                        word(hay, at) == Some(known::FRAMED_IPV6_PREFIX.key.code)
                             && hay.get(start - 1).is_some_and(|bits| *bits >= 64)
                     })
             }
-            Shape::Tbcd => avp().is_some_and(|avp| avp == Avp(MSISDN)),
+            Shape::Tbcd => avp().is_some_and(|avp| avp == Avp(known::MSISDN.key.code)),
         }
     }
 
@@ -287,7 +282,8 @@ impl Avp {
     }
 }
 
-fn word(hay: &[u8], at: usize) -> Option<u32> {
+/// The 32 bits that begin here.
+pub(crate) fn word(hay: &[u8], at: usize) -> Option<u32> {
     let bytes = hay.get(at..at.checked_add(4)?)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
@@ -328,34 +324,11 @@ fn address_at(hay: &[u8], start: usize) -> Option<Ipv6Addr> {
 
 /// The IMSIs among the Subscription-Ids of a message (RFC 8506 §8.46): the type before the data.
 fn subscriptions(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let code = SUBSCRIPTION_ID_TYPE.to_be_bytes();
+    let code = known::SUBSCRIPTION_ID_TYPE.key.code.to_be_bytes();
     let starts: Vec<usize> = memmem::find_iter(frame, &code).collect();
     starts.into_iter().filter_map(|at| {
         let is_imsi = word(frame, at + 4)? & 0x00ff_ffff == 12 && word(frame, at + 8)? == 1;
-        let is_data = is_imsi && word(frame, at + 12)? == SUBSCRIPTION_ID_DATA;
+        let is_data = is_imsi && word(frame, at + 12)? == known::SUBSCRIPTION_ID_DATA.key.code;
         is_data.then(|| digits_at(frame, at + 20))
     })
-}
-
-fn unescaped(uri: &[u8]) -> Vec<u8> {
-    let nibble = |byte: &u8| char::from(*byte).to_digit(16);
-    let (mut out, mut rest) = (Vec::with_capacity(uri.len()), uri);
-    while let [first, tail @ ..] = rest {
-        let escaped = match rest {
-            [b'%', high, low, ..] => nibble(high).zip(nibble(low)),
-            _ => None,
-        };
-        match escaped {
-            // Two hexadecimal digits are an octet.
-            Some((high, low)) => {
-                out.push((high * 16 + low) as u8);
-                rest = &rest[3..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    out
 }

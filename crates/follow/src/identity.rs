@@ -7,10 +7,6 @@ use std::str::FromStr;
 /// Octets of an identity.
 const LENGTHS: std::ops::RangeInclusive<usize> = 5..=256;
 
-/// Codes of AVPs that hold addresses of a UE (RFC 7155 §4.4.10.5).
-pub(crate) const FRAMED_IP_ADDRESS: u32 = 8;
-pub(crate) const FRAMED_IPV6_PREFIX: u32 = 97;
-
 /// An identity of a subscriber, or of something that belongs to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {

@@ -40,18 +40,18 @@ fn key(message: &Message) -> Key {
 #[must_use]
 pub fn arrows(lists: Vec<Vec<Message>>) -> Vec<Arrow> {
     let names = lane_names(&lists);
-    let sent: HashMap<Key, (usize, u64)> = lists
+    let senders: HashMap<Key, usize> = lists
         .iter()
         .enumerate()
         .flat_map(|(list, messages)| messages.iter().map(move |one| (list, one)))
         .filter(|(_, one)| one.direction == Some(Direction::Out))
-        .map(|(list, one)| (key(one), (list, one.microseconds)))
+        .map(|(list, one)| (key(one), list))
         .collect();
     let mut queues: Vec<VecDeque<Message>> = lists.into_iter().map(VecDeque::from).collect();
     let mut drawn: HashSet<Key> = HashSet::new();
     let mut position: HashMap<Key, usize> = HashMap::new();
     let mut arrows: Vec<Arrow> = Vec::new();
-    while let Some(list) = next(&queues, &sent, &drawn) {
+    while let Some(list) = next(&queues, &senders, &drawn) {
         let Some(message) = queues[list].pop_front() else {
             break;
         };
@@ -73,11 +73,7 @@ pub fn arrows(lists: Vec<Vec<Message>>) -> Vec<Arrow> {
 }
 
 /// The list whose oldest message is next: the earliest of those that wait for no sender.
-fn next(
-    queues: &[VecDeque<Message>],
-    sent: &HashMap<Key, (usize, u64)>,
-    drawn: &HashSet<Key>,
-) -> Option<usize> {
+fn next(queues: &[VecDeque<Message>], senders: &HashMap<Key, usize>, drawn: &HashSet<Key>) -> Option<usize> {
     let heads = queues
         .iter()
         .enumerate()
@@ -85,7 +81,7 @@ fn next(
     let rank = |(list, head): &(usize, &Message)| {
         let waits = head.direction == Some(Direction::In) && {
             let key = key(head);
-            !drawn.contains(&key) && sent.get(&key).is_some_and(|(sender, _)| sender != list)
+            !drawn.contains(&key) && senders.get(&key).is_some_and(|sender| sender != list)
         };
         (waits, head.microseconds)
     };

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use diameter_proto::{Avp, Avps, HEADER_LEN, known};
 use serde_json::Value;
 
-use crate::identity::{FRAMED_IP_ADDRESS, FRAMED_IPV6_PREFIX, Identity};
+use crate::identity::Identity;
 use crate::message::{Content, Record};
 
 /// Bodies beyond this are lists, of more than one subscriber.
@@ -26,8 +27,6 @@ const SUBSCRIBERS: [&str; 2] = ["supi", "gpsi"];
 
 /// The member that holds what an AF requests (TS 29.514 §5.6.2.2).
 const REQUESTED: &str = "ascReqData";
-
-const SESSION_ID: u32 = 263;
 
 /// The identities in a message that belongs to a followed subscriber. `is_named`: it was found by an identity that an operator
 /// has given, so that a SUPI in it is the subscriber's.
@@ -75,42 +74,25 @@ fn in_body(body: &[u8], is_named: bool) -> Vec<Identity> {
 
 /// Session-Id and addresses of the UE among the AVPs of the message itself.
 fn in_frame(frame: &[u8]) -> Vec<Identity> {
-    let values = Avps(frame.get(20..).unwrap_or_default());
-    let identity = |(code, value): (u32, &[u8])| match code {
-        SESSION_ID => Identity::literal(std::str::from_utf8(value).ok()?),
-        FRAMED_IP_ADDRESS => {
-            let octets: [u8; 4] = value.try_into().ok()?;
-            Ipv4Addr::from(octets).to_string().parse().ok()
-        }
-        FRAMED_IPV6_PREFIX => {
-            let (length, given) = (*value.get(1)?, value.get(2..)?);
-            let mut octets = [0; 16];
-            octets.get_mut(..given.len())?.copy_from_slice(given);
-            format!("{}/{length}", Ipv6Addr::from(octets)).parse().ok()
-        }
-        _ => None,
-    };
-    values.filter_map(identity).collect()
+    let avps = Avps::new(frame.get(HEADER_LEN..).unwrap_or_default());
+    avps.map_while(Result::ok).filter_map(of_avp).collect()
 }
 
-/// Codes and values of AVPs (RFC 6733 §4.1) that have no vendor.
-struct Avps<'a>(&'a [u8]);
-
-impl<'a> Iterator for Avps<'a> {
-    type Item = (u32, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let header: [u8; 8] = self.0.get(..8)?.try_into().ok()?;
-            let [a, b, c, d, flags, x, y, z] = header;
-            let length = u32::from_be_bytes([0, x, y, z]) as usize;
-            let value = self.0.get(8..length)?;
-            self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or_default();
-            if flags & 0x80 == 0 {
-                return Some((u32::from_be_bytes([a, b, c, d]), value));
-            }
-        }
+fn of_avp(avp: Avp<'_>) -> Option<Identity> {
+    if avp.is(known::SESSION_ID) {
+        return Identity::literal(std::str::from_utf8(avp.data).ok()?);
     }
+    if avp.is(known::FRAMED_IP_ADDRESS) {
+        let octets: [u8; 4] = avp.data.try_into().ok()?;
+        return Ipv4Addr::from(octets).to_string().parse().ok();
+    }
+    if avp.is(known::FRAMED_IPV6_PREFIX) {
+        let (length, given) = (*avp.data.get(1)?, avp.data.get(2..)?);
+        let mut octets = [0; 16];
+        octets.get_mut(..given.len())?.copy_from_slice(given);
+        return format!("{}/{length}", Ipv6Addr::from(octets)).parse().ok();
+    }
+    None
 }
 
 #[cfg(test)]

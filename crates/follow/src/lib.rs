@@ -54,7 +54,7 @@ pub fn active() -> Option<Room> {
 
 #[cold]
 fn active_room() -> Option<Room> {
-    ROOM.with_borrow(|room| room.clone().filter(Room::is_active))
+    ROOM.with_borrow(|room| room.as_ref().filter(|room| room.is_active()).cloned())
 }
 
 /// An exchange of a followed subscriber, and the work that a function does for it.

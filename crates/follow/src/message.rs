@@ -76,7 +76,7 @@ pub enum Content {
     /// A message of Diameter.
     Diameter {
         /// All of it.
-        frame: Vec<u8>,
+        frame: Bytes,
         /// Whether it is a request.
         is_request: bool,
     },
@@ -111,7 +111,10 @@ impl Content {
     pub fn diameter(mut frame: Vec<u8>) -> Self {
         redaction::frame(&mut frame);
         let is_request = frame.get(4).is_some_and(|flags| flags & 0x80 != 0);
-        Self::Diameter { frame, is_request }
+        Self::Diameter {
+            frame: frame.into(),
+            is_request,
+        }
     }
 
     /// Octets that it holds, roughly.
@@ -285,18 +288,18 @@ impl Stored {
 }
 
 impl Message {
-    fn put_body(&mut self, body: &[u8]) {
+    fn put_body(&mut self, body: &Bytes) {
         match std::str::from_utf8(body) {
             Ok(text) => text.clone_into(&mut self.text),
-            Err(_) => self.hex = hex(body),
+            Err(_) => self.hex = format!("{body:x}"),
         }
     }
 
-    fn put_frame(&mut self, frame: &[u8], is_request: bool) {
+    fn put_frame(&mut self, frame: &Bytes, is_request: bool) {
         self.interface = "diameter".to_owned();
         self.kind = if is_request { "request" } else { "answer" }.to_owned();
-        self.hex = hex(frame);
-        let Ok(message) = Diameter::parse(frame) else {
+        self.hex = format!("{frame:x}");
+        let Ok(message) = Diameter::parse(&frame[..]) else {
             self.title = "a message that cannot be parsed".to_owned();
             return;
         };
@@ -326,16 +329,6 @@ fn result(message: &Diameter<&[u8]>) -> Option<u32> {
     }
     let group = message.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
     group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a text does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// A moment in microseconds since 1970.

@@ -2,6 +2,8 @@
 
 use memchr::memmem;
 
+use crate::finder::word;
+
 /// What is written in their place.
 const REDACTED: &str = "***";
 /// Groups within groups whose AVPs are searched.
@@ -202,11 +204,6 @@ fn avp(bytes: &[u8]) -> Option<(u32, usize, usize)> {
     let header = if head >> 31 == 1 { 12 } else { 8 };
     let length = (head & 0x00ff_ffff) as usize;
     (length >= header && length <= bytes.len()).then_some((code, header, length))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_be_bytes(four.try_into().ok()?))
 }
 
 /// The value of the AVP whose header is here, if it is one of this vendor.

@@ -14,6 +14,7 @@ use clap::Args;
 use follow::{Identity, MAX_MESSAGES, Message, Page, ladder};
 use function::pages::segment;
 use settings::Period;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Config;
 use crate::failure::{FAILED, Failure};
@@ -69,6 +70,11 @@ struct Source {
 pub(crate) fn run(args: &FollowArgs) -> Result<ExitCode, Failure> {
     let (endpoints, _): (Vec<Endpoint>, Config) =
         endpoints(&args.functions, args.config.as_ref(), &args.admin)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // Before functions are asked, so that an interrupt ends also what was begun until then.
+    let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
     let until = Instant::now() + args.period.duration();
     let mut sources = begin(&endpoints, args);
     if sources.is_empty() {
@@ -82,14 +88,11 @@ pub(crate) fn run(args: &FollowArgs) -> Result<ExitCode, Failure> {
         args.period,
         names.join(", ")
     ));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     while Instant::now() < until {
         let pause = PAUSE.min(until.saturating_duration_since(Instant::now()));
         let is_interrupted = runtime.block_on(async {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => true,
+                _ = interrupt.recv() => true,
                 () = tokio::time::sleep(pause) => false,
             }
         });
@@ -165,10 +168,11 @@ impl Source {
                 page.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
             let page = match page {
                 Ok(page) => page,
-                Err(why) if self.is_silent => return drop(why),
                 Err(why) => {
-                    self.is_silent = true;
-                    return complain(&format!("{}: {why}", self.name));
+                    if !std::mem::replace(&mut self.is_silent, true) {
+                        complain(&format!("{}: {why}", self.name));
+                    }
+                    return;
                 }
             };
             self.is_silent = false;
@@ -179,16 +183,14 @@ impl Source {
             let before = *self.not_kept.get_or_insert(page.not_kept);
             self.missed = page.not_kept.saturating_sub(before);
             self.messages.extend(page.messages);
-            if !page.more || page.next <= self.after {
-                self.after = page.next;
+            let has_more = page.more && page.next > self.after;
+            self.after = page.next;
+            if !has_more {
                 return;
             }
-            self.after = page.next;
         }
     }
-}
 
-impl Source {
     /// The function has been restarted, and follows no subscriber since.
     fn begin_again(&mut self, start: u64, args: &FollowArgs, until: Instant) {
         complain(&format!(

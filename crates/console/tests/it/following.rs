@@ -88,6 +88,12 @@ fn following_begins_at_all_functions_and_is_shown_in_one_order() {
             .count();
         assert_eq!(before, after, "{head}");
     }
+    // A refused method is answered with those that would do (RFC 9110 §15.5.6).
+    let (_, head, _) = request(
+        at,
+        &format!("POST {path} HTTP/1.1\r\nHost: {at}\r\nContent-Length: 0"),
+    );
+    assert!(head.contains("allow: get,head,put,delete"), "{head}");
     console.stop().unwrap();
 }
 
@@ -113,7 +119,7 @@ fn a_ladder_is_drawn_and_a_message_opened_in_a_browser() {
     tab.until("document.getElementById('message').innerText.includes('\"dnn\": \"<img src=x')");
     tab.until("document.activeElement.id === 'message'");
     tab.value("document.querySelector('#follow-form button').click()");
-    tab.until("document.getElementById('said').innerText.includes('1 functions follow imsi-')");
+    tab.until("document.getElementById('said').innerText.includes('1 of 1 functions follow imsi-')");
     let put = format!("PUT /follow/{SUPI}?for=60s HTTP/1.1");
     assert!(pcf.asked().contains(&put), "{:?}", pcf.asked());
     tab.value("document.getElementById('stop').click()");

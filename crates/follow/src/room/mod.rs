@@ -1,5 +1,6 @@
 //! Who is followed in a function, until when, and the copies of their messages.
 
+mod awaited;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -20,6 +20,7 @@ use crate::finder::{Finder, Hit, Search};
 use crate::identity::Identity;
 use crate::learning;
 use crate::message::{Content, Direction, Page, Record, Stored, microseconds};
+use awaited::Awaited;
 use state::{Follow, State};
 
 /// Identities that are followed at the same time, at most.
@@ -28,8 +29,6 @@ pub const MAX_FOLLOWED: usize = 16;
 pub const MAX_PERIOD: Duration = Duration::from_secs(3_600);
 /// Messages of one followed subscriber, at most; it is not followed any further then.
 pub const MAX_MESSAGES: u32 = 10_000;
-/// Diameter requests whose answers are awaited, at most.
-const MAX_AWAITED: usize = 4_096;
 /// Messages of a page, and octets, at most.
 const PAGE: (usize, usize) = (500, 4 << 20);
 
@@ -45,6 +44,7 @@ struct Inner {
     is_active: AtomicBool,
     finder: ArcSwap<Finder>,
     exchanges: AtomicU64,
+    awaited: Awaited,
     state: Mutex<State>,
 }
 
@@ -98,6 +98,7 @@ impl Room {
             is_active: AtomicBool::new(false),
             finder: ArcSwap::default(),
             exchanges: AtomicU64::new(1),
+            awaited: Awaited::default(),
             state: Mutex::default(),
         }))
     }
@@ -264,6 +265,11 @@ impl Room {
 
     /// Stores a copy, and learns from a message that was found by an identity.
     pub fn store(&self, hit: &Hit, record: Record) {
+        // Without the lock, for which the messages of other workers would wait.
+        let found = match &hit.by {
+            Some(_) => learning::identities(&record, !hit.is_learned),
+            None => Vec::new(),
+        };
         let now = Instant::now();
         let state = &mut *self.0.state.lock();
         let mut has_changed = state.expire(now);
@@ -271,8 +277,8 @@ impl Room {
             follow.messages += 1;
             if let Some(by) = &hit.by {
                 follow.is_used(by);
-                has_changed |= follow.learn(learning::identities(&record, !hit.is_learned));
             }
+            has_changed |= follow.learn(found);
             if follow.messages >= MAX_MESSAGES {
                 follow.ends = now;
             }
@@ -300,16 +306,10 @@ impl Room {
         let (hit, exchange) = if is_request {
             let Some(hit) = found else { return };
             let exchange = self.exchange();
-            let awaited = &mut self.0.state.lock().awaited;
-            if awaited.len() >= MAX_AWAITED {
-                // Most of them will never be answered.
-                awaited.clear();
-            }
-            awaited.insert((from, to, stream), (hit.clone(), exchange));
+            self.0.awaited.insert((from, to, stream), (hit.clone(), exchange));
             (hit, exchange)
         } else {
-            let request = self.0.state.lock().awaited.remove(&(to, from, stream));
-            match (found, request) {
+            match (found, self.0.awaited.remove(&(to, from, stream))) {
                 (Some(hit), request) => (
                     hit,
                     request.map_or_else(|| self.exchange(), |(_, exchange)| exchange),
@@ -342,7 +342,7 @@ impl Room {
         self.0.finder.store(Arc::new(Finder::new(known, ends)));
         let is_active = !state.followed.is_empty();
         if !is_active {
-            state.awaited = AHashMap::default();
+            self.0.awaited.clear();
         }
         let was_active = self.0.is_active.swap(is_active, Ordering::Relaxed);
         if is_active && !was_active {

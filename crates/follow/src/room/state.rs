@@ -1,11 +1,8 @@
 //! What a room holds: followed subscribers, and the ring of copies.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-
-use ahash::AHashMap;
 
 use super::{Followed, MAX_PERIOD};
 use crate::finder::Hit;
@@ -29,11 +26,7 @@ pub(super) struct State {
     pub(super) bytes: usize,
     pub(super) next_number: u64,
     pub(super) not_kept: u64,
-    /// Requests of Diameter whose answers belong to them, by connection, direction and Hop-by-Hop Identifier.
-    pub(super) awaited: AHashMap<Awaited, (Hit, u64)>,
 }
-
-pub(super) type Awaited = (SocketAddr, SocketAddr, u64);
 
 /// A followed subscriber.
 pub(super) struct Follow {

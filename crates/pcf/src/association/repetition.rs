@@ -2,7 +2,7 @@
 //!
 //! A body says nothing: two portions of a quota that are used up give the same report twice. What distinguishes a request that is
 //! sent again from the next one is in its headers (TS 29.500 §5.2.3): the `idempotency-key` of `3gpp-Sbi-Request-Info`; its
-//! `retrans`, with the body of an earlier report; or the `3gpp-Sbi-Sender-Timestamp` of an earlier report with the same body,
+//! `retrans`, with the body of an earlier update; or the `3gpp-Sbi-Sender-Timestamp` of an earlier update with the same body,
 //! which an SCP leaves as it is when it tries another PCF of the set. A request without any of these is a new one.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use super::{Association, decision};
 
 /// The room of an association that has its last updates with a report of usage or a changed decision.
 const ROOM: &str = "reports";
-/// Reports that an association has at most; the oldest makes room.
+/// Updates that an association has at most; the oldest is evicted.
 const MOST: usize = 8;
 
 /// What distinguishes a request from others.
@@ -43,26 +43,30 @@ impl Mark {
     }
 }
 
-/// A report, and what its answer has removed.
+/// An update, and what its answer has removed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Report {
     #[serde(flatten)]
     mark: Mark,
-    /// Entries by section that the answer has the SMF remove.
+    /// Entries by section, and members, that the answer has the consumer remove.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     removed: Map<String, Value>,
 }
 
-/// What the answer to an earlier report of this request has removed; `None`: the request is new.
+/// What the answer to an earlier copy of this request has removed; `None`: the request is new.
 #[must_use]
 pub fn earlier(association: &Association, mark: &Mark) -> Option<Map<String, Value>> {
+    // Most requests have no header that could name an earlier one: nothing is parsed for them.
+    if mark.key.is_none() && mark.sent.is_none() && !mark.is_retransmitted {
+        return None;
+    }
     // The newest one: of several with the same body it is the one whose answer may have been lost.
     let mut reports = reports(association).into_iter().rev();
     let found = reports.find(|report| mark.repeats(&report.mark));
     found.map(|report| report.removed)
 }
 
-/// Notes a report, and what it removes of the decision `before`.
+/// Notes an update, and what it removes of the decision `before`.
 pub fn note(association: &mut Association, mark: &Mark, before: &Map<String, Value>) {
     let removed = removed(before, &association.decision());
     let mut all = reports(association);
@@ -84,7 +88,7 @@ fn reports(association: &Association) -> Vec<Report> {
         .unwrap_or_default()
 }
 
-/// Entries of sections, and members, that are gone.
+/// Entries of sections, and members, that were removed.
 fn removed(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let mut sections = Map::new();
     for (section, entries) in before {

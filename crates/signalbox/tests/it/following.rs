@@ -1,8 +1,8 @@
 //! `signalbox follow` beside calls of many subscribers: all messages of one of them, and no other's.
 
 use std::fs::Permissions;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,7 +28,17 @@ struct Following {
 }
 
 impl Following {
+    /// One that follows the subscriber.
     fn start(admins: impl IntoIterator<Item = SocketAddr>, folder: &Path) -> Self {
+        let mut begun = Self::spawn(admins, folder);
+        let mut said = String::new();
+        let mut words = BufReader::new(begun.child.stderr.take().unwrap());
+        words.read_line(&mut said).unwrap();
+        assert!(said.starts_with("following "), "{said}");
+        begun
+    }
+
+    fn spawn(admins: impl IntoIterator<Item = SocketAddr>, folder: &Path) -> Self {
         let capture = folder.join("followed.pcapng");
         // One that all may read is there already.
         std::fs::write(&capture, "earlier").unwrap();
@@ -39,24 +49,25 @@ impl Following {
         for admin in admins {
             command.args(["--admin", &admin.to_string()]);
         }
-        let mut child = command
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        let mut words = BufReader::new(child.stderr.take().unwrap());
-        words.read_line(&mut said).unwrap();
-        assert!(said.starts_with("following "), "{said}");
         Self { child, capture }
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// Ends it as an operator does; what it prints.
     fn ended(mut self) -> (Vec<Value>, PathBuf) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
-        assert!(sent.success());
+        self.interrupt();
         let mut printed = String::new();
         let mut out = self.child.stdout.take().unwrap();
         out.read_to_string(&mut printed).unwrap();
@@ -255,12 +266,32 @@ fn judged(capture: &Path, arrows: &[Value]) {
 
 /// Status of a request with another header field.
 fn status_of(admin: SocketAddr, request: &str) -> String {
-    use std::io::Write as _;
     let mut stream = TcpStream::connect(admin).unwrap();
     write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn an_interrupt_before_all_functions_follow_ends_what_was_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap();
+    admin.set_nonblocking(true).unwrap();
+    let following = Following::spawn([admin.local_addr().unwrap()], folder.path());
+    until("following to be ended at the function", || {
+        let Ok((mut stream, _)) = admin.accept() else {
+            return false;
+        };
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+        if head[0].starts_with("PUT ") {
+            following.interrupt();
+        }
+        write!(stream, "HTTP/1.0 200 OK\r\n\r\n{{}}").unwrap();
+        head[0].starts_with("DELETE ")
+    });
+    assert_eq!(following.ended().0, Vec::<Value>::new());
 }
 
 #[test]
