@@ -127,7 +127,8 @@ fn a_request_without_an_answer_is_shown_as_lost() {
                 deadline: Duration::from_millis(10),
                 ..SendOptions::default()
             };
-            let sent = client.send(&server.origin(), post("/", SUPI), options);
+            let origin = server.origin();
+            let sent = client.send(&origin, post("/", SUPI), options);
             assert!(sent.await.is_err());
         }
         assert!(lost().unwrap().is_failure);
