@@ -209,7 +209,7 @@ impl Source {
 /// Ends following where this command began it.
 fn end(sources: &[Source], args: &FollowArgs) {
     for source in sources.iter().filter(|source| !source.was_followed) {
-        if let Err(error) = inspect::change(source.admin, "DELETE", &path(args)) {
+        if let Err(error) = inspect::remove(source.admin, &path(args)) {
             complain(&format!("{}: {error}; it ends by itself", source.name));
         }
     }

@@ -80,6 +80,15 @@ pub(crate) fn change(admin: SocketAddr, method: &str, path: &str) -> anyhow::Res
     successful(admin, path, ask(admin, method, path, "")?)
 }
 
+/// Deletes what has this path, unless it has ended already.
+pub(crate) fn remove(admin: SocketAddr, path: &str) -> anyhow::Result<()> {
+    let answer = ask(admin, "DELETE", path, "")?;
+    if answer.status == 404 {
+        return Ok(());
+    }
+    successful(admin, path, answer).map(drop)
+}
+
 fn successful(admin: SocketAddr, path: &str, answer: Answer) -> anyhow::Result<String> {
     if (200..300).contains(&answer.status) {
         return Ok(answer.body);
