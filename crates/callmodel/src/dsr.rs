@@ -488,13 +488,28 @@ mod tests {
         let dsa = include_str!("../../../callmodels/dsr/dsa-attacks.yaml");
         let pdra = include_str!("../../../callmodels/dsr/pdra.yaml");
         for (model, from, to, place) in [
-            (fabr, "destination: subscriber", "destination: host", "dsr.destination"),
+            (
+                fabr,
+                "destination: subscriber",
+                "destination: host",
+                "dsr.destination",
+            ),
             (fabr, "  daMps:", "  frontEnds: 1\n  daMps:", "dsr.fabr"),
             (fabr, "  daMps:", "  routers: 2\n  daMps:", "dsr.fabr"),
             (dsa, "  daMps:", "  frontEnds: 2\n  daMps:", "dsr.dsa"),
             (dsa, "  daMps:", "  equipment: {}\n  daMps:", "dsr.equipment"),
-            (dsa, "  daMps:", "  drill: { killPeers: { hss: 1, after: 50% } }\n  daMps:", "dsr.dsa"),
-            (pdra, "destination: realm", "destination: subscriber", "dsr.destination"),
+            (
+                dsa,
+                "  daMps:",
+                "  drill: { killPeers: { hss: 1, after: 50% } }\n  daMps:",
+                "dsr.dsa",
+            ),
+            (
+                pdra,
+                "destination: realm",
+                "destination: subscriber",
+                "dsr.destination",
+            ),
             (pdra, "mps: 13000", "mps: 12000", "dsr.mps"),
         ] {
             assert!(model.contains(from), "{from}");

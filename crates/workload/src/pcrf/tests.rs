@@ -136,7 +136,11 @@ fn sessions_and_calls_pass_through_all_requests() {
     // A session that no PCEF has is answered as such.
     let host = clients.nodes().swap_remove(0).origin.host;
     assert_eq!(
-        answered(&mut clients, 0, &rar(&format!("{host};4294967295;gx"), true, b"x")),
+        answered(
+            &mut clients,
+            0,
+            &rar(&format!("{host};4294967295;gx"), true, b"x")
+        ),
         5002
     );
 }
