@@ -203,6 +203,10 @@ mod tests {
     #[test]
     fn time_zones_are_read_and_written() {
         for (bytes, text) in [
+            // The offset is adjusted already (TS 29.571 table 5.2.2-1, TS 24.008 §10.5.3.8).
+            ([0x80, 1], "+02:00+1"),
+            ([0x40, 0], "+01:00"),
+            // free5GC writes this for Berlin in summer, which is +02:00+1: what is written counts.
             ([0x40, 1], "+01:00+1"),
             ([0x00, 0], "+00:00"),
             ([0x2b, 0], "-08:00"),
