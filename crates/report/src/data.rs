@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::figure::figure;
 use crate::measure::Machine;
 use hdrhistogram::Histogram;
 
@@ -95,10 +96,30 @@ pub struct MessageFigures {
     pub mps: f64,
     /// The function's processor time per message, in microseconds.
     pub cpu_us_per_message: f64,
-    /// What the guide reached.
+    /// What the guide reached; 0: it prints none.
     pub guide_mps: f64,
-    /// What the guide's processor use comes to.
+    /// What the guide's processor use comes to; 0: it prints none.
     pub guide_cpu_us_per_message: f64,
+}
+
+impl MessageFigures {
+    /// These figures in words, and the guide's, of those it prints.
+    #[must_use]
+    pub fn words(&self) -> (String, Option<String>) {
+        let words = |mps, cpu| {
+            let each = if cpu > 0.0 {
+                format!(", {} µs each", figure(cpu))
+            } else {
+                String::new()
+            };
+            format!("{} MPS{each}", figure(mps))
+        };
+        let guide = words(self.guide_mps, self.guide_cpu_us_per_message);
+        (
+            words(self.mps, self.cpu_us_per_message),
+            (self.guide_mps > 0.0).then_some(guide),
+        )
+    }
 }
 
 /// Requests of the function to other functions, beside the ingress transactions.
@@ -544,4 +565,29 @@ pub struct Step {
     pub generator_busy: f64,
     /// Whether it held; if not, why.
     pub failed: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MessageFigures;
+
+    #[test]
+    fn figures_that_the_guide_does_not_print_are_left_out() {
+        let words = |guide_mps, guide_cpu_us_per_message| {
+            let figures = MessageFigures {
+                per_transaction: 2.0,
+                mps: 16_005.0,
+                cpu_us_per_message: 20.0,
+                guide_mps,
+                guide_cpu_us_per_message,
+            };
+            figures.words()
+        };
+        assert_eq!(words(0.0, 0.0), ("16,005 MPS, 20 µs each".to_owned(), None));
+        assert_eq!(words(16_000.0, 0.0).1.as_deref(), Some("16,000 MPS"));
+        assert_eq!(
+            words(36_000.0, 220.0).1.as_deref(),
+            Some("36,000 MPS, 220 µs each")
+        );
+    }
 }

@@ -58,17 +58,8 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
         );
     }
     if let Some(messages) = &report.messages {
-        let _ = writeln!(
-            text,
-            "  messages    {} MPS, {} µs each{}",
-            figure(messages.mps),
-            figure(messages.cpu_us_per_message),
-            beside((messages.guide_mps > 0.0).then(|| format!(
-                "{} MPS, {} µs each",
-                figure(messages.guide_mps),
-                figure(messages.guide_cpu_us_per_message)
-            )))
-        );
+        let (own, guide) = messages.words();
+        let _ = writeln!(text, "  messages    {own}{}", beside(guide));
     }
     if let Some(egress) = &report.egress {
         let receivers: Vec<String> = egress

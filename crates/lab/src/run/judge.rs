@@ -339,13 +339,9 @@ fn rate_of_guide(facts: &Facts<'_>) -> Option<String> {
 fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     let mut notes = facts.rig.notes.clone();
     notes.extend(facts.judgement.notes.iter().cloned());
-    if let Some(messages) = messages.filter(|messages| messages.guide_mps > 0.0) {
+    if let Some((own, Some(guide))) = messages.map(MessageFigures::words) {
         notes.push(format!(
-            "in the guide's messages: {} MPS at {} µs of processor time each; the guide: {} MPS at {} µs",
-            figure(messages.mps),
-            figure(messages.cpu_us_per_message),
-            figure(messages.guide_mps),
-            figure(messages.guide_cpu_us_per_message)
+            "in the guide's messages, with its processor time for each: {own}; the guide: {guide}"
         ));
     }
     notes.extend(rate_of_guide(facts));

@@ -132,7 +132,7 @@ fn all_right(name: &str, part: Option<&PartRecord>) -> Check {
     Check::new(
         name,
         "no request refused or answered wrongly; some for their connection",
-        format!("{wrong} of {} were; {} right", record.offered, record.succeeded),
+        format!("{wrong} of {}; {} right", record.offered, record.succeeded),
         record.succeeded > 0 && wrong == 0,
     )
 }
