@@ -45,7 +45,10 @@ impl Authority {
     /// # Errors
     /// When the system has no randomness.
     pub fn new(name: &str) -> Result<Self, TlsError> {
-        let mut params = CertificateParams::default();
+        Self::with(name, CertificateParams::default())
+    }
+
+    fn with(name: &str, mut params: CertificateParams) -> Result<Self, TlsError> {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name.push(DnType::CommonName, name);
@@ -181,6 +184,7 @@ impl std::fmt::Debug for Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rcgen::{GeneralSubtree, NameConstraints};
 
     #[test]
     fn validity_covers_time_key_authority_and_names() {
@@ -212,5 +216,30 @@ mod tests {
             ..identity
         };
         assert!(!good(&broken, &names, now));
+    }
+    /// An operator's authority is bound to the domain of the operator. Names that are URNs have no domain, and Go from 1.26 on refuses
+    /// them then.
+    #[test]
+    fn an_authority_of_a_domain_signs_for_instance_ids() {
+        let domain = GeneralSubtree::DnsName("op.example".to_owned());
+        let mut params = CertificateParams::default();
+        params.name_constraints = Some(NameConstraints {
+            permitted_subtrees: vec![domain],
+            excluded_subtrees: Vec::new(),
+        });
+        let authority = Authority::with("a", params).unwrap();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        let id = "urn:uuid:4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
+        for (host, is_signed_for) in [("smf1.op.example", true), ("smf1.other.example", false)] {
+            let names = [host, id];
+            let identity = authority.issue(&names).unwrap();
+            assert_eq!(
+                holds(authority.pem(), &identity, &names, now),
+                is_signed_for,
+                "{host}"
+            );
+        }
     }
 }
