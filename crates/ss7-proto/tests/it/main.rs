@@ -1,8 +1,9 @@
-//! Behaviour across the modules: vectors, faults, random octets, tshark as the judge.
+//! Behaviour across the modules: vectors, faults, random octets, tshark and the crates `m3ua` and `sccp` as judges.
 
 mod asp;
 mod calls;
 mod capture;
+mod crates;
 mod exercise;
 mod fuzz;
 mod gtt;
