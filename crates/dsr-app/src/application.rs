@@ -144,6 +144,12 @@ impl<A: Application> On<'_, A> {
     pub fn count(&self, event: A::Event) {
         self.counters.count(event);
     }
+
+    /// Counts an event and refuses the request at hand.
+    pub fn refuse<'a>(&self, event: A::Event, code: ResultCode, why: &'static str) -> Flow<'a> {
+        self.count(event);
+        Flow::refuse(Fault::new(code, why))
+    }
 }
 
 /// What an application would do with a request.

@@ -1,8 +1,22 @@
 //! What applications that keep sessions read of messages, and write into them.
 
+use std::time::{Duration, SystemTime};
+
 use diameter_proto::{
     CommandFlags, Fault, Kind, Message, MessageBuilder, MessageMut, ResultCode, Tag, known,
 };
+
+/// CC-Request-Type (RFC 8506 §8.3): the session begins.
+pub const INITIAL_REQUEST: i32 = 1;
+/// CC-Request-Type: it goes on.
+pub const UPDATE_REQUEST: i32 = 2;
+/// CC-Request-Type: it ends.
+pub const TERMINATION_REQUEST: i32 = 3;
+/// CC-Request-Type: a one-time event.
+pub const EVENT_REQUEST: i32 = 4;
+
+/// Microseconds in which a client may not know yet of a session that was kept.
+pub const OVERTAKES: u64 = 5_000_000;
 
 /// The Session-Id of a message.
 ///
@@ -34,6 +48,13 @@ pub fn wrong_request_type<B: AsRef<[u8]>>(message: &Message<B>) -> Fault {
         ),
         Err(fault) => fault,
     }
+}
+
+/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another session does not become that of this one.
+#[must_use]
+pub fn taken() -> Fault {
+    let why = "the Session-Id is that of another session";
+    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }
 
 /// A fault about the first of these AVPs.
@@ -80,4 +101,25 @@ pub fn retransmission(request: &Message, realm: &str, host: &str) -> Option<Mess
     let mut message = builder.finish().ok()?;
     message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
     Some(message)
+}
+
+/// The last second of the year 9999: RFC 3339 has no later years.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// Microseconds since 1970 as text, to the second.
+#[must_use]
+pub fn moment(micros: u64) -> String {
+    let since = Duration::from_secs((micros / 1_000_000).min(LAST_SECOND));
+    telemetry::rfc3339(SystemTime::UNIX_EPOCH + since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_shown_to_the_second_up_to_the_year_9999() {
+        assert_eq!(moment(1_999_999), "1970-01-01T00:00:01Z");
+        assert_eq!(moment(u64::MAX), "9999-12-31T23:59:59Z");
+    }
 }

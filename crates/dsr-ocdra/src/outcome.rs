@@ -1,11 +1,10 @@
 //! Answers: sessions that are written, changed and ended.
 
 use diameter_proto::{ResultCode, known};
-use dsr_app::session::result;
+use dsr_app::session::{OVERTAKES, result, taken};
 use dsr_app::{Answered, Flow, On};
 use sbr::{Change, ChargingSession, Kept, Outcome, Party};
 
-use crate::begin::taken;
 use crate::elsewhere::Failure;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -14,9 +13,6 @@ use crate::{Found, HOLD, Ocdra};
 
 /// CC-Session-Failover (RFC 8506 §8.4); an absent one is FAILOVER_NOT_SUPPORTED.
 const FAILOVER_SUPPORTED: i32 = 1;
-
-/// Microseconds in which a client may not know yet of a session that was kept.
-const OVERTAKES: u64 = 5_000_000;
 
 impl Ocdra {
     /// The answer to a request that begins a session.
@@ -99,7 +95,7 @@ impl Ocdra {
             expires: 0,
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
-        let then = Self::resumption(on, Found::Kept);
+        let then = on.worker.resume.with(on.ticket, Found::Kept);
         let write = async move {
             let kept = sessions.keep(&session).await;
             let outcome = match &kept {
@@ -111,7 +107,7 @@ impl Ocdra {
             then(kept);
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&session.id, note.token, outcome, now);
-            Self::wake(resume.as_ref(), turns);
+            Self::wake(&resume, turns);
         };
         self.write(on, note, write)
     }
@@ -195,7 +191,7 @@ impl Ocdra {
             moved: is_moved.then(|| (server, Rule::Moved.as_str().to_owned())),
             has_failover,
         };
-        let (sessions, then) = (self.sessions(), Self::resumption(on, Found::Changed));
+        let (sessions, then) = (self.sessions(), on.worker.resume.with(on.ticket, Found::Changed));
         let write = async move { then(sessions.change(&facts.session, &change).await) };
         self.write(on, note, write)
     }

@@ -1,6 +1,7 @@
 //! Requests that begin a session for which a PCRF may be chosen (Gx, Gxx, S9): claim, choice, sending.
 
 use diameter_proto::{Fault, ResultCode};
+use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{choose, position};
 use sbr::{Begun, Claim, Outcome, Party, Reserved, Session, Turn, binding_key};
@@ -40,13 +41,7 @@ impl Pdra {
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::read(request.message, request.view)?;
         let Some(beginning) = self.beginning(facts) else {
-            let why = "no pool of PCRFs serves this Called-Station-Id";
-            return Ok(Self::refuse(
-                on,
-                Event::NoPcrf,
-                ResultCode::UNABLE_TO_DELIVER,
-                why,
-            ));
+            return Ok(Self::without_pool(on));
         };
         let claim = self
             .shared
@@ -74,7 +69,7 @@ impl Pdra {
             }
             Claim::Full => {
                 let why = "too many requests of this subscriber wait";
-                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+                on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
             }
         })
     }
@@ -90,13 +85,8 @@ impl Pdra {
             Turn::Follow(token, server) => Self::send(on, token, Rule::Early, 0, &server),
             Turn::First(token) => match self.again(request) {
                 Some(beginning) => self.look(on, &beginning, token),
-                // A reload has taken its pool away; the desk gives its place up in time.
-                None => Self::refuse(
-                    on,
-                    Event::NoPcrf,
-                    ResultCode::UNABLE_TO_DELIVER,
-                    "its pool is gone",
-                ),
+                // A reload has removed its pool; the desk gives its place up in time.
+                None => Self::without_pool(on),
             },
         }
     }
@@ -115,7 +105,7 @@ impl Pdra {
     ) -> Flow<'a> {
         self.withdraw(on, request, note);
         let why = "another request of this subscriber has no answer yet";
-        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+        on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
     }
 
     /// One that waited waits no longer.
@@ -146,7 +136,7 @@ impl Pdra {
                 let _ = repository.release(&key).await;
             });
         }
-        Self::wake(on.worker.resume.as_ref(), turns);
+        Self::wake(&on.worker.resume, turns);
     }
 
     /// The first one of its subscriber asks for sessions that exist.
@@ -179,7 +169,7 @@ impl Pdra {
             }
             repository.reserve(&key, patience).await
         };
-        let then = Self::resumption(on, Found::Reserved);
+        let then = on.worker.resume.with(on.ticket, Found::Reserved);
         match self.shared.opened.begin(work, then) {
             Begun::Done(reserved) => self.place(on, beginning, token, reserved),
             // Beyond the wait for another router: the database answers as well.
@@ -201,12 +191,7 @@ impl Pdra {
     ) -> Flow<'a> {
         match self.again(request) {
             Some(beginning) => self.place(on, &beginning, token, reserved),
-            None => Self::refuse(
-                on,
-                Event::NoPcrf,
-                ResultCode::UNABLE_TO_DELIVER,
-                "its pool is gone",
-            ),
+            None => Self::without_pool(on),
         }
     }
 
@@ -230,7 +215,7 @@ impl Pdra {
                     .shared
                     .desk
                     .decide(key, token, &session.server, true, self.follows());
-                Self::wake(on.worker.resume.as_ref(), turns);
+                Self::wake(&on.worker.resume, turns);
                 let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
                 Self::send(on, token, rule, tried, &session.server)
             }
@@ -248,7 +233,7 @@ impl Pdra {
                 let Some((at, pcrf)) = chosen else {
                     self.fail(on, key, token);
                     let why = "the pool has no PCRF for new subscribers";
-                    return Self::refuse(on, Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
+                    return on.refuse(Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
                 };
                 on.count(Event::Chosen);
                 let server = pcrf.party();
@@ -256,13 +241,13 @@ impl Pdra {
                     .shared
                     .desk
                     .decide(key, token, &server, false, self.follows());
-                Self::wake(on.worker.resume.as_ref(), turns);
+                Self::wake(&on.worker.resume, turns);
                 Self::send(on, token, rule, 1 << at, &server)
             }
             Ok(Reserved::Busy) => {
                 self.fail(on, key, token);
                 let why = "another router chooses a PCRF for this subscriber";
-                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+                on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
             }
             Ok(Reserved::Full) => self.full(on, key, token),
             Ok(Reserved::Taken) => {
@@ -277,10 +262,15 @@ impl Pdra {
         }
     }
 
+    fn without_pool<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "no pool of PCRFs serves this Called-Station-Id";
+        on.refuse(Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why)
+    }
+
     fn full<'a>(&self, on: &On<'_, Self>, key: &[u8], token: u64) -> Flow<'a> {
         self.fail(on, key, token);
         let why = "there are too many sessions";
-        Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why)
+        on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
     }
 
     /// A request goes to a PCRF.
@@ -296,12 +286,6 @@ impl Pdra {
         note.write(on.memo);
         Flow::to(server.realm.clone(), server.host.clone())
     }
-}
-
-/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another session does not become that of this one.
-pub(crate) fn taken() -> Fault {
-    let why = "the Session-Id is that of another session";
-    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }
 
 #[cfg(test)]

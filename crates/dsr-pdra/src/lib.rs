@@ -38,9 +38,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::{application, command};
-use diameter_proto::{Fault, Message, Origin, ResultCode, known};
+use diameter_proto::{Message, Origin, ResultCode, known};
 use dsr_app::appended::{OpenOnce, one_name};
-use dsr_app::session::wrong_request_type;
+use dsr_app::session::{INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wrong_request_type};
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
@@ -83,7 +83,7 @@ pub struct Pdra {
 /// Its state on one worker.
 #[derive(Debug, Default)]
 pub struct Worker {
-    resume: Option<Resume<Found>>,
+    resume: Resume<Found>,
     suspects: Suspects,
     audit: Audit,
     /// When it has removed what is void last.
@@ -155,33 +155,17 @@ impl Pdra {
     }
 
     /// Hands the turns of the desk to those that waited.
-    fn wake(resume: Option<&Resume<Found>>, turns: Vec<(Ticket, Turn)>) {
-        let Some(resume) = resume else { return };
+    fn wake(resume: &Resume<Found>, turns: Vec<(Ticket, Turn)>) {
         for (ticket, turn) in turns {
             // One whose time is over meanwhile settles its turn itself.
             resume.resume(ticket, Found::Turn(turn));
         }
     }
 
-    /// Resumes the transaction at hand with what comes of work that was begun for it.
-    fn resumption<T, F: FnOnce(T) -> Found>(on: &On<'_, Self>, found: F) -> impl FnOnce(T) + use<T, F> {
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        move |done| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, found(done));
-            }
-        }
-    }
-
-    fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
-        on.count(event);
-        Flow::refuse(Fault::new(code, why))
-    }
-
     /// The repository did not do what it should.
     fn failed<'a>(on: &On<'_, Self>) -> Flow<'a> {
         let why = "sessions cannot be read or written";
-        Self::refuse(on, Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
+        on.refuse(Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
     }
 }
 
@@ -199,11 +183,6 @@ enum Kind {
     /// It is of no interest.
     Other,
 }
-
-/// CC-Request-Type (RFC 8506 §8.3).
-const INITIAL_REQUEST: i32 = 1;
-const UPDATE_REQUEST: i32 = 2;
-const TERMINATION_REQUEST: i32 = 3;
 
 impl Kind {
     fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
@@ -245,7 +224,7 @@ impl Application for Pdra {
     type Found = Found;
 
     fn configure(&self, worker: &mut Worker, resume: Resume<Found>) {
-        worker.resume = Some(resume);
+        worker.resume = resume;
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {

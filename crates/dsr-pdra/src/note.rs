@@ -1,6 +1,6 @@
 //! What the application keeps with a transaction.
 
-use dsr_app::{Memo, Ticket};
+use dsr_app::{Fields, Memo, Ticket};
 
 /// How far a transaction is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,10 +101,7 @@ const RULES: [(Rule, &str); 11] = [
 impl Rule {
     /// The rule in words.
     pub(crate) fn as_str(self) -> &'static str {
-        RULES
-            .iter()
-            .find(|(rule, _)| *rule == self)
-            .map_or("", |(_, words)| words)
+        RULES.get(self as usize).map_or("", |(_, words)| words)
     }
 }
 
@@ -125,11 +122,8 @@ pub(crate) struct Note {
 
 impl Note {
     pub(crate) fn read(memo: &Memo) -> Self {
-        let number = |at: usize| {
-            let bytes = memo.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u64::from_be_bytes)
-        };
-        let [stage, rule, sent, _, high, low, ..] = *memo;
+        let fields = Fields::read(memo);
+        let ([stage, rule, sent, ..], [token, tried]) = (fields.bytes, fields.numbers);
         Self {
             stage: STAGES.get(usize::from(stage)).copied().unwrap_or_default(),
             rule: RULES
@@ -137,21 +131,19 @@ impl Note {
                 .map(|(rule, _)| *rule)
                 .unwrap_or_default(),
             sent,
-            token: number(8),
-            tried: number(16),
-            ticket: Ticket {
-                worker: u16::from_be_bytes([high, low]),
-                number: number(24),
-            },
+            token,
+            tried,
+            ticket: fields.ticket,
         }
     }
 
     pub(crate) fn write(self, memo: &mut Memo) {
-        let [high, low] = self.ticket.worker.to_be_bytes();
-        memo[..8].copy_from_slice(&[self.stage as u8, self.rule as u8, self.sent, 0, high, low, 0, 0]);
-        memo[8..16].copy_from_slice(&self.token.to_be_bytes());
-        memo[16..24].copy_from_slice(&self.tried.to_be_bytes());
-        memo[24..].copy_from_slice(&self.ticket.number.to_be_bytes());
+        let fields = Fields {
+            bytes: [self.stage as u8, self.rule as u8, self.sent, 0, 0, 0],
+            numbers: [self.token, self.tried],
+            ticket: self.ticket,
+        };
+        fields.write(memo);
     }
 }
 

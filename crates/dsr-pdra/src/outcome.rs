@@ -1,12 +1,12 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
 use diameter_proto::{Message, ResultCode, known};
-use dsr_app::session::retransmission;
+use dsr_app::session::{retransmission, taken};
 use dsr_app::{Answered, Flow, Loss, Lost, On};
 use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
 
-use crate::begin::{Beginning, taken};
+use crate::begin::Beginning;
 use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -115,7 +115,7 @@ impl Pdra {
             expires: 0,
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
-        let then = Self::resumption(on, Found::Written);
+        let then = on.worker.resume.with(on.ticket, Found::Written);
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
@@ -124,7 +124,7 @@ impl Pdra {
             };
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&key, note.token, outcome, now);
-            Self::wake(resume.as_ref(), turns);
+            Self::wake(&resume, turns);
             then(kept);
         };
         self.write(on, write)
@@ -225,7 +225,7 @@ impl Pdra {
             .shared
             .desk
             .decide(key, note.token, &server, false, self.follows());
-        Self::wake(on.worker.resume.as_ref(), turns);
+        Self::wake(&on.worker.resume, turns);
         let note = Note {
             rule: if is_bound { Rule::Rebound } else { Rule::Further },
             sent: note.sent + 1,

@@ -37,7 +37,7 @@ impl Pdra {
             ..Note::default()
         };
         note.write(on.memo);
-        let then = Self::resumption(on, Found::Written);
+        let then = on.worker.resume.with(on.ticket, Found::Written);
         // Mostly it is a read that shows the addresses to be those of the session.
         match self.shared.opened.begin(work, then) {
             Begun::Done(written) => Self::written(on, written),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use diameter_proto::{Fault, ResultCode, known};
-use dsr_app::session::result;
+use dsr_app::session::{OVERTAKES, result};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -16,9 +16,6 @@ use crate::{Correlated, Found, Kind, Pdra, report};
 
 /// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
 const NO_STATE_MAINTAINED: i32 = 1;
-
-/// Microseconds in which a client may not know yet of a session that was kept.
-const OVERTAKES: u64 = 5_000_000;
 
 impl Pdra {
     /// A request of an AF or TDF has come.
@@ -36,7 +33,7 @@ impl Pdra {
             self.settings.keys.clone(),
             self.domains.clone(),
         );
-        let then = Self::resumption(on, Found::Correlated);
+        let then = on.worker.resume.with(on.ticket, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -55,7 +52,7 @@ impl Pdra {
         match found {
             Ok(Some(Correlated::Own(session))) => {
                 note(on, Stage::Within, Rule::default());
-                self.touch(&session.id);
+                self.touch_read(&session);
                 match has_host {
                     true => Flow::Next,
                     false => to(&session.server),
@@ -119,7 +116,7 @@ impl Pdra {
             began: repository.now(),
             ..Session::default()
         };
-        let then = Self::resumption(on, Found::Written);
+        let then = on.worker.resume.with(on.ticket, Found::Written);
         self.write(on, async move { then(repository.keep(session).await) })
     }
 
@@ -174,7 +171,7 @@ impl Pdra {
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
-        let then = Self::resumption(on, Found::Recalled);
+        let then = on.worker.resume.with(on.ticket, Found::Recalled);
         match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -203,7 +200,7 @@ impl Pdra {
         match session {
             Ok(Some(session)) => {
                 note(on, stage(request, is_end, is_of_pcrf), Rule::default());
-                self.touch(&session.id);
+                self.touch_read(&session);
                 to(if is_of_pcrf {
                     &session.client
                 } else {
@@ -212,7 +209,7 @@ impl Pdra {
             }
             Ok(None) => {
                 let why = "the session is not known, and the request names no host";
-                Self::refuse(on, Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
+                on.refuse(Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
             }
             Err(_) => Self::failed(on),
         }
@@ -240,6 +237,13 @@ impl Pdra {
             let _ = end(&repository, &facts, &by).await;
         });
         Flow::Next
+    }
+
+    /// Notes the use of a session that was read, where that was not written for long.
+    fn touch_read(&self, session: &Session) {
+        if self.shared.opened.repository().is_due(session) {
+            self.touch(&session.id);
+        }
     }
 
     /// Notes the use of a session.
