@@ -72,15 +72,16 @@ fn fault_about<B: AsRef<[u8]>, K: Kind>(
     }
 }
 
-/// Result-Code or Experimental-Result-Code of an answer.
+/// Result-Code of an answer, or the class of its Experimental-Result-Code, such as 5000: the number within the class means what its
+/// vendor says (RFC 6733 §7.7), so that 5002 of a vendor is not DIAMETER_UNKNOWN_SESSION_ID.
 #[must_use]
 pub fn result<B: AsRef<[u8]>>(answer: &Message<B>) -> Option<ResultCode> {
     if let Ok(Some(code)) = answer.get(known::RESULT_CODE) {
         return Some(ResultCode(code));
     }
     let group = answer.get(known::EXPERIMENTAL_RESULT).ok().flatten()?;
-    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten();
-    code.map(ResultCode)
+    let code = group.get(known::EXPERIMENTAL_RESULT_CODE).ok().flatten()?;
+    Some(ResultCode(code - code % 1000))
 }
 
 /// A request for another server than the one that may have got it: with the T flag (RFC 6733 §5.5.4). An empty `realm`: that of
@@ -115,7 +116,21 @@ pub fn moment(micros: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use diameter_proto::known::{application, command};
+
     use super::*;
+
+    #[test]
+    fn a_code_of_a_vendor_counts_by_its_class() {
+        let mut answer = MessageBuilder::request(command::CREDIT_CONTROL, application::CREDIT_CONTROL);
+        answer.group(known::EXPERIMENTAL_RESULT, |group| {
+            group
+                .put(known::VENDOR_ID, 10_415_u32)
+                .put(known::EXPERIMENTAL_RESULT_CODE, 5002_u32);
+        });
+        let found = result(&answer.finish().unwrap());
+        assert_eq!(found, Some(ResultCode(5000)));
+    }
 
     #[test]
     fn a_moment_is_shown_to_the_second_up_to_the_year_9999() {
