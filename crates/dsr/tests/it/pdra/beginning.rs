@@ -16,16 +16,8 @@ fn the_second_one_waits_for_the_first_and_takes_its_pcrf() {
         let mut world = World::new(folder.path(), "      wait: 60s").await;
         let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;2", IMSI));
         let (at, first) = world.second_waits(&first, &second).await;
-        world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
-        let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+        let second = world.serves_both(at, &first).await;
         assert_eq!(second.require(known::SESSION_ID).unwrap(), "pgw;1;2");
-        world.pcrfs[at].answer(&second, ResultCode::SUCCESS).await;
-        for _ in 0..2 {
-            world
-                .pgw
-                .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                .await;
-        }
         assert_eq!(world.count(Event::Kept), 2);
         assert_eq!(world.count(Event::Chosen), 1);
         // One that comes later finds the binding.
@@ -111,15 +103,7 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
         // Twice with one Session-Id, before the answer.
         let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;1", IMSI));
         let (at, first) = world.second_waits(&first, &second).await;
-        world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
-        let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
-        world.pcrfs[at].answer(&second, ResultCode::SUCCESS).await;
-        for _ in 0..2 {
-            world
-                .pgw
-                .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                .await;
-        }
+        world.serves_both(at, &first).await;
         // After the answer, with the T flag.
         let mut again = initial("pgw;1;1", IMSI);
         again.set_flags(again.flags().with(CommandFlags::RETRANSMITTED));
