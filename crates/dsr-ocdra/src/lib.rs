@@ -103,7 +103,7 @@ impl Ocdra {
     /// Opens the repository of a configuration, unless it is open.
     ///
     /// # Errors
-    /// When its store cannot be opened.
+    /// When its store cannot be opened, or is open with other settings.
     pub fn open(settings: &config::Ocdra) -> Result<Self, String> {
         let repository = &settings.repository;
         let shared = SHARED.get(&repository.name(), || {
@@ -112,6 +112,7 @@ impl Ocdra {
                 desk: Desk::new(MOST_WAITING, HOLD),
             })
         })?;
+        shared.opened.may_share(repository)?;
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),

@@ -1,7 +1,7 @@
 //! The settings of a Policy DRA.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dsr_app::Answer;
 use sbr::config::{Sbr, Settings};
@@ -169,6 +169,12 @@ impl Pdra {
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         self.repository.directory()
+    }
+
+    /// A name by which its repository differs from others.
+    #[must_use]
+    pub fn repository_name(&self) -> PathBuf {
+        self.repository.name()
     }
 }
 

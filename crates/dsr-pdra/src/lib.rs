@@ -127,7 +127,7 @@ impl Pdra {
     /// Opens the repository of a configuration, unless it is open.
     ///
     /// # Errors
-    /// When its store cannot be opened.
+    /// When its store cannot be opened, or is open with other settings.
     pub fn open(settings: &config::Pdra) -> Result<Self, String> {
         let repository = &settings.repository;
         let shared = SHARED.get(&repository.name(), || {
@@ -137,6 +137,7 @@ impl Pdra {
                 answers: Answers::new(repository.reservation.duration()),
             })
         })?;
+        shared.opened.may_share(repository)?;
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),
