@@ -162,3 +162,21 @@ fn applications_on_one_store_have_the_same_settings_of_it() {
         assert!(error.contains("other settings"), "{error}");
     });
 }
+
+#[test]
+fn records_are_indicators_with_the_numbers_of_the_guide() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        world.session(&initial("pgw;1;1", IMSI)).await;
+        world.of_af(&aar("af;1;1", |b| subscriber(b, 1, IMSI))).await;
+        let is = |id: u32, least: f64| {
+            let rows = world.dsr.indicators();
+            rows.iter()
+                .any(|row| row.id == id && row.instance == "policy" && row.value > least)
+        };
+        // SbrPolicySessionRecsAvg, SbrPolicyBindingRecsAvg: averages, which rise with each second.
+        crate::support::until(|| is(11_372, 1.0) && is(11_374, 0.5)).await;
+        assert!(!is(11_374, 1.0));
+    });
+}
