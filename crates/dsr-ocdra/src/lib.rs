@@ -97,6 +97,8 @@ pub enum Found {
     Kept(Result<Kept, store::Error>),
     /// A session was changed, and perhaps moved.
     Changed(Result<bool, store::Error>),
+    /// Whether a session was removed.
+    Removed(Result<bool, store::Error>),
 }
 
 impl Ocdra {
@@ -271,6 +273,7 @@ impl Application for Ocdra {
             }
             (Found::Kept(kept), _) => Self::kept(on, kept),
             (Found::Changed(changed), _) => Self::changed(on, note, changed),
+            (Found::Removed(removed), _) => Self::removed(on, &removed),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
         }
@@ -279,10 +282,10 @@ impl Application for Ocdra {
     fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
         self.unparked(on, resumed);
-        if note.stage == Stage::Waits {
-            Self::crowded(on)
-        } else {
-            Self::failed(on)
+        match note.stage {
+            Stage::Waits => Self::crowded(on),
+            Stage::Removes => Self::not_removed(on),
+            _ => Self::failed(on),
         }
     }
 

@@ -31,9 +31,11 @@ pub(crate) enum Stage {
     OfServer,
     /// Its session is being written.
     Writes,
+    /// Its session has ended, and is being removed.
+    Removes,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -44,6 +46,7 @@ const STAGES: [Stage; 10] = [
     Stage::Ends,
     Stage::OfServer,
     Stage::Writes,
+    Stage::Removes,
 ];
 
 /// By which rule a session has its OCS.

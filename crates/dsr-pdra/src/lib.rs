@@ -15,6 +15,7 @@
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
 //! | `within` | requests of AFs, and of sessions that exist |
+//! | `ending` | sessions that end |
 //! | `report` | addresses that gateways report |
 //! | `order` | answers come before what their PCRF sends next |
 //! | `audit` | stale sessions, about which gateways are asked |
@@ -24,6 +25,7 @@ mod audit;
 mod begin;
 pub mod config;
 mod domains;
+mod ending;
 mod events;
 mod explain;
 mod facts;
@@ -105,6 +107,8 @@ pub enum Found {
     Ordered,
     /// What became of its session.
     Written(Result<Kept, store::Error>),
+    /// Whether its session was removed.
+    Removed(Result<bool, store::Error>),
 }
 
 /// What a request of an AF or a TDF has found.
@@ -270,7 +274,7 @@ impl Application for Pdra {
             Stage::Found => self.found(on, note, answered),
             Stage::Reports => self.reported(on, answered),
             Stage::Asks => self.audited(on, answered),
-            Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
+            Stage::Within | Stage::Ends => self.passed(on, note.stage, answered),
             _ => Flow::Next,
         };
         self.has_come(on, note.stage, answered.request, &flow);
@@ -301,6 +305,7 @@ impl Application for Pdra {
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
             (Found::Ordered, Resumed::Request(request)) => self.in_order(on, request),
             (Found::Written(written), _) => Self::written(on, written),
+            (Found::Removed(removed), _) => Self::removed(on, note.stage, &removed),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
         };
@@ -317,6 +322,7 @@ impl Application for Pdra {
                 Self::failed(on)
             }
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
+            (Stage::Removes | Stage::Asks, _) => Self::not_removed(on),
             _ => Self::failed(on),
         };
         self.goes_on(on, note.stage, resumed, &flow);

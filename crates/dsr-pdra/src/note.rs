@@ -33,6 +33,8 @@ pub(crate) enum Stage {
     Follows = 11,
     /// The application asks about a session itself.
     Asks = 12,
+    /// Its session has ended, and is being removed.
+    Removes = 13,
 }
 
 impl Stage {
@@ -68,7 +70,7 @@ pub(crate) enum Rule {
     Imsi = 10,
 }
 
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -82,6 +84,7 @@ const STAGES: [Stage; 13] = [
     Stage::Reports,
     Stage::Follows,
     Stage::Asks,
+    Stage::Removes,
 ];
 
 const RULES: [(Rule, &str); 11] = [

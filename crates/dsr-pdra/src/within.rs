@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use diameter_proto::{Fault, ResultCode, known};
-use dsr_app::session::{OVERTAKES, result};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -215,30 +214,6 @@ impl Pdra {
         }
     }
 
-    /// The answer to a request of a session: what has ended it ends the record too.
-    pub(crate) fn passed<'a>(&'a self, on: &On<'_, Self>, is_end: bool, answered: &Answered<'_>) -> Flow<'a> {
-        let Some(result) = result(answered.answer) else {
-            return Flow::Next;
-        };
-        // The client of a session gives it up for any of them (RFC 8506 §7); what is transient it may try again.
-        let has_ended = is_end && matches!(result.0 / 1000, 2 | 5);
-        if !has_ended && result != ResultCode::UNKNOWN_SESSION_ID {
-            return Flow::Next;
-        }
-        let Ok(facts) = Facts::of_session(answered.request) else {
-            return Flow::Next;
-        };
-        on.count(Event::Ended);
-        let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
-        let by = by.unwrap_or_default().to_owned();
-        let repository = self.shared.opened.repository().clone();
-        self.shared.opened.spawn(async move {
-            // One that is not removed now is stale in time.
-            let _ = end(&repository, &facts, &by).await;
-        });
-        Flow::Next
-    }
-
     /// Notes the use of a session that was read, where that was not written for long.
     fn touch_read(&self, session: &Session) {
         if self.shared.opened.repository().is_due(session) {
@@ -267,30 +242,7 @@ fn stage(request: &Request<'_>, is_end: bool, is_of_pcrf: bool) -> Stage {
     }
 }
 
-/// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.
-async fn end(repository: &Repository, facts: &Facts, by: &str) -> Result<(), store::Error> {
-    let Some(session) = repository.session(&facts.session).await? else {
-        return Ok(());
-    };
-    if !is_ended(&session, facts, by, repository.now()) {
-        return Ok(());
-    }
-    repository.end(&facts.session).await.map(|_| ())
-}
-
-/// Whether the request with these facts, answered `by` a host, was between the ends of a session.
-fn is_ended(session: &Session, facts: &Facts, by: &str, now: u64) -> bool {
-    let is = |party: &Party, host: &str| party.host.eq_ignore_ascii_case(host);
-    // A PCRF may answer by another name than the one it is asked by.
-    let answers = |party: &Party| is(party, by) || is(party, &facts.destination_host);
-    let of_client = is(&session.client, &facts.sender.host) && answers(&session.server);
-    let of_server = is(&session.server, &facts.sender.host) && answers(&session.client);
-    // A request of the PCRF may overtake the answer by which the client learns of the session.
-    let is_known = now.saturating_sub(session.began) >= OVERTAKES;
-    session.application == facts.application && (of_client || (of_server && is_known))
-}
-
-fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
+pub(crate) fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
     let note = Note {
         stage,
         rule,
@@ -348,42 +300,5 @@ async fn by_key(repository: &Repository, facts: &Facts, key: Key) -> Result<Vec<
         Key::Msisdn if !facts.msisdn.is_empty() => repository.by_msisdn(&facts.msisdn).await,
         Key::Imsi if !facts.imsi.is_empty() => repository.by_imsi(&facts.imsi).await,
         Key::Msisdn | Key::Imsi => Ok(Vec::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_is_ended_by_its_ends_alone() {
-        let party = |host: &str| Party {
-            host: host.to_owned(),
-            realm: String::new(),
-        };
-        let session = Session {
-            application: 1,
-            client: party("pgw"),
-            server: party("pcrf"),
-            began: 1,
-            ..Session::default()
-        };
-        let ended = |application, sender, asked: &str, by, now| {
-            let facts = Facts {
-                application,
-                sender: party(sender),
-                destination_host: asked.to_owned(),
-                ..Facts::default()
-            };
-            is_ended(&session, &facts, by, now)
-        };
-        assert!(ended(1, "PGW", "", "pcrf", 1));
-        assert!(ended(1, "pgw", "pcrf", "pcrf-of-two", 1));
-        assert!(!ended(2, "pgw", "pcrf", "pcrf", 1));
-        assert!(!ended(1, "af", "pcrf", "pcrf", 1));
-        assert!(!ended(1, "pgw", "other", "other", 1));
-        assert!(!ended(1, "pcrf", "pgw", "pgw", OVERTAKES));
-        assert!(ended(1, "pcrf", "pgw", "pgw", OVERTAKES + 1));
-        assert!(!ended(1, "other", "pgw", "pgw", OVERTAKES + 1));
     }
 }
