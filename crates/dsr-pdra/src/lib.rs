@@ -181,6 +181,8 @@ enum Kind {
     Begins,
     /// It begins a session at the PCRF of its subscriber, or is of one that has begun.
     Finds,
+    /// A PCRF begins a session at a TDF.
+    Opens,
     /// It is of a session: of the client, or of the PCRF.
     Within { is_end: bool, is_of_pcrf: bool },
     /// It has no CC-Request-Type, or one that no session has (TS 29.212 §5.6.2).
@@ -199,9 +201,10 @@ impl Kind {
             {
                 Self::Begins
             }
-            // Unsolicited reporting (TS 29.212 §4b.5.7).
+            // Unsolicited reporting (TS 29.212 §4b.5a).
             (application::SD, command::CREDIT_CONTROL) if kind == Some(INITIAL_REQUEST) => Self::Finds,
             (application::RX, command::AA) => Self::Finds,
+            (application::SD, command::TDF_SESSION) => Self::Opens,
             (application::GX | GXX | application::S9 | application::SD, command::CREDIT_CONTROL) => {
                 match kind {
                     Some(UPDATE_REQUEST) => within(false, false),
@@ -236,6 +239,7 @@ impl Application for Pdra {
         let flow = match Kind::of(request.message) {
             Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
+            Kind::Opens => self.open_at_tdf(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
             Kind::Faulty => Err(wrong_request_type(request.message)),
             Kind::Other => Ok(Flow::Next),
@@ -257,6 +261,7 @@ impl Application for Pdra {
             Kind::Finds => {
                 "goes to the PCRF of the session that its keys lead to (`signalbox dsr pdra binding KEY`)"
             }
+            Kind::Opens => "begins a session of its PCRF at a TDF: goes where it says",
             Kind::Faulty => "is refused: its CC-Request-Type is missing or unknown",
             Kind::Within { .. } => "belongs to a session (`signalbox dsr pdra session ID`)",
             Kind::Other => "is left to the routes",
@@ -272,6 +277,7 @@ impl Application for Pdra {
         let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
+            Stage::Opens => self.opened(on, answered),
             Stage::Reports => self.reported(on, answered),
             Stage::Asks => self.audited(on, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage, answered),

@@ -33,14 +33,19 @@ pub(crate) enum Stage {
     Follows = 11,
     /// The application asks about a session itself.
     Asks = 12,
+    /// It begins a session of its PCRF at a TDF, and was sent.
+    Opens = 13,
     /// Its session has ended, and is being removed.
-    Removes = 13,
+    Removes = 14,
 }
 
 impl Stage {
-    /// Whether the answer to a request that was sent comes before what its PCRF sends next in the session.
+    /// Whether the answer to a request that was sent comes before what its sender sends next in the session.
     pub(crate) const fn comes_first(self) -> bool {
-        matches!(self, Self::Begins | Self::Found | Self::Reports | Self::Writes)
+        matches!(
+            self,
+            Self::Begins | Self::Found | Self::Reports | Self::Writes | Self::Opens
+        )
     }
 }
 
@@ -68,9 +73,11 @@ pub(crate) enum Rule {
     Ipv4 = 8,
     Msisdn = 9,
     Imsi = 10,
+    /// The PCRF has begun the session.
+    Opened = 11,
 }
 
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage; 15] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -84,10 +91,11 @@ const STAGES: [Stage; 14] = [
     Stage::Reports,
     Stage::Follows,
     Stage::Asks,
+    Stage::Opens,
     Stage::Removes,
 ];
 
-const RULES: [(Rule, &str); 11] = [
+const RULES: [(Rule, &str); 12] = [
     (Rule::Weight, "chosen by weight"),
     (Rule::Named, "named by the request"),
     (Rule::Bound, "bound by another session"),
@@ -99,6 +107,7 @@ const RULES: [(Rule, &str); 11] = [
     (Rule::Ipv4, "found by ipv4"),
     (Rule::Msisdn, "found by msisdn"),
     (Rule::Imsi, "found by imsi"),
+    (Rule::Opened, "begun by the PCRF"),
 ];
 
 impl Rule {

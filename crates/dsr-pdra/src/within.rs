@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use diameter_proto::{Fault, ResultCode, known};
+use diameter_proto::known::{self, application};
+use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Party, Repository, Session};
 
@@ -95,23 +96,65 @@ impl Pdra {
         note: Note,
         answered: &Answered<'_>,
     ) -> Flow<'a> {
-        let (answer, request) = (answered.answer, answered.request);
-        let result = answer.get(known::RESULT_CODE).ok().flatten();
-        let is_kept = answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
-        let facts = Facts::of_session(request);
-        let (true, Ok(facts)) = (
-            result.is_some_and(|code| ResultCode(code).is_success()) && is_kept,
-            facts,
-        ) else {
+        match Self::begun_at_client(answered) {
+            Some(facts) => {
+                let (client, server) = (facts.sender.clone(), self.server(on, answered));
+                self.keep_unbound(on, facts, client, server, note.rule)
+            }
+            None => Flow::Next,
+        }
+    }
+
+    /// A request of a PCRF that begins a session at a TDF has come.
+    pub(crate) fn open_at_tdf<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        Facts::of_session(request.message)?;
+        note(on, Stage::Opens, Rule::Opened);
+        Ok(Flow::Next)
+    }
+
+    /// The answer to a request of a PCRF that begins a session at a TDF (TS 29.212 §4b.5.1): the TDF is the client of what
+    /// follows.
+    pub(crate) fn opened<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let Some(facts) = Self::begun_at_client(answered) else {
             return Flow::Next;
         };
+        let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
+        let client = Party {
+            host: text(answered.answer.get(known::ORIGIN_HOST)),
+            realm: text(answered.answer.get(known::ORIGIN_REALM)),
+        };
+        let server = facts.sender.clone();
+        self.keep_unbound(on, facts, client, server, Rule::Opened)
+    }
+
+    /// The session of an AF or a TDF that an answer has begun; none: it was refused, or no state of it is kept.
+    fn begun_at_client(answered: &Answered<'_>) -> Option<Facts> {
+        let is_kept = answered.answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
+        let result = answered.answer.get(known::RESULT_CODE).ok().flatten()?;
+        let has_begun = ResultCode(result).is_success() && is_kept;
+        has_begun.then(|| Facts::of_session(answered.request).ok())?
+    }
+
+    /// Writes a session that binds no subscriber. Its answer waits for that.
+    fn keep_unbound<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        facts: Facts,
+        client: Party,
+        server: Party,
+        rule: Rule,
+    ) -> Flow<'a> {
         let repository = self.shared.opened.repository().clone();
         let session = Session {
             id: facts.session,
             application: facts.application,
-            client: facts.sender,
-            server: self.server(on, answered),
-            rule: note.rule.as_str().to_owned(),
+            client,
+            server,
+            rule: rule.as_str().to_owned(),
             began: repository.now(),
             ..Session::default()
         };
@@ -144,7 +187,9 @@ impl Pdra {
         if report::is_report(request, is_end || is_of_pcrf) {
             Facts::read(request.message, request.view)?;
         }
-        let behind = is_of_pcrf.then(|| self.behind_answer(on, &facts.session));
+        // A TDF answers the request by which a PCRF begins their session, and may go on at once.
+        let may_overtake = is_of_pcrf || facts.application == application::SD;
+        let behind = may_overtake.then(|| self.behind_answer(on, &facts.session));
         Ok(match behind.flatten() {
             Some(flow) => flow,
             None => self.go_within(on, request, facts, is_end, is_of_pcrf),
@@ -178,11 +223,14 @@ impl Pdra {
         }
     }
 
-    /// A request of a PCRF has waited for the answer before it, or for too long.
+    /// A request has waited for the answer before it, or for too long.
     pub(crate) fn in_order<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
-        match Facts::of_session(request.message) {
-            Ok(facts) => self.go_within(on, request, facts, false, true),
-            Err(fault) => Flow::refuse(fault),
+        match (Kind::of(request.message), Facts::of_session(request.message)) {
+            (Kind::Within { is_end, is_of_pcrf }, Ok(facts)) => {
+                self.go_within(on, request, facts, is_end, is_of_pcrf)
+            }
+            (_, Err(fault)) => Flow::refuse(fault),
+            _ => Flow::Next,
         }
     }
 

@@ -9,3 +9,4 @@ mod hiding;
 mod kept;
 mod order;
 pub(crate) mod support;
+mod tdf;
