@@ -4,7 +4,7 @@ use diameter_proto::{Fault, ResultCode, Routing};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{Server, Suspects, choose, position};
-use sbr::{Begun, Claim, Outcome, Party, Turn};
+use sbr::{Begun, Claim, Congestion, Outcome, Party, Turn};
 
 use crate::config::Pool;
 use crate::events::Event;
@@ -33,6 +33,10 @@ impl Ocdra {
         request: &Request<'_>,
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::of_ccr(request.message)?;
+        if self.shared.opened.congestion() == Congestion::Major {
+            let why = "the repository has too much to do";
+            return Ok(on.refuse(Event::Shed, ResultCode::TOO_BUSY, why));
+        }
         let claim = self.shared.desk.claim(&facts.session, on.ticket, false, on.now);
         Ok(match claim {
             Claim::First(token) => self.look(on, request, &facts, token),

@@ -42,7 +42,7 @@ use dsr_app::session::{
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{ChargingSession, ChargingSessions, Desk, Kept, Opened, Outcome, Turn};
+use sbr::{ChargingSession, ChargingSessions, Congestion, Desk, Kept, Opened, Outcome, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -301,6 +301,13 @@ impl Application for Ocdra {
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         let now = on.now;
+        if on.ticket.worker == 0 {
+            match self.shared.opened.congestion() {
+                Congestion::None => {}
+                Congestion::Minor => on.count(Event::Congested),
+                Congestion::Major => on.count(Event::Overloaded),
+            }
+        }
         self.shared.desk.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
@@ -314,6 +321,7 @@ impl Application for Ocdra {
         vec![
             table("sessions", self.shared.opened.repository().held()),
             table("beginning", self.shared.desk.len()),
+            table("pending", self.shared.opened.pending()),
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Flow, On, Request};
-use sbr::{Begun, Change, ChargingSession};
+use sbr::{Begun, Change, ChargingSession, Congestion};
 
 use crate::config::UnknownSession;
 use crate::events::Event;
@@ -128,7 +128,8 @@ impl Ocdra {
 
     /// Notes the use of a session, where that was not written for long.
     fn touch(&self, session: &ChargingSession) {
-        if !self.shared.opened.repository().is_due(session) {
+        let opened = &self.shared.opened;
+        if !opened.repository().is_due(session) || opened.congestion() > Congestion::None {
             return;
         }
         let (sessions, id) = (self.sessions(), session.id.clone());

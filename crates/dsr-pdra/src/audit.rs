@@ -8,7 +8,7 @@ use diameter_proto::known::{self, application, command};
 use diameter_proto::{CommandFlags, MessageBuilder, MessageMut, ResultCode};
 use dsr_app::session::result;
 use dsr_app::{Answered, Flow, Memo, On};
-use sbr::{Repository, Session};
+use sbr::{Congestion, Repository, Session};
 
 use crate::events::Event;
 use crate::facts::Facts;
@@ -73,7 +73,7 @@ impl Pdra {
         if most == 0 || on.ticket.worker != 0 {
             return;
         }
-        if on.is_congested {
+        if on.is_congested || self.shared.opened.congestion() > Congestion::None {
             return on.count(Event::AuditSuspended);
         }
         let round = settings.stale.duration() / 8;

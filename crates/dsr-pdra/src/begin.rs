@@ -4,7 +4,7 @@ use diameter_proto::{Fault, ResultCode};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{choose, position};
-use sbr::{Begun, Claim, Outcome, Party, Reserved, Session, Turn, binding_key};
+use sbr::{Begun, Claim, Congestion, Outcome, Party, Reserved, Session, Turn, binding_key};
 
 use crate::config::{Early, Pool};
 use crate::events::Event;
@@ -43,6 +43,10 @@ impl Pdra {
         let Some(beginning) = self.beginning(facts) else {
             return Ok(Self::without_pool(on));
         };
+        if self.shared.opened.congestion() == Congestion::Major {
+            let why = "the repository has too much to do";
+            return Ok(on.refuse(Event::Shed, ResultCode::TOO_BUSY, why));
+        }
         let claim = self
             .shared
             .desk
@@ -332,8 +336,8 @@ mod tests {
         show(turn, request)
     }
 
-    #[test]
-    fn one_that_waits_and_is_not_parked_gets_no_turn() {
+    /// An application with one PCRF.
+    fn one() -> (tempfile::TempDir, std::sync::Arc<Pdra>) {
         let folder = tempfile::tempdir().unwrap();
         let pool = Pool {
             name: "all".to_owned(),
@@ -349,6 +353,39 @@ mod tests {
         };
         settings.repository.store.embedded.directory = folder.path().to_owned();
         let pdra = std::sync::Arc::new(Pdra::open(&settings).unwrap());
+        (folder, pdra)
+    }
+
+    #[test]
+    fn sessions_do_not_begin_while_the_repository_is_overloaded() {
+        let (_folder, pdra) = one();
+        let seat = dsr_app::seat(pdra.clone());
+        let flow = |number: u64| {
+            let mut memo = Memo::default();
+            show(
+                &format!("pgw;{number}"),
+                &mut memo,
+                number,
+                |turn, request| match seat.request(turn, &request) {
+                    Flow::Answer(fault) => Some(fault.code),
+                    _ => None,
+                },
+            )
+        };
+        let mut seen = vec![pdra.shared.opened.congestion()];
+        assert_eq!(flow(1), None);
+        while pdra.shared.opened.congestion() < Congestion::Major {
+            assert!(pdra.shared.opened.spawn(std::future::pending()));
+            seen.push(pdra.shared.opened.congestion());
+        }
+        assert_eq!(flow(2), Some(ResultCode::TOO_BUSY));
+        seen.dedup();
+        assert_eq!(seen, [Congestion::None, Congestion::Minor, Congestion::Major]);
+    }
+
+    #[test]
+    fn one_that_waits_and_is_not_parked_gets_no_turn() {
+        let (_folder, pdra) = one();
         let seat = dsr_app::seat(pdra.clone());
         let (mut first, mut second) = (Memo::default(), Memo::default());
         show("pgw;1", &mut first, 1, |turn, request| {

@@ -46,7 +46,7 @@ use dsr_app::session::{INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wro
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
+use sbr::{Congestion, Desk, Kept, Opened, Reserved, Session, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -157,6 +157,18 @@ impl Pdra {
     pub fn may_replace(settings: &config::Pdra, before: &config::Pdra) -> Result<(), String> {
         let (new, old) = (&settings.repository, &before.repository);
         new.may_replace(old, one_name(&new.name()) == one_name(&old.name()))
+    }
+
+    /// A second has passed: counts how congested the repository is.
+    fn count_congestion(&self, on: &On<'_, Self>) {
+        if on.ticket.worker != 0 {
+            return;
+        }
+        match self.shared.opened.congestion() {
+            Congestion::None => {}
+            Congestion::Minor => on.count(Event::Congested),
+            Congestion::Major => on.count(Event::Overloaded),
+        }
     }
 
     /// Hands the turns of the desk to those that waited.
@@ -348,6 +360,7 @@ impl Application for Pdra {
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         self.audit(on);
+        self.count_congestion(on);
         let now = on.now;
         let is_due = on
             .worker
@@ -373,6 +386,7 @@ impl Application for Pdra {
             table("sessions", repository.held()),
             table("AF sessions", repository.held_found()),
             table("beginning", self.shared.desk.len()),
+            table("pending", self.shared.opened.pending()),
         ]
     }
 

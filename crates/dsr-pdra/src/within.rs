@@ -5,7 +5,7 @@ use std::sync::Arc;
 use diameter_proto::known::{self, application};
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
-use sbr::{Begun, Party, Repository, Session};
+use sbr::{Begun, Congestion, Party, Repository, Session};
 
 use crate::config::{Key, NotFound};
 use crate::domains::Domains;
@@ -271,6 +271,9 @@ impl Pdra {
 
     /// Notes the use of a session.
     pub(crate) fn touch(&self, id: &[u8]) {
+        if self.shared.opened.congestion() > Congestion::None {
+            return;
+        }
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
         // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
         self.shared

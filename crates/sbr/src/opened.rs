@@ -20,6 +20,10 @@ use crate::tables;
 
 /// Bound on what is pending on the thread.
 const MAX_PENDING: usize = 100_000;
+/// Pending work from which a repository is congested: what can be put off is.
+const CONGESTED: usize = MAX_PENDING / 4;
+/// Pending work from which a repository begins no sessions, so that those that exist go on.
+const OVERLOADED: usize = MAX_PENDING / 2;
 /// How long [`Opened::ask`] waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -136,6 +140,22 @@ impl<C: Contents> Opened<C> {
         })
     }
 
+    /// What is pending on the thread.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending.load(Relaxed)
+    }
+
+    /// How congested it is.
+    #[must_use]
+    pub fn congestion(&self) -> Congestion {
+        match self.pending() {
+            ..CONGESTED => Congestion::None,
+            CONGESTED..OVERLOADED => Congestion::Minor,
+            OVERLOADED.. => Congestion::Major,
+        }
+    }
+
     /// Does something on the thread. Whether it does: not when too much is pending.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let pending = Pending(self.pending.clone());
@@ -176,6 +196,17 @@ impl<C: Contents> Opened<C> {
         });
         is_taken.then(|| waits.recv_timeout(PATIENCE).ok())?
     }
+}
+
+/// How congested a repository is: its store is slower than messages come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Congestion {
+    /// It is not.
+    None,
+    /// What can be put off is: the audit, and the use of sessions that is noted.
+    Minor,
+    /// Sessions do not begin.
+    Major,
 }
 
 /// How something has begun.
