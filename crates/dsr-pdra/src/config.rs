@@ -38,6 +38,8 @@ pub struct Pdra {
     pub rebind: Rebind,
     /// Time that a PCRF which was unreachable or did not answer is chosen last.
     pub suspect: Period,
+    /// When the binding of a subscriber is removed because its PCRF does not serve it.
+    pub suspect_bindings: SuspectBindings,
     /// What becomes of an AF's request whose subscriber has no session.
     pub on_not_found: NotFound,
     /// The answer to an AF's request whose PCRF is known and unreachable; absent: that of the router's exceptions.
@@ -57,6 +59,7 @@ impl Default for Pdra {
             attempts: 3,
             rebind: Rebind::default(),
             suspect: Period::from_secs(10),
+            suspect_bindings: SuspectBindings::default(),
             on_not_found: NotFound::default(),
             on_unreachable: None,
         }
@@ -140,6 +143,28 @@ pub enum Rebind {
     Unanswered,
 }
 
+/// When a binding is removed: its sessions are, and the next session of the subscriber chooses a PCRF.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct SuspectBindings {
+    /// Result-Codes of the PCRF's answers that count against the binding; 3002 stands for no answer too. Empty: none is removed.
+    pub results: Vec<u32>,
+    /// Results that remove it.
+    pub count: u32,
+    /// Time in which they come.
+    pub within: Period,
+}
+
+impl Default for SuspectBindings {
+    fn default() -> Self {
+        Self {
+            results: Vec::new(),
+            count: 3,
+            within: Period::from_secs(60),
+        }
+    }
+}
+
 /// What becomes of a request whose subscriber has no session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -192,8 +217,15 @@ impl Validate for Pdra {
         if self.attempts == 0 {
             faults.at("attempts").say("is 0", "at least 1");
         }
-        if self.wait.is_zero() {
-            faults.at("wait").say("is 0", "some time, such as 2s");
+        let periods = [
+            ("wait", self.wait),
+            ("suspectBindings.within", self.suspect_bindings.within),
+        ];
+        for (name, _) in periods.iter().filter(|(_, period)| period.is_zero()) {
+            faults.at(name).say("is 0", "some time, such as 2s");
+        }
+        if self.suspect_bindings.count == 0 {
+            faults.at("suspectBindings.count").say("is 0", "at least 1");
         }
         for (index, domain) in self.ip_domains.iter().enumerate() {
             let at = format!("ipDomains[{index}]");

@@ -9,7 +9,7 @@ use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Rule, Stage};
 use crate::within::note;
-use crate::{Found, Pdra};
+use crate::{Found, Kind, Pdra};
 
 impl Pdra {
     /// The answer to a request of a session: what has ended it ends the record too.
@@ -25,6 +25,15 @@ impl Pdra {
         // The client of a session gives it up for any of them (RFC 8506 §7); what is transient it may try again.
         let has_ended = stage == Stage::Ends && matches!(result.0 / 1000, 2 | 5);
         if !has_ended && result != ResultCode::UNKNOWN_SESSION_ID {
+            if matches!(
+                Kind::of(answered.request),
+                Kind::Within {
+                    is_of_pcrf: false,
+                    ..
+                }
+            ) {
+                self.suspect(on, answered.request, Some(result));
+            }
             return Flow::Next;
         }
         let Ok(facts) = Facts::of_session(answered.request) else {

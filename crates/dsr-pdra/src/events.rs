@@ -34,6 +34,10 @@ telemetry::events! {
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
     /// A subscriber was bound to another PCRF, because its own failed.
     Rebound = "pdra_rebindings", alert Alert::minor(When::Occurs, 1, "A PCRF fails: see `signalbox dsr peers`. Sessions at it stay there until they end.");
+    /// A request to a PCRF came to a result that counts against the binding of its subscriber.
+    Suspected = "pdra_suspect_results";
+    /// A session was removed with its binding, because its PCRF did not serve it.
+    Unbound = "pdra_suspect_sessions_removed", alert Alert::minor(When::Occurs, 1, "A PCRF does not serve subscribers that are bound to it: see `suspectBindings` and `signalbox dsr peers`.");
     /// A request was sent to another PCRF after the first one failed.
     Again = "pdra_further_attempts";
     /// A request of an AF or TDF found the session of its subscriber.

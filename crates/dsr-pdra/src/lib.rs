@@ -14,6 +14,7 @@
 //! | `note` | what is kept with a transaction |
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
+//! | `suspect` | bindings to a PCRF that does not serve them |
 //! | `within` | requests of AFs, and of sessions that exist |
 //! | `ending` | sessions that end |
 //! | `report` | addresses that gateways report |
@@ -34,6 +35,7 @@ mod order;
 mod outcome;
 mod pools;
 mod report;
+mod suspect;
 mod within;
 
 use std::sync::Arc;
@@ -56,6 +58,7 @@ use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
 use pools::Pools;
+use suspect::Strikes;
 
 /// Gxx (TS 29.212).
 const GXX: u32 = 16_777_266;
@@ -66,6 +69,7 @@ pub(crate) struct Shared {
     pub(crate) opened: Opened,
     pub(crate) desk: Desk<Ticket>,
     pub(crate) answers: Answers,
+    pub(crate) strikes: Strikes,
 }
 
 /// Between two removals of what is void.
@@ -139,6 +143,7 @@ impl Pdra {
                 opened: Opened::open(repository)?,
                 desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
                 answers: Answers::new(repository.reservation.duration()),
+                strikes: Strikes::default(),
             })
         })?;
         shared.opened.may_share(repository)?;
@@ -304,6 +309,7 @@ impl Application for Pdra {
         let flow = match note.stage {
             Stage::Begins => self.begin_lost(on, note, lost),
             Stage::Found => self.find_lost(on, lost),
+            Stage::Within | Stage::Ends | Stage::Reports => self.within_lost(on, lost),
             _ => Flow::Next,
         };
         self.has_come(on, note.stage, lost.request, &flow);
@@ -361,6 +367,8 @@ impl Application for Pdra {
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         self.audit(on);
         self.count_congestion(on);
+        on.counters
+            .add(Event::Unbound, self.shared.strikes.take_removed());
         let now = on.now;
         let is_due = on
             .worker
@@ -372,6 +380,7 @@ impl Application for Pdra {
         on.worker.purged = Some(now);
         self.shared.desk.purge(now);
         self.shared.answers.purge(now);
+        self.shared.strikes.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
 

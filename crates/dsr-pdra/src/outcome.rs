@@ -55,9 +55,15 @@ impl Pdra {
                     Failure::Unreachable
                 };
                 let elsewhere = self.elsewhere(on, note, &beginning, answered.request, failure);
-                elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+                elsewhere.unwrap_or_else(|| {
+                    self.suspect(on, answered.request, Some(result));
+                    self.give_up(on, &beginning, note)
+                })
             }
-            _ => self.give_up(on, &beginning, note),
+            result => {
+                self.suspect(on, answered.request, result);
+                self.give_up(on, &beginning, note)
+            }
         }
     }
 
@@ -177,7 +183,10 @@ impl Pdra {
             Loss::Full | Loss::Dropped => return self.give_up(on, &beginning, note),
         };
         let elsewhere = self.elsewhere(on, note, &beginning, lost.request, failure);
-        elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+        elsewhere.unwrap_or_else(|| {
+            self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
+            self.give_up(on, &beginning, note)
+        })
     }
 
     /// Sends a request to another PCRF of its pool, where the settings permit that and there is one.

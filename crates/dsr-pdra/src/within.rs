@@ -101,7 +101,11 @@ impl Pdra {
                 let (client, server) = (facts.sender.clone(), self.server(on, answered));
                 self.keep_unbound(on, facts, client, server, note.rule)
             }
-            None => Flow::Next,
+            None => {
+                let result = answered.answer.get(known::RESULT_CODE).ok().flatten();
+                self.suspect(on, answered.request, result.map(ResultCode));
+                Flow::Next
+            }
         }
     }
 
@@ -168,10 +172,26 @@ impl Pdra {
             return Flow::Next;
         }
         on.count(Event::Unreachable);
+        self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
         match &self.settings.on_unreachable {
             Some(answer) => Flow::refuse(answer.fault()),
             None => Flow::Next,
         }
+    }
+
+    /// A request of a session got no answer.
+    pub(crate) fn within_lost<'a>(&'a self, on: &On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
+        let is_of_client = matches!(
+            Kind::of(lost.request),
+            Kind::Within {
+                is_of_pcrf: false,
+                ..
+            }
+        );
+        if is_of_client && matches!(lost.why, Loss::NoPeer | Loss::Timeout | Loss::Disconnected) {
+            self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
+        }
+        Flow::Next
     }
 
     /// A request of a session has come. One that names a host goes there (TS 29.213 §7.4.1), the others to the peer of their
@@ -307,7 +327,7 @@ fn to<'a>(party: &Party) -> Flow<'a> {
 }
 
 /// The session that a request is of, or else that of its subscriber.
-async fn correlate(
+pub(crate) async fn correlate(
     repository: Repository,
     facts: Facts,
     keys: Vec<Key>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
 use crate::repository::Repository;
-use crate::session::{BY_EXPIRY, Session, micros};
+use crate::session::{BY_BINDING, BY_EXPIRY, Session, micros};
 
 impl Repository {
     /// Ends a session. Whether it existed.
@@ -17,6 +17,22 @@ impl Repository {
     pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
         Ok(remove(&self.sessions, &self.held.sessions, id).await?
             || remove(&self.found, &self.held.found, id).await?)
+    }
+
+    /// Ends the sessions that bind a subscriber to this server, under a [`binding_key`](crate::binding_key). How many.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn unbind(&self, key: &[u8], server: &str) -> Result<u64, Error> {
+        let most = self.settings.max_sessions_per_subscriber;
+        let mut ended = 0;
+        for stored in self.sessions.find(BY_BINDING, key, most).await? {
+            let session = &stored.record;
+            if session.server.host.eq_ignore_ascii_case(server) {
+                ended += u64::from(remove(&self.sessions, &self.held.sessions, &session.id).await?);
+            }
+        }
+        Ok(ended)
     }
 
     /// Notes that a session is in use, where that was not written for long.

@@ -9,4 +9,5 @@ mod hiding;
 mod kept;
 mod order;
 pub(crate) mod support;
+mod suspects;
 mod tdf;
