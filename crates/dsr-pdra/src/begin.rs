@@ -13,7 +13,7 @@ use crate::note::{Note, Rule, Stage};
 use crate::{Found, Pdra};
 
 /// A request on its way to a PCRF, as all steps need it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Beginning<'p> {
     pub(crate) facts: Facts,
     pub(crate) pool: &'p Pool,
@@ -58,7 +58,7 @@ impl Pdra {
             }
             Claim::Follow(token, server) => {
                 on.count(Event::Followed);
-                Self::send(on, token, Rule::Early, 0, &server)
+                self.serve(on, &beginning, token, Rule::Early, 0, &server)
             }
             Claim::Wait(token) => {
                 on.count(Event::Waited);
@@ -85,13 +85,16 @@ impl Pdra {
         request: &Request<'_>,
         turn: Turn,
     ) -> Flow<'a> {
+        if let (Turn::Follow(token, server), false) = (&turn, self.redirects()) {
+            return Self::send(on, *token, Rule::Early, 0, server);
+        }
+        // A reload has removed its pool; the desk gives its place up in time.
+        let Some(beginning) = self.again(request) else {
+            return Self::without_pool(on);
+        };
         match turn {
-            Turn::Follow(token, server) => Self::send(on, token, Rule::Early, 0, &server),
-            Turn::First(token) => match self.again(request) {
-                Some(beginning) => self.look(on, &beginning, token),
-                // A reload has removed its pool; the desk gives its place up in time.
-                None => Self::without_pool(on),
-            },
+            Turn::Follow(token, server) => self.serve(on, &beginning, token, Rule::Early, 0, &server),
+            Turn::First(token) => self.look(on, &beginning, token),
         }
     }
 
@@ -221,7 +224,7 @@ impl Pdra {
                     .decide(key, token, &session.server, true, self.follows());
                 Self::wake(&on.worker.resume, turns);
                 let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
-                Self::send(on, token, rule, tried, &session.server)
+                self.serve(on, beginning, token, rule, tried, &session.server)
             }
             Ok(Reserved::Free) => {
                 // A client may name a PCRF that it knows.
@@ -246,7 +249,7 @@ impl Pdra {
                     .desk
                     .decide(key, token, &server, false, self.follows());
                 Self::wake(&on.worker.resume, turns);
-                Self::send(on, token, rule, 1 << at, &server)
+                self.serve(on, beginning, token, rule, 1 << at, &server)
             }
             Ok(Reserved::Busy) => {
                 self.fail(on, key, token);
@@ -275,6 +278,23 @@ impl Pdra {
         self.fail(on, key, token);
         let why = "there are too many sessions";
         on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
+    }
+
+    /// A request has its PCRF: it goes there, or its client does.
+    fn serve<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        beginning: &Beginning<'_>,
+        token: u64,
+        rule: Rule,
+        tried: u64,
+        server: &Party,
+    ) -> Flow<'a> {
+        if self.redirects() {
+            self.redirect_session(on, beginning.clone(), token, rule, server)
+        } else {
+            Self::send(on, token, rule, tried, server)
+        }
     }
 
     /// A request goes to a PCRF.

@@ -13,10 +13,12 @@ use settings::{Faults, Period, Validate};
 
 use crate::facts::network_identifier;
 
-/// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7, a proxy as of §7.4.1).
+/// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Pdra {
+    /// Which messages pass the router (TS 29.213 §7.1).
+    pub mode: Mode,
     /// Where sessions and bindings are kept.
     pub repository: Sbr,
     /// Pools of PCRFs, by APN. A subscriber is bound to one PCRF of each pool.
@@ -50,6 +52,7 @@ pub struct Pdra {
 impl Default for Pdra {
     fn default() -> Self {
         Self {
+            mode: Mode::default(),
             repository: Sbr::default(),
             pools: Vec::new(),
             keys: vec![Key::Ipv6, Key::Ipv4, Key::Msisdn, Key::Imsi],
@@ -64,6 +67,21 @@ impl Default for Pdra {
             on_unreachable: None,
         }
     }
+}
+
+/// Which messages pass the router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// All of them: a proxy agent (PA1).
+    #[default]
+    Pa1,
+    /// Those that begin sessions, and those that end sessions of gateways: a proxy agent (PA2). Clients send the others to their
+    /// PCRF. Sessions of AFs and TDFs are not kept.
+    Pa2,
+    /// The same, which are answered with the name of the PCRF (DIAMETER_REDIRECT_INDICATION): a redirect agent. Clients send them
+    /// there again.
+    Redirect,
 }
 
 /// A pool of PCRFs.

@@ -22,6 +22,8 @@ telemetry::events! {
     Ordered = "pdra_ordered_requests";
     /// A session is found by other addresses, which its gateway has reported.
     Readdressed = "pdra_sessions_readdressed";
+    /// A request was answered with the name of its PCRF, to which its client sends it again.
+    Redirected = "pdra_redirections";
     /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
     /// The gateway of a stale session was asked whether it exists.

@@ -1,4 +1,4 @@
-//! The Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7), as a proxy agent (PA1, §7.4.1).
+//! The Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7), as a proxy agent (§7.4.1) or a redirect agent (§7.4.2).
 //!
 //! A CC-Request of Gx, Gxx or S9 that begins a session finds the PCRF of its subscriber or chooses one; the session is written
 //! before its answer goes on, so that an AF which hears of the session at that moment finds it. A request of an AF (Rx) or of a
@@ -17,6 +17,7 @@
 //! | `suspect` | bindings to a PCRF that does not serve them |
 //! | `within` | requests of AFs, and of sessions that exist |
 //! | `ending` | sessions that end |
+//! | `redirect` | clients that go to the PCRF themselves |
 //! | `report` | addresses that gateways report |
 //! | `order` | answers come before what their PCRF sends next |
 //! | `audit` | stale sessions, about which gateways are asked |
@@ -34,6 +35,7 @@ mod note;
 mod order;
 mod outcome;
 mod pools;
+mod redirect;
 mod report;
 mod suspect;
 mod within;
@@ -48,7 +50,7 @@ use dsr_app::session::{INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wro
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{Congestion, Desk, Kept, Opened, Reserved, Session, Turn};
+use sbr::{Congestion, Desk, Kept, Opened, Party, Reserved, Session, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -113,6 +115,10 @@ pub enum Found {
     Written(Result<Kept, store::Error>),
     /// Whether its session was removed.
     Removed(Result<bool, store::Error>),
+    /// What became of the session whose client goes to this PCRF.
+    Redirected(Party, Result<Kept, store::Error>),
+    /// Whether the session was removed whose client goes to this PCRF.
+    Left(Party, Result<bool, store::Error>),
 }
 
 /// What a request of an AF or a TDF has found.
@@ -328,6 +334,12 @@ impl Application for Pdra {
             }
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
             (Found::Ordered, Resumed::Request(request)) => self.in_order(on, request),
+            (Found::Redirected(server, kept), Resumed::Request(request)) => {
+                Self::redirected(on, request, &server, kept)
+            }
+            (Found::Left(server, removed), Resumed::Request(request)) => {
+                Self::left(on, request, &server, &removed)
+            }
             (Found::Written(written), _) => Self::written(on, written),
             (Found::Removed(removed), _) => Self::removed(on, note.stage, &removed),
             // A turn of a transaction that is not a request any more.
@@ -346,7 +358,7 @@ impl Application for Pdra {
                 Self::failed(on)
             }
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
-            (Stage::Removes | Stage::Asks, _) => Self::not_removed(on),
+            (Stage::Removes | Stage::Asks, Resumed::Answer(_)) => Self::not_removed(on),
             _ => Self::failed(on),
         };
         self.goes_on(on, note.stage, resumed, &flow);

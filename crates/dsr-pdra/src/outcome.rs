@@ -44,7 +44,8 @@ impl Pdra {
         match result.map(ResultCode) {
             Some(result) if result.is_success() => {
                 let server = self.server(on, answered);
-                self.keep(on, note, beginning, server)
+                let then = on.worker.resume.with(on.ticket, Found::Written);
+                self.keep(on, note, beginning, server, then)
             }
             // It was not carried out, so that another PCRF may get it (RFC 6733 §7.1.3).
             Some(result @ (ResultCode::UNABLE_TO_DELIVER | ResultCode::TOO_BUSY)) => {
@@ -98,13 +99,14 @@ impl Pdra {
         }
     }
 
-    /// Writes a session that has begun. Its answer waits for that.
-    fn keep<'a>(
+    /// Writes a session that has begun. Its answer waits for that, and goes on by `then`.
+    pub(crate) fn keep<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         note: Note,
         beginning: Beginning<'_>,
         server: Party,
+        then: impl FnOnce(Result<Kept, store::Error>) + Send + 'static,
     ) -> Flow<'a> {
         let Beginning { facts, pool, key } = beginning;
         let repository = self.shared.opened.repository().clone();
@@ -121,7 +123,6 @@ impl Pdra {
             expires: 0,
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
-        let then = on.worker.resume.with(on.ticket, Found::Written);
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {

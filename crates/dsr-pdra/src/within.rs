@@ -7,7 +7,7 @@ use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
 use sbr::{Begun, Congestion, Party, Repository, Session};
 
-use crate::config::{Key, NotFound};
+use crate::config::{Key, Mode, NotFound};
 use crate::domains::Domains;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -53,9 +53,12 @@ impl Pdra {
             Ok(Some(Correlated::Own(session))) => {
                 note(on, Stage::Within, Rule::default());
                 self.touch_read(&session);
-                match has_host {
-                    true => Flow::Next,
-                    false => to(&session.server),
+                if self.redirects() {
+                    self.redirect_found(on, request, &session.server)
+                } else if has_host {
+                    Flow::Next
+                } else {
+                    to(&session.server)
                 }
             }
             Ok(Some(Correlated::Other {
@@ -74,7 +77,11 @@ impl Pdra {
                     Key::Imsi => Rule::Imsi,
                 };
                 note(on, Stage::Found, rule);
-                to(&session.server)
+                if self.redirects() {
+                    self.redirect_found(on, request, &session.server)
+                } else {
+                    to(&session.server)
+                }
             }
             Ok(None) => {
                 on.count(Event::NotFound);
@@ -96,7 +103,7 @@ impl Pdra {
         note: Note,
         answered: &Answered<'_>,
     ) -> Flow<'a> {
-        match Self::begun_at_client(answered) {
+        match self.begun_at_client(answered) {
             Some(facts) => {
                 let (client, server) = (facts.sender.clone(), self.server(on, answered));
                 self.keep_unbound(on, facts, client, server, note.rule)
@@ -123,7 +130,7 @@ impl Pdra {
     /// The answer to a request of a PCRF that begins a session at a TDF (TS 29.212 §4b.5.1): the TDF is the client of what
     /// follows.
     pub(crate) fn opened<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
-        let Some(facts) = Self::begun_at_client(answered) else {
+        let Some(facts) = self.begun_at_client(answered) else {
             return Flow::Next;
         };
         let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
@@ -135,11 +142,12 @@ impl Pdra {
         self.keep_unbound(on, facts, client, server, Rule::Opened)
     }
 
-    /// The session of an AF or a TDF that an answer has begun; none: it was refused, or no state of it is kept.
-    fn begun_at_client(answered: &Answered<'_>) -> Option<Facts> {
+    /// The session of an AF or a TDF that an answer has begun; none: it was refused, or no state of it is kept. With PA2 its end
+    /// passes the router by.
+    fn begun_at_client(&self, answered: &Answered<'_>) -> Option<Facts> {
         let is_kept = answered.answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
         let result = answered.answer.get(known::RESULT_CODE).ok().flatten()?;
-        let has_begun = ResultCode(result).is_success() && is_kept;
+        let has_begun = ResultCode(result).is_success() && is_kept && self.settings.mode == Mode::Pa1;
         has_begun.then(|| Facts::of_session(answered.request).ok())?
     }
 
@@ -225,7 +233,8 @@ impl Pdra {
         is_end: bool,
         is_of_pcrf: bool,
     ) -> Flow<'a> {
-        if request.view.routing.destination_host.is_some() {
+        let is_led = self.redirects() && !is_of_pcrf;
+        if request.view.routing.destination_host.is_some() && !is_led {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
                 self.touch(&facts.session);
@@ -265,6 +274,9 @@ impl Pdra {
             return Flow::Next;
         };
         match session {
+            Ok(session) if self.redirects() && !is_of_pcrf => {
+                self.redirect_within(on, request, session, is_end)
+            }
             Ok(Some(session)) => {
                 note(on, stage(request, is_end, is_of_pcrf), Rule::default());
                 self.touch_read(&session);
@@ -274,16 +286,18 @@ impl Pdra {
                     &session.server
                 })
             }
-            Ok(None) => {
-                let why = "the session is not known, and the request names no host";
-                on.refuse(Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
-            }
+            Ok(None) => Self::unknown(on),
             Err(_) => Self::failed(on),
         }
     }
 
+    pub(crate) fn unknown<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "the session is not known, and the request names no host";
+        on.refuse(Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
+    }
+
     /// Notes the use of a session that was read, where that was not written for long.
-    fn touch_read(&self, session: &Session) {
+    pub(crate) fn touch_read(&self, session: &Session) {
         if self.shared.opened.repository().is_due(session) {
             self.touch(&session.id);
         }

@@ -7,6 +7,7 @@ mod correlation;
 mod failures;
 mod hiding;
 mod kept;
+mod modes;
 mod order;
 pub(crate) mod support;
 mod suspects;
