@@ -4,6 +4,7 @@ mod addresses;
 mod audit;
 mod beginning;
 mod correlation;
+mod crowds;
 mod failures;
 mod hiding;
 mod kept;
