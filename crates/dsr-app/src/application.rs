@@ -144,6 +144,23 @@ impl<A: Application> On<'_, A> {
     pub fn count(&self, event: A::Event) {
         self.counters.count(event);
     }
+
+    /// Lets an answer go on whose session was to be removed: counts `ended` where it was, `failed` where the store failed; what is
+    /// left there is stale in time.
+    pub fn removed<'a, E>(&self, removed: &Result<bool, E>, ended: A::Event, failed: A::Event) -> Flow<'a> {
+        match removed {
+            Ok(true) => self.count(ended),
+            Ok(false) => {}
+            Err(_) => self.count(failed),
+        }
+        Flow::Next
+    }
+
+    /// Counts an event and refuses the request at hand.
+    pub fn refuse<'a>(&self, event: A::Event, code: ResultCode, why: &'static str) -> Flow<'a> {
+        self.count(event);
+        Flow::refuse(Fault::new(code, why))
+    }
 }
 
 /// What an application would do with a request.

@@ -45,5 +45,5 @@ pub use out::Out;
 pub use parking::{Found, Resume, Resumer, Ticket};
 pub use seat::{Installed, Seated, Tally, Turn, seat};
 pub use settings::Answer;
-pub use stage::{Answered, Loss, Lost, Memo, Request, Resumed};
+pub use stage::{Answered, Fields, Loss, Lost, Memo, Request, Resumed};
 pub use view::View;

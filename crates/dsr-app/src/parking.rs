@@ -56,10 +56,25 @@ impl<F> Clone for Resume<F> {
     }
 }
 
+impl<F: Send + 'static> Default for Resume<F> {
+    /// As of [`Resumer::none`].
+    fn default() -> Self {
+        Resumer::none().typed()
+    }
+}
+
 impl<F: Send + 'static> Resume<F> {
     /// Resumes a transaction with what was found: in a later turn of its worker. A ticket that is not parked any more is
     /// ignored. Returns whether the worker takes it; where its queue is full, the transaction stays until its time is over.
     pub fn resume(&self, ticket: Ticket, found: F) -> bool {
         (self.0.0)(ticket, Box::new(found))
+    }
+
+    /// What resumes a transaction with the outcome of work that was begun for it.
+    pub fn with<T, G: FnOnce(T) -> F>(&self, ticket: Ticket, found: G) -> impl FnOnce(T) + use<F, T, G> {
+        let resume = self.clone();
+        move |outcome| {
+            resume.resume(ticket, found(outcome));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use diameter_proto::{Message, MessageMut, Origin};
 
+use crate::parking::Ticket;
 use crate::view::View;
 
 /// A request on its way to a peer.
@@ -67,3 +68,41 @@ pub enum Resumed<'r> {
 
 /// A few bytes that an application keeps with a transaction. They are zero at first.
 pub type Memo = [u8; 32];
+
+/// A [`Memo`] in fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fields {
+    /// Of the application.
+    pub bytes: [u8; 6],
+    /// Of the application.
+    pub numbers: [u64; 2],
+    /// A ticket under which the transaction was parked.
+    pub ticket: Ticket,
+}
+
+impl Fields {
+    /// Reads them.
+    #[must_use]
+    pub fn read(memo: &Memo) -> Self {
+        let (words, _) = memo.as_chunks::<8>();
+        let word = |at: usize| words.get(at).copied().map_or(0, u64::from_be_bytes);
+        let [a, b, c, d, e, f, high, low, ..] = *memo;
+        Self {
+            bytes: [a, b, c, d, e, f],
+            numbers: [word(1), word(2)],
+            ticket: Ticket {
+                worker: u16::from_be_bytes([high, low]),
+                number: word(3),
+            },
+        }
+    }
+
+    /// Writes them.
+    pub fn write(self, memo: &mut Memo) {
+        let ([a, b, c, d, e, f], [one, other]) = (self.bytes, self.numbers);
+        let [high, low] = self.ticket.worker.to_be_bytes();
+        let words = [one, other, self.ticket.number].map(u64::to_be_bytes);
+        let all = [[a, b, c, d, e, f, high, low], words[0], words[1], words[2]];
+        memo.copy_from_slice(all.as_flattened());
+    }
+}

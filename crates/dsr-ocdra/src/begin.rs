@@ -1,9 +1,10 @@
 //! Requests that begin a session, and one-time events: the choice of an OCS.
 
 use diameter_proto::{Fault, ResultCode, Routing};
+use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{Server, Suspects, choose, position};
-use sbr::{Begun, Claim, Outcome, Party, Turn};
+use sbr::{Begun, Claim, Congestion, Outcome, Party, Turn};
 
 use crate::config::Pool;
 use crate::events::Event;
@@ -32,6 +33,10 @@ impl Ocdra {
         request: &Request<'_>,
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::of_ccr(request.message)?;
+        if self.shared.opened.congestion() == Congestion::Major {
+            let why = "the repository has too much to do";
+            return Ok(on.refuse(Event::Shed, ResultCode::TOO_BUSY, why));
+        }
         let claim = self.shared.desk.claim(&facts.session, on.ticket, false, on.now);
         Ok(match claim {
             Claim::First(token) => self.look(on, request, &facts, token),
@@ -68,7 +73,7 @@ impl Ocdra {
             (Kind::Begins, Turn::Follow(token, server)) => self.repeat(on, &facts, token, &server),
             (_, Turn::First(token) | Turn::Follow(token, _)) => {
                 self.settle(on, &facts.session, token, Outcome::Failed);
-                self.recall(on, request, 1)
+                self.recall(on, request, &facts, 1)
             }
         }
     }
@@ -116,7 +121,7 @@ impl Ocdra {
         };
         note.write(on.memo);
         match self.read_session(on, facts.session.clone()) {
-            Begun::Done(found) => self.looked(on, request, token, found),
+            Begun::Done(found) => self.place(on, request, facts, token, found),
             Begun::GoesOn => Flow::Later(PATIENCE),
             Begun::Refused => {
                 self.settle(on, &facts.session, token, Outcome::Failed);
@@ -130,26 +135,24 @@ impl Ocdra {
         let work = async move { Ok(sessions.session(&id).await?.map(Box::new)) };
         self.shared
             .opened
-            .begin(work, Self::resumption(on, Found::Recalled))
+            .begin(work, on.worker.resume.with(on.ticket, Found::Recalled))
     }
 
-    /// The repository has answered to one that begins a session.
-    pub(crate) fn looked<'a>(
+    /// Sends a request that begins a session to the OCS that has it already, or to one that is chosen.
+    pub(crate) fn place<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
+        facts: &Facts,
         token: u64,
         found: Recalled,
     ) -> Flow<'a> {
-        let Ok(facts) = Facts::read(request.message) else {
-            return Flow::Next;
-        };
         let ended = match found {
             Ok(Some(session)) if session.is_of(&facts.sender.host) => {
                 on.count(Event::Repeated);
                 let desk = &self.shared.desk;
                 let turns = desk.decide(&facts.session, token, &session.server, true, false);
-                Self::wake(on.worker.resume.as_ref(), turns);
+                Self::wake(&on.worker.resume, turns);
                 let pool = self.pool_of(&session.pool, &facts.destination.realm);
                 return self.send_again(on, token, pool, session.has_failover, &session.server);
             }
@@ -159,11 +162,11 @@ impl Ocdra {
             }
             Ok(None) if self.shared.opened.repository().is_full() => {
                 let why = "there are too many sessions";
-                Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why)
+                on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
             }
-            Ok(None) => match self.choice(&facts, request.view.routing, &on.worker.suspects, on.now) {
+            Ok(None) => match self.choice(facts, request.view.routing, &on.worker.suspects, on.now) {
                 Ok(choice) => return Self::send(on, Stage::Begins, token, &choice),
-                Err(why) => Self::refuse(on, Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
+                Err(why) => on.refuse(Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
             },
             Err(_) => Self::failed(on),
         };
@@ -181,7 +184,7 @@ impl Ocdra {
         let choice = self.choice(&facts, request.view.routing, &on.worker.suspects, on.now);
         Ok(match choice {
             Ok(choice) => Self::send(on, Stage::Event, 0, &choice),
-            Err(why) => Self::refuse(on, Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
+            Err(why) => on.refuse(Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
         })
     }
 
@@ -233,10 +236,4 @@ impl Ocdra {
     pub(crate) fn pool_of(&self, name: &str, realm: &str) -> Option<(u8, &Pool)> {
         self.pools.named(name).or_else(|| self.pools.of(realm))
     }
-}
-
-/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another client's session does not become that of this one.
-pub(crate) fn taken() -> Fault {
-    let why = "the Session-Id is that of another session";
-    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }

@@ -1,7 +1,7 @@
 //! The settings of an online charging DRA.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sbr::config::{Charging, Settings};
 use sbr::pool::{Server, validate_servers};
@@ -69,6 +69,12 @@ impl Ocdra {
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         self.repository.directory()
+    }
+
+    /// A name by which its repository differs from others.
+    #[must_use]
+    pub fn repository_name(&self) -> PathBuf {
+        self.repository.name()
     }
 }
 

@@ -34,6 +34,12 @@ telemetry::events! {
     Invalid = "ocdra_invalid_requests";
     /// Too many requests with one Session-Id waited, or one waited for too long; it was refused.
     Crowded = "ocdra_early_refusals";
+    /// The repository was congested: the use of sessions was not noted. Checked every 10 seconds.
+    Congested = "ocdra_repository_congestions", alert Alert::minor(When::Occurs, 1, "The store of the application is slower than messages come: check disk or database.");
+    /// The repository was overloaded: requests that begin sessions were refused. Checked every 10 seconds.
+    Overloaded = "ocdra_repository_overloads", alert Alert::major(When::Occurs, 1, "The store of the application is much slower than messages come: check disk or database.");
+    /// A request that begins a session was refused, because the repository is overloaded.
+    Shed = "ocdra_repository_refusals";
     /// The repository could not be read or written in time; the request was refused.
     RepositoryFailed = "ocdra_repository_failures", alert Alert::major(When::Occurs, 1, "The store of the application cannot be read or written: check disk or database.");
 }

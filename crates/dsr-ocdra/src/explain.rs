@@ -1,7 +1,8 @@
 //! Which OCS, since when, by which rule: for pages.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
+use dsr_app::session::moment;
 use dsr_app::{Explained, Flow, Request};
 use sbr::pool::Suspects;
 use sbr::{Begun, ChargingSession};
@@ -104,11 +105,4 @@ fn row(session: &ChargingSession) -> Value {
         "client": session.client.host,
         "expires": moment(session.expires),
     })
-}
-
-/// Microseconds since 1970 as text, to the second.
-fn moment(micros: u64) -> String {
-    let since = Duration::from_secs(micros / 1_000_000);
-    let at = SystemTime::UNIX_EPOCH.checked_add(since);
-    at.map(telemetry::rfc3339).unwrap_or_default()
 }

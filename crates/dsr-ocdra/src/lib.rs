@@ -34,13 +34,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diameter_proto::known::{application, command};
-use diameter_proto::{Fault, Message, Origin, ResultCode, known};
+use diameter_proto::{Message, Origin, ResultCode, known};
 use dsr_app::appended::{OpenOnce, one_name};
-use dsr_app::session::wrong_request_type;
+use dsr_app::session::{
+    EVENT_REQUEST, INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wrong_request_type,
+};
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{ChargingSession, ChargingSessions, Desk, Kept, Opened, Outcome, Turn};
+use sbr::{ChargingSession, ChargingSessions, Congestion, Desk, Kept, Opened, Outcome, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -77,7 +79,7 @@ pub struct Ocdra {
 /// Its state on one worker.
 #[derive(Debug, Default)]
 pub struct Worker {
-    resume: Option<Resume<Found>>,
+    resume: Resume<Found>,
     suspects: Suspects,
 }
 
@@ -95,13 +97,15 @@ pub enum Found {
     Kept(Result<Kept, store::Error>),
     /// A session was changed, and perhaps moved.
     Changed(Result<bool, store::Error>),
+    /// Whether a session was removed.
+    Removed(Result<bool, store::Error>),
 }
 
 impl Ocdra {
     /// Opens the repository of a configuration, unless it is open.
     ///
     /// # Errors
-    /// When its store cannot be opened.
+    /// When its store cannot be opened, or is open with other settings.
     pub fn open(settings: &config::Ocdra) -> Result<Self, String> {
         let repository = &settings.repository;
         let shared = SHARED.get(&repository.name(), || {
@@ -110,6 +114,7 @@ impl Ocdra {
                 desk: Desk::new(MOST_WAITING, HOLD),
             })
         })?;
+        shared.opened.may_share(repository)?;
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),
@@ -131,8 +136,7 @@ impl Ocdra {
     }
 
     /// Hands turns to those that waited.
-    fn wake(resume: Option<&Resume<Found>>, turns: Vec<(Ticket, Turn)>) {
-        let Some(resume) = resume else { return };
+    fn wake(resume: &Resume<Found>, turns: Vec<(Ticket, Turn)>) {
         for (ticket, turn) in turns {
             // One whose time is over meanwhile settles its turn itself.
             resume.resume(ticket, Found::Turn(turn));
@@ -142,33 +146,18 @@ impl Ocdra {
     /// A request that begins a session has an outcome, or one that waited for it goes on.
     fn settle(&self, on: &On<'_, Self>, id: &[u8], token: u64, outcome: Outcome) {
         let turns = self.shared.desk.settle(id, token, outcome, on.now);
-        Self::wake(on.worker.resume.as_ref(), turns);
-    }
-
-    /// Resumes the transaction at hand with what comes of work that was begun for it.
-    fn resumption<T, F: FnOnce(T) -> Found>(on: &On<'_, Self>, found: F) -> impl FnOnce(T) + use<T, F> {
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        move |done| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, found(done));
-            }
-        }
-    }
-
-    fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
-        on.count(event);
-        Flow::refuse(Fault::new(code, why))
+        Self::wake(&on.worker.resume, turns);
     }
 
     fn crowded<'a>(on: &On<'_, Self>) -> Flow<'a> {
         let why = "another request with this Session-Id has no answer yet";
-        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+        on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
     }
 
     /// The repository did not do what it should.
     fn failed<'a>(on: &On<'_, Self>) -> Flow<'a> {
         let why = "sessions cannot be read or written";
-        Self::refuse(on, Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
+        on.refuse(Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
     }
 
     /// One that waited waits no longer.
@@ -205,12 +194,6 @@ enum Kind {
     Other,
 }
 
-/// CC-Request-Type (RFC 8506 §8.3).
-const INITIAL_REQUEST: i32 = 1;
-const UPDATE_REQUEST: i32 = 2;
-const TERMINATION_REQUEST: i32 = 3;
-const EVENT_REQUEST: i32 = 4;
-
 impl Kind {
     fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
         if message.application() != application::CREDIT_CONTROL {
@@ -241,7 +224,7 @@ impl Application for Ocdra {
     type Found = Found;
 
     fn configure(&self, worker: &mut Worker, resume: Resume<Found>) {
-        worker.resume = Some(resume);
+        worker.resume = resume;
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
@@ -285,12 +268,12 @@ impl Application for Ocdra {
         let note = Note::read(on.memo);
         match (found, resumed) {
             (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
-            (Found::Recalled(session), Resumed::Request(request)) if note.stage == Stage::Looks => {
-                self.looked(on, request, note.token, session)
+            (Found::Recalled(session), Resumed::Request(request)) => {
+                self.recalled(on, request, note, session)
             }
-            (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
             (Found::Kept(kept), _) => Self::kept(on, kept),
             (Found::Changed(changed), _) => Self::changed(on, note, changed),
+            (Found::Removed(removed), _) => Self::removed(on, &removed),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
         }
@@ -299,10 +282,10 @@ impl Application for Ocdra {
     fn expired<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
         self.unparked(on, resumed);
-        if note.stage == Stage::Waits {
-            Self::crowded(on)
-        } else {
-            Self::failed(on)
+        match note.stage {
+            Stage::Waits => Self::crowded(on),
+            Stage::Removes => Self::not_removed(on),
+            _ => Self::failed(on),
         }
     }
 
@@ -318,6 +301,13 @@ impl Application for Ocdra {
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         let now = on.now;
+        if on.ticket.worker == 0 {
+            match self.shared.opened.congestion() {
+                Congestion::None => {}
+                Congestion::Minor => on.count(Event::Congested),
+                Congestion::Major => on.count(Event::Overloaded),
+            }
+        }
         self.shared.desk.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
@@ -331,6 +321,7 @@ impl Application for Ocdra {
         vec![
             table("sessions", self.shared.opened.repository().held()),
             table("beginning", self.shared.desk.len()),
+            table("pending", self.shared.opened.pending()),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! What the application keeps with a transaction.
 
-use dsr_app::{Memo, Ticket};
+use dsr_app::{Fields, Memo, Ticket};
 use sbr::Party;
 use sbr::pool::position;
 
@@ -31,9 +31,11 @@ pub(crate) enum Stage {
     OfServer,
     /// Its session is being written.
     Writes,
+    /// Its session has ended, and is being removed.
+    Removes,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -44,6 +46,7 @@ const STAGES: [Stage; 10] = [
     Stage::Ends,
     Stage::OfServer,
     Stage::Writes,
+    Stage::Removes,
 ];
 
 /// By which rule a session has its OCS.
@@ -74,10 +77,7 @@ const RULES: [(Rule, &str); 5] = [
 impl Rule {
     /// The rule in words.
     pub(crate) fn as_str(self) -> &'static str {
-        RULES
-            .iter()
-            .find(|(rule, _)| *rule == self)
-            .map_or("", |(_, words)| words)
+        RULES.get(self as usize).map_or("", |(_, words)| words)
     }
 }
 
@@ -106,9 +106,8 @@ pub(crate) struct Note {
 
 impl Note {
     pub(crate) fn read(memo: &Memo) -> Self {
-        let (words, _) = memo.as_chunks::<8>();
-        let word = |at: usize| words.get(at).copied().map_or(0, u64::from_be_bytes);
-        let [stage, rule, sent, pool, flags, _, high, low, ..] = *memo;
+        let fields = Fields::read(memo);
+        let ([stage, rule, sent, pool, flags, _], [token, tried]) = (fields.bytes, fields.numbers);
         let has = |bit: u8| flags & bit != 0;
         Self {
             stage: STAGES.get(usize::from(stage)).copied().unwrap_or_default(),
@@ -121,12 +120,9 @@ impl Note {
             has_session: has(1),
             has_failover: has(2),
             is_doubtful: has(4),
-            token: word(1),
-            tried: word(2),
-            ticket: Ticket {
-                worker: u16::from_be_bytes([high, low]),
-                number: word(3),
-            },
+            token,
+            tried,
+            ticket: fields.ticket,
         }
     }
 
@@ -143,20 +139,12 @@ impl Note {
     pub(crate) fn write(self, memo: &mut Memo) {
         let flags =
             u8::from(self.has_session) | u8::from(self.has_failover) << 1 | u8::from(self.is_doubtful) << 2;
-        let [high, low] = self.ticket.worker.to_be_bytes();
-        let first = [
-            self.stage as u8,
-            self.rule as u8,
-            self.sent,
-            self.pool,
-            flags,
-            0,
-            high,
-            low,
-        ];
-        let words = [self.token, self.tried, self.ticket.number].map(u64::to_be_bytes);
-        let all = first.iter().chain(words.as_flattened());
-        memo.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let fields = Fields {
+            bytes: [self.stage as u8, self.rule as u8, self.sent, self.pool, flags, 0],
+            numbers: [self.token, self.tried],
+            ticket: self.ticket,
+        };
+        fields.write(memo);
     }
 }
 

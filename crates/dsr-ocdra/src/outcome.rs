@@ -1,22 +1,18 @@
 //! Answers: sessions that are written, changed and ended.
 
 use diameter_proto::{ResultCode, known};
-use dsr_app::session::result;
+use dsr_app::session::{OVERTAKES, result, taken};
 use dsr_app::{Answered, Flow, On};
-use sbr::{Change, ChargingSession, Kept, Outcome, Party};
+use sbr::{Begun, Change, ChargingSession, Kept, Outcome, Party};
 
-use crate::begin::taken;
 use crate::elsewhere::Failure;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
-use crate::{Found, HOLD, Ocdra};
+use crate::{Found, HOLD, Ocdra, PATIENCE};
 
 /// CC-Session-Failover (RFC 8506 §8.4); an absent one is FAILOVER_NOT_SUPPORTED.
 const FAILOVER_SUPPORTED: i32 = 1;
-
-/// Microseconds in which a client may not know yet of a session that was kept.
-const OVERTAKES: u64 = 5_000_000;
 
 impl Ocdra {
     /// The answer to a request that begins a session.
@@ -35,10 +31,13 @@ impl Ocdra {
                 let failure = Failure::of(result);
                 let other = failure.and_then(|failure| self.elsewhere(on, note, answered.request, failure));
                 other.unwrap_or_else(|| {
-                    if note.has_session && result == Some(ResultCode::UNKNOWN_SESSION_ID) {
-                        self.end_for_client(on, &facts);
+                    let flow = self.give_up(on, note, &facts, failure);
+                    match result {
+                        Some(ResultCode::UNKNOWN_SESSION_ID) if note.has_session => {
+                            self.end_for_client(on, &facts)
+                        }
+                        _ => flow,
                     }
-                    self.give_up(on, note, &facts, failure)
                 })
             }
         }
@@ -99,7 +98,7 @@ impl Ocdra {
             expires: 0,
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
-        let then = Self::resumption(on, Found::Kept);
+        let then = on.worker.resume.with(on.ticket, Found::Kept);
         let write = async move {
             let kept = sessions.keep(&session).await;
             let outcome = match &kept {
@@ -111,7 +110,7 @@ impl Ocdra {
             then(kept);
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&session.id, note.token, outcome, now);
-            Self::wake(resume.as_ref(), turns);
+            Self::wake(&resume, turns);
         };
         self.write(on, note, write)
     }
@@ -166,11 +165,12 @@ impl Ocdra {
         // RFC 8506 §7: the client gives its session up for any of them; what is transient it may try again.
         let is_end = note.stage == Stage::Ends && matches!(result.0 / 1000, 2 | 5);
         if is_end || result == ResultCode::UNKNOWN_SESSION_ID {
-            self.end_for_client(on, &facts);
+            self.end_for_client(on, &facts)
         } else if result.is_success() {
-            return self.change(on, note, facts, answered);
+            self.change(on, note, facts, answered)
+        } else {
+            Flow::Next
         }
-        Flow::Next
     }
 
     /// Writes what an answer changes of its session: who has it, and whether that may change. Mostly nothing.
@@ -195,7 +195,7 @@ impl Ocdra {
             moved: is_moved.then(|| (server, Rule::Moved.as_str().to_owned())),
             has_failover,
         };
-        let (sessions, then) = (self.sessions(), Self::resumption(on, Found::Changed));
+        let (sessions, then) = (self.sessions(), on.worker.resume.with(on.ticket, Found::Changed));
         let write = async move { then(sessions.change(&facts.session, &change).await) };
         self.write(on, note, write)
     }
@@ -219,38 +219,56 @@ impl Ocdra {
 
     /// The answer of a client to a request of the OCS: one that does not know its session has ended it. For a while it may not
     /// know of it yet.
-    pub(crate) fn reported<'a>(&'a self, on: &On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+    pub(crate) fn reported<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let is_unknown = result(answered.answer) == Some(ResultCode::UNKNOWN_SESSION_ID);
-        if let (true, Ok(facts)) = (is_unknown, Facts::read(answered.request)) {
-            let is_ocs = self.pools.has(&facts.sender.host);
-            let sender = facts.sender.host;
-            let now = self.shared.opened.repository().now();
-            self.end(on, facts.session, move |session| {
-                let is_its = is_ocs || session.server.host.eq_ignore_ascii_case(&sender);
-                is_its && now.saturating_sub(session.began) >= OVERTAKES
-            });
-        }
-        Flow::Next
+        let (true, Ok(facts)) = (is_unknown, Facts::read(answered.request)) else {
+            return Flow::Next;
+        };
+        let is_ocs = self.pools.has(&facts.sender.host);
+        let sender = facts.sender.host;
+        let now = self.shared.opened.repository().now();
+        self.end(on, facts.session, move |session| {
+            let is_its = is_ocs || session.server.host.eq_ignore_ascii_case(&sender);
+            is_its && now.saturating_sub(session.began) >= OVERTAKES
+        })
     }
 
     /// Ends a session that its client has given up: another client may know its Session-Id.
-    fn end_for_client(&self, on: &On<'_, Self>, facts: &Facts) {
+    fn end_for_client<'a>(&'a self, on: &mut On<'_, Self>, facts: &Facts) -> Flow<'a> {
         let sender = facts.sender.host.clone();
-        self.end(on, facts.session.clone(), move |session| session.is_of(&sender));
+        self.end(on, facts.session.clone(), move |session| session.is_of(&sender))
     }
 
-    fn end(
-        &self,
-        on: &On<'_, Self>,
+    /// Ends a session, if `may` agrees. The answer goes on when that is done.
+    fn end<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
         id: Vec<u8>,
         may: impl FnOnce(&ChargingSession) -> bool + Send + 'static,
-    ) {
-        on.count(Event::Ended);
+    ) -> Flow<'a> {
+        let note = Note {
+            stage: Stage::Removes,
+            ..Note::default()
+        };
+        note.write(on.memo);
         let sessions = self.sessions();
-        self.shared.opened.spawn(async move {
-            // One that is not removed now is stale in time.
-            let _ = sessions.end(&id, may).await;
-        });
+        let work = async move { sessions.end(&id, may).await };
+        let then = on.worker.resume.with(on.ticket, Found::Removed);
+        match self.shared.opened.begin(work, then) {
+            Begun::Done(removed) => Self::removed(on, &removed),
+            Begun::GoesOn => Flow::Later(PATIENCE),
+            Begun::Refused => Self::not_removed(on),
+        }
+    }
+
+    /// A session was removed, or was not that of the answer.
+    pub(crate) fn removed<'a>(on: &On<'_, Self>, removed: &Result<bool, store::Error>) -> Flow<'a> {
+        on.removed(removed, Event::Ended, Event::RepositoryFailed)
+    }
+
+    /// A session was not removed in time.
+    pub(crate) fn not_removed<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        on.removed(&Err(()), Event::Ended, Event::RepositoryFailed)
     }
 }
 

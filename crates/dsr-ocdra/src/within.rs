@@ -2,7 +2,7 @@
 
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Flow, On, Request};
-use sbr::{Begun, Change, ChargingSession};
+use sbr::{Begun, Change, ChargingSession, Congestion};
 
 use crate::config::UnknownSession;
 use crate::events::Event;
@@ -18,27 +18,30 @@ impl Ocdra {
         request: &Request<'_>,
         is_of_server: bool,
     ) -> Result<Flow<'a>, Fault> {
-        if is_of_server {
-            Facts::read(request.message)?;
+        let facts = if is_of_server {
+            Facts::read(request.message)?
         } else {
-            Facts::of_ccr(request.message)?;
-        }
-        Ok(self.recall(on, request, 0))
+            Facts::of_ccr(request.message)?
+        };
+        Ok(self.recall(on, request, &facts, 0))
     }
 
     /// Looks for the session of a request, for the `looks`-th time.
-    pub(crate) fn recall<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>, looks: u8) -> Flow<'a> {
-        let Ok(facts) = Facts::read(request.message) else {
-            return Flow::Next;
-        };
+    pub(crate) fn recall<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        facts: &Facts,
+        looks: u8,
+    ) -> Flow<'a> {
         let note = Note {
             stage: Stage::Recalls,
             sent: looks,
             ..Note::default()
         };
         note.write(on.memo);
-        match self.read_session(on, facts.session) {
-            Begun::Done(found) => self.recalled(on, request, found),
+        match self.read_session(on, facts.session.clone()) {
+            Begun::Done(found) => self.lead(on, request, facts, found),
             Begun::GoesOn => Flow::Later(PATIENCE),
             Begun::Refused => Self::failed(on),
         }
@@ -49,10 +52,25 @@ impl Ocdra {
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
+        note: Note,
         found: Recalled,
     ) -> Flow<'a> {
-        let (kind, facts) = (Kind::of(request.message), Facts::read(request.message));
-        let (Kind::Within { is_end, is_of_server }, Ok(facts)) = (kind, facts) else {
+        match Facts::read(request.message) {
+            Ok(facts) if note.stage == Stage::Looks => self.place(on, request, &facts, note.token, found),
+            Ok(facts) => self.lead(on, request, &facts, found),
+            Err(fault) => Flow::refuse(fault),
+        }
+    }
+
+    /// Sends a request to the other end of its session.
+    fn lead<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        facts: &Facts,
+        found: Recalled,
+    ) -> Flow<'a> {
+        let Kind::Within { is_end, is_of_server } = Kind::of(request.message) else {
             return Flow::Next;
         };
         match found {
@@ -80,7 +98,7 @@ impl Ocdra {
                 on.count(Event::Led);
                 Flow::to(session.server.realm, session.server.host)
             }
-            Ok(None) => self.unknown(on, request, &facts),
+            Ok(None) => self.unknown(on, request, facts),
             Err(_) => Self::failed(on),
         }
     }
@@ -92,7 +110,7 @@ impl Ocdra {
             return match self.shared.desk.wait(&facts.session, on.ticket, on.now) {
                 Some(token) => Self::wait(on, token),
                 // It may have begun since the repository was read.
-                None => self.recall(on, request, 1),
+                None => self.recall(on, request, facts, 1),
             };
         }
         on.count(Event::UnknownSession);
@@ -110,11 +128,11 @@ impl Ocdra {
 
     /// Notes the use of a session, where that was not written for long.
     fn touch(&self, session: &ChargingSession) {
-        let sessions = self.sessions();
-        if !sessions.is_due(session) {
+        let opened = &self.shared.opened;
+        if !opened.repository().is_due(session) || opened.congestion() > Congestion::None {
             return;
         }
-        let id = session.id.clone();
+        let (sessions, id) = (self.sessions(), session.id.clone());
         self.shared.opened.spawn(async move {
             // What fails, the next message notes.
             let _ = sessions.change(&id, &Change::default()).await;

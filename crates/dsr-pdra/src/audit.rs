@@ -8,7 +8,7 @@ use diameter_proto::known::{self, application, command};
 use diameter_proto::{CommandFlags, MessageBuilder, MessageMut, ResultCode};
 use dsr_app::session::result;
 use dsr_app::{Answered, Flow, Memo, On};
-use sbr::{Repository, Session};
+use sbr::{Congestion, Repository, Session};
 
 use crate::events::Event;
 use crate::facts::Facts;
@@ -25,7 +25,7 @@ const AUTHORIZE_ONLY: i32 = 0;
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     /// What the last look has found; none: it has not come to an end, or there was none.
-    found: Arc<parking_lot::Mutex<Option<Vec<Session>>>>,
+    found: Arc<parking_lot::Mutex<Option<Look>>>,
     is_looking: bool,
     /// Where the next look begins, in microseconds since 1970.
     from: u64,
@@ -33,18 +33,27 @@ pub(crate) struct Audit {
     next_round: Option<Instant>,
 }
 
+/// Stale sessions.
+#[derive(Debug, Default)]
+struct Look {
+    sessions: Vec<Session>,
+    /// How many of them, about which no gateway is asked, were removed.
+    removed: u64,
+}
+
 impl Audit {
     /// What the last look has found, once.
-    fn take(&mut self, now: Instant, most: usize, round: Duration) -> Vec<Session> {
+    fn take(&mut self, now: Instant, most: usize, round: Duration) -> Look {
         let Some(found) = self.found.lock().take() else {
-            return Vec::new();
+            return Look::default();
         };
         self.is_looking = false;
+        let sessions = &found.sessions;
         // A moment at which more sessions expire than a look finds is passed over until the next round.
-        self.from = found
+        self.from = sessions
             .last()
             .map_or(0, |session| session.expires.saturating_add(1));
-        if found.len() < most {
+        if sessions.len() < most {
             (self.from, self.next_round) = (0, Some(now + round));
         }
         found
@@ -64,12 +73,14 @@ impl Pdra {
         if most == 0 || on.ticket.worker != 0 {
             return;
         }
-        if on.is_congested {
+        if on.is_congested || self.shared.opened.congestion() > Congestion::None {
             return on.count(Event::AuditSuspended);
         }
         let round = settings.stale.duration() / 8;
-        for session in on.worker.audit.take(on.now, most, round) {
-            self.ask(on, &session);
+        let found = on.worker.audit.take(on.now, most, round);
+        on.counters.add(Event::AuditEnded, found.removed);
+        for session in &found.sessions {
+            Self::ask(on, session);
         }
         let audit = &mut on.worker.audit;
         if audit.may_look(on.now) {
@@ -77,34 +88,30 @@ impl Pdra {
             let (repository, from) = (self.shared.opened.repository().clone(), audit.from);
             let found = audit.found.clone();
             let look = async move {
-                // What cannot be read is found in the next round.
-                let sessions = repository.stale(from, most).await.unwrap_or_default();
-                *found.lock() = Some(sessions);
+                let look = look(&repository, from, most).await;
+                *found.lock() = Some(look);
             };
             audit.is_looking = self.shared.opened.spawn(look);
         }
     }
 
-    /// Asks the gateway of a stale session. One of another application is removed: it is asked about by none.
-    fn ask(&self, on: &mut On<'_, Self>, session: &Session) {
-        let is_gateway = matches!(session.application, application::GX | GXX);
-        match rar(session).filter(|_| is_gateway) {
-            Some(request) => {
-                on.count(Event::Audited);
-                let mut memo = Memo::default();
-                let note = Note {
-                    stage: Stage::Asks,
-                    ..Note::default()
-                };
-                note.write(&mut memo);
-                on.out.send(request, memo);
-            }
-            None => self.remove(on, session.id.clone()),
-        }
+    /// Asks the gateway of a stale session.
+    fn ask(on: &mut On<'_, Self>, session: &Session) {
+        let Some(request) = rar(session).filter(|_| is_asked_about(session)) else {
+            return;
+        };
+        on.count(Event::Audited);
+        let mut memo = Memo::default();
+        let note = Note {
+            stage: Stage::Asks,
+            ..Note::default()
+        };
+        note.write(&mut memo);
+        on.out.send(request, memo);
     }
 
     /// The answer of a gateway: the session exists, or does not. Any other leaves it until the next round.
-    pub(crate) fn audited<'a>(&self, on: &On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+    pub(crate) fn audited<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let Ok(facts) = Facts::of_session(answered.request) else {
             return Flow::Next;
         };
@@ -113,28 +120,36 @@ impl Pdra {
         let is_gateway = by.is_some_and(|by| by.eq_ignore_ascii_case(&facts.destination_host));
         match result(answered.answer) {
             Some(code) if code.is_success() => self.touch(&facts.session),
-            Some(ResultCode::UNKNOWN_SESSION_ID) if is_gateway => self.remove(on, facts.session),
+            Some(ResultCode::UNKNOWN_SESSION_ID) if is_gateway => {
+                let repository = self.shared.opened.repository().clone();
+                let removal = async move { end_stale(&repository, &facts.session).await };
+                return self.remove(on, Stage::Asks, removal);
+            }
             _ => {}
         }
         Flow::Next
     }
-
-    fn remove(&self, on: &On<'_, Self>, id: Vec<u8>) {
-        on.count(Event::AuditEnded);
-        let repository = self.shared.opened.repository().clone();
-        self.shared.opened.spawn(async move {
-            // One that is not removed now is found in the next round.
-            let _ = end_stale(&repository, &id).await;
-        });
-    }
 }
 
-/// Ends a session unless it was used meanwhile.
-async fn end_stale(repository: &Repository, id: &[u8]) -> Result<(), store::Error> {
-    if repository.is_stale(id).await? {
-        repository.end(id).await?;
+/// Looks for stale sessions, and removes those about which no gateway is asked.
+async fn look(repository: &Repository, from: u64, most: usize) -> Look {
+    // What cannot be read or removed is found in the next round.
+    let sessions = repository.stale(from, most).await.unwrap_or_default();
+    let mut removed = 0;
+    for session in sessions.iter().filter(|session| !is_asked_about(session)) {
+        removed += u64::from(end_stale(repository, &session.id).await == Ok(true));
     }
-    Ok(())
+    Look { sessions, removed }
+}
+
+/// Whether there is a gateway that is asked about a session.
+fn is_asked_about(session: &Session) -> bool {
+    matches!(session.application, application::GX | GXX) && str::from_utf8(&session.id).is_ok()
+}
+
+/// Ends a session unless it was used meanwhile. Whether it did.
+async fn end_stale(repository: &Repository, id: &[u8]) -> Result<bool, store::Error> {
+    Ok(repository.is_stale(id).await? && repository.end(id).await?)
 }
 
 /// A RAR without rules, as of the PCRF of the session (TS 29.212 §5.6.4): the gateway knows no other.
@@ -167,18 +182,18 @@ mod tests {
             expires,
             ..Session::default()
         };
-        let find = |audit: &mut Audit, found: Vec<Session>| {
-            *audit.found.lock() = Some(found);
+        let find = |audit: &mut Audit, sessions: Vec<Session>| {
+            *audit.found.lock() = Some(Look { sessions, removed: 0 });
             audit.is_looking = true;
         };
-        assert!(audit.may_look(now) && audit.take(now, 2, round).is_empty());
+        assert!(audit.may_look(now) && audit.take(now, 2, round).sessions.is_empty());
         find(&mut audit, vec![session(5), session(7)]);
         assert!(!audit.may_look(now));
-        assert_eq!(audit.take(now, 2, round).len(), 2);
+        assert_eq!(audit.take(now, 2, round).sessions.len(), 2);
         // There may be more.
         assert!(audit.may_look(now) && audit.from == 8);
         find(&mut audit, vec![session(9)]);
-        assert_eq!(audit.take(now, 2, round).len(), 1);
+        assert_eq!(audit.take(now, 2, round).sessions.len(), 1);
         assert!(!audit.may_look(now) && audit.from == 0);
         assert!(audit.may_look(now + round));
     }

@@ -1,9 +1,10 @@
 //! Requests that begin a session for which a PCRF may be chosen (Gx, Gxx, S9): claim, choice, sending.
 
 use diameter_proto::{Fault, ResultCode};
+use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{choose, position};
-use sbr::{Begun, Claim, Outcome, Party, Reserved, Session, Turn, binding_key};
+use sbr::{Begun, Claim, Congestion, Outcome, Party, Reserved, Session, Turn, binding_key};
 
 use crate::config::{Early, Pool};
 use crate::events::Event;
@@ -12,7 +13,7 @@ use crate::note::{Note, Rule, Stage};
 use crate::{Found, Pdra};
 
 /// A request on its way to a PCRF, as all steps need it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Beginning<'p> {
     pub(crate) facts: Facts,
     pub(crate) pool: &'p Pool,
@@ -40,14 +41,12 @@ impl Pdra {
     ) -> Result<Flow<'a>, Fault> {
         let facts = Facts::read(request.message, request.view)?;
         let Some(beginning) = self.beginning(facts) else {
-            let why = "no pool of PCRFs serves this Called-Station-Id";
-            return Ok(Self::refuse(
-                on,
-                Event::NoPcrf,
-                ResultCode::UNABLE_TO_DELIVER,
-                why,
-            ));
+            return Ok(Self::without_pool(on));
         };
+        if self.shared.opened.congestion() == Congestion::Major {
+            let why = "the repository has too much to do";
+            return Ok(on.refuse(Event::Shed, ResultCode::TOO_BUSY, why));
+        }
         let claim = self
             .shared
             .desk
@@ -59,7 +58,7 @@ impl Pdra {
             }
             Claim::Follow(token, server) => {
                 on.count(Event::Followed);
-                Self::send(on, token, Rule::Early, 0, &server)
+                self.serve(on, &beginning, token, Rule::Early, 0, &server)
             }
             Claim::Wait(token) => {
                 on.count(Event::Waited);
@@ -74,7 +73,7 @@ impl Pdra {
             }
             Claim::Full => {
                 let why = "too many requests of this subscriber wait";
-                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+                on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
             }
         })
     }
@@ -86,18 +85,16 @@ impl Pdra {
         request: &Request<'_>,
         turn: Turn,
     ) -> Flow<'a> {
+        if let (Turn::Follow(token, server), false) = (&turn, self.redirects()) {
+            return Self::send(on, *token, Rule::Early, 0, server);
+        }
+        // A reload has removed its pool; the desk gives its place up in time.
+        let Some(beginning) = self.again(request) else {
+            return Self::without_pool(on);
+        };
         match turn {
-            Turn::Follow(token, server) => Self::send(on, token, Rule::Early, 0, &server),
-            Turn::First(token) => match self.again(request) {
-                Some(beginning) => self.look(on, &beginning, token),
-                // A reload has taken its pool away; the desk gives its place up in time.
-                None => Self::refuse(
-                    on,
-                    Event::NoPcrf,
-                    ResultCode::UNABLE_TO_DELIVER,
-                    "its pool is gone",
-                ),
-            },
+            Turn::Follow(token, server) => self.serve(on, &beginning, token, Rule::Early, 0, &server),
+            Turn::First(token) => self.look(on, &beginning, token),
         }
     }
 
@@ -115,7 +112,7 @@ impl Pdra {
     ) -> Flow<'a> {
         self.withdraw(on, request, note);
         let why = "another request of this subscriber has no answer yet";
-        Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+        on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
     }
 
     /// One that waited waits no longer.
@@ -146,7 +143,7 @@ impl Pdra {
                 let _ = repository.release(&key).await;
             });
         }
-        Self::wake(on.worker.resume.as_ref(), turns);
+        Self::wake(&on.worker.resume, turns);
     }
 
     /// The first one of its subscriber asks for sessions that exist.
@@ -179,7 +176,7 @@ impl Pdra {
             }
             repository.reserve(&key, patience).await
         };
-        let then = Self::resumption(on, Found::Reserved);
+        let then = on.worker.resume.with(on.ticket, Found::Reserved);
         match self.shared.opened.begin(work, then) {
             Begun::Done(reserved) => self.place(on, beginning, token, reserved),
             // Beyond the wait for another router: the database answers as well.
@@ -201,12 +198,7 @@ impl Pdra {
     ) -> Flow<'a> {
         match self.again(request) {
             Some(beginning) => self.place(on, &beginning, token, reserved),
-            None => Self::refuse(
-                on,
-                Event::NoPcrf,
-                ResultCode::UNABLE_TO_DELIVER,
-                "its pool is gone",
-            ),
+            None => Self::without_pool(on),
         }
     }
 
@@ -230,9 +222,9 @@ impl Pdra {
                     .shared
                     .desk
                     .decide(key, token, &session.server, true, self.follows());
-                Self::wake(on.worker.resume.as_ref(), turns);
+                Self::wake(&on.worker.resume, turns);
                 let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
-                Self::send(on, token, rule, tried, &session.server)
+                self.serve(on, beginning, token, rule, tried, &session.server)
             }
             Ok(Reserved::Free) => {
                 // A client may name a PCRF that it knows.
@@ -248,7 +240,7 @@ impl Pdra {
                 let Some((at, pcrf)) = chosen else {
                     self.fail(on, key, token);
                     let why = "the pool has no PCRF for new subscribers";
-                    return Self::refuse(on, Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
+                    return on.refuse(Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why);
                 };
                 on.count(Event::Chosen);
                 let server = pcrf.party();
@@ -256,13 +248,13 @@ impl Pdra {
                     .shared
                     .desk
                     .decide(key, token, &server, false, self.follows());
-                Self::wake(on.worker.resume.as_ref(), turns);
-                Self::send(on, token, rule, 1 << at, &server)
+                Self::wake(&on.worker.resume, turns);
+                self.serve(on, beginning, token, rule, 1 << at, &server)
             }
             Ok(Reserved::Busy) => {
                 self.fail(on, key, token);
                 let why = "another router chooses a PCRF for this subscriber";
-                Self::refuse(on, Event::Crowded, ResultCode::TOO_BUSY, why)
+                on.refuse(Event::Crowded, ResultCode::TOO_BUSY, why)
             }
             Ok(Reserved::Full) => self.full(on, key, token),
             Ok(Reserved::Taken) => {
@@ -277,10 +269,32 @@ impl Pdra {
         }
     }
 
+    fn without_pool<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "no pool of PCRFs serves this Called-Station-Id";
+        on.refuse(Event::NoPcrf, ResultCode::UNABLE_TO_DELIVER, why)
+    }
+
     fn full<'a>(&self, on: &On<'_, Self>, key: &[u8], token: u64) -> Flow<'a> {
         self.fail(on, key, token);
         let why = "there are too many sessions";
-        Self::refuse(on, Event::Full, ResultCode::TOO_BUSY, why)
+        on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
+    }
+
+    /// A request has its PCRF: it goes there, or its client does.
+    fn serve<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        beginning: &Beginning<'_>,
+        token: u64,
+        rule: Rule,
+        tried: u64,
+        server: &Party,
+    ) -> Flow<'a> {
+        if self.redirects() {
+            self.redirect_session(on, beginning.clone(), token, rule, server)
+        } else {
+            Self::send(on, token, rule, tried, server)
+        }
     }
 
     /// A request goes to a PCRF.
@@ -296,12 +310,6 @@ impl Pdra {
         note.write(on.memo);
         Flow::to(server.realm.clone(), server.host.clone())
     }
-}
-
-/// A Session-Id is unique for ever (RFC 6733 §8.8): one of another session does not become that of this one.
-pub(crate) fn taken() -> Fault {
-    let why = "the Session-Id is that of another session";
-    Fault::new(ResultCode::INVALID_AVP_VALUE, why)
 }
 
 #[cfg(test)]
@@ -348,8 +356,8 @@ mod tests {
         show(turn, request)
     }
 
-    #[test]
-    fn one_that_waits_and_is_not_parked_gets_no_turn() {
+    /// An application with one PCRF.
+    fn one() -> (tempfile::TempDir, std::sync::Arc<Pdra>) {
         let folder = tempfile::tempdir().unwrap();
         let pool = Pool {
             name: "all".to_owned(),
@@ -365,6 +373,39 @@ mod tests {
         };
         settings.repository.store.embedded.directory = folder.path().to_owned();
         let pdra = std::sync::Arc::new(Pdra::open(&settings).unwrap());
+        (folder, pdra)
+    }
+
+    #[test]
+    fn sessions_do_not_begin_while_the_repository_is_overloaded() {
+        let (_folder, pdra) = one();
+        let seat = dsr_app::seat(pdra.clone());
+        let flow = |number: u64| {
+            let mut memo = Memo::default();
+            show(
+                &format!("pgw;{number}"),
+                &mut memo,
+                number,
+                |turn, request| match seat.request(turn, &request) {
+                    Flow::Answer(fault) => Some(fault.code),
+                    _ => None,
+                },
+            )
+        };
+        let mut seen = vec![pdra.shared.opened.congestion()];
+        assert_eq!(flow(1), None);
+        while pdra.shared.opened.congestion() < Congestion::Major {
+            assert!(pdra.shared.opened.spawn(std::future::pending()));
+            seen.push(pdra.shared.opened.congestion());
+        }
+        assert_eq!(flow(2), Some(ResultCode::TOO_BUSY));
+        seen.dedup();
+        assert_eq!(seen, [Congestion::None, Congestion::Minor, Congestion::Major]);
+    }
+
+    #[test]
+    fn one_that_waits_and_is_not_parked_gets_no_turn() {
+        let (_folder, pdra) = one();
         let seat = dsr_app::seat(pdra.clone());
         let (mut first, mut second) = (Memo::default(), Memo::default());
         show("pgw;1", &mut first, 1, |turn, request| {

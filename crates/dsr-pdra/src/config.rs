@@ -1,7 +1,7 @@
 //! The settings of a Policy DRA.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dsr_app::Answer;
 use sbr::config::{Sbr, Settings};
@@ -13,10 +13,12 @@ use settings::{Faults, Period, Validate};
 
 use crate::facts::network_identifier;
 
-/// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7, a proxy as of §7.4.1).
+/// Policy DRA: keeps all Gx, Gxx, S9, Sd and Rx sessions of a subscriber at one PCRF (TS 29.213 §7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Pdra {
+    /// Which messages pass the router (TS 29.213 §7.1).
+    pub mode: Mode,
     /// Where sessions and bindings are kept.
     pub repository: Sbr,
     /// Pools of PCRFs, by APN. A subscriber is bound to one PCRF of each pool.
@@ -38,6 +40,8 @@ pub struct Pdra {
     pub rebind: Rebind,
     /// Time that a PCRF which was unreachable or did not answer is chosen last.
     pub suspect: Period,
+    /// When the binding of a subscriber is removed because its PCRF does not serve it.
+    pub suspect_bindings: SuspectBindings,
     /// What becomes of an AF's request whose subscriber has no session.
     pub on_not_found: NotFound,
     /// The answer to an AF's request whose PCRF is known and unreachable; absent: that of the router's exceptions.
@@ -48,6 +52,7 @@ pub struct Pdra {
 impl Default for Pdra {
     fn default() -> Self {
         Self {
+            mode: Mode::default(),
             repository: Sbr::default(),
             pools: Vec::new(),
             keys: vec![Key::Ipv6, Key::Ipv4, Key::Msisdn, Key::Imsi],
@@ -57,10 +62,26 @@ impl Default for Pdra {
             attempts: 3,
             rebind: Rebind::default(),
             suspect: Period::from_secs(10),
+            suspect_bindings: SuspectBindings::default(),
             on_not_found: NotFound::default(),
             on_unreachable: None,
         }
     }
+}
+
+/// Which messages pass the router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// All of them: a proxy agent (PA1).
+    #[default]
+    Pa1,
+    /// Those that begin sessions, and those that end sessions of gateways: a proxy agent (PA2). Clients send the others to their
+    /// PCRF. Sessions of AFs and TDFs are not kept.
+    Pa2,
+    /// The same, which are answered with the name of the PCRF (DIAMETER_REDIRECT_INDICATION): a redirect agent. Clients send them
+    /// there again.
+    Redirect,
 }
 
 /// A pool of PCRFs.
@@ -140,6 +161,28 @@ pub enum Rebind {
     Unanswered,
 }
 
+/// When a binding is removed: its sessions are, and the next session of the subscriber chooses a PCRF.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct SuspectBindings {
+    /// Result-Codes of the PCRF's answers that count against the binding; 3002 stands for no answer too. Empty: none is removed.
+    pub results: Vec<u32>,
+    /// Results that remove it.
+    pub count: u32,
+    /// Time in which they come.
+    pub within: Period,
+}
+
+impl Default for SuspectBindings {
+    fn default() -> Self {
+        Self {
+            results: Vec::new(),
+            count: 3,
+            within: Period::from_secs(60),
+        }
+    }
+}
+
 /// What becomes of a request whose subscriber has no session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -170,6 +213,12 @@ impl Pdra {
     pub fn directory(&self) -> Option<&Path> {
         self.repository.directory()
     }
+
+    /// A name by which its repository differs from others.
+    #[must_use]
+    pub fn repository_name(&self) -> PathBuf {
+        self.repository.name()
+    }
 }
 
 impl Validate for Pdra {
@@ -186,8 +235,15 @@ impl Validate for Pdra {
         if self.attempts == 0 {
             faults.at("attempts").say("is 0", "at least 1");
         }
-        if self.wait.is_zero() {
-            faults.at("wait").say("is 0", "some time, such as 2s");
+        let periods = [
+            ("wait", self.wait),
+            ("suspectBindings.within", self.suspect_bindings.within),
+        ];
+        for (name, _) in periods.iter().filter(|(_, period)| period.is_zero()) {
+            faults.at(name).say("is 0", "some time, such as 2s");
+        }
+        if self.suspect_bindings.count == 0 {
+            faults.at("suspectBindings.count").say("is 0", "at least 1");
         }
         for (index, domain) in self.ip_domains.iter().enumerate() {
             let at = format!("ipDomains[{index}]");

@@ -22,18 +22,24 @@ telemetry::events! {
     Ordered = "pdra_ordered_requests";
     /// A session is found by other addresses, which its gateway has reported.
     Readdressed = "pdra_sessions_readdressed";
+    /// A request was answered with the name of its PCRF, to which its client sends it again.
+    Redirected = "pdra_redirections";
     /// An answer said that its session has ended.
     Ended = "pdra_sessions_ended";
     /// The gateway of a stale session was asked whether it exists.
     Audited = "pdra_audited_sessions";
     /// A stale session was removed: its gateway does not know it, or it is of an application about which none is asked.
     AuditEnded = "pdra_audited_sessions_ended";
-    /// Stale sessions were not asked about for a second, because the router is congested.
-    AuditSuspended = "pdra_audit_suspensions", alert Alert::minor(When::Occurs, 1, "The audit of sessions waits until the router is no longer congested: see `signalbox dsr workers`.");
+    /// Stale sessions were not asked about for a second, because the router or the repository is congested.
+    AuditSuspended = "pdra_audit_suspensions", alert Alert::minor(When::Occurs, 1, "The audit of sessions waits until router and repository are no longer congested: see `signalbox dsr workers`.");
     /// A request that begins a session was refused, or the session of an AF was not kept: the bound on such sessions is reached.
     Full = "pdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
     /// A subscriber was bound to another PCRF, because its own failed.
     Rebound = "pdra_rebindings", alert Alert::minor(When::Occurs, 1, "A PCRF fails: see `signalbox dsr peers`. Sessions at it stay there until they end.");
+    /// A request to a PCRF came to a result that counts against the binding of its subscriber.
+    Suspected = "pdra_suspect_results";
+    /// A session was removed with its binding, because its PCRF did not serve it.
+    Unbound = "pdra_suspect_sessions_removed", alert Alert::minor(When::Occurs, 1, "A PCRF does not serve subscribers that are bound to it: see `suspectBindings` and `signalbox dsr peers`.");
     /// A request was sent to another PCRF after the first one failed.
     Again = "pdra_further_attempts";
     /// A request of an AF or TDF found the session of its subscriber.
@@ -52,6 +58,12 @@ telemetry::events! {
     AnsweredElsewhere = "pdra_answers_of_others";
     /// A request had an address, a prefix or a Session-Id that cannot be kept, and was refused.
     Invalid = "pdra_invalid_requests";
+    /// The repository was congested for a second: the audit was suspended, and the use of sessions was not noted.
+    Congested = "pdra_repository_congested_seconds", alert Alert::minor(When::Occurs, 1, "The store of the application is slower than messages come: check disk or database.");
+    /// The repository was overloaded for a second: requests that begin sessions of gateways were refused.
+    Overloaded = "pdra_repository_overloaded_seconds", alert Alert::major(When::Occurs, 1, "The store of the application is much slower than messages come: check disk or database.");
+    /// A request that begins a session was refused, because the repository is overloaded.
+    Shed = "pdra_repository_refusals";
     /// The repository could not be read or written in time; the request was refused.
     RepositoryFailed = "pdra_repository_failures", alert Alert::major(When::Occurs, 1, "The store of the application cannot be read or written: check disk or database.");
 }

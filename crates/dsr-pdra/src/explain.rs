@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
+use dsr_app::session::moment;
 use model::Ipv6Prefix;
 use sbr::{Repository, Session};
 use serde_json::{Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::Pdra;
 
@@ -72,13 +71,4 @@ fn row(session: &Session) -> Value {
         "applicationId": session.application,
         "expires": moment(session.expires),
     })
-}
-
-/// Microseconds since 1970 as text.
-fn moment(micros: u64) -> String {
-    let nanos = i128::from(micros / 1_000_000) * 1_000_000_000;
-    let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok();
-    moment
-        .and_then(|moment| moment.format(&Rfc3339).ok())
-        .unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7), as a proxy agent (PA1, §7.4.1).
+//! The Policy DRA: all sessions of a subscriber at one PCRF (TS 29.213 §7), as a proxy agent (§7.4.1) or a redirect agent (§7.4.2).
 //!
 //! A CC-Request of Gx, Gxx or S9 that begins a session finds the PCRF of its subscriber or chooses one; the session is written
 //! before its answer goes on, so that an AF which hears of the session at that moment finds it. A request of an AF (Rx) or of a
@@ -14,7 +14,10 @@
 //! | `note` | what is kept with a transaction |
 //! | `begin` | requests that begin a session: claim, choice, sending |
 //! | `outcome` | what became of them: written, tried elsewhere, given up |
+//! | `suspect` | bindings to a PCRF that does not serve them |
 //! | `within` | requests of AFs, and of sessions that exist |
+//! | `ending` | sessions that end |
+//! | `redirect` | clients that go to the PCRF themselves |
 //! | `report` | addresses that gateways report |
 //! | `order` | answers come before what their PCRF sends next |
 //! | `audit` | stale sessions, about which gateways are asked |
@@ -24,6 +27,7 @@ mod audit;
 mod begin;
 pub mod config;
 mod domains;
+mod ending;
 mod events;
 mod explain;
 mod facts;
@@ -31,20 +35,22 @@ mod note;
 mod order;
 mod outcome;
 mod pools;
+mod redirect;
 mod report;
+mod suspect;
 mod within;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::{application, command};
-use diameter_proto::{Fault, Message, Origin, ResultCode, known};
+use diameter_proto::{Message, Origin, ResultCode, known};
 use dsr_app::appended::{OpenOnce, one_name};
-use dsr_app::session::wrong_request_type;
+use dsr_app::session::{INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wrong_request_type};
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{Desk, Kept, Opened, Reserved, Session, Turn};
+use sbr::{Congestion, Desk, Kept, Opened, Party, Reserved, Session, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -54,6 +60,7 @@ use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
 use pools::Pools;
+use suspect::Strikes;
 
 /// Gxx (TS 29.212).
 const GXX: u32 = 16_777_266;
@@ -64,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) opened: Opened,
     pub(crate) desk: Desk<Ticket>,
     pub(crate) answers: Answers,
+    pub(crate) strikes: Strikes,
 }
 
 /// Between two removals of what is void.
@@ -83,7 +91,7 @@ pub struct Pdra {
 /// Its state on one worker.
 #[derive(Debug, Default)]
 pub struct Worker {
-    resume: Option<Resume<Found>>,
+    resume: Resume<Found>,
     suspects: Suspects,
     audit: Audit,
     /// When it has removed what is void last.
@@ -105,6 +113,12 @@ pub enum Found {
     Ordered,
     /// What became of its session.
     Written(Result<Kept, store::Error>),
+    /// Whether its session was removed.
+    Removed(Result<bool, store::Error>),
+    /// What became of the session whose client goes to this PCRF.
+    Redirected(Party, Result<Kept, store::Error>),
+    /// Whether the session was removed whose client goes to this PCRF.
+    Left(Party, Result<bool, store::Error>),
 }
 
 /// What a request of an AF or a TDF has found.
@@ -127,7 +141,7 @@ impl Pdra {
     /// Opens the repository of a configuration, unless it is open.
     ///
     /// # Errors
-    /// When its store cannot be opened.
+    /// When its store cannot be opened, or is open with other settings.
     pub fn open(settings: &config::Pdra) -> Result<Self, String> {
         let repository = &settings.repository;
         let shared = SHARED.get(&repository.name(), || {
@@ -135,8 +149,10 @@ impl Pdra {
                 opened: Opened::open(repository)?,
                 desk: Desk::new(repository.max_waiting, repository.reservation.duration()),
                 answers: Answers::new(repository.reservation.duration()),
+                strikes: Strikes::default(),
             })
         })?;
+        shared.opened.may_share(repository)?;
         Ok(Self {
             settings: settings.clone(),
             pools: Pools::new(&settings.pools),
@@ -154,34 +170,30 @@ impl Pdra {
         new.may_replace(old, one_name(&new.name()) == one_name(&old.name()))
     }
 
+    /// A second has passed: counts how congested the repository is.
+    fn count_congestion(&self, on: &On<'_, Self>) {
+        if on.ticket.worker != 0 {
+            return;
+        }
+        match self.shared.opened.congestion() {
+            Congestion::None => {}
+            Congestion::Minor => on.count(Event::Congested),
+            Congestion::Major => on.count(Event::Overloaded),
+        }
+    }
+
     /// Hands the turns of the desk to those that waited.
-    fn wake(resume: Option<&Resume<Found>>, turns: Vec<(Ticket, Turn)>) {
-        let Some(resume) = resume else { return };
+    fn wake(resume: &Resume<Found>, turns: Vec<(Ticket, Turn)>) {
         for (ticket, turn) in turns {
             // One whose time is over meanwhile settles its turn itself.
             resume.resume(ticket, Found::Turn(turn));
         }
     }
 
-    /// Resumes the transaction at hand with what comes of work that was begun for it.
-    fn resumption<T, F: FnOnce(T) -> Found>(on: &On<'_, Self>, found: F) -> impl FnOnce(T) + use<T, F> {
-        let (resume, ticket) = (on.worker.resume.clone(), on.ticket);
-        move |done| {
-            if let Some(resume) = resume {
-                resume.resume(ticket, found(done));
-            }
-        }
-    }
-
-    fn refuse<'a>(on: &On<'_, Self>, event: Event, code: ResultCode, why: &'static str) -> Flow<'a> {
-        on.count(event);
-        Flow::refuse(Fault::new(code, why))
-    }
-
     /// The repository did not do what it should.
     fn failed<'a>(on: &On<'_, Self>) -> Flow<'a> {
         let why = "sessions cannot be read or written";
-        Self::refuse(on, Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
+        on.refuse(Event::RepositoryFailed, ResultCode::UNABLE_TO_COMPLY, why)
     }
 }
 
@@ -192,6 +204,8 @@ enum Kind {
     Begins,
     /// It begins a session at the PCRF of its subscriber, or is of one that has begun.
     Finds,
+    /// A PCRF begins a session at a TDF.
+    Opens,
     /// It is of a session: of the client, or of the PCRF.
     Within { is_end: bool, is_of_pcrf: bool },
     /// It has no CC-Request-Type, or one that no session has (TS 29.212 §5.6.2).
@@ -199,11 +213,6 @@ enum Kind {
     /// It is of no interest.
     Other,
 }
-
-/// CC-Request-Type (RFC 8506 §8.3).
-const INITIAL_REQUEST: i32 = 1;
-const UPDATE_REQUEST: i32 = 2;
-const TERMINATION_REQUEST: i32 = 3;
 
 impl Kind {
     fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
@@ -215,9 +224,10 @@ impl Kind {
             {
                 Self::Begins
             }
-            // Unsolicited reporting (TS 29.212 §4b.5.7).
+            // Unsolicited reporting (TS 29.212 §4b.5a).
             (application::SD, command::CREDIT_CONTROL) if kind == Some(INITIAL_REQUEST) => Self::Finds,
             (application::RX, command::AA) => Self::Finds,
+            (application::SD, command::TDF_SESSION) => Self::Opens,
             (application::GX | GXX | application::S9 | application::SD, command::CREDIT_CONTROL) => {
                 match kind {
                     Some(UPDATE_REQUEST) => within(false, false),
@@ -245,13 +255,14 @@ impl Application for Pdra {
     type Found = Found;
 
     fn configure(&self, worker: &mut Worker, resume: Resume<Found>) {
-        worker.resume = Some(resume);
+        worker.resume = resume;
     }
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
         let flow = match Kind::of(request.message) {
             Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
+            Kind::Opens => self.open_at_tdf(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
             Kind::Faulty => Err(wrong_request_type(request.message)),
             Kind::Other => Ok(Flow::Next),
@@ -273,6 +284,7 @@ impl Application for Pdra {
             Kind::Finds => {
                 "goes to the PCRF of the session that its keys lead to (`signalbox dsr pdra binding KEY`)"
             }
+            Kind::Opens => "begins a session of its PCRF at a TDF: goes where it says",
             Kind::Faulty => "is refused: its CC-Request-Type is missing or unknown",
             Kind::Within { .. } => "belongs to a session (`signalbox dsr pdra session ID`)",
             Kind::Other => "is left to the routes",
@@ -288,9 +300,10 @@ impl Application for Pdra {
         let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
+            Stage::Opens => self.opened(on, answered),
             Stage::Reports => self.reported(on, answered),
             Stage::Asks => self.audited(on, answered),
-            Stage::Within | Stage::Ends => self.passed(on, note.stage == Stage::Ends, answered),
+            Stage::Within | Stage::Ends => self.passed(on, note.stage, answered),
             _ => Flow::Next,
         };
         self.has_come(on, note.stage, answered.request, &flow);
@@ -302,6 +315,7 @@ impl Application for Pdra {
         let flow = match note.stage {
             Stage::Begins => self.begin_lost(on, note, lost),
             Stage::Found => self.find_lost(on, lost),
+            Stage::Within | Stage::Ends | Stage::Reports => self.within_lost(on, lost),
             _ => Flow::Next,
         };
         self.has_come(on, note.stage, lost.request, &flow);
@@ -320,7 +334,14 @@ impl Application for Pdra {
             }
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
             (Found::Ordered, Resumed::Request(request)) => self.in_order(on, request),
+            (Found::Redirected(server, kept), Resumed::Request(request)) => {
+                Self::redirected(on, request, &server, kept)
+            }
+            (Found::Left(server, removed), Resumed::Request(request)) => {
+                Self::left(on, request, &server, &removed)
+            }
             (Found::Written(written), _) => Self::written(on, written),
+            (Found::Removed(removed), _) => Self::removed(on, note.stage, &removed),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
         };
@@ -337,6 +358,7 @@ impl Application for Pdra {
                 Self::failed(on)
             }
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
+            (Stage::Removes | Stage::Asks, Resumed::Answer(_)) => Self::not_removed(on),
             _ => Self::failed(on),
         };
         self.goes_on(on, note.stage, resumed, &flow);
@@ -356,6 +378,9 @@ impl Application for Pdra {
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         self.audit(on);
+        self.count_congestion(on);
+        on.counters
+            .add(Event::Unbound, self.shared.strikes.take_removed());
         let now = on.now;
         let is_due = on
             .worker
@@ -367,6 +392,7 @@ impl Application for Pdra {
         on.worker.purged = Some(now);
         self.shared.desk.purge(now);
         self.shared.answers.purge(now);
+        self.shared.strikes.purge(now);
         on.worker.suspects.retain(|_, until| now < *until);
     }
 
@@ -381,6 +407,7 @@ impl Application for Pdra {
             table("sessions", repository.held()),
             table("AF sessions", repository.held_found()),
             table("beginning", self.shared.desk.len()),
+            table("pending", self.shared.opened.pending()),
         ]
     }
 

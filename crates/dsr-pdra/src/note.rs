@@ -1,6 +1,6 @@
 //! What the application keeps with a transaction.
 
-use dsr_app::{Memo, Ticket};
+use dsr_app::{Fields, Memo, Ticket};
 
 /// How far a transaction is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,12 +33,19 @@ pub(crate) enum Stage {
     Follows = 11,
     /// The application asks about a session itself.
     Asks = 12,
+    /// It begins a session of its PCRF at a TDF, and was sent.
+    Opens = 13,
+    /// Its session has ended, and is being removed.
+    Removes = 14,
 }
 
 impl Stage {
-    /// Whether the answer to a request that was sent comes before what its PCRF sends next in the session.
+    /// Whether the answer to a request that was sent comes before what its sender sends next in the session.
     pub(crate) const fn comes_first(self) -> bool {
-        matches!(self, Self::Begins | Self::Found | Self::Reports | Self::Writes)
+        matches!(
+            self,
+            Self::Begins | Self::Found | Self::Reports | Self::Writes | Self::Opens
+        )
     }
 }
 
@@ -66,9 +73,11 @@ pub(crate) enum Rule {
     Ipv4 = 8,
     Msisdn = 9,
     Imsi = 10,
+    /// The PCRF has begun the session.
+    Opened = 11,
 }
 
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 15] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -82,9 +91,11 @@ const STAGES: [Stage; 13] = [
     Stage::Reports,
     Stage::Follows,
     Stage::Asks,
+    Stage::Opens,
+    Stage::Removes,
 ];
 
-const RULES: [(Rule, &str); 11] = [
+const RULES: [(Rule, &str); 12] = [
     (Rule::Weight, "chosen by weight"),
     (Rule::Named, "named by the request"),
     (Rule::Bound, "bound by another session"),
@@ -96,15 +107,13 @@ const RULES: [(Rule, &str); 11] = [
     (Rule::Ipv4, "found by ipv4"),
     (Rule::Msisdn, "found by msisdn"),
     (Rule::Imsi, "found by imsi"),
+    (Rule::Opened, "begun by the PCRF"),
 ];
 
 impl Rule {
     /// The rule in words.
     pub(crate) fn as_str(self) -> &'static str {
-        RULES
-            .iter()
-            .find(|(rule, _)| *rule == self)
-            .map_or("", |(_, words)| words)
+        RULES.get(self as usize).map_or("", |(_, words)| words)
     }
 }
 
@@ -125,11 +134,8 @@ pub(crate) struct Note {
 
 impl Note {
     pub(crate) fn read(memo: &Memo) -> Self {
-        let number = |at: usize| {
-            let bytes = memo.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u64::from_be_bytes)
-        };
-        let [stage, rule, sent, _, high, low, ..] = *memo;
+        let fields = Fields::read(memo);
+        let ([stage, rule, sent, ..], [token, tried]) = (fields.bytes, fields.numbers);
         Self {
             stage: STAGES.get(usize::from(stage)).copied().unwrap_or_default(),
             rule: RULES
@@ -137,21 +143,19 @@ impl Note {
                 .map(|(rule, _)| *rule)
                 .unwrap_or_default(),
             sent,
-            token: number(8),
-            tried: number(16),
-            ticket: Ticket {
-                worker: u16::from_be_bytes([high, low]),
-                number: number(24),
-            },
+            token,
+            tried,
+            ticket: fields.ticket,
         }
     }
 
     pub(crate) fn write(self, memo: &mut Memo) {
-        let [high, low] = self.ticket.worker.to_be_bytes();
-        memo[..8].copy_from_slice(&[self.stage as u8, self.rule as u8, self.sent, 0, high, low, 0, 0]);
-        memo[8..16].copy_from_slice(&self.token.to_be_bytes());
-        memo[16..24].copy_from_slice(&self.tried.to_be_bytes());
-        memo[24..].copy_from_slice(&self.ticket.number.to_be_bytes());
+        let fields = Fields {
+            bytes: [self.stage as u8, self.rule as u8, self.sent, 0, 0, 0],
+            numbers: [self.token, self.tried],
+            ticket: self.ticket,
+        };
+        fields.write(memo);
     }
 }
 

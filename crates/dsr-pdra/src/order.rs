@@ -135,11 +135,10 @@ impl Pdra {
         if is_over
             && before.comes_first()
             && let Ok(Some(session)) = request.get(known::SESSION_ID)
-            && let Some(resume) = &on.worker.resume
         {
             // In a later turn of its worker: the answer is on its connection then.
             for ticket in self.shared.answers.end(session.as_bytes()) {
-                resume.resume(ticket, Found::Ordered);
+                on.worker.resume.resume(ticket, Found::Ordered);
             }
         }
     }

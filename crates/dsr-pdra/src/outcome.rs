@@ -1,12 +1,12 @@
 //! What became of a request that begins a session: written, tried elsewhere, given up.
 
 use diameter_proto::{Message, ResultCode, known};
-use dsr_app::session::retransmission;
+use dsr_app::session::{retransmission, taken};
 use dsr_app::{Answered, Flow, Loss, Lost, On};
 use sbr::pool::{choose, position};
 use sbr::{Kept, Outcome, Party, Session};
 
-use crate::begin::{Beginning, taken};
+use crate::begin::Beginning;
 use crate::config::Rebind;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -44,7 +44,8 @@ impl Pdra {
         match result.map(ResultCode) {
             Some(result) if result.is_success() => {
                 let server = self.server(on, answered);
-                self.keep(on, note, beginning, server)
+                let then = on.worker.resume.with(on.ticket, Found::Written);
+                self.keep(on, note, beginning, server, then)
             }
             // It was not carried out, so that another PCRF may get it (RFC 6733 §7.1.3).
             Some(result @ (ResultCode::UNABLE_TO_DELIVER | ResultCode::TOO_BUSY)) => {
@@ -55,9 +56,15 @@ impl Pdra {
                     Failure::Unreachable
                 };
                 let elsewhere = self.elsewhere(on, note, &beginning, answered.request, failure);
-                elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+                elsewhere.unwrap_or_else(|| {
+                    self.suspect(on, answered.request, Some(result));
+                    self.give_up(on, &beginning, note)
+                })
             }
-            _ => self.give_up(on, &beginning, note),
+            result => {
+                self.suspect(on, answered.request, result);
+                self.give_up(on, &beginning, note)
+            }
         }
     }
 
@@ -92,13 +99,14 @@ impl Pdra {
         }
     }
 
-    /// Writes a session that has begun. Its answer waits for that.
-    fn keep<'a>(
+    /// Writes a session that has begun. Its answer waits for that, and goes on by `then`.
+    pub(crate) fn keep<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         note: Note,
         beginning: Beginning<'_>,
         server: Party,
+        then: impl FnOnce(Result<Kept, store::Error>) + Send + 'static,
     ) -> Flow<'a> {
         let Beginning { facts, pool, key } = beginning;
         let repository = self.shared.opened.repository().clone();
@@ -115,7 +123,6 @@ impl Pdra {
             expires: 0,
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
-        let then = Self::resumption(on, Found::Written);
         let write = async move {
             let kept = repository.keep(session).await;
             let outcome = match &kept {
@@ -124,7 +131,7 @@ impl Pdra {
             };
             let now = std::time::Instant::now();
             let turns = shared.desk.settle(&key, note.token, outcome, now);
-            Self::wake(resume.as_ref(), turns);
+            Self::wake(&resume, turns);
             then(kept);
         };
         self.write(on, write)
@@ -177,7 +184,10 @@ impl Pdra {
             Loss::Full | Loss::Dropped => return self.give_up(on, &beginning, note),
         };
         let elsewhere = self.elsewhere(on, note, &beginning, lost.request, failure);
-        elsewhere.unwrap_or_else(|| self.give_up(on, &beginning, note))
+        elsewhere.unwrap_or_else(|| {
+            self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
+            self.give_up(on, &beginning, note)
+        })
     }
 
     /// Sends a request to another PCRF of its pool, where the settings permit that and there is one.
@@ -225,7 +235,7 @@ impl Pdra {
             .shared
             .desk
             .decide(key, note.token, &server, false, self.follows());
-        Self::wake(on.worker.resume.as_ref(), turns);
+        Self::wake(&on.worker.resume, turns);
         let note = Note {
             rule: if is_bound { Rule::Rebound } else { Rule::Further },
             sent: note.sent + 1,

@@ -19,7 +19,7 @@ impl Pdra {
     /// The answer to a request that reports addresses: where the PCRF has taken them, they are written before it goes on.
     pub(crate) fn reported<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         if !result(answered.answer).is_some_and(|code| code.is_success()) {
-            return self.passed(on, false, answered);
+            return self.passed(on, Stage::Reports, answered);
         }
         let Some(facts) = Facts::read_sent(answered.request) else {
             return Flow::Next;
@@ -37,7 +37,7 @@ impl Pdra {
             ..Note::default()
         };
         note.write(on.memo);
-        let then = Self::resumption(on, Found::Written);
+        let then = on.worker.resume.with(on.ticket, Found::Written);
         // Mostly it is a read that shows the addresses to be those of the session.
         match self.shared.opened.begin(work, then) {
             Begun::Done(written) => Self::written(on, written),

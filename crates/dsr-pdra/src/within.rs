@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use diameter_proto::{Fault, ResultCode, known};
-use dsr_app::session::result;
+use diameter_proto::known::{self, application};
+use diameter_proto::{Fault, ResultCode};
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
-use sbr::{Begun, Party, Repository, Session};
+use sbr::{Begun, Congestion, Party, Repository, Session};
 
-use crate::config::{Key, NotFound};
+use crate::config::{Key, Mode, NotFound};
 use crate::domains::Domains;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -16,9 +16,6 @@ use crate::{Correlated, Found, Kind, Pdra, report};
 
 /// NO_STATE_MAINTAINED (RFC 6733 §8.11): such as an AAR for P-CSCF restoration (TS 29.214 §4.4.7).
 const NO_STATE_MAINTAINED: i32 = 1;
-
-/// Microseconds in which a client may not know yet of a session that was kept.
-const OVERTAKES: u64 = 5_000_000;
 
 impl Pdra {
     /// A request of an AF or TDF has come.
@@ -36,7 +33,7 @@ impl Pdra {
             self.settings.keys.clone(),
             self.domains.clone(),
         );
-        let then = Self::resumption(on, Found::Correlated);
+        let then = on.worker.resume.with(on.ticket, Found::Correlated);
         Ok(match self.shared.opened.begin(work, then) {
             Begun::Done(found) => self.correlated(on, request, found),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -55,10 +52,13 @@ impl Pdra {
         match found {
             Ok(Some(Correlated::Own(session))) => {
                 note(on, Stage::Within, Rule::default());
-                self.touch(&session.id);
-                match has_host {
-                    true => Flow::Next,
-                    false => to(&session.server),
+                self.touch_read(&session);
+                if self.redirects() {
+                    self.redirect_found(on, request, &session.server)
+                } else if has_host {
+                    Flow::Next
+                } else {
+                    to(&session.server)
                 }
             }
             Ok(Some(Correlated::Other {
@@ -77,7 +77,11 @@ impl Pdra {
                     Key::Imsi => Rule::Imsi,
                 };
                 note(on, Stage::Found, rule);
-                to(&session.server)
+                if self.redirects() {
+                    self.redirect_found(on, request, &session.server)
+                } else {
+                    to(&session.server)
+                }
             }
             Ok(None) => {
                 on.count(Event::NotFound);
@@ -99,27 +103,74 @@ impl Pdra {
         note: Note,
         answered: &Answered<'_>,
     ) -> Flow<'a> {
-        let (answer, request) = (answered.answer, answered.request);
-        let result = answer.get(known::RESULT_CODE).ok().flatten();
-        let is_kept = answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
-        let facts = Facts::of_session(request);
-        let (true, Ok(facts)) = (
-            result.is_some_and(|code| ResultCode(code).is_success()) && is_kept,
-            facts,
-        ) else {
+        match self.begun_at_client(answered) {
+            Some(facts) => {
+                let (client, server) = (facts.sender.clone(), self.server(on, answered));
+                self.keep_unbound(on, facts, client, server, note.rule)
+            }
+            None => {
+                let result = answered.answer.get(known::RESULT_CODE).ok().flatten();
+                self.suspect(on, answered.request, result.map(ResultCode));
+                Flow::Next
+            }
+        }
+    }
+
+    /// A request of a PCRF that begins a session at a TDF has come.
+    pub(crate) fn open_at_tdf<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+    ) -> Result<Flow<'a>, Fault> {
+        Facts::of_session(request.message)?;
+        note(on, Stage::Opens, Rule::Opened);
+        Ok(Flow::Next)
+    }
+
+    /// The answer to a request of a PCRF that begins a session at a TDF (TS 29.212 §4b.5.1): the TDF is the client of what
+    /// follows.
+    pub(crate) fn opened<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
+        let Some(facts) = self.begun_at_client(answered) else {
             return Flow::Next;
         };
+        let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
+        let client = Party {
+            host: text(answered.answer.get(known::ORIGIN_HOST)),
+            realm: text(answered.answer.get(known::ORIGIN_REALM)),
+        };
+        let server = facts.sender.clone();
+        self.keep_unbound(on, facts, client, server, Rule::Opened)
+    }
+
+    /// The session of an AF or a TDF that an answer has begun; none: it was refused, or no state of it is kept. With PA2 its end
+    /// passes the router by.
+    fn begun_at_client(&self, answered: &Answered<'_>) -> Option<Facts> {
+        let is_kept = answered.answer.get(known::AUTH_SESSION_STATE) != Ok(Some(NO_STATE_MAINTAINED));
+        let result = answered.answer.get(known::RESULT_CODE).ok().flatten()?;
+        let has_begun = ResultCode(result).is_success() && is_kept && self.settings.mode == Mode::Pa1;
+        has_begun.then(|| Facts::of_session(answered.request).ok())?
+    }
+
+    /// Writes a session that binds no subscriber. Its answer waits for that.
+    fn keep_unbound<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        facts: Facts,
+        client: Party,
+        server: Party,
+        rule: Rule,
+    ) -> Flow<'a> {
         let repository = self.shared.opened.repository().clone();
         let session = Session {
             id: facts.session,
             application: facts.application,
-            client: facts.sender,
-            server: self.server(on, answered),
-            rule: note.rule.as_str().to_owned(),
+            client,
+            server,
+            rule: rule.as_str().to_owned(),
             began: repository.now(),
             ..Session::default()
         };
-        let then = Self::resumption(on, Found::Written);
+        let then = on.worker.resume.with(on.ticket, Found::Written);
         self.write(on, async move { then(repository.keep(session).await) })
     }
 
@@ -129,10 +180,26 @@ impl Pdra {
             return Flow::Next;
         }
         on.count(Event::Unreachable);
+        self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
         match &self.settings.on_unreachable {
             Some(answer) => Flow::refuse(answer.fault()),
             None => Flow::Next,
         }
+    }
+
+    /// A request of a session got no answer.
+    pub(crate) fn within_lost<'a>(&'a self, on: &On<'_, Self>, lost: &Lost<'_>) -> Flow<'a> {
+        let is_of_client = matches!(
+            Kind::of(lost.request),
+            Kind::Within {
+                is_of_pcrf: false,
+                ..
+            }
+        );
+        if is_of_client && matches!(lost.why, Loss::NoPeer | Loss::Timeout | Loss::Disconnected) {
+            self.suspect(on, lost.request, Some(ResultCode::UNABLE_TO_DELIVER));
+        }
+        Flow::Next
     }
 
     /// A request of a session has come. One that names a host goes there (TS 29.213 §7.4.1), the others to the peer of their
@@ -148,7 +215,9 @@ impl Pdra {
         if report::is_report(request, is_end || is_of_pcrf) {
             Facts::read(request.message, request.view)?;
         }
-        let behind = is_of_pcrf.then(|| self.behind_answer(on, &facts.session));
+        // A TDF answers the request by which a PCRF begins their session, and may go on at once.
+        let may_overtake = is_of_pcrf || facts.application == application::SD;
+        let behind = may_overtake.then(|| self.behind_answer(on, &facts.session));
         Ok(match behind.flatten() {
             Some(flow) => flow,
             None => self.go_within(on, request, facts, is_end, is_of_pcrf),
@@ -164,7 +233,8 @@ impl Pdra {
         is_end: bool,
         is_of_pcrf: bool,
     ) -> Flow<'a> {
-        if request.view.routing.destination_host.is_some() {
+        let is_led = self.redirects() && !is_of_pcrf;
+        if request.view.routing.destination_host.is_some() && !is_led {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
                 self.touch(&facts.session);
@@ -174,7 +244,7 @@ impl Pdra {
         note(on, Stage::Recalls, Rule::default());
         let repository = self.shared.opened.repository().clone();
         let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
-        let then = Self::resumption(on, Found::Recalled);
+        let then = on.worker.resume.with(on.ticket, Found::Recalled);
         match self.shared.opened.begin(work, then) {
             Begun::Done(session) => self.recalled(on, request, session),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
@@ -182,11 +252,14 @@ impl Pdra {
         }
     }
 
-    /// A request of a PCRF has waited for the answer before it, or for too long.
+    /// A request has waited for the answer before it, or for too long.
     pub(crate) fn in_order<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
-        match Facts::of_session(request.message) {
-            Ok(facts) => self.go_within(on, request, facts, false, true),
-            Err(fault) => Flow::refuse(fault),
+        match (Kind::of(request.message), Facts::of_session(request.message)) {
+            (Kind::Within { is_end, is_of_pcrf }, Ok(facts)) => {
+                self.go_within(on, request, facts, is_end, is_of_pcrf)
+            }
+            (_, Err(fault)) => Flow::refuse(fault),
+            _ => Flow::Next,
         }
     }
 
@@ -201,49 +274,40 @@ impl Pdra {
             return Flow::Next;
         };
         match session {
+            Ok(session) if self.redirects() && !is_of_pcrf => {
+                self.redirect_within(on, request, session, is_end)
+            }
             Ok(Some(session)) => {
                 note(on, stage(request, is_end, is_of_pcrf), Rule::default());
-                self.touch(&session.id);
+                self.touch_read(&session);
                 to(if is_of_pcrf {
                     &session.client
                 } else {
                     &session.server
                 })
             }
-            Ok(None) => {
-                let why = "the session is not known, and the request names no host";
-                Self::refuse(on, Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
-            }
+            Ok(None) => Self::unknown(on),
             Err(_) => Self::failed(on),
         }
     }
 
-    /// The answer to a request of a session: what has ended it ends the record too.
-    pub(crate) fn passed<'a>(&'a self, on: &On<'_, Self>, is_end: bool, answered: &Answered<'_>) -> Flow<'a> {
-        let Some(result) = result(answered.answer) else {
-            return Flow::Next;
-        };
-        // The client of a session gives it up for any of them (RFC 8506 §7); what is transient it may try again.
-        let has_ended = is_end && matches!(result.0 / 1000, 2 | 5);
-        if !has_ended && result != ResultCode::UNKNOWN_SESSION_ID {
-            return Flow::Next;
+    pub(crate) fn unknown<'a>(on: &On<'_, Self>) -> Flow<'a> {
+        let why = "the session is not known, and the request names no host";
+        on.refuse(Event::UnknownSession, ResultCode::UNKNOWN_SESSION_ID, why)
+    }
+
+    /// Notes the use of a session that was read, where that was not written for long.
+    pub(crate) fn touch_read(&self, session: &Session) {
+        if self.shared.opened.repository().is_due(session) {
+            self.touch(&session.id);
         }
-        let Ok(facts) = Facts::of_session(answered.request) else {
-            return Flow::Next;
-        };
-        on.count(Event::Ended);
-        let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
-        let by = by.unwrap_or_default().to_owned();
-        let repository = self.shared.opened.repository().clone();
-        self.shared.opened.spawn(async move {
-            // One that is not removed now is stale in time.
-            let _ = end(&repository, &facts, &by).await;
-        });
-        Flow::Next
     }
 
     /// Notes the use of a session.
     pub(crate) fn touch(&self, id: &[u8]) {
+        if self.shared.opened.congestion() > Congestion::None {
+            return;
+        }
         let (repository, id) = (self.shared.opened.repository().clone(), id.to_vec());
         // Mostly it is a read that shows nothing to be due. What fails, the next message notes.
         self.shared
@@ -263,30 +327,7 @@ fn stage(request: &Request<'_>, is_end: bool, is_of_pcrf: bool) -> Stage {
     }
 }
 
-/// Ends a session when the request and its answer are of its application and its two ends: others may know its Session-Id.
-async fn end(repository: &Repository, facts: &Facts, by: &str) -> Result<(), store::Error> {
-    let Some(session) = repository.session(&facts.session).await? else {
-        return Ok(());
-    };
-    if !is_ended(&session, facts, by, repository.now()) {
-        return Ok(());
-    }
-    repository.end(&facts.session).await.map(|_| ())
-}
-
-/// Whether the request with these facts, answered `by` a host, was between the ends of a session.
-fn is_ended(session: &Session, facts: &Facts, by: &str, now: u64) -> bool {
-    let is = |party: &Party, host: &str| party.host.eq_ignore_ascii_case(host);
-    // A PCRF may answer by another name than the one it is asked by.
-    let answers = |party: &Party| is(party, by) || is(party, &facts.destination_host);
-    let of_client = is(&session.client, &facts.sender.host) && answers(&session.server);
-    let of_server = is(&session.server, &facts.sender.host) && answers(&session.client);
-    // A request of the PCRF may overtake the answer by which the client learns of the session.
-    let is_known = now.saturating_sub(session.began) >= OVERTAKES;
-    session.application == facts.application && (of_client || (of_server && is_known))
-}
-
-fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
+pub(crate) fn note(on: &mut On<'_, Pdra>, stage: Stage, rule: Rule) {
     let note = Note {
         stage,
         rule,
@@ -300,7 +341,7 @@ fn to<'a>(party: &Party) -> Flow<'a> {
 }
 
 /// The session that a request is of, or else that of its subscriber.
-async fn correlate(
+pub(crate) async fn correlate(
     repository: Repository,
     facts: Facts,
     keys: Vec<Key>,
@@ -344,42 +385,5 @@ async fn by_key(repository: &Repository, facts: &Facts, key: Key) -> Result<Vec<
         Key::Msisdn if !facts.msisdn.is_empty() => repository.by_msisdn(&facts.msisdn).await,
         Key::Imsi if !facts.imsi.is_empty() => repository.by_imsi(&facts.imsi).await,
         Key::Msisdn | Key::Imsi => Ok(Vec::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_is_ended_by_its_ends_alone() {
-        let party = |host: &str| Party {
-            host: host.to_owned(),
-            realm: String::new(),
-        };
-        let session = Session {
-            application: 1,
-            client: party("pgw"),
-            server: party("pcrf"),
-            began: 1,
-            ..Session::default()
-        };
-        let ended = |application, sender, asked: &str, by, now| {
-            let facts = Facts {
-                application,
-                sender: party(sender),
-                destination_host: asked.to_owned(),
-                ..Facts::default()
-            };
-            is_ended(&session, &facts, by, now)
-        };
-        assert!(ended(1, "PGW", "", "pcrf", 1));
-        assert!(ended(1, "pgw", "pcrf", "pcrf-of-two", 1));
-        assert!(!ended(2, "pgw", "pcrf", "pcrf", 1));
-        assert!(!ended(1, "af", "pcrf", "pcrf", 1));
-        assert!(!ended(1, "pgw", "other", "other", 1));
-        assert!(!ended(1, "pcrf", "pgw", "pgw", OVERTAKES));
-        assert!(ended(1, "pcrf", "pgw", "pgw", OVERTAKES + 1));
-        assert!(!ended(1, "other", "pgw", "pgw", OVERTAKES + 1));
     }
 }

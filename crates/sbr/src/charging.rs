@@ -11,7 +11,8 @@ use store::{
 
 use crate::config::Charging;
 use crate::repository::{Kept, TRIES};
-use crate::session::{Party, micros, number, put, text};
+use crate::session::{Party, micros, number, party, put, text};
+use crate::upkeep::{count, remove};
 
 /// A session of online charging.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,17 +164,7 @@ impl ChargingSessions {
         if !found.is_some_and(|stored| may(&stored.record)) {
             return Ok(false);
         }
-        let mut batch = Batch::default();
-        batch.delete(&self.sessions, id, Condition::Present);
-        match self.sessions.store().commit(batch).await {
-            Ok(_) => {
-                let less = |held: usize| Some(held.saturating_sub(1));
-                let _ = self.held.fetch_update(Relaxed, Relaxed, less);
-                Ok(true)
-            }
-            Err(Error::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        remove(&self.sessions, &self.held, id).await
     }
 
     /// Whether the use of a session is written now: an eighth of its time is over.
@@ -212,10 +203,7 @@ impl ChargingSessions {
     /// # Errors
     /// When the store cannot be read.
     pub async fn refresh(&self) -> Result<(), Error> {
-        let count = self.sessions.count().await?;
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        self.held.store(count, Relaxed);
-        Ok(())
+        count(&self.sessions, &self.held).await
     }
 }
 
@@ -274,16 +262,10 @@ fn read(key: &[u8], value: &[u8]) -> Option<ChargingSession> {
     let mut rest = rest;
     let rest = &mut rest;
     let (began, expires) = (number(rest)?, number(rest)?);
-    let mut party = || {
-        Some(Party {
-            host: text(rest)?,
-            realm: text(rest)?,
-        })
-    };
     Some(ChargingSession {
         id: key.to_vec(),
-        client: party()?,
-        server: party()?,
+        client: party(rest)?,
+        server: party(rest)?,
         pool: text(rest)?,
         rule: text(rest)?,
         has_failover: *has_failover == 1,

@@ -36,7 +36,7 @@ mod upkeep;
 
 pub use charging::{Change, ChargingSession, ChargingSessions};
 pub use desk::{Claim, Desk, Outcome, Turn};
-pub use opened::{Begun, Contents, Opened};
+pub use opened::{Begun, Congestion, Contents, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;

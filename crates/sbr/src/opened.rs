@@ -20,6 +20,10 @@ use crate::tables;
 
 /// Bound on what is pending on the thread.
 const MAX_PENDING: usize = 100_000;
+/// Pending work from which a repository is congested: what can be put off is.
+const CONGESTED: usize = MAX_PENDING / 4;
+/// Pending work from which a repository begins no sessions, so that those that exist go on.
+const OVERLOADED: usize = MAX_PENDING / 2;
 /// How long [`Opened::ask`] waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -86,8 +90,9 @@ impl Contents for ChargingSessions {
 
 /// An open repository. The store closes when it is dropped.
 #[derive(Debug)]
-pub struct Opened<C = Repository> {
+pub struct Opened<C: Contents = Repository> {
     repository: C,
+    settings: C::Settings,
     handle: Handle,
     pending: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
@@ -100,9 +105,9 @@ impl<C: Contents> Opened<C> {
     /// # Errors
     /// When it cannot be opened; what is wrong.
     pub fn open(settings: &C::Settings) -> Result<Self, String> {
-        let (settings, (stop, stopped)) = (settings.clone(), oneshot::channel());
+        let (own, (stop, stopped)) = (settings.clone(), oneshot::channel());
         let (opened, waits) = sync_channel(1);
-        let work = move || run::<C>(&settings, stopped, &opened);
+        let work = move || run::<C>(&own, stopped, &opened);
         let thread = std::thread::Builder::new().name("sbr".to_owned()).spawn(work);
         let thread = thread.map_err(|error| error.to_string())?;
         let (repository, handle) = waits
@@ -110,6 +115,7 @@ impl<C: Contents> Opened<C> {
             .unwrap_or_else(|_| Err("the thread of the repository has ended".to_owned()))?;
         Ok(Self {
             repository,
+            settings: settings.clone(),
             handle,
             pending: Arc::default(),
             stop: Some(stop),
@@ -121,6 +127,33 @@ impl<C: Contents> Opened<C> {
     #[must_use]
     pub fn repository(&self) -> &C {
         &self.repository
+    }
+
+    /// Whether an application with these settings may use it, which lead to its store.
+    ///
+    /// # Errors
+    /// When it was opened with others: those of another application.
+    pub fn may_share(&self, settings: &C::Settings) -> Result<(), String> {
+        settings.may_replace(&self.settings, true).map_err(|_| {
+            "`repository` is that of another application, with other settings: give both the same, or one of them another store"
+                .to_owned()
+        })
+    }
+
+    /// What is pending on the thread.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending.load(Relaxed)
+    }
+
+    /// How congested it is.
+    #[must_use]
+    pub fn congestion(&self) -> Congestion {
+        match self.pending() {
+            ..CONGESTED => Congestion::None,
+            CONGESTED..OVERLOADED => Congestion::Minor,
+            OVERLOADED.. => Congestion::Major,
+        }
     }
 
     /// Does something on the thread. Whether it does: not when too much is pending.
@@ -165,6 +198,17 @@ impl<C: Contents> Opened<C> {
     }
 }
 
+/// How congested a repository is: its store is slower than messages come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Congestion {
+    /// It is not.
+    None,
+    /// What can be put off is: the audit, and the use of sessions that is noted.
+    Minor,
+    /// Sessions do not begin.
+    Major,
+}
+
 /// How something has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun<T> {
@@ -185,7 +229,7 @@ impl Drop for Pending {
     }
 }
 
-impl<C> Drop for Opened<C> {
+impl<C: Contents> Drop for Opened<C> {
     fn drop(&mut self) {
         drop(self.stop.take());
         let thread = self.thread.take();

@@ -288,6 +288,13 @@ pub(crate) fn text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(bytes(rest)?.to_vec()).ok()
 }
 
+pub(crate) fn party(rest: &mut &[u8]) -> Option<Party> {
+    Some(Party {
+        host: text(rest)?,
+        realm: text(rest)?,
+    })
+}
+
 pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(take(rest, 8)?.try_into().ok()?))
 }
@@ -297,13 +304,7 @@ fn read(key: &[u8], value: &[u8]) -> Option<Session> {
     let rest = &mut rest;
     let application = u32::from_be_bytes(take(rest, 4)?.try_into().ok()?);
     let (began, expires) = (number(rest)?, number(rest)?);
-    let mut party = || {
-        Some(Party {
-            host: text(rest)?,
-            realm: text(rest)?,
-        })
-    };
-    let (client, server) = (party()?, party()?);
+    let (client, server) = (party(rest)?, party(rest)?);
     Some(Session {
         id: key.to_vec(),
         application,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
 use crate::repository::Repository;
-use crate::session::{BY_EXPIRY, Session, micros};
+use crate::session::{BY_BINDING, BY_EXPIRY, Session, micros};
 
 impl Repository {
     /// Ends a session. Whether it existed.
@@ -15,27 +15,24 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
-        Ok(self.end_in(&self.sessions, &self.held.sessions, id).await?
-            || self.end_in(&self.found, &self.held.found, id).await?)
+        Ok(remove(&self.sessions, &self.held.sessions, id).await?
+            || remove(&self.found, &self.held.found, id).await?)
     }
 
-    async fn end_in<T: Record>(
-        &self,
-        table: &Table<T>,
-        held: &AtomicUsize,
-        id: &[u8],
-    ) -> Result<bool, Error> {
-        let mut batch = Batch::default();
-        batch.delete(table, id, Condition::Present);
-        match table.store().commit(batch).await {
-            Ok(_) => {
-                let less = |held: usize| Some(held.saturating_sub(1));
-                let _ = held.fetch_update(Relaxed, Relaxed, less);
-                Ok(true)
+    /// Ends the sessions that bind a subscriber to this server, under a [`binding_key`](crate::binding_key). How many.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn unbind(&self, key: &[u8], server: &str) -> Result<u64, Error> {
+        let most = self.settings.max_sessions_per_subscriber;
+        let mut ended = 0;
+        for stored in self.sessions.find(BY_BINDING, key, most).await? {
+            let session = &stored.record;
+            if session.server.host.eq_ignore_ascii_case(server) {
+                ended += u64::from(remove(&self.sessions, &self.held.sessions, &session.id).await?);
             }
-            Err(Error::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error),
         }
+        Ok(ended)
     }
 
     /// Notes that a session is in use, where that was not written for long.
@@ -57,8 +54,7 @@ impl Repository {
         stored: Stored<T>,
     ) -> Result<(), Error> {
         let session: Session = stored.record.into();
-        let stale = self.settings.stale.duration();
-        if !session.is_due(self.now(), self.lifetime(&session), stale) {
+        if !self.is_due(&session) {
             return Ok(());
         }
         let mut batch = Batch::default();
@@ -68,6 +64,13 @@ impl Repository {
             Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the use of a session is written now: it was not for long.
+    #[must_use]
+    pub fn is_due(&self, session: &Session) -> bool {
+        let stale = self.settings.stale.duration();
+        session.is_due(self.now(), self.lifetime(session), stale)
     }
 
     /// The session, used now.
@@ -134,13 +137,8 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn refresh(&self) -> Result<(), Error> {
-        let counts = [
-            (self.sessions.count().await?, &self.held.sessions),
-            (self.found.count().await?, &self.held.found),
-        ];
-        for (count, held) in counts {
-            held.store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);
-        }
+        count(&self.sessions, &self.held.sessions).await?;
+        count(&self.found, &self.held.found).await?;
         // There are fewer than a page has.
         let lengths = self.key_lengths.scan(&Scan::all(64)).await?;
         lengths
@@ -149,4 +147,30 @@ impl Repository {
             .for_each(|stored| self.lengths.note(stored.record));
         Ok(())
     }
+}
+
+/// Removes a session of a table of which this many are held. Whether it existed.
+pub(crate) async fn remove<T: Record>(
+    table: &Table<T>,
+    held: &AtomicUsize,
+    id: &[u8],
+) -> Result<bool, Error> {
+    let mut batch = Batch::default();
+    batch.delete(table, id, Condition::Present);
+    match table.store().commit(batch).await {
+        Ok(_) => {
+            let less = |held: usize| Some(held.saturating_sub(1));
+            let _ = held.fetch_update(Relaxed, Relaxed, less);
+            Ok(true)
+        }
+        Err(Error::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Counts what a table holds.
+pub(crate) async fn count<T: Record>(table: &Table<T>, held: &AtomicUsize) -> Result<(), Error> {
+    let count = table.count().await?;
+    held.store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Applications inside the router: what application route rules lead to.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use dsr_app::Installed;
@@ -71,7 +72,7 @@ impl Application {
 
 /// Reports mistakes in the files of applications that say what is wrong with them.
 pub fn check_files(config: &super::Config, faults: &mut Faults) {
-    let (mut all_changes, mut directories) = (BTreeMap::new(), BTreeMap::new());
+    let (mut all_changes, mut stores) = (BTreeMap::new(), BTreeMap::new());
     for (index, application) in config.applications.iter().enumerate() {
         let at = format!("dsr.applications[{index}]");
         let mut judge = |at: String, judged: Result<(), String>, expected: &str| {
@@ -89,24 +90,27 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 "a file in a directory that is there",
             );
         }
+        let pdra = application.pdra.as_ref();
+        let ocdra = application.ocdra.as_ref();
         let repositories = [
-            ("pdra", application.pdra.as_ref().and_then(Pdra::directory)),
-            ("ocdra", application.ocdra.as_ref().and_then(Ocdra::directory)),
+            pdra.map(|pdra| ("pdra", pdra.directory(), pdra.repository_name())),
+            ocdra.map(|ocdra| ("ocdra", ocdra.directory(), ocdra.repository_name())),
         ];
-        for (kind, directory) in repositories {
-            let Some(directory) = directory else { continue };
-            let (first, other) = *directories
-                .entry(one_name(directory))
-                .or_insert((index, application));
+        for (kind, directory, name) in repositories.into_iter().flatten() {
+            // Kinds have tables of their own in a database, and a directory each.
+            let (store, key, part) = match directory {
+                Some(directory) => ("directory", one_name(directory), ".store.embedded.directory"),
+                None => ("database", Path::new(kind).join(name), ""),
+            };
+            let (first, other) = *stores.entry(key).or_insert((index, application));
             let judged = match std::ptr::eq(other, application) || share_repository(other, application) {
                 true => Ok(()),
-                false => Err(format!("is the directory of dsr.applications[{first}] too")),
+                false => Err(format!("is the {store} of dsr.applications[{first}] too")),
             };
-            let at = format!("{at}.{kind}.repository.store.embedded.directory");
             judge(
-                at,
+                format!("{at}.{kind}.repository{part}"),
                 judged,
-                "a directory of its own, or of one kind the same `repository`",
+                &format!("a {store} of its own, or of one kind the same `repository`"),
             );
         }
         let Some(fabr) = &application.fabr else { continue };
@@ -121,7 +125,7 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
     }
 }
 
-/// Whether two applications with one directory have one repository: they are of one kind, with the same settings of it.
+/// Whether two applications with one store have one repository: they are of one kind, with the same settings of it.
 fn share_repository(one: &Application, other: &Application) -> bool {
     let is_pdra = one
         .pdra

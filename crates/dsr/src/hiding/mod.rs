@@ -55,7 +55,14 @@ impl Hidings {
     /// The scope of the client for which a request is.
     #[inline]
     pub(crate) fn for_client<B: AsRef<[u8]>>(&self, message: &Message<B>) -> Option<&Scope> {
-        self.scopes.iter().find(|scope| scope.is_for_client(message))
+        if self.scopes.is_empty() {
+            return None;
+        }
+        let text = |value| Result::ok(value).flatten().unwrap_or_default();
+        let realm: &str = text(message.get(known::DESTINATION_REALM));
+        let host: &str = text(message.get(known::ORIGIN_HOST));
+        let is_it = |scope: &&Scope| scope.is_for_client(message.application(), realm, host);
+        self.scopes.iter().find(is_it)
     }
 
     /// The answer to a request that was hidden.

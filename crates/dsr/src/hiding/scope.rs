@@ -44,12 +44,9 @@ impl Scope {
                 .is_none_or(|host| self.outside.get(host).is_none())
     }
 
-    /// Whether a request is for a client of its networks, from a host that is hidden.
-    pub(crate) fn is_for_client<B: AsRef<[u8]>>(&self, message: &Message<B>) -> bool {
-        let text = |value| Result::ok(value).flatten().unwrap_or_default();
-        let realm: &str = text(message.get(known::DESTINATION_REALM));
-        let host: &str = text(message.get(known::ORIGIN_HOST));
-        self.has(message.application(), realm.as_bytes()) && self.outside.get(host.as_bytes()).is_some()
+    /// Whether a request for this realm is for a client of its networks, from a host that is hidden.
+    pub(crate) fn is_for_client(&self, application: u32, realm: &str, host: &str) -> bool {
+        self.has(application, realm.as_bytes()) && self.outside.get(host.as_bytes()).is_some()
     }
 
     /// A request of a client, with the real names; none: it has no other. Its own names stay, and so does what agents before us

@@ -1,20 +1,25 @@
 //! Answers and losses on their way back through the applications that follow their request: on the worker that showed them
 //! the request, in the reverse order.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use diameter::proto::overload::priority;
 use diameter::proto::{CommandFlags, MessageMut, Routing};
-use diameter::{ConnectionId, Kept};
+use diameter::{Connection, ConnectionId, Kept};
 use dsr_app::{Answered, Flow, Loss, Lost, Memo, Out, View};
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
 use super::parked::{Parking, Stage};
 use super::request::Decision;
-use super::{Core, Origin, RequestFlags, Transit};
+use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::Exception;
 use crate::edit::readdress;
 use crate::events::Event;
+
+/// Bytes beyond which an answer may get longer than a message can be (16 MB, RFC 6733 §3): a name gets 255 bytes at most.
+const MAY_GET_TOO_LONG: usize = 65_536;
 
 /// Bound on how often applications send one request once more.
 const MAX_ROUNDS: u8 = 8;
@@ -95,13 +100,33 @@ impl Core {
     pub(super) fn hand_back(&self, kept: Kept, came: Came, transit: Transit) {
         let worker = usize::from(transit.origin.worker);
         if worker == self.worker {
-            return self.show_back(kept, came, transit);
+            return self.take_back(kept, came, transit);
         }
         self.count(Event::HandedOver);
         let packet = Packet::Back { kept, came, transit };
         if self.post.send(worker, packet).is_err() {
             self.count(Event::AnswerLost);
         }
+    }
+
+    /// What came of a request is back on the worker that showed it to applications. They are shown an answer that gets too long
+    /// without our names as the refusal that its client gets: what they keep of it begins with an answer that arrives.
+    pub(super) fn take_back(&self, kept: Kept, came: Came, transit: Transit) {
+        let came = match came {
+            Came::Answer(answer) if answer.as_bytes().len() > MAY_GET_TOO_LONG => {
+                let connection = self.connection_of(transit.origin);
+                let refusal = connection.and_then(|to| self.refused_for_length(&to, transit.origin, &answer));
+                Came::Answer(refusal.unwrap_or(answer))
+            }
+            other => other,
+        };
+        self.show_back(kept, came, transit);
+    }
+
+    /// The connection on which a request of this worker came.
+    fn connection_of(&self, origin: Origin) -> Option<Rc<Connection<Link>>> {
+        let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
+        node?.connection(origin.connection)
     }
 
     /// Shows what came of a request to the applications that follow it, the last one first.
@@ -291,8 +316,7 @@ impl Core {
         if origin.flags.has(RequestFlags::OWN) {
             return;
         }
-        let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
-        let connection = node.and_then(|node| node.connection(origin.connection));
+        let connection = self.connection_of(origin);
         if let Some(link) = connection.as_ref().and_then(|connection| connection.state()) {
             link.dropped();
         }

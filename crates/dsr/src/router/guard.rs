@@ -376,6 +376,19 @@ impl Core {
         Ok(second.or(first))
     }
 
+    /// What a client gets in place of an answer, if that gets too long without our names.
+    #[cold]
+    pub(super) fn refused_for_length(
+        &self,
+        connection: &Connection<Link>,
+        origin: Origin,
+        answer: &MessageMut,
+    ) -> Option<MessageMut> {
+        self.hidden_answer(connection, origin, answer).err()?;
+        self.count(Event::HidingTooLong);
+        Some(self.without_names(connection, origin, answer))
+    }
+
     /// What a client gets in place of an answer that gets too long without our names.
     #[cold]
     fn without_names(

@@ -73,7 +73,7 @@ impl Core {
                         flags,
                         transit,
                     } => self.send_kept(hop, kept, flags, transit),
-                    Packet::Back { kept, came, transit } => self.show_back(kept, came, transit),
+                    Packet::Back { kept, came, transit } => self.take_back(kept, came, transit),
                     Packet::Answer { origin, message } => self.deliver_here(origin, message),
                     Packet::Redirect(route) => self.learn_redirect(route),
                     Packet::Report(report) => self.learn_forwarded(&report),

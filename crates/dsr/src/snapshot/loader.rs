@@ -69,12 +69,13 @@ impl Kind {
         }
     }
 
-    /// Whether it may take the place of other settings of the application while the router runs.
-    fn may_replace(&self, before: &Self) -> Result<(), String> {
+    /// Whether it may take the place of other settings of the application while the router runs; none: they are of another kind, or
+    /// any may.
+    fn may_replace(&self, before: &Self) -> Option<Result<(), String>> {
         match (self, before) {
-            (Self::Pdra(settings), Self::Pdra(before)) => Pdra::may_replace(settings, before),
-            (Self::Ocdra(settings), Self::Ocdra(before)) => Ocdra::may_replace(settings, before),
-            _ => Ok(()),
+            (Self::Pdra(settings), Self::Pdra(before)) => Some(Pdra::may_replace(settings, before)),
+            (Self::Ocdra(settings), Self::Ocdra(before)) => Some(Ocdra::may_replace(settings, before)),
+            _ => None,
         }
     }
 
@@ -128,6 +129,26 @@ struct Seen {
 /// renamed into place is read at once.
 const SETTLED: Duration = Duration::from_secs(5);
 
+/// Whether an application may begin with these settings while the router runs. One that comes in place of others, which the same
+/// reload takes away, has the repository of one of them: it is the same application with another name.
+fn may_begin(name: &str, settings: &Kind, config: &Config, known: &[Loaded]) -> Result<(), String> {
+    let has_namesake = known.iter().any(|one| one.name == name);
+    let stays = |one: &Loaded| config.applications.iter().any(|new| new.name == one.name);
+    let is_before = |one: &&Loaded| {
+        if has_namesake {
+            one.name == name
+        } else {
+            !stays(one)
+        }
+    };
+    let before = known.iter().filter(is_before);
+    let mut verdicts = before.filter_map(|one| settings.may_replace(&one.settings));
+    match verdicts.next() {
+        Some(Err(wrong)) if !verdicts.any(|verdict| verdict.is_ok()) => Err(wrong),
+        _ => Ok(()),
+    }
+}
+
 /// None where it reads no file, or one is unavailable.
 fn stamp(settings: &Kind) -> Option<Stamp> {
     let files = settings.files();
@@ -168,9 +189,8 @@ impl Loader {
             let same = known
                 .iter()
                 .find(|one| one.settings == settings && one.stamp == now);
-            let before = known.iter().find(|one| one.name == name);
             let open = || {
-                before.map_or(Ok(()), |before| settings.may_replace(&before.settings))?;
+                may_begin(&name, &settings, config, known)?;
                 settings.open()
             };
             let installed = match same {

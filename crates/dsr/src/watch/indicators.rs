@@ -40,6 +40,7 @@ impl Indicate<'_> {
         self.connections();
         self.machine();
         self.resolution();
+        self.records();
         self.rows
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod alarms;
 mod export;
 mod indicators;
 mod machine;
+mod records;
 mod resolution;
 mod sample;
 mod siblings;

@@ -5,7 +5,8 @@ use std::time::Instant;
 use ahash::AHashMap;
 use dsr_fabr::{Event as Resolution, Fabr};
 
-use super::machine;
+use super::records::Records;
+use super::{machine, records};
 use crate::events::Event;
 use crate::router::Gauges;
 use crate::rows::PeerRow;
@@ -28,6 +29,8 @@ pub(super) struct Sample {
     /// Count of answered requests, and the sum of their hold times in nanoseconds.
     pub(super) hold: (u64, u64),
     pub(super) resolution: Resolved,
+    /// Of session and binding repositories.
+    pub(super) records: Vec<Records>,
 }
 
 /// Counts of full address resolution, of all message processors.
@@ -95,6 +98,7 @@ impl Sample {
                 errors: dsr.count_of::<Fabr>(Resolution::DatabaseError),
                 congested: dsr.count_of::<Fabr>(Resolution::DatabaseCongested),
             },
+            records: records::of(&dsr.applications()),
         }
     }
 }

@@ -155,6 +155,30 @@ fn a_session_that_its_ocs_does_not_know_ends() {
 }
 
 #[test]
+fn a_result_code_of_a_vendor_ends_no_session_and_leads_to_no_other_ocs() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::of(agent(folder.path(), ", shared: true", "")).await;
+        let at = world.served(&initial("ctf;1;1", IMSI)).await;
+        // The numbers of DIAMETER_UNKNOWN_SESSION_ID, DIAMETER_UNABLE_TO_DELIVER and DIAMETER_TOO_BUSY.
+        for (number, code) in [(1, 5002), (2, 3002), (3, 3004)] {
+            let (same, arrived) = world.reaches(&later("ctf;1;1", UPDATE, number, CTF)).await;
+            assert_eq!(same, at);
+            let mut answer = MessageBuilder::answer(&arrived);
+            answer.group(known::EXPERIMENTAL_RESULT, |group| {
+                group
+                    .put(known::VENDOR_ID, 10415_u32)
+                    .put(known::EXPERIMENTAL_RESULT_CODE, code);
+            });
+            answer.put(known::ORIGIN_HOST, OCSS[at]);
+            world.ocss[at].send(answer.finish().unwrap().as_bytes()).await;
+            world.ctf.expect(command::CREDIT_CONTROL).await;
+        }
+        assert_eq!((world.count(Event::Ended), world.count(Event::Again)), (0, 0));
+    });
+}
+
+#[test]
 fn beyond_the_bound_sessions_do_not_begin_and_the_others_go_on() {
     run(async {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,10 @@
 //! Requests that begin sessions of one subscriber: one PCRF for all of them.
 
-use std::collections::HashMap;
-
 use diameter::proto::known::{self, command};
 use diameter::proto::{CommandFlags, ResultCode};
 use dsr_pdra::Event;
 
-use super::support::{IMSI, PCRFS, PGW, World, agent, ccr, client, initial, subscriber};
+use super::support::{IMSI, PCRFS, PGW, World, agent, ccr, initial, subscriber};
 use crate::support::run;
 
 #[test]
@@ -16,16 +14,8 @@ fn the_second_one_waits_for_the_first_and_takes_its_pcrf() {
         let mut world = World::new(folder.path(), "      wait: 60s").await;
         let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;2", IMSI));
         let (at, first) = world.second_waits(&first, &second).await;
-        world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
-        let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+        let second = world.serves_both(at, &first).await;
         assert_eq!(second.require(known::SESSION_ID).unwrap(), "pgw;1;2");
-        world.pcrfs[at].answer(&second, ResultCode::SUCCESS).await;
-        for _ in 0..2 {
-            world
-                .pgw
-                .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                .await;
-        }
         assert_eq!(world.count(Event::Kept), 2);
         assert_eq!(world.count(Event::Chosen), 1);
         // One that comes later finds the binding.
@@ -111,15 +101,7 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
         // Twice with one Session-Id, before the answer.
         let (first, second) = (initial("pgw;1;1", IMSI), initial("pgw;1;1", IMSI));
         let (at, first) = world.second_waits(&first, &second).await;
-        world.pcrfs[at].answer(&first, ResultCode::SUCCESS).await;
-        let second = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
-        world.pcrfs[at].answer(&second, ResultCode::SUCCESS).await;
-        for _ in 0..2 {
-            world
-                .pgw
-                .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                .await;
-        }
+        world.serves_both(at, &first).await;
         // After the answer, with the T flag.
         let mut again = initial("pgw;1;1", IMSI);
         again.set_flags(again.flags().with(CommandFlags::RETRANSMITTED));
@@ -127,46 +109,6 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
         let rows = world.dsr.pdra_sessions("binding", IMSI);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0]["rule"], "chosen by weight");
-    });
-}
-
-#[test]
-fn subscribers_share_no_pcrf_by_chance_and_none_is_at_two() {
-    run(async {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = agent(folder.path(), &PCRFS, "      wait: 60s");
-        config.workers = 2;
-        let mut world = World::of(config, &PCRFS).await;
-        let mut other = client(&world.dsr, "pgw2.example").await;
-        const PAIRS: usize = 200;
-        let imsi = |number: usize| format!("00101{number:010}");
-        for number in 0..PAIRS {
-            world
-                .pgw
-                .send(initial(&format!("a;{number}"), &imsi(number)).as_bytes())
-                .await;
-            other
-                .send(initial(&format!("b;{number}"), &imsi(number)).as_bytes())
-                .await;
-        }
-        let mut at = HashMap::new();
-        for _ in 0..2 * PAIRS {
-            let (position, request) = world.arrival(command::CREDIT_CONTROL).await;
-            let session = request.require(known::SESSION_ID).unwrap();
-            let (_, number) = session.split_once(';').unwrap();
-            let before = at.insert(number.to_owned(), position);
-            assert!(before.is_none_or(|before| before == position), "{session}");
-            world.pcrfs[position].answer(&request, ResultCode::SUCCESS).await;
-        }
-        for _ in 0..PAIRS {
-            for peer in [&mut world.pgw, &mut other] {
-                peer.expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                    .await;
-            }
-        }
-        let first = at.values().filter(|position| **position == 0).count();
-        assert!((50..150).contains(&first), "{first}");
-        assert_eq!(world.count(Event::Kept), 2 * PAIRS as u64);
     });
 }
 

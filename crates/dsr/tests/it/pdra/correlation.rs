@@ -107,9 +107,8 @@ fn requests_of_a_session_find_its_peers_without_their_names_until_it_ends() {
                 world.pcrfs[at].expect_result(command, ResultCode::SUCCESS).await;
             }
         }
-        // The AF's session outlives that of the gateway.
+        // The AF's session outlives that of the gateway, which is not found as soon as its end is answered.
         assert_eq!(world.session(&ccr("pgw;1;1", 3, |_| ())).await, at);
-        world.holds(1).await;
         world.is_unknown(&by_address("af;1;2")).await;
         let str = request(
             command::SESSION_TERMINATION,
@@ -172,10 +171,12 @@ fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
                 .await;
             world.holds(1).await;
         }
+        assert_eq!(world.count(Event::Ended), 0);
         let (to, arrived) = world.reaches(&ccr("pgw;1;1", 2, |_| ())).await;
         assert_eq!(to, at);
         world.answers(at, &arrived, ResultCode::UNKNOWN_SESSION_ID).await;
         world.holds(0).await;
+        assert_eq!(world.count(Event::Ended), 1);
     });
 }
 
@@ -319,5 +320,21 @@ fn afs_that_fill_their_sessions_keep_no_gateway_out() {
         world.holds(5).await;
         world.of_af(&aar("af;1;6", |b| subscriber(b, 1, IMSI))).await;
         assert_eq!(world.count(Event::Kept), 7);
+    });
+}
+
+#[test]
+fn a_request_right_behind_the_answer_that_ends_a_session_does_not_find_it() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        for number in 0..50 {
+            let session = format!("pgw;1;{number}");
+            let at = world.session(&ccr(&session, 1, whole)).await;
+            assert_eq!(world.session(&ccr(&session, 3, |_| ())).await, at);
+            let of_af = aar(&format!("af;1;{number}"), |b| subscriber(b, 1, IMSI));
+            world.is_unknown(&of_af).await;
+        }
+        assert_eq!(world.count(Event::Ended), 50);
     });
 }

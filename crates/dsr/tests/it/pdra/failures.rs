@@ -1,10 +1,10 @@
 //! PCRFs that are unreachable, lost, silent, busy, or not the one that was asked.
 
-use diameter::proto::known::{self, application, command};
+use diameter::proto::known::{self, command};
 use diameter::proto::{CommandFlags, MessageBuilder, ResultCode};
 use dsr_pdra::Event;
 
-use super::support::{IMSI, PCRFS, World, aar, agent, initial, request, subscriber};
+use super::support::{IMSI, PCRFS, World, aar, agent, initial, subscriber};
 use crate::support::{REALM, lost, run, until};
 
 /// Lets the connection of a PCRF end.
@@ -207,25 +207,5 @@ fn an_answer_of_another_host_binds_to_a_pcrf_of_a_pool_alone() {
             PCRFS[at]
         );
         assert_eq!(world.count(Event::AnsweredElsewhere), 2);
-    });
-}
-
-#[test]
-fn a_tdf_finds_the_pcrf_of_its_subscriber() {
-    run(async {
-        let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
-        let at = world.session(&initial("pgw;1;1", IMSI)).await;
-        let unsolicited = request(
-            command::CREDIT_CONTROL,
-            application::SD,
-            "af.example",
-            "tdf;1;1",
-            |b| {
-                b.put(known::CC_REQUEST_TYPE, 1);
-                subscriber(b, 1, IMSI);
-            },
-        );
-        assert_eq!(world.of_af(&unsolicited).await, at);
     });
 }

@@ -223,6 +223,16 @@ fn answers_of_the_router_itself_name_no_pcrf() {
     });
 }
 
+/// A successful answer of a PCRF that gets longer than a message can be by other names.
+fn too_long(asked: &MessageMut, at: usize) -> MessageMut {
+    let mut answer = MessageBuilder::answer(asked);
+    answer
+        .put(known::RESULT_CODE, 2001_u32)
+        .put(known::ORIGIN_HOST, PCRFS[at])
+        .put(known::ERROR_MESSAGE, &*"pa ".repeat(70_000));
+    answer.finish().unwrap()
+}
+
 #[test]
 fn what_gets_too_long_by_other_names_is_refused_and_counted() {
     run(async {
@@ -255,18 +265,25 @@ fn what_gets_too_long_by_other_names_is_refused_and_counted() {
         let update = ccr("pgw;1;1", 2, |_| ());
         pgw.send(update.as_bytes()).await;
         let asked = pcrf.expect(command::CREDIT_CONTROL).await;
-        let mut answer = MessageBuilder::answer(&asked);
-        answer
-            .put(known::RESULT_CODE, 2001_u32)
-            .put(known::ORIGIN_HOST, PCRFS[at])
-            .put(known::ERROR_MESSAGE, &*"pa ".repeat(70_000));
-        pcrf.send(answer.finish().unwrap().as_bytes()).await;
+        pcrf.send(too_long(&asked, at).as_bytes()).await;
         let refused = pgw
             .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
             .await;
         assert_eq!(refused.require(known::SESSION_ID).unwrap(), "pgw;1;1");
         is_hidden(&refused);
         assert_eq!(unhidden(), 1);
+
+        // An answer that does not reach the client begins no session.
+        let kept = world.dsr.count_of::<dsr_pdra::Pdra>(dsr_pdra::Event::Kept);
+        let first = ccr("pgw;1;2", 1, |b| subscriber(b, 1, IMSI));
+        pgw.send(first.as_bytes()).await;
+        let asked = pcrf.expect(command::CREDIT_CONTROL).await;
+        pcrf.send(too_long(&asked, at).as_bytes()).await;
+        pgw.expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
+            .await;
+        assert!(world.dsr.pdra_sessions("session", "pgw;1;2").is_empty());
+        let kept_then = world.dsr.count_of::<dsr_pdra::Pdra>(dsr_pdra::Event::Kept);
+        assert_eq!((unhidden(), kept_then), (2, kept));
 
         // Its request, and one of the client.
         let rar = request(command::RE_AUTH, application::GX, PCRFS[at], "pgw;1;1", |b| {
@@ -276,14 +293,14 @@ fn what_gets_too_long_by_other_names_is_refused_and_counted() {
         pcrf.send(rar.as_bytes()).await;
         let refused = pcrf.expect(command::RE_AUTH).await;
         assert!(refused.require(known::RESULT_CODE).unwrap() >= 3000);
-        assert_eq!(unhidden(), 2);
+        assert_eq!(unhidden(), 3);
         let update = ccr("pgw;1;1", 2, |b| {
             b.put(known::CLASS, "cb ".repeat(70_000).as_bytes());
         });
         pgw.send(update.as_bytes()).await;
         let refused = pgw.expect(command::CREDIT_CONTROL).await;
         assert!(refused.require(known::RESULT_CODE).unwrap() >= 3000);
-        assert_eq!(unhidden(), 3);
+        assert_eq!(unhidden(), 4);
     });
 }
 

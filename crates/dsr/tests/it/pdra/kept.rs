@@ -3,7 +3,7 @@
 use diameter::proto::known;
 
 use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
-use crate::support::{copy_store, run};
+use crate::support::{config, copy_store, read, run};
 
 #[test]
 fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
@@ -97,5 +97,86 @@ fn a_reload_with_another_repository_is_refused_with_the_remedy() {
         world.dsr.reload(&same).unwrap();
         assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, at);
         assert_eq!(world.dsr.pdra_sessions("binding", IMSI).len(), 2);
+    });
+}
+
+#[test]
+fn an_application_that_a_reload_renames_keeps_its_repository() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, other) = (folder.path().join("before"), folder.path().join("other"));
+        let mut world = World::new(&before, "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        let mut renamed = world.dsr.snapshot().config.as_ref().clone();
+        renamed.applications[0].name = "policy2".to_owned();
+        let rule = &mut renamed.routing.application_route_tables[0].rules[0];
+        rule.action = dsr::config::ApplicationAction::Application("policy2".to_owned());
+        let mut moved = renamed.clone();
+        let pdra = moved.applications[0].pdra.as_mut().unwrap();
+        pdra.repository.store.embedded.directory.clone_from(&other);
+        let error = world.dsr.reload(&moved).unwrap_err().to_string();
+        assert!(error.contains("policy2") && error.contains("restart"), "{error}");
+        assert!(!other.exists());
+        world.dsr.reload(&renamed).unwrap();
+        assert_eq!(world.session(&initial("pgw;1;2", IMSI)).await, at);
+        // A further one, beside it, may have a repository of its own.
+        let mut both = renamed.clone();
+        both.applications.extend(moved.applications.clone());
+        both.applications[1].name = "further".to_owned();
+        world.dsr.reload(&both).unwrap();
+        assert!(other.exists());
+    });
+}
+
+#[test]
+fn applications_on_one_store_have_the_same_settings_of_it() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut both = super::support::agent(folder.path(), &PCRFS, "");
+        both.applications.push(both.applications[0].clone());
+        both.applications[1].name = "other".to_owned();
+        let mistakes = |config: &dsr::Config| {
+            let mut faults = settings::Faults::default();
+            dsr::check_files(config, &mut faults);
+            let faults = faults.into_vec().into_iter();
+            faults.map(|fault| fault.path).collect::<Vec<String>>()
+        };
+        assert!(mistakes(&both).is_empty());
+        let other = both.applications[1].pdra.as_mut().unwrap();
+        other.repository.max_sessions_per_subscriber = 7;
+        assert_eq!(mistakes(&both).len(), 1);
+        let on_database = |further: &str| {
+            let pdra = |name: &str, further: &str| {
+                let repository = format!("{{store: {{engine: mariadb}}{further}}}");
+                let pools = "[{name: all, pcrfs: [{host: pcrf.example}]}]";
+                format!("  - {{name: {name}, pdra: {{repository: {repository}, pools: {pools}}}}}\n")
+            };
+            let yaml = format!("applications:\n{}{}", pdra("one", ""), pdra("two", further));
+            mistakes(&read(config(), &yaml))
+        };
+        assert!(on_database("").is_empty());
+        let paths = on_database(", maxSessions: 7");
+        assert_eq!(paths, ["dsr.applications[1].pdra.repository"]);
+        // Without a check, the second one does not start.
+        let error = dsr::start(both).err().unwrap().to_string();
+        assert!(error.contains("other settings"), "{error}");
+    });
+}
+
+#[test]
+fn records_are_indicators_with_the_numbers_of_the_guide() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        world.session(&initial("pgw;1;1", IMSI)).await;
+        world.of_af(&aar("af;1;1", |b| subscriber(b, 1, IMSI))).await;
+        let is = |id: u32, least: f64| {
+            let rows = world.dsr.indicators();
+            rows.iter()
+                .any(|row| row.id == id && row.instance == "policy" && row.value > least)
+        };
+        // SbrPolicySessionRecsAvg, SbrPolicyBindingRecsAvg: averages, which rise with each second.
+        crate::support::until(|| is(11_372, 1.0) && is(11_374, 0.5)).await;
+        assert!(!is(11_374, 1.0));
     });
 }

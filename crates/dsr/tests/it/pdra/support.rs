@@ -117,6 +117,14 @@ impl World {
         reached
     }
 
+    /// A PCRF answers the first request of the gateway, and then the second, which it gets after that: the second.
+    pub(crate) async fn serves_both(&mut self, at: usize, first: &MessageMut) -> MessageMut {
+        self.answers(at, first, ResultCode::SUCCESS).await;
+        let second = self.pcrfs[at].expect(first.command()).await;
+        self.answers(at, &second, ResultCode::SUCCESS).await;
+        second
+    }
+
     /// The position of the PCRF that gets a request of the AF, which it answers.
     pub(crate) async fn of_af(&mut self, request: &MessageMut) -> usize {
         self.af.send(request.as_bytes()).await;
