@@ -8,7 +8,7 @@ use ss7_proto::asp::{AsId, AsState};
 use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
-use super::{Control, Frame, Inner, Put, SUBSYSTEM_TEST, id};
+use super::{Control, Inner, Put, SUBSYSTEM_TEST, id};
 use crate::cause::Cause;
 use crate::path::sccp::management_unitdata;
 use crate::state::{Few, Forward, HopState, State, Target};
@@ -238,26 +238,6 @@ impl HopState {
             }
         });
         held.collect()
-    }
-}
-
-impl Frame {
-    /// Of management.
-    pub(crate) fn management(octets: Vec<u8>) -> Self {
-        Self {
-            octets,
-            sls: 0,
-            is_data: false,
-        }
-    }
-
-    /// Of DATA.
-    pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
-        Self {
-            octets,
-            sls,
-            is_data: true,
-        }
     }
 }
 

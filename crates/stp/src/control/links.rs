@@ -355,22 +355,3 @@ pub(super) fn to_peer(state: &State, hop: Option<usize>, message: Management) ->
         management_frame(&state.tables, hop, 0, message)?,
     ))
 }
-
-impl Frame {
-    /// Whether it is a message of M2PA: its class (RFC 4165 §2.1).
-    pub(crate) fn is_m2pa(&self) -> bool {
-        self.octets.get(2) == Some(&11)
-    }
-}
-
-impl AsRef<[u8]> for Frame {
-    fn as_ref(&self) -> &[u8] {
-        &self.octets
-    }
-}
-
-impl AsMut<[u8]> for Frame {
-    fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.octets
-    }
-}

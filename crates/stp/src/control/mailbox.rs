@@ -16,6 +16,43 @@ pub(crate) struct Frame {
     pub(crate) is_data: bool,
 }
 
+impl Frame {
+    /// Of management.
+    pub(crate) fn management(octets: Vec<u8>) -> Self {
+        Self {
+            octets,
+            sls: 0,
+            is_data: false,
+        }
+    }
+
+    /// Of DATA.
+    pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
+        Self {
+            octets,
+            sls,
+            is_data: true,
+        }
+    }
+
+    /// Whether it is a message of M2PA: its class (RFC 4165 §2.1).
+    pub(crate) fn is_m2pa(&self) -> bool {
+        self.octets.get(2) == Some(&11)
+    }
+}
+
+impl AsRef<[u8]> for Frame {
+    fn as_ref(&self) -> &[u8] {
+        &self.octets
+    }
+}
+
+impl AsMut<[u8]> for Frame {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.octets
+    }
+}
+
 /// Room for management messages behind DATA: acknowledgements, NTFY, DUNA and DAVA must reach a peer that reads slowly.
 const MANAGEMENT: usize = 4_096;
 
@@ -170,11 +207,7 @@ mod tests {
     #[test]
     fn management_has_room_behind_data() {
         let mailbox = Mailbox::new(16, false);
-        let data = || Frame {
-            octets: vec![0; 8],
-            sls: 0,
-            is_data: true,
-        };
+        let data = || Frame::data(vec![0; 8], 0);
         let taken = (0..20)
             .filter(|_| matches!(mailbox.put(data(), 0), Put::Taken))
             .count();
