@@ -227,10 +227,11 @@ impl Association {
             return wake.unwrap_or_else(|| Instant::now() + Duration::from_secs(60));
         }
         let heartbeat = self.inbound.heartbeat();
-        match heartbeat.is_zero() {
+        if heartbeat.is_zero() {
             // Looks again whether a reload has set one.
-            true => Instant::now() + Duration::from_secs(60),
-            false => self.heard + if self.beaten { 2 * heartbeat } else { heartbeat },
+            Instant::now() + Duration::from_secs(60)
+        } else {
+            self.heard + if self.beaten { 2 * heartbeat } else { heartbeat }
         }
     }
 

@@ -200,9 +200,10 @@ fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize,
         let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
         if is_up(before) {
             for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
-                notify(match one.available {
-                    true => Management::TransferAllowed(one.cluster.code),
-                    false => Management::TransferProhibited(one.cluster.code),
+                notify(if one.available {
+                    Management::TransferAllowed(one.cluster.code)
+                } else {
+                    Management::TransferProhibited(one.cluster.code)
                 });
             }
             continue;

@@ -124,10 +124,7 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         trace.add(|| "discrimination: the destination is another node".to_owned());
         let decision = match interception::intercept(ingress, data, trace) {
             Some(decision) => decision,
-            None => pass(ingress, data, trace, |out| {
-                out.extend_from_slice(data.user_data);
-                true
-            }),
+            None => pass(ingress, data, trace, unchanged(data.user_data)),
         };
         return Decision { rule, ..decision };
     }
@@ -136,10 +133,8 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         ServiceIndicator::SCCP => sccp::local(ingress, data, work, trace),
         si => {
             trace.add(|| format!("this STP has no user of service indicator {}", si.0));
-            // Network management (SNM, SNT) has no place in M3UA: SSNM stands for it (RFC 4666 §1.4.2.3).
-            let user = !matches!(si, ServiceIndicator::SNM | ServiceIndicator::SNT);
             Decision {
-                notice: user.then_some(Notice::NoUser(data.dpc, si)),
+                notice: (!is_management).then_some(Notice::NoUser(data.dpc, si)),
                 ..Decision::drop(Cause::UserPart)
             }
         }
@@ -147,7 +142,15 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     Decision { rule, ..decision }
 }
 
-/// Sends a message on to another node; `user_data` appends what follows the label.
+/// Appends user data as they are.
+fn unchanged(user_data: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> bool {
+    move |out| {
+        out.extend_from_slice(user_data);
+        true
+    }
+}
+
+/// Sends a message on to another node; `user_data` appends what follows the label, unless it returns `false`.
 fn pass(
     ingress: &Ingress<'_>,
     data: &Data<'_>,
@@ -193,11 +196,8 @@ pub(crate) fn own(state: &State, to: PointCode, user_data: &[u8]) -> Option<Send
         user_data,
         correlation_id: None,
     };
-    transfer(state, None, &label, &mut Trace::default(), |out| {
-        out.extend_from_slice(user_data);
-        true
-    })
-    .ok()
+    let user_data = unchanged(user_data);
+    transfer(state, None, &label, &mut Trace::default(), user_data).ok()
 }
 
 /// Screens a message; `None` when it is admitted.
@@ -248,18 +248,15 @@ fn transfer(
             .destinations
             .get(at)
             .is_some_and(|hops| !hops.is_empty());
-        trace.add(|| match available {
-            true => "route: leads back to the link set that the message came from".to_owned(),
-            false => format!(
-                "route: {} is unreachable, no hop of its routes is active",
-                tables.show(data.dpc)
-            ),
+        if available {
+            trace.add(|| "route: leads back to the link set that the message came from".to_owned());
+            return Err(Cause::Loop);
+        }
+        trace.add(|| {
+            let code = tables.show(data.dpc);
+            format!("route: {code} is unreachable, no hop of its routes is active")
         });
-        return Err(if available {
-            Cause::Loop
-        } else {
-            Cause::Unreachable
-        });
+        return Err(Cause::Unreachable);
     };
     let shared = state.forward.destinations.get(at).map_or(1, |hops| hops.len());
     let (Some(target), Some(to)) = (state.target(hop, data.sls, shared), tables.hops.get(hop)) else {

@@ -10,12 +10,9 @@ use ss7_proto::sccp::{
 use super::equipment::{Reply, serve};
 use super::number::by_number;
 use super::query;
-use super::{Decision, Ingress, Send, Trace, Work, transfer};
+use super::{Decision, Ingress, Send, Trace, Work, transfer, unchanged};
 use crate::cause::Cause;
-use crate::tables::EIR;
-
-/// The subsystem of SCCP management.
-const MANAGEMENT: u8 = 1;
+use crate::tables::{EIR, MANAGEMENT};
 
 /// Decides on an SCCP message whose destination is this node.
 pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
@@ -102,9 +99,10 @@ impl Relay<'_> {
         let translations = &state.tables.translations;
         let Some(found) = translations.table.translate(called) else {
             let known = translations.table.has_set_for(called);
-            let cause = match known {
-                true => ReturnCause::NO_TRANSLATION_FOR_ADDRESS,
-                false => ReturnCause::NO_TRANSLATION_FOR_NATURE,
+            let cause = if known {
+                ReturnCause::NO_TRANSLATION_FOR_ADDRESS
+            } else {
+                ReturnCause::NO_TRANSLATION_FOR_NATURE
             };
             trace.add(|| format!("translation: {cause}"));
             return self.give_back(Cause::NoTranslation, cause, work, trace);
@@ -366,10 +364,7 @@ impl Relay<'_> {
             dpc: to,
             ..*self.data
         };
-        transfer(self.ingress.state, None, &label, trace, |out| {
-            out.extend_from_slice(&octets);
-            true
-        })
+        transfer(self.ingress.state, None, &label, trace, unchanged(&octets))
     }
 
     /// Returns the data to the sender, if it wants them (Q.714 §4.2).
