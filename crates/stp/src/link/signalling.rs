@@ -86,6 +86,8 @@ impl SignallingLink {
             self.align = match emergency {
                 None => Some(now + RETRY),
                 Some(emergency) => {
+                    // A reload may have changed the timers since the last attempt.
+                    self.link = Link::new(self.desk.live.load().config.m2pa.timers());
                     self.link.start(emergency, now, out);
                     self.desk.control.stage(self.number, "which is aligned");
                     None

@@ -1,7 +1,8 @@
-//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link.
+//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link, other timers.
 
 use std::net::SocketAddr;
 
+use settings::Period;
 use ss7_proto::m2pa::{Content, LinkStatus, Message, SEQUENCE_MASK};
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
 use ss7_proto::mtp3::{Msu, TestMessage};
@@ -22,24 +23,32 @@ struct Neighbour {
 impl Neighbour {
     /// Connects, and is aligned and tested.
     fn new(stp: SocketAddr, from: u8, code: u8) -> Self {
-        let mut link = Self {
+        let mut link = Self::connect(stp, from, code);
+        link.align();
+        link
+    }
+
+    fn connect(stp: SocketAddr, from: u8, code: u8) -> Self {
+        Self {
             stream: Asp::connect(stp, from),
             code,
             sent: SEQUENCE_MASK,
             received: SEQUENCE_MASK,
-        };
-        link.wait(LinkStatus::Alignment);
+        }
+    }
+
+    fn align(&mut self) {
+        self.wait(LinkStatus::Alignment);
         for status in [
             LinkStatus::Alignment,
             LinkStatus::ProvingNormal,
             LinkStatus::Ready,
         ] {
-            link.send(Content::LinkStatus(status));
+            self.send(Content::LinkStatus(status));
         }
-        link.wait(LinkStatus::Ready);
-        let test = link.msu();
-        link.acknowledge_test(&test);
-        link
+        self.wait(LinkStatus::Ready);
+        let test = self.msu();
+        self.acknowledge_test(&test);
     }
 
     fn send(&mut self, content: Content<'_>) {
@@ -103,6 +112,25 @@ impl Neighbour {
             msu: &msu,
         });
     }
+}
+
+/// Of a peer that does not prove the link the association stays: timers of a reload count from the next alignment.
+#[test]
+fn timers_count_from_the_next_alignment() {
+    let mut settings = east();
+    settings.m2pa.t2 = Period::from_secs(60);
+    settings.m2pa.t3 = Period::from_millis(20);
+    settings.m2pa.t4e = Period::from_secs(3_600);
+    let stp = start(settings.clone());
+    let mut a = Neighbour::connect(stp.addresses()[0], 21, 0);
+    a.wait(LinkStatus::Alignment);
+    settings.m2pa.t3 = Period::from_secs(60);
+    settings.m2pa.t4e = Period::from_millis(50);
+    stp.reload(&settings).unwrap();
+    a.send(Content::LinkStatus(LinkStatus::Alignment));
+    a.wait(LinkStatus::OutOfService);
+    a.align();
+    until("the link carries traffic", || is_available(&stp, "a"));
 }
 
 /// What was held for a changeback stays behind what its former link has queued, when the link to which it was to move fails

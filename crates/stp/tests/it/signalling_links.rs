@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use settings::Period;
-use socket2::{Domain, Socket, Type};
 use ss7_proto::m3ua::{Message, MessageType, Tag};
 use stp::config::{Link, LinkSet, NumberingPlan, Role, Route};
 use stp::{Config, Running};
 
-use crate::support::{Asp, PATIENCE, address, config, data, isup, link, metric, server, start, until};
+use crate::support::{Asp, config, connection, data, isup, link, metric, server, start, until};
 
 /// The point codes of both STPs.
 pub(crate) const EAST: u32 = 100;
@@ -33,12 +32,9 @@ impl Relay {
         let all = streams.clone();
         std::thread::spawn(move || {
             while let Ok((near, _)) = listener.accept() {
-                let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-                socket.bind(&SocketAddr::new(address(from), 0).into()).unwrap();
-                if socket.connect(&to.into()).is_err() {
+                let Ok(far) = connection(to, from) else {
                     continue;
-                }
-                let far = TcpStream::from(socket);
+                };
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     std::thread::spawn(move || pass(from, to));
@@ -315,11 +311,7 @@ fn octets_of_a_stranger_end_their_own_link_alone() {
         for octets in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), zeros, unknown] {
             world.settle();
             // It replaces the peer of the link, whose address it has.
-            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-            socket.bind(&SocketAddr::new(address(21), 0).into()).unwrap();
-            socket.connect(&world.east.addresses()[0].into()).unwrap();
-            let mut stranger = TcpStream::from(socket);
-            stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut stranger = Asp::connect(world.east.addresses()[0], 21).stream;
             stranger.write_all(&octets).unwrap();
             let _ = stranger.read_to_end(&mut Vec::new());
         }
