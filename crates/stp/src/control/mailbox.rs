@@ -79,7 +79,7 @@ pub(crate) struct Mailbox {
     /// How many peers have asked for the receiver.
     newest: AtomicU64,
     /// Asks the association to end, because its peer has connected again.
-    pub(crate) replaced: Notify,
+    replaced: Notify,
     /// MSUs of other links and those that were held, before what is queued.
     diverted: Mutex<Vec<Frame>>,
     /// Whether the peer has ordered a changeover: the association has to end.
@@ -184,6 +184,22 @@ impl Mailbox {
         self.newest.load(Ordering::Relaxed) == number
     }
 
+    /// Asks the association that has the receiver to end.
+    pub(crate) fn replace(&self) {
+        self.replaced.notify_one();
+    }
+
+    /// Waits until a peer asks for the receiver that the association with a number has.
+    pub(crate) async fn replaced(&self, number: u64) {
+        loop {
+            self.replaced.notified().await;
+            // The request may have been for the association before, which had ended by itself.
+            if !self.is_newest(number) {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn queued(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
@@ -202,6 +218,8 @@ impl Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -239,5 +257,27 @@ mod tests {
         let mailbox = Mailbox::new(16, false);
         let (one, two) = (mailbox.ask(), mailbox.ask());
         assert!(!mailbox.is_newest(one) && mailbox.is_newest(two));
+    }
+
+    /// An association that ends by itself leaves the request for it to the next one.
+    #[test]
+    fn a_request_for_the_association_before_ends_none_behind_it() {
+        let mailbox = Mailbox::new(16, false);
+        mailbox.ask();
+        let receiver = mailbox.take().unwrap();
+        let second = mailbox.ask();
+        mailbox.replace();
+        mailbox.give_back(receiver);
+        assert!(mailbox.take().is_some());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let stale = tokio::time::timeout(Duration::from_millis(1), mailbox.replaced(second));
+            assert!(stale.await.is_err());
+            mailbox.ask();
+            mailbox.replace();
+            mailbox.replaced(second).await;
+        });
     }
 }
