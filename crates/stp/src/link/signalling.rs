@@ -136,7 +136,9 @@ impl SignallingLink {
             return;
         };
         let adjacent = state.tables.hops.get(self.hop).and_then(|hop| hop.adjacent);
-        let is_mine = data.dpc == state.tables.points.own && Some(data.opc) == adjacent;
+        let points = &state.tables.points;
+        let is_mine =
+            data.dpc == points.own && data.ni == points.network_indicator && Some(data.opc) == adjacent;
         match data.si {
             ServiceIndicator::SNT if is_mine => self.tested(data.user_data, data.sls, out),
             // The link is connected to a wrong node (Q.707 §2.2): behind this one the test would be taken for that of another link.
@@ -144,7 +146,8 @@ impl SignallingLink {
                 link = self.number,
                 opc = data.opc.0,
                 dpc = data.dpc.0,
-                "link test for another node"
+                ni = data.ni,
+                "link test for another node or network"
             ),
             ServiceIndicator::SNM if is_mine => {
                 if let Some(message) = Management::read(data.user_data, plan) {
