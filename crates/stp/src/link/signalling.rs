@@ -70,7 +70,8 @@ impl SignallingLink {
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn wake(&self) -> Option<Instant> {
-        let all = [self.align, self.link.wake(), self.test.wake()];
+        let test = self.test.wake().filter(|_| self.link.takes());
+        let all = [self.align, self.link.wake(), test];
         all.into_iter().flatten().min()
     }
 
@@ -96,6 +97,10 @@ impl SignallingLink {
         }
         let event = self.link.tick(now, out);
         self.follow(event, out);
+        // A test that is due while the peer is busy comes after it, for T6 at most: it could not be sent.
+        if !self.link.takes() {
+            return;
+        }
         match self.test.tick(now) {
             Some(Ok(pattern)) => self.send_test(false, &pattern, out),
             Some(Err(_)) => self.failure = Some("the peer has not acknowledged link tests (SLTM)".to_owned()),
@@ -104,7 +109,10 @@ impl SignallingLink {
     }
 
     pub(super) fn send(&mut self, frame: Frame, out: &mut Vec<u8>) {
-        if let Err(frame) = self.link.send(frame, Instant::now(), out) {
+        // Link tests are repeated: one that the peer is too busy for is not kept.
+        if let Err(frame) = self.link.send(frame, Instant::now(), out)
+            && frame.is_data
+        {
             self.unsent.push(frame);
         }
     }

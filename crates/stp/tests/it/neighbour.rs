@@ -1,5 +1,5 @@
 //! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link or network,
-//! other timers.
+//! other timers, a busy peer.
 
 use std::net::SocketAddr;
 
@@ -293,4 +293,29 @@ fn a_link_test_of_another_network_is_not_answered() {
             break;
         }
     }
+}
+
+/// A test that is due while the peer is busy is sent when it is not: the next one would come after T1.
+#[test]
+fn a_link_test_waits_for_a_busy_peer() {
+    let mut settings = east();
+    settings.mtp.link_test_interval = Period::from_millis(20);
+    settings.mtp.link_test_timeout = Period::from_secs(3_600);
+    let stp = start(settings);
+    let mut a = Neighbour::new(stp.addresses()[0], 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    a.send(Content::LinkStatus(LinkStatus::Busy));
+    // The next test is due.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    a.send(Content::LinkStatus(LinkStatus::BusyEnded));
+    for _ in 0..3 {
+        let test = loop {
+            let octets = a.msu();
+            if Msu::read(&octets, Plan::Itu).unwrap().si == ServiceIndicator::SNT {
+                break octets;
+            }
+        };
+        a.acknowledge_test(&test);
+    }
+    assert!(is_available(&stp, "a"));
 }
