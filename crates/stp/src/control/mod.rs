@@ -2,6 +2,7 @@
 //! which management messages and pages take, and messages only while their application server is pending.
 
 mod alarms;
+mod allowed;
 mod answers;
 mod available;
 mod links;
@@ -29,6 +30,7 @@ use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
 pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
+use allowed::Allowed;
 pub(crate) use answers::{beat, registration};
 pub(crate) use links::Remains;
 pub(crate) use mailbox::{Frame, Mailbox, Put};
@@ -65,6 +67,8 @@ struct Inner {
     /// By hop.
     pending: Vec<VecDeque<Frame>>,
     most_pending: usize,
+    /// What peers are notified of together.
+    allowed: Allowed,
     /// Frames that are sent after the next state is published.
     sends: Vec<(usize, Vec<u8>)>,
 }
@@ -92,6 +96,7 @@ impl Control {
             prohibited: HashMap::new(),
             pending: tables.hops.iter().map(|_| VecDeque::new()).collect(),
             most_pending: config.pending,
+            allowed: Allowed::default(),
             sends: Vec::new(),
             tables,
             meters,
@@ -184,6 +189,7 @@ impl Control {
             }
             inner.tick_sets(now);
             inner.test_subsystems(now);
+            inner.announce(now);
         });
     }
 
@@ -194,6 +200,7 @@ impl Control {
         asps.chain(inner.gateway.wake())
             .chain(inner.prohibited.values().copied())
             .chain(inner.sets.wake())
+            .chain(inner.allowed.wake())
             .min()
     }
 

@@ -1,6 +1,7 @@
 //! What peers are notified of the network, and what they ask (RFC 4666 §3.4, §4.5).
 
 use std::cmp::Reverse;
+use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
 use ss7_proto::PointCode;
@@ -129,25 +130,31 @@ impl Inner {
         };
         self.prohibited.retain(|(code, _), _| !returned(*code));
         let mut sends = transfers(before, next, &changed);
-        let named = with_narrower(next, changed);
-        for link in 0..next.tables.links.len() {
-            // What is wider comes first: it covers what is narrower.
-            for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
-                for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
-                    let those = width.iter().filter(|one| one.available == wanted);
-                    sends.extend(concerned(next, link, kind, those));
-                }
-            }
-        }
+        let now = self.allowed.collect(next, changed, Instant::now());
+        sends.extend(notices(next, with_narrower(next, now)));
         sends
     }
 }
 
+/// DUNA and DAVA for each peer. What is wider comes first: it covers what is narrower.
+pub(super) fn notices(next: &State, named: Vec<Known<'_>>) -> Vec<(usize, Vec<u8>)> {
+    let mut sends = Vec::new();
+    for link in 0..next.tables.links.len() {
+        for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
+            for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
+                let those = width.iter().filter(|one| one.available == wanted);
+                sends.extend(concerned(next, link, kind, those));
+            }
+        }
+    }
+    sends
+}
+
 /// What peers get to know of a destination.
-struct Known<'a> {
-    cluster: Cluster,
-    via: &'a [Via],
-    available: bool,
+pub(super) struct Known<'a> {
+    pub(super) cluster: Cluster,
+    pub(super) via: &'a [Via],
+    pub(super) available: bool,
 }
 
 /// Destinations whose state differs. One that a reload has added or removed belongs to what is around it before or behind.
@@ -225,7 +232,7 @@ fn around(state: &State, cluster: Cluster) -> bool {
 }
 
 /// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.
-fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
+pub(super) fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
     let mut masks: AHashMap<Cluster, bool> = named
         .iter()
         .filter(|one| one.cluster.wild > 0)
@@ -254,7 +261,7 @@ fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a
     named
 }
 
-fn available(state: &State, destination: usize) -> bool {
+pub(super) fn available(state: &State, destination: usize) -> bool {
     state
         .forward
         .destinations
