@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ss7_proto::PointCode;
 use ss7_proto::m2pa::{forward_number, messages_behind};
-use ss7_proto::mtp3::{Carrier, LinkSet, LinkSetEvent, Management};
+use ss7_proto::mtp3::{Carrier, Inhibited, LinkSet, LinkSetEvent, Management};
 
 use super::{Control, Frame, Inner, Put};
 use crate::cause::Cause;
@@ -71,6 +71,12 @@ impl Sets {
         let set = self.get(hop)?;
         let at = position(tables, hop, link);
         Some(at.is_some_and(|at| set.up().any(|up| up == at)))
+    }
+
+    /// Who inhibits a link of a hop.
+    pub(super) fn inhibited(&self, hop: usize, link: usize, tables: &Tables) -> Inhibited {
+        let set = self.get(hop).zip(position(tables, hop, link));
+        set.map_or(Inhibited::No, |(set, at)| set.inhibited(at))
     }
 
     /// By link selection; none for a hop of M3UA.
@@ -156,6 +162,9 @@ impl Control {
             }
             // The routes by the node are used as soon as a link to it is.
             Management::TrafficRestartAllowed => {}
+            Management::Inhibiting(message) => inner.with_set(link, |set, _, events| {
+                set.inhibiting(code, message, Instant::now(), events);
+            }),
             _ => inner.with_set(link, |set, _, events| set.received(code, message, events)),
         });
     }
@@ -211,7 +220,11 @@ impl Inner {
         hop.and_then(|hop| self.sets.is_up(hop, link, &self.tables)) == Some(true)
     }
 
-    fn with_set(&mut self, link: usize, act: impl FnOnce(&mut LinkSet, usize, &mut Vec<LinkSetEvent>)) {
+    pub(super) fn with_set(
+        &mut self,
+        link: usize,
+        act: impl FnOnce(&mut LinkSet, usize, &mut Vec<LinkSetEvent>),
+    ) {
         let Some(hop) = self.tables.set_of(link) else {
             return;
         };
@@ -238,6 +251,11 @@ impl Inner {
                     }
                 }
                 LinkSetEvent::Fail(at) => self.sets.ordered.extend(link(at)),
+                LinkSetEvent::Inhibition { link: at, outcome } => {
+                    let link = link(at).and_then(|link| tables.links.get(link));
+                    let link = link.map_or("", |link| link.name.as_str());
+                    tracing::info!(link, ?outcome, "inhibition of a link");
+                }
                 LinkSetEvent::Divert { link: at, accepted } => {
                     if let Some(link) = link(at) {
                         self.retrieve(hop, link, accepted);

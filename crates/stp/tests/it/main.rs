@@ -6,6 +6,7 @@ mod contexts;
 mod delivery;
 mod equipment;
 mod files;
+mod inhibiting;
 mod interception;
 mod judge;
 mod load;

@@ -19,7 +19,7 @@ pub(crate) const EAST: u32 = 100;
 pub(crate) const WEST: u32 = 200;
 
 /// A relay of TCP, whose connections can be cut with what they carry.
-struct Relay {
+pub(crate) struct Relay {
     at: SocketAddr,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -46,7 +46,7 @@ impl Relay {
         Self { at, streams }
     }
 
-    fn cut(&self) {
+    pub(crate) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -72,6 +72,7 @@ pub(crate) fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, link
     config.pending = 1_000_000;
     config.reconnect = Period::from_millis(20);
     // A machine that is busy does not fail a link.
+    config.mtp.t1 = Period::from_millis(20);
     config.mtp.t2 = Period::from_secs(60);
     config.mtp.t4 = Period::from_secs(60);
     config.m2pa.t7 = Period::from_secs(60);
@@ -137,16 +138,16 @@ fn undelivered(stp: &Running) -> f64 {
 }
 
 /// Two STPs, the relays of their links, and an ASP at each.
-struct World {
-    east: Running,
-    west: Running,
-    relays: [Relay; 2],
-    one: Asp,
-    two: Asp,
+pub(crate) struct World {
+    pub(crate) east: Running,
+    pub(crate) west: Running,
+    pub(crate) relays: [Relay; 2],
+    pub(crate) one: Asp,
+    pub(crate) two: Asp,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let east = start(east());
         let relays = [21, 22].map(|from| Relay::new(east.addresses()[0], from));
         let west = start(west([relays[0].at.port(), relays[1].at.port()]));
@@ -166,7 +167,7 @@ impl World {
     }
 
     /// Waits until both links carry traffic at both ends, and each end knows of the other's ASP.
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         until("both links are available", || {
             let stps = [&self.east, &self.west];
             stps.iter()
@@ -227,7 +228,7 @@ fn receive(asp: &mut Asp) -> u32 {
 }
 
 /// Both directions at once, while `act` runs: what was sent is what was received.
-fn exchange(world: &World, act: impl FnOnce()) {
+pub(crate) fn exchange(world: &World, act: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     // Each ASP sends by one copy of its socket and receives by another.
     let copy = |asp: &Asp| Asp::over(asp.stream.try_clone().unwrap());
