@@ -7,10 +7,10 @@ use ss7_proto::PointCode;
 use ss7_proto::m2pa::{forward_number, messages_behind};
 use ss7_proto::mtp3::{Carrier, Inhibited, LinkSet, LinkSetEvent, Management};
 
-use super::{Control, Frame, Inner, Put};
+use super::{Control, Frame, Inner};
 use crate::cause::Cause;
 use crate::config::Config;
-use crate::path::{again, management_frame};
+use crate::path::management_frame;
 use crate::state::{State, Target};
 use crate::tables::Tables;
 
@@ -178,20 +178,6 @@ impl Control {
         );
     }
 
-    /// Routes an MSU that was for a link set once more.
-    pub(super) fn reroute(&self, state: &State, frame: &Frame) {
-        match again(state, &frame.octets) {
-            Ok(send) => {
-                let frame = Frame::data(send.octets, send.sls);
-                // Neither does a second link set that changes over hold it, nor an application server without an active ASP.
-                if let Put::Stale(_) | Put::Pending = self.post(state, &send.target, frame) {
-                    state.meters.dropped(Cause::Unreachable);
-                }
-            }
-            Err(cause) => state.meters.dropped(cause),
-        }
-    }
-
     /// Sends an MSU of a failed link, or one that was held, by the link that carries its link selection now. The queue has room
     /// for all of them: they were in another one before.
     pub(super) fn forward(&self, target: &Target, frame: Frame) {
@@ -339,7 +325,7 @@ impl Inner {
                     }
                 }
                 Some(target) => control.forward(&target, frame),
-                None => control.reroute(next, &frame),
+                None => control.keep_within(self, next, frame),
             }
         }
         for (queue, mut before) in self.pending.iter_mut().zip(held) {

@@ -8,6 +8,7 @@ mod available;
 mod inhibit;
 mod links;
 mod mailbox;
+mod moves;
 mod rows;
 mod ssnm;
 
@@ -60,6 +61,8 @@ struct Inner {
     links: Vec<LinkStatus>,
     /// Link sets of M2PA.
     sets: links::Sets,
+    /// What moves between them.
+    moves: moves::Moves,
     /// The number of the last state.
     number: u64,
     /// Destinations that a signalling gateway has called unavailable, by hop.
@@ -93,6 +96,7 @@ impl Control {
             asps: (0..tables.links.len()).map(|link| asp(&tables, link)).collect(),
             links: vec![LinkStatus::default(); tables.links.len()],
             sets: links::Sets::new(config, &tables),
+            moves: moves::Moves::new(&config.mtp, config.pending),
             number: 0,
             barred: HashSet::new(),
             prohibited: HashMap::new(),
@@ -190,6 +194,7 @@ impl Control {
                 inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
             }
             inner.tick_sets(now);
+            inner.moves.tick(now);
             inner.test_subsystems(now);
             inner.announce(now);
         });
@@ -202,6 +207,7 @@ impl Control {
         asps.chain(inner.gateway.wake())
             .chain(inner.prohibited.values().copied())
             .chain(inner.sets.wake())
+            .chain(inner.moves.wake())
             .chain(inner.allowed.wake())
             .min()
     }
@@ -210,6 +216,7 @@ impl Control {
     pub(crate) fn replace(&self, tables: Arc<Tables>) {
         let meters = Arc::new(Meters::new(&self.registry, &tables));
         self.change(|inner| {
+            inner.moves.end();
             inner.tables = tables;
             inner.meters = meters;
         });
@@ -238,9 +245,16 @@ impl Control {
 
     /// Sends a frame that a worker has decided on; `false` when the queue of a link is full.
     pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> bool {
-        if *target == Target::Pending {
-            self.queue(hop, frame);
-            return true;
+        match target {
+            Target::Pending => {
+                self.queue(hop, frame);
+                return true;
+            }
+            Target::Held => {
+                self.keep(frame);
+                return true;
+            }
+            Target::Link(_) | Target::Each(_) => {}
         }
         match self.post(state, target, frame) {
             Put::Taken => true,
@@ -264,12 +278,12 @@ impl Control {
                 Put::Taken | Put::Full | Put::Pending => return,
             }
         } else if target.is_none() && frame.is_m2pa() {
-            return self.reroute(&state, &frame);
+            return self.keep_within(&mut inner, &state, frame);
         }
-        let most = inner.most_pending;
-        match inner.pending.get_mut(hop) {
-            Some(queue) if target.is_some() && queue.len() < most => queue.push_back(frame),
-            _ => inner.meters.dropped(Cause::Recovery),
+        if target.is_some() {
+            inner.wait(hop, frame);
+        } else {
+            inner.meters.dropped(Cause::Recovery);
         }
     }
 
@@ -292,7 +306,7 @@ impl Control {
                     .filter(|link| !matches!(put(**link, frame.clone()), Put::Taken));
                 if full.count() == 0 { Put::Taken } else { Put::Full }
             }
-            Target::Pending => Put::Pending,
+            Target::Pending | Target::Held => Put::Pending,
         }
     }
 
@@ -304,7 +318,8 @@ impl Control {
         inner.obey(self);
         let before = self.state.load_full();
         inner.number += 1;
-        let next = inner.state();
+        let mut next = inner.state();
+        inner.hold(&before, &mut next, Instant::now());
         let mut sends = std::mem::take(&mut inner.sends);
         for event in inner.gateway.events() {
             match event {
@@ -334,6 +349,7 @@ impl Control {
         self.send(sends);
         inner.divert(self, &next);
         inner.release(self, &before, &next);
+        inner.let_go(self, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);
         self.send(notices);

@@ -259,7 +259,12 @@ fn transfer(
         return Err(Cause::Unreachable);
     };
     let shared = state.forward.destinations.get(at).map_or(1, |hops| hops.len());
-    let (Some(target), Some(to)) = (state.target(hop, data.sls, shared), tables.hops.get(hop)) else {
+    let target = if state.is_held(at, data.sls) {
+        Some(Target::Held)
+    } else {
+        state.target(hop, data.sls, shared)
+    };
+    let (Some(target), Some(to)) = (target, tables.hops.get(hop)) else {
         return Err(Cause::Unreachable);
     };
     trace.add(|| {
@@ -276,7 +281,8 @@ fn transfer(
         )
     });
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);
-    let is_written = if to.adjacent.is_some() {
+    // What is held is routed once more, in this form.
+    let is_written = if to.adjacent.is_some() || target == Target::Held {
         frame::write(data, tables.points.plan, &mut octets, user_data)
     } else {
         let label = Data {
@@ -312,6 +318,7 @@ fn shown(tables: &tables::Tables, target: &Target) -> String {
     match target {
         Target::Link(link) => format!("link `{}`", name(*link)),
         Target::Each(links) => format!("each of {} links", links.len()),
-        Target::Pending => "queued until an ASP is active".to_owned(),
+        Target::Pending => "queued until a link is available".to_owned(),
+        Target::Held => "held while its traffic moves to another link set".to_owned(),
     }
 }

@@ -10,6 +10,7 @@ mod inhibiting;
 mod interception;
 mod judge;
 mod load;
+mod moves;
 mod neighbour;
 mod number_services;
 mod prepaid;

@@ -74,6 +74,7 @@ pub(crate) fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, link
     // A machine that is busy does not fail a link.
     config.mtp.t1 = Period::from_millis(20);
     config.mtp.t2 = Period::from_secs(60);
+    config.mtp.t3 = Period::from_millis(20);
     config.mtp.t4 = Period::from_secs(60);
     config.m2pa.t7 = Period::from_secs(60);
     config.m2pa.t3 = Period::from_secs(60);
