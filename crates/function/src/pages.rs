@@ -78,7 +78,7 @@ impl Page {
         match self.name {
             "trace add" => "PUT",
             "trace remove" => "DELETE",
-            "reload" | "enable" | "drain" | "disable" | "reconnect" => "POST",
+            "reload" | "enable" | "drain" | "disable" | "reconnect" | "inhibit" | "uninhibit" => "POST",
             _ if self.path.contains("/change-") => "POST",
             _ => "GET",
         }

@@ -1,17 +1,21 @@
 //! MTP3: service information octet and routing label of an MSU (Q.704 §2.2, T1.111.4, JT-Q704), management messages, link tests,
-//! and the links of a set as they carry its traffic.
+//! and the links of a set as they carry its traffic or are inhibited.
 
+mod inhibit;
 mod link_set;
 mod link_test;
 mod management;
+mod timers;
 
 use crate::m3ua::ServiceIndicator;
 use crate::octets::le24;
 use crate::point_code::{Plan, PointCode};
 
-pub use link_set::{Carrier, LinkSet, LinkSetEvent, LinkSetTimers};
+pub use inhibit::{InhibitOutcome, Inhibited, Refusal};
+pub use link_set::{Carrier, LinkSet, LinkSetEvent};
 pub use link_test::{LinkTest, LinkTestOutcome, LinkTestTimers, TestMessage};
-pub use management::{Changeover, Management};
+pub use management::{Changeover, Inhibiting, Management};
+pub use timers::LinkSetTimers;
 
 /// An MSU as a view over its octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

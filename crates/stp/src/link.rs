@@ -68,7 +68,7 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     let Some(mailbox) = desk.control.mailboxes.get(link) else {
         return;
     };
-    let Some(mut receiver) = take(mailbox).await else {
+    let Some((mut receiver, turn)) = take(mailbox).await else {
         return;
     };
     desk.drop_queued(&mut receiver);
@@ -87,6 +87,7 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
         unsent: VecDeque::new(),
         heard: Instant::now(),
         beaten: false,
+        turn,
     };
     let end = association.run(mailbox, shutdown).await;
     let reason = end.reason();
@@ -103,8 +104,9 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     mailbox.give_back(association.receiver);
 }
 
-/// Takes the mailbox of a link; a former association of it ends, and so does this one when the peer connects again meanwhile.
-async fn take(mailbox: &Mailbox) -> Option<Receiver<Frame>> {
+/// Takes the mailbox of a link, with the number of the request for it; a former association of it ends, and so does this one when
+/// the peer connects again meanwhile.
+async fn take(mailbox: &Mailbox) -> Option<(Receiver<Frame>, u64)> {
     let deadline = Instant::now() + HANDOVER;
     let number = mailbox.ask();
     loop {
@@ -113,9 +115,9 @@ async fn take(mailbox: &Mailbox) -> Option<Receiver<Frame>> {
             return None;
         }
         if let Some(receiver) = mailbox.take() {
-            return Some(receiver);
+            return Some((receiver, number));
         }
-        mailbox.replaced.notify_one();
+        mailbox.replace();
         tokio::time::timeout_at(deadline, released).await.ok()?;
     }
 }
@@ -136,6 +138,8 @@ struct Association {
     heard: Instant,
     /// Whether a heartbeat was sent since.
     beaten: bool,
+    /// The number of its request for the mailbox.
+    turn: u64,
 }
 
 impl Association {
@@ -161,7 +165,7 @@ impl Association {
             let due = self.due();
             tokio::select! {
                 () = shutdown.fired() => return End::Stopped,
-                () = mailbox.replaced.notified() => return End::Replaced,
+                () = mailbox.replaced(self.turn) => return End::Replaced,
                 () = mailbox.attention.notified(), if self.signalling.is_some() => {
                     if mailbox.take_order() {
                         return End::Ordered;
@@ -227,10 +231,11 @@ impl Association {
             return wake.unwrap_or_else(|| Instant::now() + Duration::from_secs(60));
         }
         let heartbeat = self.inbound.heartbeat();
-        match heartbeat.is_zero() {
+        if heartbeat.is_zero() {
             // Looks again whether a reload has set one.
-            true => Instant::now() + Duration::from_secs(60),
-            false => self.heard + if self.beaten { 2 * heartbeat } else { heartbeat },
+            Instant::now() + Duration::from_secs(60)
+        } else {
+            self.heard + if self.beaten { 2 * heartbeat } else { heartbeat }
         }
     }
 

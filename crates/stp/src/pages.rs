@@ -4,12 +4,14 @@ use std::sync::{Arc, Weak};
 
 use axum::Router;
 use axum::extract::Path;
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get, post};
 use function::Page;
 use serde_json::{Value, json};
 use ss7_proto::m3ua::{Data, ErrorCode, Message};
+use ss7_proto::mtp3::LinkSet;
 
-use crate::control::Control;
+use crate::control::{Control, Request};
 use crate::path::{Ingress, Notice, Trace, Work, decide, read_msu};
 use crate::state::State;
 use crate::tables::Hop;
@@ -77,6 +79,20 @@ pub(crate) const PAGES: &[Page] = &[
         columns: &[("list", "/list"), ("rule", "/rule"), ("messages", "/messages")],
     },
     Page {
+        name: "inhibit",
+        about: "Ask the peer to inhibit a link of M2PA: it stays in service and carries no traffic (Q.704 §10)",
+        path: "/stp/links/{}/inhibit",
+        argument: Some("LINK"),
+        columns: &[],
+    },
+    Page {
+        name: "uninhibit",
+        about: "End the inhibition of a link",
+        path: "/stp/links/{}/uninhibit",
+        argument: Some("LINK"),
+        columns: &[],
+    },
+    Page {
         name: "why",
         about: "What would become of an MSU, step by step: screening, translation, route. The MSU is M3UA DATA or an MSU of MTP3 (service information octet first), in hexadecimal digits",
         path: "/stp/why/{}",
@@ -111,6 +127,26 @@ pub(crate) fn routes(control: &Arc<Control>) -> Router {
         )
         .route("/stp/screening", page(|control| screening(&control.state.load())))
         .route("/stp/why/{hex}", why)
+        .route("/stp/links/{link}/inhibit", inhibit(control, LinkSet::inhibit))
+        .route(
+            "/stp/links/{link}/uninhibit",
+            inhibit(control, LinkSet::uninhibit),
+        )
+}
+
+/// Makes a request for a link.
+fn inhibit(control: &Arc<Control>, request: Request) -> MethodRouter {
+    let control = Arc::downgrade(control);
+    post(async move |Path(link): Path<String>| {
+        match control.upgrade().map(|control| control.inhibit(&link, request)) {
+            Some(Ok(())) => (StatusCode::OK, format!("{link}: the peer was asked\n")),
+            Some(Err(wrong)) => (StatusCode::CONFLICT, format!("{link}: {wrong}\n")),
+            None => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the STP is stopping\n".to_owned(),
+            ),
+        }
+    })
 }
 
 fn translations(state: &State) -> Value {
@@ -164,11 +200,16 @@ fn why(state: &State, hex: &str) -> Value {
             format!("the link would decide: {others} has the same routing context, and its own screening")
         });
     }
-    let decision = decide(&Ingress { state, hop }, &data, &mut Work::default(), &mut trace);
+    let ingress = Ingress {
+        state,
+        hop,
+        segments: None,
+    };
+    let decision = decide(&ingress, &data, &mut Work::default(), &mut trace);
     let notice = decision.notice.map(|notice| match notice {
         Notice::Unreachable(_) => "DUNA",
         Notice::NoUser(..) => "DUPU",
-        Notice::Congested(_) => "SCON",
+        Notice::Congested(..) => "SCON",
     });
     let sent = decision.send.as_ref();
     json!({

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashSet;
+use ahash::{AHashMap, AHashSet};
 use smallvec::SmallVec;
 use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Fault, TrafficMode};
@@ -36,6 +36,38 @@ pub(crate) struct Forward {
     pub(crate) destinations: Vec<Few>,
     /// Subsystems that are prohibited at their nodes (SSP).
     pub(crate) prohibited: AHashSet<(u32, u8)>,
+    /// By destination, the link selections whose messages are held: they move from one link set to another.
+    pub(crate) held: AHashMap<usize, Selections>,
+}
+
+/// A set of link selections.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Selections([u64; 4]);
+
+impl Selections {
+    /// All of them.
+    pub(crate) const ALL: Self = Self([u64::MAX; 4]);
+
+    pub(crate) fn insert(&mut self, sls: u8) {
+        if let Some(word) = self.0.get_mut(usize::from(sls >> 6)) {
+            *word |= 1 << (sls & 63);
+        }
+    }
+
+    pub(crate) fn contains(&self, sls: u8) -> bool {
+        let word = self.0.get(usize::from(sls >> 6)).copied();
+        word.unwrap_or_default() >> (sls & 63) & 1 != 0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (one, other) in self.0.iter_mut().zip(other.0) {
+            *one |= other;
+        }
+    }
 }
 
 /// What takes the messages of a hop.
@@ -56,6 +88,8 @@ pub(crate) enum Target {
     Each(Few),
     /// The control side queues it.
     Pending,
+    /// The control side holds it while it moves from one link set to another.
+    Held,
 }
 
 /// The hop of received DATA.
@@ -171,6 +205,12 @@ impl State {
         let others: Few = hops.iter().filter(|hop| !returns(hop)).copied().collect();
         let at = usize::from(sls).checked_rem(others.len())?;
         others.get(at).map(|hop| usize::from(*hop))
+    }
+
+    /// Whether messages of a link selection are held, which move from one link set to another.
+    pub(crate) fn is_held(&self, destination: usize, sls: u8) -> bool {
+        let held = &self.forward.held;
+        !held.is_empty() && held.get(&destination).is_some_and(|held| held.contains(sls))
     }
 
     /// The links of a hop that take a message. `shared` hops have shared the link selections before.

@@ -31,5 +31,5 @@ pub mod tokens;
 pub mod tshark;
 
 #[cfg(feature = "pages")]
-pub use pages::page;
+pub use pages::{page, request};
 pub use run::{local, local_within, until};

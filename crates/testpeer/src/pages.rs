@@ -8,11 +8,19 @@ use tokio::net::{TcpListener, TcpStream};
 /// # Panics
 /// When there is no answer.
 pub async fn page(routes: axum::Router, path: &str) -> (u16, String) {
+    request(routes, "GET", path).await
+}
+
+/// As [`page`], with another method.
+///
+/// # Panics
+/// When there is no answer.
+pub async fn request(routes: axum::Router, method: &str, path: &str) -> (u16, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::task::spawn_local(async move { axum::serve(listener, routes).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    let request = format!("{method} {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();

@@ -3,11 +3,11 @@
 use super::number::Number;
 
 /// The message type.
-pub const INITIAL_ADDRESS: u8 = 1;
+const INITIAL_ADDRESS: u8 = 1;
 /// Number portability status (Q.763 §3.101): query done for called number, not ported; query done, ported.
 const NOT_PORTED: u8 = 2;
 /// See [`NOT_PORTED`].
-pub const PORTED: u8 = 3;
+const PORTED: u8 = 3;
 
 /// Positions: message type; the pointers to the called party number and to the optional part, behind the circuit (two octets),
 /// the type and four fixed parameters of five octets.

@@ -5,7 +5,7 @@ mod iam;
 mod number;
 mod release;
 
-pub use iam::{Fault, INITIAL_ADDRESS, Iam, PORTED, TooLong};
+pub use iam::{Fault, Iam, TooLong};
 pub use number::Number;
 pub use release::{Cause, write_release};
 

@@ -1,34 +1,15 @@
 //! The links of a set as they carry its traffic: load sharing by signalling link selection, changeover and changeback (Q.704
 //! §4.2, §5, §6).
 //!
-//! Each link selection has a carrier. It changes in two ways only, and both keep the sequence: by a changeover after the carrier
-//! has failed, once the peer has named the last MSU that it accepted, and by a changeback to the link that shares the load
-//! normally, once the peer has acknowledged that the former carrier is drained. Between, MSUs of the link selection are held.
+//! Each link selection has a carrier. It changes in three ways only, and each keeps the sequence: by a changeover after the carrier
+//! has failed, once the peer has named the last MSU that it accepted, by a changeback to the link that shares the load
+//! normally, once the peer has acknowledged that the former carrier is drained, and some time (T1) after the carrier was inhibited.
+//! Between, MSUs of the link selection are held.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{Changeover, Management};
-
-/// Timers (Q.704 §16.8).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LinkSetTimers {
-    /// T2: the longest time until a changeover is acknowledged.
-    pub changeover: Duration,
-    /// T4: the longest time until a changeback is acknowledged.
-    pub changeback: Duration,
-    /// T5: the same for its repetition.
-    pub second_changeback: Duration,
-}
-
-impl Default for LinkSetTimers {
-    fn default() -> Self {
-        Self {
-            changeover: Duration::from_millis(1_500),
-            changeback: Duration::from_secs(1),
-            second_changeback: Duration::from_secs(1),
-        }
-    }
-}
+use super::inhibit::{InhibitOutcome, Inhibition};
+use super::{Changeover, LinkSetTimers, Management};
 
 /// What carries a link selection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,13 +45,20 @@ pub enum LinkSetEvent {
         /// FSN of the last MSU that the peer has accepted.
         accepted: Option<u32>,
     },
+    /// What a request to inhibit a link, or its end, has led to.
+    Inhibition {
+        /// The link.
+        link: usize,
+        /// What it is.
+        outcome: InhibitOutcome,
+    },
 }
 
 /// The traffic of a set of links.
 #[derive(Debug)]
 pub struct LinkSet {
-    timers: LinkSetTimers,
-    links: Vec<Link>,
+    pub(super) timers: LinkSetTimers,
+    pub(super) links: Vec<Link>,
     /// By link selection.
     carriers: Vec<Option<usize>>,
     changebacks: Vec<Changeback>,
@@ -79,9 +67,10 @@ pub struct LinkSet {
 }
 
 #[derive(Debug)]
-struct Link {
+pub(super) struct Link {
     code: u8,
     phase: Phase,
+    pub(super) inhibition: Inhibition,
     /// FSN of the last MSU that this side has accepted, when the link failed last.
     accepted: Option<u32>,
     /// What the peer has ordered while the link was up here.
@@ -119,6 +108,7 @@ impl LinkSet {
         let link = |code: &u8| Link {
             code: *code,
             phase: Phase::Down,
+            inhibition: Inhibition::default(),
             accepted: None,
             order: None,
         };
@@ -162,7 +152,9 @@ impl LinkSet {
             Phase::ChangingOver(until) | Phase::Settling(until) => Some(until),
             Phase::Down | Phase::Untested | Phase::Up => None,
         });
-        overs.chain(self.changebacks.iter().map(|back| back.until)).min()
+        let backs = self.changebacks.iter().map(|back| back.until);
+        let inhibitions = self.links.iter().filter_map(|link| link.inhibition.wake());
+        overs.chain(backs).chain(inhibitions).min()
     }
 
     /// A link is in service: MSUs may come by it, and none are sent yet.
@@ -178,10 +170,22 @@ impl LinkSet {
             return;
         }
         self.set(link, Phase::Up);
+        if self.is_inhibited(link) {
+            self.force(now, events);
+        } else {
+            self.drain_others(link, now);
+        }
+        self.bring_back(link, now, events);
+    }
+
+    /// A link takes the selections that it shares normally. Those without a carrier take any link that is up.
+    pub(super) fn bring_back(&mut self, link: usize, now: Instant, events: &mut Vec<LinkSetEvent>) {
         for selection in 0..self.carriers.len() {
             match self.carriers.get(selection) {
                 Some(None) => self.assign(selection, Some(link)),
-                Some(Some(from)) if *from != link && self.normal(selection) == link => {
+                Some(Some(from))
+                    if *from != link && self.normal(selection) == link && self.is_usable(link) =>
+                {
                     let from = *from;
                     if self.is_up(from) && !self.is_moving(selection) {
                         self.move_back(selection, from, link, now);
@@ -193,6 +197,21 @@ impl LinkSet {
         for back in self.changebacks.iter().filter(|back| back.to == link) {
             events.push(self.declaration(back));
         }
+    }
+
+    /// T1 of an inhibited link has ended: others carry its selections.
+    pub(super) fn divert(&mut self, link: usize) {
+        for selection in 0..self.carriers.len() {
+            if self.carriers.get(selection) == Some(&Some(link)) && !self.is_moving(selection) {
+                let substitute = self.substitute(selection);
+                self.assign(selection, substitute);
+            }
+        }
+    }
+
+    /// Nothing moves to a link any more.
+    pub(super) fn keep_away(&mut self, link: usize) {
+        self.changebacks.retain(|back| back.to != link);
     }
 
     /// A link is out of service; this side has accepted MSUs up to a number.
@@ -207,8 +226,10 @@ impl LinkSet {
         self.set(link, Phase::Down);
         let order = self.links.get_mut(link).and_then(|one| {
             one.accepted = Some(accepted);
+            one.inhibition.failed();
             one.order.take()
         });
+        self.force(now, events);
         if phase == Phase::Untested {
             // It has carried nothing from this side.
             if let (Some(_), Some(by)) = (order, self.up().next()) {
@@ -245,7 +266,7 @@ impl LinkSet {
 
     /// A message of the peer that concerns a link code.
     pub fn received(&mut self, code: u8, message: Management, events: &mut Vec<LinkSetEvent>) {
-        let Some(link) = self.links.iter().position(|link| link.code == code) else {
+        let Some(link) = self.position(code) else {
             return;
         };
         let phase = self.phase(link);
@@ -293,6 +314,7 @@ impl LinkSet {
 
     /// Time passes.
     pub fn tick(&mut self, now: Instant, events: &mut Vec<LinkSetEvent>) {
+        self.tick_inhibitions(now, events);
         for link in 0..self.links.len() {
             match self.phase(link) {
                 Phase::ChangingOver(until) if until <= now => self.finish(link, None, events),
@@ -318,12 +340,22 @@ impl LinkSet {
         }
     }
 
+    /// The link with a code.
+    pub(super) fn position(&self, code: u8) -> Option<usize> {
+        self.links.iter().position(|link| link.code == code)
+    }
+
     fn phase(&self, link: usize) -> Phase {
         self.links.get(link).map_or(Phase::Down, |link| link.phase)
     }
 
-    fn is_up(&self, link: usize) -> bool {
+    pub(super) fn is_up(&self, link: usize) -> bool {
         self.phase(link) == Phase::Up
+    }
+
+    /// Whether a link is up and may carry MSUs of users.
+    pub(super) fn is_usable(&self, link: usize) -> bool {
+        self.is_up(link) && !self.is_inhibited(link)
     }
 
     fn is_changing_over(&self, link: usize) -> bool {
@@ -337,7 +369,7 @@ impl LinkSet {
     }
 
     fn is_held(&self, selection: usize, carrier: usize) -> bool {
-        !self.is_up(carrier) || self.is_moving(selection)
+        !self.is_usable(carrier) || self.is_moving(selection)
     }
 
     fn set(&mut self, link: usize, phase: Phase) {
@@ -372,10 +404,14 @@ impl LinkSet {
     /// The link for a selection now.
     fn substitute(&self, selection: usize) -> Option<usize> {
         let normal = self.normal(selection);
-        if self.is_up(normal) {
+        if self.is_usable(normal) {
             return Some(normal);
         }
-        let up: Vec<usize> = self.up().collect();
+        let mut up: Vec<usize> = self.up().filter(|link| self.is_usable(*link)).collect();
+        if up.is_empty() {
+            // The end of an inhibition is requested: MSUs are held for it.
+            up = self.up().collect();
+        }
         let spread = self.reversed(selection) / self.links.len().max(1);
         up.get(spread.checked_rem(up.len())?).copied()
     }
@@ -433,7 +469,7 @@ impl LinkSet {
         );
     }
 
-    fn send(&self, link: usize, by: usize, message: Management, events: &mut Vec<LinkSetEvent>) {
+    pub(super) fn send(&self, link: usize, by: usize, message: Management, events: &mut Vec<LinkSetEvent>) {
         let code = self.links.get(link).map_or(0, |link| link.code);
         events.push(LinkSetEvent::Send { by, code, message });
     }

@@ -31,10 +31,65 @@ pub enum Management {
     TransferRestricted(PointCode),
     /// TFA: transfer allowed.
     TransferAllowed(PointCode),
+    /// TFC: messages of the node in the label meet congestion on their way to a destination (§13.6, §13.7).
+    TransferControlled {
+        /// The destination.
+        destination: PointCode,
+        /// Congestion status, 0 to 3; 0 in networks without levels (§11.2.3).
+        level: u8,
+    },
     /// RST: test of a destination that was prohibited.
     RouteSetTest(PointCode),
+    /// RCT: test of the congestion of the destination in the label (§13.9).
+    CongestionTest,
+    /// LIN, LUN and the others about inhibiting a link (§10).
+    Inhibiting(Inhibiting),
     /// TRA: traffic restart allowed.
     TrafficRestartAllowed,
+    /// UPU: a node has no such user (§11.2.7).
+    UserPartUnavailable {
+        /// The node.
+        destination: PointCode,
+        /// The service indicator of the user.
+        user: u8,
+        /// 0: unknown, 1: unequipped, 2: inaccessible (§15.17.5).
+        cause: u8,
+    },
+}
+
+/// A message about inhibiting the link in its label (§10, §15.11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inhibiting {
+    /// LIN: the sender asks to inhibit.
+    Inhibit,
+    /// LUN: the sender ends its inhibition.
+    Uninhibit,
+    /// LIA: LIN is granted.
+    InhibitAcknowledgement,
+    /// LUA: LUN is accepted.
+    UninhibitAcknowledgement,
+    /// LID: LIN is denied.
+    InhibitDenied,
+    /// LFU: the sender needs a link that the receiver has inhibited.
+    ForcedUninhibit,
+    /// LLT: the sender has inhibited the link.
+    LocalTest,
+    /// LRT: by what the sender knows, the receiver has.
+    RemoteTest,
+}
+
+impl Inhibiting {
+    /// By heading code H1, from 1 on.
+    const ALL: [Self; 8] = [
+        Self::Inhibit,
+        Self::Uninhibit,
+        Self::InhibitAcknowledgement,
+        Self::UninhibitAcknowledgement,
+        Self::InhibitDenied,
+        Self::ForcedUninhibit,
+        Self::LocalTest,
+        Self::RemoteTest,
+    ];
 }
 
 /// Heading codes: H0 in the low half, H1 in the high one.
@@ -46,11 +101,16 @@ const CBD: u8 = 0x51;
 const CBA: u8 = 0x61;
 const ECO: u8 = 0x12;
 const ECA: u8 = 0x22;
+const RCT: u8 = 0x13;
+const TFC: u8 = 0x23;
 const TFP: u8 = 0x14;
 const TFR: u8 = 0x34;
 const TFA: u8 = 0x54;
 const RST: u8 = 0x15;
 const TRA: u8 = 0x17;
+const UPU: u8 = 0x1a;
+/// H0 of messages about inhibiting.
+const MIM: u8 = 0x06;
 
 impl Management {
     /// Reads the user data of an MSU of service indicator 0; `None` for other messages and those that end too early.
@@ -72,8 +132,22 @@ impl Management {
             TFP => Self::TransferProhibited(code()?),
             TFR => Self::TransferRestricted(code()?),
             TFA => Self::TransferAllowed(code()?),
+            TFC => controlled(rest, plan)?,
             RST => Self::RouteSetTest(code()?),
+            RCT => Self::CongestionTest,
             TRA => Self::TrafficRestartAllowed,
+            UPU => {
+                let octet = rest.get(length(plan))?;
+                Self::UserPartUnavailable {
+                    destination: code()?,
+                    user: octet & 0x0f,
+                    cause: octet >> 4,
+                }
+            }
+            heading if heading & 0x0f == MIM => {
+                let at = usize::from(heading >> 4).checked_sub(1)?;
+                Self::Inhibiting(*Inhibiting::ALL.get(at)?)
+            }
             _ => return None,
         })
     }
@@ -94,7 +168,30 @@ impl Management {
             Self::TransferRestricted(one) => code(TFR, one),
             Self::TransferAllowed(one) => code(TFA, one),
             Self::RouteSetTest(one) => code(RST, one),
+            Self::TransferControlled { destination, level } => {
+                code(TFC, destination);
+                let level = level & 3;
+                match plan {
+                    // The two bits above the point code.
+                    Plan::Itu => {
+                        if let Some(last) = out.last_mut() {
+                            *last |= level << 6;
+                        }
+                    }
+                    Plan::Ansi | Plan::Japan => out.push(level),
+                }
+            }
+            Self::CongestionTest => out.push(RCT),
+            Self::Inhibiting(message) => out.push((message as u8 + 1) << 4 | MIM),
             Self::TrafficRestartAllowed => out.push(TRA),
+            Self::UserPartUnavailable {
+                destination,
+                user,
+                cause,
+            } => {
+                code(UPU, destination);
+                out.push(cause << 4 | user & 0x0f);
+            }
         }
     }
 }
@@ -118,6 +215,16 @@ const fn length(plan: Plan) -> usize {
         Plan::Ansi => 3,
         Plan::Itu | Plan::Japan => 2,
     }
+}
+
+/// TFC (§15.15). With point codes of 24 bits the status has an octet of its own.
+fn controlled(octets: &[u8], plan: Plan) -> Option<Management> {
+    let destination = affected(octets, plan)?;
+    let level = match plan {
+        Plan::Itu => *octets.get(1)? >> 6,
+        Plan::Ansi | Plan::Japan => *octets.get(length(plan))? & 3,
+    };
+    Some(Management::TransferControlled { destination, level })
 }
 
 fn affected(octets: &[u8], plan: Plan) -> Option<PointCode> {

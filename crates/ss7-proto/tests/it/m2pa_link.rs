@@ -115,14 +115,17 @@ impl End {
 }
 
 struct Pair {
+    start: Instant,
     now: Instant,
     ends: [End; 2],
 }
 
 impl Pair {
     fn new() -> Self {
+        let start = Instant::now();
         Self {
-            now: Instant::now(),
+            start,
+            now: start,
             ends: [End::new(), End::new()],
         }
     }
@@ -185,9 +188,8 @@ fn both_ends_are_in_service_after_proving() {
         ([false, true], 500),
         ([true, true], 500),
     ] {
-        let start = Instant::now();
         let pair = Pair::align(emergency);
-        let passed = pair.now.duration_since(start);
+        let passed = pair.now.duration_since(pair.start);
         assert!(passed >= Duration::from_millis(period), "{passed:?}");
         assert!(passed < Duration::from_millis(period + 1_000), "{passed:?}");
         for end in &pair.ends {

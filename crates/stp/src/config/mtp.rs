@@ -59,8 +59,14 @@ impl M2pa {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Mtp {
+    /// How long messages are held before they leave by another link than one that was inhibited, or by another link set than one
+    /// whose last link has failed: those that were sent before arrive first.
+    pub t1: Period,
     /// How long the peer may take to acknowledge a changeover.
     pub t2: Period,
+    /// How long messages are held before they return to a link set that is available again, or whose adjacent node allows a
+    /// destination again (T6).
+    pub t3: Period,
     /// How long the peer may take to acknowledge a changeback.
     pub t4: Period,
     /// The same for the repetition of a changeback.
@@ -76,7 +82,9 @@ impl Default for Mtp {
         let set = mtp3::LinkSetTimers::default();
         let test = mtp3::LinkTestTimers::default();
         Self {
+            t1: set.diversion.into(),
             t2: set.changeover.into(),
+            t3: Period::from_secs(1),
             t4: set.changeback.into(),
             t5: set.second_changeback.into(),
             link_test_timeout: test.acknowledgement.into(),
@@ -88,9 +96,11 @@ impl Default for Mtp {
 impl Mtp {
     pub(crate) fn timers(&self) -> mtp3::LinkSetTimers {
         mtp3::LinkSetTimers {
+            diversion: self.t1.duration(),
             changeover: self.t2.duration(),
             changeback: self.t4.duration(),
             second_changeback: self.t5.duration(),
+            ..mtp3::LinkSetTimers::default()
         }
     }
 

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ahash::AHashMap;
 use smallvec::SmallVec;
 use ss7_proto::asp::{AsId, AsState};
+use ss7_proto::m3ua::ServiceIndicator;
 use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
 use super::{Control, Frame, Inner, Put, SUBSYSTEM_TEST, id};
 use crate::cause::Cause;
 use crate::path::sccp::management_unitdata;
-use crate::state::{Few, Forward, HopState, State, Target};
+use crate::state::{Few, Forward, HopState, Selections, State, Target};
 use crate::tables::Destination;
 
 impl Inner {
@@ -36,6 +38,7 @@ impl Inner {
                 hops,
                 destinations,
                 prohibited,
+                held: self.moves.held(),
             }),
         }
     }
@@ -103,6 +106,7 @@ impl Inner {
 
     /// What is queued for hops that are no longer pending leaves, or is dropped.
     pub(super) fn release(&mut self, control: &Control, before: &State, next: &State) {
+        let mut others = Vec::new();
         for (hop, queue) in self.pending.iter_mut().enumerate() {
             if queue.is_empty() {
                 continue;
@@ -120,10 +124,22 @@ impl Inner {
                     Some(target) => {
                         control.post(next, &target, frame);
                     }
-                    None if frame.is_m2pa() => control.reroute(next, &frame),
+                    None if frame.is_m2pa() => others.push(frame),
                     None => next.meters.dropped(Cause::Recovery),
                 }
             }
+        }
+        for frame in others {
+            control.keep_within(self, next, frame);
+        }
+    }
+
+    /// Queues a message for a hop that is pending.
+    pub(super) fn wait(&mut self, hop: usize, frame: Frame) {
+        let most = self.most_pending;
+        match self.pending.get_mut(hop) {
+            Some(queue) if queue.len() < most => queue.push_back(frame),
+            _ => self.meters.dropped(Cause::Recovery),
         }
     }
 
@@ -152,14 +168,14 @@ impl Inner {
                 congestion_level: 0,
             };
             let octets = management_unitdata(test, code, &tables);
-            let Some(send) = crate::path::own(&state, code, &octets) else {
+            let Some(send) = crate::path::own(&state, code, ServiceIndicator::SCCP, &octets) else {
                 continue;
             };
             let links = match send.target {
                 Target::Link(link) => Few::from_iter([link]),
                 Target::Each(links) => links,
                 // It is tested again.
-                Target::Pending => continue,
+                Target::Pending | Target::Held => continue,
             };
             let each = links.iter().map(|link| (usize::from(*link), send.octets.clone()));
             self.sends.extend(each);
@@ -178,6 +194,7 @@ impl State {
             && self.up == other.up
             && self.forward.destinations == other.forward.destinations
             && self.forward.prohibited == other.forward.prohibited
+            && self.forward.held == other.forward.held
             && self
                 .forward
                 .hops
@@ -219,10 +236,26 @@ impl State {
             forward: Arc::new(Forward {
                 destinations,
                 prohibited: self.forward.prohibited.clone(),
+                held: self.held_yet(before),
                 hops,
             }),
             ..self.clone()
         }
+    }
+
+    /// What was held before leaves first: until it has, messages behind it are held.
+    fn held_yet(&self, before: &Self) -> AHashMap<usize, Selections> {
+        let former = &before.forward.held;
+        if !former.is_empty() && !Arc::ptr_eq(&self.tables, &before.tables) {
+            // Their destinations have other numbers, or are parts of others.
+            let all = 0..self.forward.destinations.len();
+            return all.map(|at| (at, Selections::ALL)).collect();
+        }
+        let mut held = self.forward.held.clone();
+        for (at, selections) in former {
+            held.entry(*at).or_default().extend(selections);
+        }
+        held
     }
 }
 
@@ -238,26 +271,6 @@ impl HopState {
             }
         });
         held.collect()
-    }
-}
-
-impl Frame {
-    /// Of management.
-    pub(crate) fn management(octets: Vec<u8>) -> Self {
-        Self {
-            octets,
-            sls: 0,
-            is_data: false,
-        }
-    }
-
-    /// Of DATA.
-    pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
-        Self {
-            octets,
-            sls,
-            is_data: true,
-        }
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use ss7_proto::PointCode;
 use ss7_proto::m2pa::{forward_number, messages_behind};
-use ss7_proto::mtp3::{Carrier, LinkSet, LinkSetEvent, Management};
+use ss7_proto::mtp3::{Carrier, Inhibited, LinkSet, LinkSetEvent, Management};
 
-use super::{Control, Frame, Inner, Put};
+use super::{Control, Frame, Inner};
 use crate::cause::Cause;
 use crate::config::Config;
-use crate::path::{again, management_frame};
+use crate::path::management_frame;
 use crate::state::{State, Target};
 use crate::tables::Tables;
 
@@ -71,6 +71,12 @@ impl Sets {
         let set = self.get(hop)?;
         let at = position(tables, hop, link);
         Some(at.is_some_and(|at| set.up().any(|up| up == at)))
+    }
+
+    /// Who inhibits a link of a hop.
+    pub(super) fn inhibited(&self, hop: usize, link: usize, tables: &Tables) -> Inhibited {
+        let set = self.get(hop).zip(position(tables, hop, link));
+        set.map_or(Inhibited::No, |(set, at)| set.inhibited(at))
     }
 
     /// By link selection; none for a hop of M3UA.
@@ -156,6 +162,9 @@ impl Control {
             }
             // The routes by the node are used as soon as a link to it is.
             Management::TrafficRestartAllowed => {}
+            Management::Inhibiting(message) => inner.with_set(link, |set, _, events| {
+                set.inhibiting(code, message, Instant::now(), events);
+            }),
             _ => inner.with_set(link, |set, _, events| set.received(code, message, events)),
         });
     }
@@ -167,20 +176,6 @@ impl Control {
                 .into_iter()
                 .collect(),
         );
-    }
-
-    /// Routes an MSU that was for a link set once more.
-    pub(super) fn reroute(&self, state: &State, frame: &Frame) {
-        match again(state, &frame.octets) {
-            Ok(send) => {
-                let frame = Frame::data(send.octets, send.sls);
-                // Neither does a second link set that changes over hold it, nor an application server without an active ASP.
-                if let Put::Stale(_) | Put::Pending = self.post(state, &send.target, frame) {
-                    state.meters.dropped(Cause::Unreachable);
-                }
-            }
-            Err(cause) => state.meters.dropped(cause),
-        }
     }
 
     /// Sends an MSU of a failed link, or one that was held, by the link that carries its link selection now. The queue has room
@@ -211,7 +206,11 @@ impl Inner {
         hop.and_then(|hop| self.sets.is_up(hop, link, &self.tables)) == Some(true)
     }
 
-    fn with_set(&mut self, link: usize, act: impl FnOnce(&mut LinkSet, usize, &mut Vec<LinkSetEvent>)) {
+    pub(super) fn with_set(
+        &mut self,
+        link: usize,
+        act: impl FnOnce(&mut LinkSet, usize, &mut Vec<LinkSetEvent>),
+    ) {
         let Some(hop) = self.tables.set_of(link) else {
             return;
         };
@@ -238,6 +237,11 @@ impl Inner {
                     }
                 }
                 LinkSetEvent::Fail(at) => self.sets.ordered.extend(link(at)),
+                LinkSetEvent::Inhibition { link: at, outcome } => {
+                    let link = link(at).and_then(|link| tables.links.get(link));
+                    let link = link.map_or("", |link| link.name.as_str());
+                    tracing::info!(link, ?outcome, "inhibition of a link");
+                }
                 LinkSetEvent::Divert { link: at, accepted } => {
                     if let Some(link) = link(at) {
                         self.retrieve(hop, link, accepted);
@@ -321,7 +325,7 @@ impl Inner {
                     }
                 }
                 Some(target) => control.forward(&target, frame),
-                None => control.reroute(next, &frame),
+                None => control.keep_within(self, next, frame),
             }
         }
         for (queue, mut before) in self.pending.iter_mut().zip(held) {
@@ -354,23 +358,4 @@ pub(super) fn to_peer(state: &State, hop: Option<usize>, message: Management) ->
         usize::from(*link),
         management_frame(&state.tables, hop, 0, message)?,
     ))
-}
-
-impl Frame {
-    /// Whether it is a message of M2PA: its class (RFC 4165 §2.1).
-    pub(crate) fn is_m2pa(&self) -> bool {
-        self.octets.get(2) == Some(&11)
-    }
-}
-
-impl AsRef<[u8]> for Frame {
-    fn as_ref(&self) -> &[u8] {
-        &self.octets
-    }
-}
-
-impl AsMut<[u8]> for Frame {
-    fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.octets
-    }
 }

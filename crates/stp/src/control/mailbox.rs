@@ -16,12 +16,50 @@ pub(crate) struct Frame {
     pub(crate) is_data: bool,
 }
 
+impl Frame {
+    /// Of management.
+    pub(crate) fn management(octets: Vec<u8>) -> Self {
+        Self {
+            octets,
+            sls: 0,
+            is_data: false,
+        }
+    }
+
+    /// Of DATA.
+    pub(crate) fn data(octets: Vec<u8>, sls: u8) -> Self {
+        Self {
+            octets,
+            sls,
+            is_data: true,
+        }
+    }
+
+    /// Whether it is a message of M2PA: its class (RFC 4165 §2.1).
+    pub(crate) fn is_m2pa(&self) -> bool {
+        self.octets.get(2) == Some(&11)
+    }
+}
+
+impl AsRef<[u8]> for Frame {
+    fn as_ref(&self) -> &[u8] {
+        &self.octets
+    }
+}
+
+impl AsMut<[u8]> for Frame {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.octets
+    }
+}
+
 /// Room for management messages behind DATA: acknowledgements, NTFY, DUNA and DAVA must reach a peer that reads slowly.
 const MANAGEMENT: usize = 4_096;
 
 /// What became of a frame that was put into a mailbox.
 pub(crate) enum Put {
-    Taken,
+    /// With the congestion level of the queue, 0 to 2.
+    Taken(u8),
     /// The queue is full.
     Full,
     /// No link takes it now.
@@ -42,7 +80,7 @@ pub(crate) struct Mailbox {
     /// How many peers have asked for the receiver.
     newest: AtomicU64,
     /// Asks the association to end, because its peer has connected again.
-    pub(crate) replaced: Notify,
+    replaced: Notify,
     /// MSUs of other links and those that were held, before what is queued.
     diverted: Mutex<Vec<Frame>>,
     /// Whether the peer has ordered a changeover: the association has to end.
@@ -81,10 +119,20 @@ impl Mailbox {
         {
             return Put::Stale(frame);
         }
-        if self.queued() < self.most && self.sender.try_send(frame).is_ok() {
-            Put::Taken
+        let queued = self.queued();
+        if queued < self.most && self.sender.try_send(frame).is_ok() {
+            Put::Taken(self.level(queued))
         } else {
             Put::Full
+        }
+    }
+
+    /// The congestion level (Q.704 §3.8.2): from half of the queue on 1, from three quarters on 2. Level 3 is a full queue.
+    const fn level(&self, queued: usize) -> u8 {
+        match queued.saturating_mul(4) / self.most {
+            0 | 1 => 0,
+            2 => 1,
+            _ => 2,
         }
     }
 
@@ -147,6 +195,22 @@ impl Mailbox {
         self.newest.load(Ordering::Relaxed) == number
     }
 
+    /// Asks the association that has the receiver to end.
+    pub(crate) fn replace(&self) {
+        self.replaced.notify_one();
+    }
+
+    /// Waits until a peer asks for the receiver that the association with a number has.
+    pub(crate) async fn replaced(&self, number: u64) {
+        loop {
+            self.replaced.notified().await;
+            // The request may have been for the association before, which had ended by itself.
+            if !self.is_newest(number) {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn queued(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
@@ -165,20 +229,21 @@ impl Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn management_has_room_behind_data() {
         let mailbox = Mailbox::new(16, false);
-        let data = || Frame {
-            octets: vec![0; 8],
-            sls: 0,
-            is_data: true,
-        };
+        let data = || Frame::data(vec![0; 8], 0);
         let taken = (0..20)
-            .filter(|_| matches!(mailbox.put(data(), 0), Put::Taken))
-            .count();
-        assert_eq!(taken, 16);
+            .filter_map(|_| match mailbox.put(data(), 0) {
+                Put::Taken(level) => Some(level),
+                _ => None,
+            })
+            .collect::<Vec<u8>>();
+        assert_eq!(taken, [[0; 8], [1, 1, 1, 1, 2, 2, 2, 2]].concat());
         assert!(mailbox.put_management(vec![1]));
         let mut receiver = mailbox.receiver.lock().take().unwrap();
         let last = std::iter::from_fn(|| receiver.try_recv().ok()).last().unwrap();
@@ -206,5 +271,27 @@ mod tests {
         let mailbox = Mailbox::new(16, false);
         let (one, two) = (mailbox.ask(), mailbox.ask());
         assert!(!mailbox.is_newest(one) && mailbox.is_newest(two));
+    }
+
+    /// An association that ends by itself leaves the request for it to the next one.
+    #[test]
+    fn a_request_for_the_association_before_ends_none_behind_it() {
+        let mailbox = Mailbox::new(16, false);
+        mailbox.ask();
+        let receiver = mailbox.take().unwrap();
+        let second = mailbox.ask();
+        mailbox.replace();
+        mailbox.give_back(receiver);
+        assert!(mailbox.take().is_some());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let stale = tokio::time::timeout(Duration::from_millis(1), mailbox.replaced(second));
+            assert!(stale.await.is_err());
+            mailbox.ask();
+            mailbox.replace();
+            mailbox.replaced(second).await;
+        });
     }
 }

@@ -2,12 +2,17 @@
 //! which management messages and pages take, and messages only while their application server is pending.
 
 mod alarms;
+mod allowed;
 mod answers;
 mod available;
+mod inhibit;
 mod links;
 mod mailbox;
+mod moves;
 mod rows;
+mod segments;
 mod ssnm;
+mod status;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -25,11 +30,14 @@ use telemetry::{Alarms, Registry};
 use crate::cause::Cause;
 use crate::config::{Config, Role};
 use crate::metrics::Meters;
+use crate::path::Segments;
 use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
 pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
+use allowed::Allowed;
 pub(crate) use answers::{beat, registration};
+pub(crate) use inhibit::Request;
 pub(crate) use links::Remains;
 pub(crate) use mailbox::{Frame, Mailbox, Put};
 pub(crate) use ssnm::notice;
@@ -42,6 +50,8 @@ pub(crate) struct Control {
     inner: Mutex<Inner>,
     pub(crate) state: Arc<ArcSwap<State>>,
     pub(crate) mailboxes: Vec<Mailbox>,
+    /// By hop.
+    pub(crate) segments: Vec<Segments>,
     registry: Registry,
     alarms: Alarms,
 }
@@ -56,6 +66,8 @@ struct Inner {
     links: Vec<LinkStatus>,
     /// Link sets of M2PA.
     sets: links::Sets,
+    /// What moves between them.
+    moves: moves::Moves,
     /// The number of the last state.
     number: u64,
     /// Destinations that a signalling gateway has called unavailable, by hop.
@@ -65,6 +77,8 @@ struct Inner {
     /// By hop.
     pending: Vec<VecDeque<Frame>>,
     most_pending: usize,
+    /// What peers are notified of together.
+    allowed: Allowed,
     /// Frames that are sent after the next state is published.
     sends: Vec<(usize, Vec<u8>)>,
 }
@@ -87,11 +101,13 @@ impl Control {
             asps: (0..tables.links.len()).map(|link| asp(&tables, link)).collect(),
             links: vec![LinkStatus::default(); tables.links.len()],
             sets: links::Sets::new(config, &tables),
+            moves: moves::Moves::new(&config.mtp, config.pending),
             number: 0,
             barred: HashSet::new(),
             prohibited: HashMap::new(),
             pending: tables.hops.iter().map(|_| VecDeque::new()).collect(),
             most_pending: config.pending,
+            allowed: Allowed::default(),
             sends: Vec::new(),
             tables,
             meters,
@@ -104,6 +120,7 @@ impl Control {
                 .iter()
                 .map(|link| Mailbox::new(config.queue, link.role == Role::M2pa))
                 .collect(),
+            segments: inner.tables.hops.iter().map(|_| segments::new(config)).collect(),
             inner: Mutex::new(inner),
             state,
             registry: registry.clone(),
@@ -183,17 +200,24 @@ impl Control {
                 inner.sends.extend(sends.into_iter().map(|octets| (link, octets)));
             }
             inner.tick_sets(now);
+            inner.moves.tick(now);
             inner.test_subsystems(now);
+            inner.announce(now);
         });
+        self.return_late(now);
     }
 
     /// When [`Self::tick`] has something to do.
     pub(crate) fn wake(&self) -> Option<Instant> {
         let inner = self.inner.lock();
         let asps = inner.asps.iter().flatten().filter_map(Asp::wake);
+        let segments = self.segments.iter().filter_map(|segments| segments.lock().wake());
         asps.chain(inner.gateway.wake())
+            .chain(segments)
             .chain(inner.prohibited.values().copied())
             .chain(inner.sets.wake())
+            .chain(inner.moves.wake())
+            .chain(inner.allowed.wake())
             .min()
     }
 
@@ -201,6 +225,7 @@ impl Control {
     pub(crate) fn replace(&self, tables: Arc<Tables>) {
         let meters = Arc::new(Meters::new(&self.registry, &tables));
         self.change(|inner| {
+            inner.moves.end();
             inner.tables = tables;
             inner.meters = meters;
         });
@@ -227,18 +252,25 @@ impl Control {
         });
     }
 
-    /// Sends a frame that a worker has decided on; `false` when the queue of a link is full.
-    pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> bool {
-        if *target == Target::Pending {
-            self.queue(hop, frame);
-            return true;
+    /// Sends a frame that a worker has decided on; returns the congestion level of its link, 3 when the queue is full.
+    pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> u8 {
+        match target {
+            Target::Pending => {
+                self.queue(hop, frame);
+                return 0;
+            }
+            Target::Held => {
+                self.keep(frame);
+                return 0;
+            }
+            Target::Link(_) | Target::Each(_) => {}
         }
         match self.post(state, target, frame) {
-            Put::Taken => true,
-            Put::Full | Put::Pending => false,
+            Put::Taken(level) => level,
+            Put::Full | Put::Pending => 3,
             Put::Stale(frame) => {
                 self.queue(hop, frame);
-                true
+                0
             }
         }
     }
@@ -252,15 +284,15 @@ impl Control {
             match self.post(&state, target, frame) {
                 // The link has failed a moment ago: its changeover follows.
                 Put::Stale(stale) => frame = stale,
-                Put::Taken | Put::Full | Put::Pending => return,
+                Put::Taken(_) | Put::Full | Put::Pending => return,
             }
         } else if target.is_none() && frame.is_m2pa() {
-            return self.reroute(&state, &frame);
+            return self.keep_within(&mut inner, &state, frame);
         }
-        let most = inner.most_pending;
-        match inner.pending.get_mut(hop) {
-            Some(queue) if target.is_some() && queue.len() < most => queue.push_back(frame),
-            _ => inner.meters.dropped(Cause::Recovery),
+        if target.is_some() {
+            inner.wait(hop, frame);
+        } else {
+            inner.meters.dropped(Cause::Recovery);
         }
     }
 
@@ -278,12 +310,14 @@ impl Control {
             Target::Link(link) => put(*link, frame),
             // Each takes what it can.
             Target::Each(links) => {
-                let full = links
-                    .iter()
-                    .filter(|link| !matches!(put(**link, frame.clone()), Put::Taken));
-                if full.count() == 0 { Put::Taken } else { Put::Full }
+                let levels = links.iter().map(|link| match put(*link, frame.clone()) {
+                    Put::Taken(level) => Some(level),
+                    Put::Full | Put::Pending | Put::Stale(_) => None,
+                });
+                let worst = levels.fold(Some(0), |worst, level| Some(worst?.max(level?)));
+                worst.map_or(Put::Full, Put::Taken)
             }
-            Target::Pending => Put::Pending,
+            Target::Pending | Target::Held => Put::Pending,
         }
     }
 
@@ -295,7 +329,8 @@ impl Control {
         inner.obey(self);
         let before = self.state.load_full();
         inner.number += 1;
-        let next = inner.state();
+        let mut next = inner.state();
+        inner.hold(&before, &mut next, Instant::now());
         let mut sends = std::mem::take(&mut inner.sends);
         for event in inner.gateway.events() {
             match event {
@@ -325,6 +360,7 @@ impl Control {
         self.send(sends);
         inner.divert(self, &next);
         inner.release(self, &before, &next);
+        inner.let_go(self, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);
         self.send(notices);

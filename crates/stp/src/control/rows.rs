@@ -1,17 +1,18 @@
 //! What pages and gauges show.
 
 use serde::Serialize;
+use ss7_proto::mtp3::Inhibited;
 
-use super::Control;
+use super::{Control, Inner};
 
 /// A link.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LinkRow {
     pub(crate) name: String,
-    /// `active` or `inactive`.
+    /// `active`, `inhibited` or `inactive`.
     pub(crate) state: &'static str,
-    /// Why it is inactive.
+    /// Why it is not active.
     pub(crate) reason: String,
     pub(crate) peer: String,
     /// Application servers and link sets for which the peer is active.
@@ -49,6 +50,30 @@ pub(crate) struct RouteRow {
     pub(crate) routes: Vec<String>,
 }
 
+impl Inner {
+    /// The state of a link, and why it is not active.
+    fn condition(&self, link: usize) -> (&'static str, String) {
+        if let Some(reason) = self.reason(link) {
+            return ("inactive", reason);
+        }
+        let hop = self.tables.set_of(link);
+        let inhibited = hop.map(|hop| self.sets.inhibited(hop, link, &self.tables));
+        let by = match inhibited {
+            None | Some(Inhibited::No) => return ("active", String::new()),
+            Some(Inhibited::Requested) => {
+                return (
+                    "active",
+                    "the peer has not answered that it is to be inhibited".to_owned(),
+                );
+            }
+            Some(Inhibited::Local) => "inhibited by this STP",
+            Some(Inhibited::Remote) => "inhibited by the peer",
+            Some(Inhibited::Both) => "inhibited by this STP and by the peer",
+        };
+        ("inhibited", by.to_owned())
+    }
+}
+
 impl Control {
     pub(crate) fn links(&self) -> Vec<LinkRow> {
         let inner = self.inner.lock();
@@ -65,12 +90,12 @@ impl Control {
         };
         let links = state.tables.links.iter().enumerate();
         let rows = links.map(|(at, link)| {
-            let reason = inner.reason(at);
+            let (state_name, reason) = inner.condition(at);
             let peer = inner.links.get(at).and_then(|status| status.peer);
             LinkRow {
                 name: link.name.clone(),
-                state: if reason.is_none() { "active" } else { "inactive" },
-                reason: reason.unwrap_or_default(),
+                state: state_name,
+                reason,
                 peer: peer.map_or_else(String::new, |peer| peer.to_string()),
                 active: state
                     .admission

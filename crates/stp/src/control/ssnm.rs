@@ -1,6 +1,7 @@
 //! What peers are notified of the network, and what they ask (RFC 4666 §3.4, §4.5).
 
 use std::cmp::Reverse;
+use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
 use ss7_proto::PointCode;
@@ -129,25 +130,31 @@ impl Inner {
         };
         self.prohibited.retain(|(code, _), _| !returned(*code));
         let mut sends = transfers(before, next, &changed);
-        let named = with_narrower(next, changed);
-        for link in 0..next.tables.links.len() {
-            // What is wider comes first: it covers what is narrower.
-            for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
-                for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
-                    let those = width.iter().filter(|one| one.available == wanted);
-                    sends.extend(concerned(next, link, kind, those));
-                }
-            }
-        }
+        let now = self.allowed.collect(next, changed, Instant::now());
+        sends.extend(notices(next, with_narrower(next, now)));
         sends
     }
 }
 
+/// DUNA and DAVA for each peer. What is wider comes first: it covers what is narrower.
+pub(super) fn notices(next: &State, named: Vec<Known<'_>>) -> Vec<(usize, Vec<u8>)> {
+    let mut sends = Vec::new();
+    for link in 0..next.tables.links.len() {
+        for width in named.chunk_by(|one, other| one.cluster.wild == other.cluster.wild) {
+            for (kind, wanted) in [(MessageType::Duna, false), (MessageType::Dava, true)] {
+                let those = width.iter().filter(|one| one.available == wanted);
+                sends.extend(concerned(next, link, kind, those));
+            }
+        }
+    }
+    sends
+}
+
 /// What peers get to know of a destination.
-struct Known<'a> {
-    cluster: Cluster,
-    via: &'a [Via],
-    available: bool,
+pub(super) struct Known<'a> {
+    pub(super) cluster: Cluster,
+    pub(super) via: &'a [Via],
+    pub(super) available: bool,
 }
 
 /// Destinations whose state differs. One that a reload has added or removed belongs to what is around it before or behind.
@@ -200,9 +207,10 @@ fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize,
         let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
         if is_up(before) {
             for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
-                notify(match one.available {
-                    true => Management::TransferAllowed(one.cluster.code),
-                    false => Management::TransferProhibited(one.cluster.code),
+                notify(if one.available {
+                    Management::TransferAllowed(one.cluster.code)
+                } else {
+                    Management::TransferProhibited(one.cluster.code)
                 });
             }
             continue;
@@ -224,7 +232,7 @@ fn around(state: &State, cluster: Cluster) -> bool {
 }
 
 /// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.
-fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
+pub(super) fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a>> {
     let mut masks: AHashMap<Cluster, bool> = named
         .iter()
         .filter(|one| one.cluster.wild > 0)
@@ -253,7 +261,7 @@ fn with_narrower<'a>(next: &'a State, mut named: Vec<Known<'a>>) -> Vec<Known<'a
     named
 }
 
-fn available(state: &State, destination: usize) -> bool {
+pub(super) fn available(state: &State, destination: usize) -> bool {
     state
         .forward
         .destinations
@@ -325,15 +333,20 @@ fn affected(cluster: Cluster) -> u32 {
 fn message(state: &State, kind: MessageType, contexts: &[u32], codes: &[u32]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut builder = Builder::new(kind, &mut out);
+    start(state, contexts, &mut builder);
+    builder.words(Tag::AFFECTED_POINT_CODE, codes);
+    builder.finish();
+    out
+}
+
+/// The parameters that messages of SSNM begin with.
+fn start(state: &State, contexts: &[u32], builder: &mut Builder<'_>) {
     if let Some(appearance) = state.tables.network_appearance {
         builder.word(Tag::NETWORK_APPEARANCE, appearance);
     }
     if !contexts.is_empty() {
         builder.words(Tag::ROUTING_CONTEXT, contexts);
     }
-    builder.words(Tag::AFFECTED_POINT_CODE, codes);
-    builder.finish();
-    out
 }
 
 /// Answers DAUD: DAVA and DUNA for each point code, and for each destination within a mask (RFC 4666 §4.5.3).
@@ -399,15 +412,19 @@ pub(crate) fn notice(state: &State, hop: usize, notice: Notice, out: &mut Vec<u8
     let one = |code: PointCode| [AffectedPointCode { mask: 0, code }.number()];
     match notice {
         Notice::Unreachable(code) => out.extend(message(state, MessageType::Duna, &context, &one(code))),
-        Notice::Congested(code) => out.extend(message(state, MessageType::Scon, &context, &one(code))),
+        Notice::Congested(code, level) => {
+            let mut builder = Builder::new(MessageType::Scon, out);
+            start(state, &context, &mut builder);
+            builder.words(Tag::AFFECTED_POINT_CODE, &one(code));
+            // International networks have no levels (Q.704 §11.2.3).
+            if state.tables.points.has_levels() {
+                builder.word(Tag::CONGESTION_INDICATIONS, u32::from(level));
+            }
+            builder.finish();
+        }
         Notice::NoUser(code, si) => {
             let mut builder = Builder::new(MessageType::Dupu, out);
-            if let Some(appearance) = state.tables.network_appearance {
-                builder.word(Tag::NETWORK_APPEARANCE, appearance);
-            }
-            if !context.is_empty() {
-                builder.words(Tag::ROUTING_CONTEXT, &context);
-            }
+            start(state, &context, &mut builder);
             builder.words(Tag::AFFECTED_POINT_CODE, &one(code));
             builder.word(Tag::USER_CAUSE, UNEQUIPPED << 16 | u32::from(si.0));
             builder.finish();

@@ -70,7 +70,8 @@ impl SignallingLink {
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn wake(&self) -> Option<Instant> {
-        let all = [self.align, self.link.wake(), self.test.wake()];
+        let test = self.test.wake().filter(|_| self.link.takes());
+        let all = [self.align, self.link.wake(), test];
         all.into_iter().flatten().min()
     }
 
@@ -86,6 +87,8 @@ impl SignallingLink {
             self.align = match emergency {
                 None => Some(now + RETRY),
                 Some(emergency) => {
+                    // A reload may have changed the timers since the last attempt.
+                    self.link = Link::new(self.desk.live.load().config.m2pa.timers());
                     self.link.start(emergency, now, out);
                     self.desk.control.stage(self.number, "which is aligned");
                     None
@@ -94,6 +97,10 @@ impl SignallingLink {
         }
         let event = self.link.tick(now, out);
         self.follow(event, out);
+        // A test that is due while the peer is busy comes after it, for T6 at most: it could not be sent.
+        if !self.link.takes() {
+            return;
+        }
         match self.test.tick(now) {
             Some(Ok(pattern)) => self.send_test(false, &pattern, out),
             Some(Err(_)) => self.failure = Some("the peer has not acknowledged link tests (SLTM)".to_owned()),
@@ -102,7 +109,10 @@ impl SignallingLink {
     }
 
     pub(super) fn send(&mut self, frame: Frame, out: &mut Vec<u8>) {
-        if let Err(frame) = self.link.send(frame, Instant::now(), out) {
+        // Link tests are repeated: one that the peer is too busy for is not kept.
+        if let Err(frame) = self.link.send(frame, Instant::now(), out)
+            && frame.is_data
+        {
             self.unsent.push(frame);
         }
     }
@@ -134,7 +144,9 @@ impl SignallingLink {
             return;
         };
         let adjacent = state.tables.hops.get(self.hop).and_then(|hop| hop.adjacent);
-        let is_mine = data.dpc == state.tables.points.own && Some(data.opc) == adjacent;
+        let points = &state.tables.points;
+        let is_mine =
+            data.dpc == points.own && data.ni == points.network_indicator && Some(data.opc) == adjacent;
         match data.si {
             ServiceIndicator::SNT if is_mine => self.tested(data.user_data, data.sls, out),
             // The link is connected to a wrong node (Q.707 §2.2): behind this one the test would be taken for that of another link.
@@ -142,13 +154,23 @@ impl SignallingLink {
                 link = self.number,
                 opc = data.opc.0,
                 dpc = data.dpc.0,
-                "link test for another node"
+                ni = data.ni,
+                "link test for another node or network"
             ),
             ServiceIndicator::SNM if is_mine => {
-                if let Some(message) = Management::read(data.user_data, plan) {
-                    self.desk
-                        .control
-                        .network_management(self.number, data.sls, message);
+                match Management::read(data.user_data, plan) {
+                    // They concern messages that this node has sent, none of which it holds back.
+                    Some(
+                        Management::TransferControlled { .. }
+                        | Management::UserPartUnavailable { .. }
+                        | Management::CongestionTest,
+                    )
+                    | None => {}
+                    Some(message) => {
+                        self.desk
+                            .control
+                            .network_management(self.number, data.sls, message);
+                    }
                 }
             }
             _ => inbound.msu(state, self.hop, &data, out),

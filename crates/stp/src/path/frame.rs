@@ -5,7 +5,7 @@ use ss7_proto::m2pa::{Content, HEADER_LEN, Message};
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::mtp3::{Management, Msu};
 
-use super::{Send, Trace, transfer};
+use super::{Send, Trace, transfer, unchanged};
 use crate::cause::Cause;
 use crate::state::State;
 use crate::tables::Tables;
@@ -83,10 +83,7 @@ pub(crate) fn own_frame(
         correlation_id: None,
     };
     let mut out = Vec::new();
-    write(&label, tables.points.plan, &mut out, |out| {
-        out.extend_from_slice(user_data);
-        true
-    });
+    write(&label, tables.points.plan, &mut out, unchanged(user_data));
     Some(out)
 }
 
@@ -106,8 +103,6 @@ pub(crate) fn management_frame(
 pub(crate) fn again(state: &State, octets: &[u8]) -> Result<Send, Cause> {
     let msu = octets.get(HEADER_LEN + 1..).unwrap_or_default();
     let data = read_msu(msu, state.tables.points.plan).ok_or(Cause::Encoding)?;
-    transfer(state, None, &data, &mut Trace::default(), |out| {
-        out.extend_from_slice(data.user_data);
-        true
-    })
+    let user_data = unchanged(data.user_data);
+    transfer(state, None, &data, &mut Trace::default(), user_data)
 }

@@ -5,7 +5,7 @@ use ss7_proto::isup::{Cause as Reason, Iam, write_release};
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 
 use super::call::{Step, judge, with_digits};
-use super::{Decision, Ingress, Trace, pass, transfer};
+use super::{Decision, Ingress, Trace, pass, transfer, unchanged};
 use crate::cause::{CallOutcome, CallService};
 use crate::tables::fits_msu;
 
@@ -27,12 +27,7 @@ pub(super) fn intercept(ingress: &Ingress<'_>, data: &Data<'_>, trace: &mut Trac
         call: Some((CallService::Interception, outcome)),
         ..decision
     };
-    let as_it_is = |trace: &mut Trace| {
-        pass(ingress, data, trace, |out| {
-            out.extend_from_slice(data.user_data);
-            true
-        })
-    };
+    let as_it_is = |trace: &mut Trace| pass(ingress, data, trace, unchanged(data.user_data));
     // Q.769.1: an exchange before has queried the number; another answer would not be heard.
     if iam.is_queried() {
         trace.add(|| "interception: the number was queried before: it passes".to_owned());

@@ -8,20 +8,23 @@ mod number;
 mod query;
 mod request;
 pub(crate) mod sccp;
+mod segments;
 mod trace;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator, TrafficMode};
+use ss7_proto::mtp3::Management as NetworkManagement;
 use ss7_proto::sccp::Management;
+use ss7_proto::{Plan, PointCode};
 
-use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
 pub(crate) use frame::{again, management_frame, own_frame, read_msu};
+pub(crate) use segments::Segments;
 pub(crate) use trace::Trace;
 
 /// The next Correlation Id: one that no other MSU to an application server has had lately.
@@ -36,6 +39,8 @@ pub(crate) struct Decision {
     pub(crate) cause: Option<Cause>,
     /// What its sender is notified of.
     pub(crate) notice: Option<Notice>,
+    /// What network management for nodes behind an application server means for its ASPs.
+    pub(crate) advice: Option<(usize, Notice)>,
     /// Management of a subsystem, from a node.
     pub(crate) management: Option<(PointCode, Management)>,
     /// The screening list and the rule that decided.
@@ -48,6 +53,8 @@ pub(crate) struct Decision {
     pub(crate) call: Option<(CallService, CallOutcome)>,
     /// What is said of an IMEI.
     pub(crate) equipment: Option<Equipment>,
+    /// What became of segments.
+    pub(crate) segmented: Option<Segmented>,
 }
 
 /// A frame for a hop.
@@ -66,8 +73,8 @@ pub(crate) enum Notice {
     Unreachable(PointCode),
     /// DUPU: this node has no such user.
     NoUser(PointCode, ServiceIndicator),
-    /// SCON.
-    Congested(PointCode),
+    /// SCON, or TFC to a node, with the congestion level.
+    Congested(PointCode, u8),
 }
 
 /// What decides needs besides the message.
@@ -75,6 +82,8 @@ pub(crate) struct Ingress<'a> {
     pub(crate) state: &'a State,
     /// The hop that the message came from, where it is known.
     pub(crate) hop: Option<usize>,
+    /// Segments from there; none where nothing is to change.
+    pub(crate) segments: Option<&'a Segments>,
 }
 
 /// Buffers that a worker keeps from message to message.
@@ -122,24 +131,26 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     }
     if !tables.points.are(data.dpc) {
         trace.add(|| "discrimination: the destination is another node".to_owned());
+        if is_management && let Some(decision) = advise(ingress, data, trace) {
+            return Decision { rule, ..decision };
+        }
         let decision = match interception::intercept(ingress, data, trace) {
             Some(decision) => decision,
-            None => pass(ingress, data, trace, |out| {
-                out.extend_from_slice(data.user_data);
-                true
-            }),
+            None => pass(ingress, data, trace, unchanged(data.user_data)),
         };
         return Decision { rule, ..decision };
     }
     trace.add(|| "discrimination: the destination is this STP".to_owned());
     let decision = match data.si {
         ServiceIndicator::SCCP => sccp::local(ingress, data, work, trace),
+        ServiceIndicator::SNM if is_status(data, plan) => {
+            trace.add(|| "network management: TFC or UPU for this STP ends here".to_owned());
+            Decision::default()
+        }
         si => {
             trace.add(|| format!("this STP has no user of service indicator {}", si.0));
-            // Network management (SNM, SNT) has no place in M3UA: SSNM stands for it (RFC 4666 §1.4.2.3).
-            let user = !matches!(si, ServiceIndicator::SNM | ServiceIndicator::SNT);
             Decision {
-                notice: user.then_some(Notice::NoUser(data.dpc, si)),
+                notice: (!is_management).then_some(Notice::NoUser(data.dpc, si)),
                 ..Decision::drop(Cause::UserPart)
             }
         }
@@ -147,7 +158,57 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     Decision { rule, ..decision }
 }
 
-/// Sends a message on to another node; `user_data` appends what follows the label.
+/// Whether a message informs of a node that messages were sent to: it may come from any node (Q.704 §11.2, §13.7).
+fn is_status(data: &Data<'_>, plan: Plan) -> bool {
+    let message = NetworkManagement::read(data.user_data, plan);
+    matches!(
+        message,
+        Some(NetworkManagement::TransferControlled { .. } | NetworkManagement::UserPartUnavailable { .. })
+    )
+}
+
+/// Network management for a node behind an application server: SSNM stands for it (RFC 4666 §1.4.2.3, §4.5.1). `None` when the
+/// next node is one of MTP.
+fn advise(ingress: &Ingress<'_>, data: &Data<'_>, trace: &mut Trace) -> Option<Decision> {
+    let tables = &ingress.state.tables;
+    let destination = tables.routes.find(data.dpc)?;
+    let hop = ingress.state.choose(destination, data.sls, ingress.hop)?;
+    if tables.hops.get(hop)?.adjacent.is_some() {
+        return None;
+    }
+    let notice = match NetworkManagement::read(data.user_data, tables.points.plan) {
+        Some(NetworkManagement::TransferControlled { destination, level }) => {
+            Notice::Congested(destination, level)
+        }
+        Some(NetworkManagement::UserPartUnavailable {
+            destination, user, ..
+        }) => Notice::NoUser(destination, ServiceIndicator(user)),
+        _ => {
+            trace.add(|| "network management: nothing that ASPs are notified of".to_owned());
+            return Some(Decision::drop(Cause::UserPart));
+        }
+    };
+    trace.add(|| {
+        format!(
+            "network management: ASPs of `{}` are notified",
+            tables.hops.get(hop).map_or("", |hop| &hop.name)
+        )
+    });
+    Some(Decision {
+        advice: Some((hop, notice)),
+        ..Decision::default()
+    })
+}
+
+/// Appends user data as they are.
+fn unchanged(user_data: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> bool {
+    move |out| {
+        out.extend_from_slice(user_data);
+        true
+    }
+}
+
+/// Sends a message on to another node; `user_data` appends what follows the label, unless it returns `false`.
 fn pass(
     ingress: &Ingress<'_>,
     data: &Data<'_>,
@@ -179,25 +240,22 @@ impl Decision {
     }
 }
 
-/// A message of this node's own SCCP management.
-pub(crate) fn own(state: &State, to: PointCode, user_data: &[u8]) -> Option<Send> {
+/// A message of this node's own.
+pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data: &[u8]) -> Option<Send> {
     let label = Data {
         network_appearance: None,
         routing_context: None,
         opc: state.tables.points.own,
         dpc: to,
-        si: ServiceIndicator::SCCP,
+        si,
         ni: state.tables.points.network_indicator,
         mp: 0,
         sls: 0,
         user_data,
         correlation_id: None,
     };
-    transfer(state, None, &label, &mut Trace::default(), |out| {
-        out.extend_from_slice(user_data);
-        true
-    })
-    .ok()
+    let user_data = unchanged(user_data);
+    transfer(state, None, &label, &mut Trace::default(), user_data).ok()
 }
 
 /// Screens a message; `None` when it is admitted.
@@ -248,21 +306,23 @@ fn transfer(
             .destinations
             .get(at)
             .is_some_and(|hops| !hops.is_empty());
-        trace.add(|| match available {
-            true => "route: leads back to the link set that the message came from".to_owned(),
-            false => format!(
-                "route: {} is unreachable, no hop of its routes is active",
-                tables.show(data.dpc)
-            ),
+        if available {
+            trace.add(|| "route: leads back to the link set that the message came from".to_owned());
+            return Err(Cause::Loop);
+        }
+        trace.add(|| {
+            let code = tables.show(data.dpc);
+            format!("route: {code} is unreachable, no hop of its routes is active")
         });
-        return Err(if available {
-            Cause::Loop
-        } else {
-            Cause::Unreachable
-        });
+        return Err(Cause::Unreachable);
     };
     let shared = state.forward.destinations.get(at).map_or(1, |hops| hops.len());
-    let (Some(target), Some(to)) = (state.target(hop, data.sls, shared), tables.hops.get(hop)) else {
+    let target = if state.is_held(at, data.sls) {
+        Some(Target::Held)
+    } else {
+        state.target(hop, data.sls, shared)
+    };
+    let (Some(target), Some(to)) = (target, tables.hops.get(hop)) else {
         return Err(Cause::Unreachable);
     };
     trace.add(|| {
@@ -279,7 +339,8 @@ fn transfer(
         )
     });
     let mut octets = Vec::with_capacity(data.user_data.len() + 96);
-    let is_written = if to.adjacent.is_some() {
+    // What is held is routed once more, in this form.
+    let is_written = if to.adjacent.is_some() || target == Target::Held {
         frame::write(data, tables.points.plan, &mut octets, user_data)
     } else {
         let label = Data {
@@ -315,6 +376,7 @@ fn shown(tables: &tables::Tables, target: &Target) -> String {
     match target {
         Target::Link(link) => format!("link `{}`", name(*link)),
         Target::Each(links) => format!("each of {} links", links.len()),
-        Target::Pending => "queued until an ASP is active".to_owned(),
+        Target::Pending => "queued until a link is available".to_owned(),
+        Target::Held => "held while its traffic moves to another link set".to_owned(),
     }
 }

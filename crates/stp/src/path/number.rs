@@ -4,10 +4,12 @@
 use numbers::Kind;
 use ss7_proto::Digits;
 use ss7_proto::gtt::{Change, Modification};
+use ss7_proto::isup::nature;
 use ss7_proto::map::{Fields, operation};
 use ss7_proto::sccp::{Address, ReturnCause, Unitdata};
-use ss7_proto::tcap::{self, Answer, Component, ComponentType, OperationCode, Outcome, Transaction, element};
+use ss7_proto::tcap::{OperationCode, Outcome, element};
 
+use super::request::{self, Request};
 use super::sccp::Relay;
 use super::{Decision, Trace, Work};
 use crate::cause::{Cause, NumberOutcome};
@@ -16,8 +18,6 @@ use crate::tables::{Number, NumberServices, Whereabouts};
 
 /// The application context of sendRoutingInfo, locationInfoRetrieval (TS 29.002 §17.3.2.13).
 const LOCATION_INFO: u8 = 5;
-/// Nature of address of an international number (Q.713 §3.4.2.3.1).
-const INTERNATIONAL: u8 = 4;
 /// Nature and plan of an address of MAP: international, E.164 (TS 29.002 §17.7.8).
 const ISDN: u8 = 0x91;
 /// Digits of an ISDN-AddressString: nine octets, of which the first is nature and plan.
@@ -131,7 +131,7 @@ fn home(
         let digits = called.title.and_then(|title| title.digits());
         modification.remove_prefix = digits.map_or(0, |digits| digits.len() as u8);
         modification.prefix = number.digits;
-        modification.nature = Some(INTERNATIONAL);
+        modification.nature = Some(nature::INTERNATIONAL);
     }
     if modification.route_on_ssn {
         modification.ssn = called.ssn.map_or(Change::Keep, Change::Set);
@@ -163,7 +163,7 @@ impl Ported<'_> {
         let digits = self.routing_number.join(&self.number);
         let written = next.title.as_mut().zip(digits).map(|(title, digits)| {
             title.digits = digits;
-            title.nature = INTERNATIONAL;
+            title.nature = nature::INTERNATIONAL;
         });
         let read = written
             .and_then(|()| next.write(format, &mut octets).ok())
@@ -187,34 +187,31 @@ impl Ported<'_> {
         if self.services.call_related != CallRelated::Answer {
             return None;
         }
-        let (begin, invoke) = single_invoke(unitdata)?;
-        if invoke.operation != Some(OperationCode::Local(operation::SEND_ROUTING_INFO)) {
+        // What a service message returns is not a request (Q.714 §4).
+        if unitdata.message_type.is_service() || !unitdata.is_whole() {
             return None;
         }
-        let version = match begin.context {
-            // Version 1 has no dialogue; of one that cannot be read the HLR speaks.
-            None if begin.has_dialogue => return None,
+        let Request::Invoke(invoke) = request::read(unitdata.data, |_| Ok(())) else {
+            return None;
+        };
+        if invoke.component.operation != Some(OperationCode::Local(operation::SEND_ROUTING_INFO)) {
+            return None;
+        }
+        let version = match invoke.context {
+            // Version 1 has no dialogue.
             None => 1,
             Some(context) => match context.map()? {
                 (LOCATION_INFO, version @ 1..=3) => version,
                 _ => return None,
             },
         };
-        let asked = Fields::read(operation::SEND_ROUTING_INFO, invoke.parameter?).msisdn?;
+        let asked = Fields::read(operation::SEND_ROUTING_INFO, invoke.component.parameter?).msisdn?;
         let asked = self.services.of_argument(asked.nature, &asked.number.digits()?);
         if asked != Some(self.number) {
             return None;
         }
         let result = self.result(version)?;
-        let mut out = Vec::with_capacity(96);
-        Answer {
-            destination: begin.originating?,
-            context: begin.context,
-            invoke_id: Some(i8::try_from(invoke.invoke_id?).ok()?),
-            outcome: Outcome::Result(operation::SEND_ROUTING_INFO as u8, &result),
-        }
-        .write(&mut out);
-        Some(out)
+        Some(invoke.answer(Outcome::Result(operation::SEND_ROUTING_INFO as u8, &result)))
     }
 
     /// SendRoutingInfoRes (TS 29.002 §17.7.3): a generic IMSI of the other network, the routing number before the number as
@@ -252,22 +249,6 @@ impl Ported<'_> {
         });
         Some(out)
     }
-}
-
-/// The Begin in a message and its Invoke, where that is its only component. What a service message returns is not a request
-/// (Q.714 §4).
-fn single_invoke(unitdata: Unitdata<'_>) -> Option<(Transaction<'_>, Component<'_>)> {
-    if unitdata.message_type.is_service() || !unitdata.is_whole() {
-        return None;
-    }
-    let begin = Transaction::parse(unitdata.data).ok()?;
-    if begin.ansi || begin.message_type != tcap::MessageType::Begin {
-        return None;
-    }
-    let mut components = begin.components;
-    let invoke = components.next()?.ok()?;
-    let alone = components.next().is_none();
-    (alone && invoke.component_type == ComponentType::Invoke).then_some((begin, invoke))
 }
 
 /// An IMSI that names a network and no subscriber.

@@ -1,4 +1,4 @@
-//! Requests of TCAP to users of this node: one Invoke in a Begin, and how it is answered (Q.774 §3.2, §3.3).
+//! Requests of TCAP that this node answers: one Invoke in a Begin, and its answer (Q.774 §3.2, §3.3).
 
 use ss7_proto::tcap::{
     self, Answer, ApplicationContext, Component, ComponentType, MessageType, Outcome, Problem, Reason,

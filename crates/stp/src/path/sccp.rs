@@ -10,12 +10,9 @@ use ss7_proto::sccp::{
 use super::equipment::{Reply, serve};
 use super::number::by_number;
 use super::query;
-use super::{Decision, Ingress, Send, Trace, Work, transfer};
+use super::{Decision, Ingress, Send, Trace, Work, transfer, unchanged};
 use crate::cause::Cause;
-use crate::tables::EIR;
-
-/// The subsystem of SCCP management.
-const MANAGEMENT: u8 = 1;
+use crate::tables::{EIR, MANAGEMENT};
 
 /// Decides on an SCCP message whose destination is this node.
 pub(super) fn local(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
@@ -102,9 +99,10 @@ impl Relay<'_> {
         let translations = &state.tables.translations;
         let Some(found) = translations.table.translate(called) else {
             let known = translations.table.has_set_for(called);
-            let cause = match known {
-                true => ReturnCause::NO_TRANSLATION_FOR_ADDRESS,
-                false => ReturnCause::NO_TRANSLATION_FOR_NATURE,
+            let cause = if known {
+                ReturnCause::NO_TRANSLATION_FOR_ADDRESS
+            } else {
+                ReturnCause::NO_TRANSLATION_FOR_NATURE
             };
             trace.add(|| format!("translation: {cause}"));
             return self.give_back(Cause::NoTranslation, cause, work, trace);
@@ -280,29 +278,30 @@ impl Relay<'_> {
             });
             return self.manage(management, trace);
         }
-        if let Some(ssn) = ssn
-            && self.ingress.state.tables.has_user(ssn)
-            && !self.unitdata.is_whole()
-        {
-            trace.add(|| format!("SCCP: segments to subsystem {ssn} are not reassembled"));
-            let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;
-            return self.give_back(Cause::Subsystem, returned, work, trace);
+        let Some(ssn) = ssn else {
+            trace.add(|| "SCCP: the address names no subsystem".to_owned());
+            return self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace);
+        };
+        if self.ingress.state.tables.has_user(ssn) && !self.unitdata.is_whole() {
+            return self.segment(ssn, work, trace);
         }
-        if ssn == Some(EIR)
-            && let Some(lists) = &self.ingress.state.tables.equipment
+        self.serve(ssn, work, trace)
+    }
+
+    /// A whole message to a subsystem of this node.
+    pub(super) fn serve(&self, ssn: u8, work: &mut Work, trace: &mut Trace) -> Decision {
+        let tables = &self.ingress.state.tables;
+        if ssn == EIR
+            && let Some(lists) = &tables.equipment
         {
             return self.equipment(lists, work, trace);
         }
-        if let Some(ssn) = ssn
-            && let Some(services) = &self.ingress.state.tables.numbers
+        if let Some(services) = &tables.numbers
             && services.calls.serves(ssn)
         {
             return query::serve(self, services, ssn, work, trace);
         }
-        trace.add(|| match ssn {
-            Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
-            None => "SCCP: the address names no subsystem".to_owned(),
-        });
+        trace.add(|| format!("SCCP: subsystem {ssn} is not at this STP"));
         self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace)
     }
 
@@ -366,10 +365,7 @@ impl Relay<'_> {
             dpc: to,
             ..*self.data
         };
-        transfer(self.ingress.state, None, &label, trace, |out| {
-            out.extend_from_slice(&octets);
-            true
-        })
+        transfer(self.ingress.state, None, &label, trace, unchanged(&octets))
     }
 
     /// Returns the data to the sender, if it wants them (Q.714 §4.2).

@@ -6,11 +6,9 @@ use ss7_proto::isup::{self, nature};
 use ss7_proto::map::AddressString;
 
 use super::numbers::decimal;
-use super::{EIR, Hop, Number, NumberServices, Points, Translations};
+use super::{EIR, Hop, MANAGEMENT, Number, NumberServices, Points, Translations};
 use crate::config::{Config, NumberForm, NumberServices as Settings, Subscriber, Unallocated};
 
-/// Subsystem of SCCP management.
-const MANAGEMENT: u8 = 1;
 /// Octets of signalling information that an MSU carries at most (Q.703 §2.3.8).
 const MOST_SIGNALLING: usize = 272;
 

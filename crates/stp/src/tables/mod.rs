@@ -28,6 +28,8 @@ pub(crate) use screening::{Message, Screen};
 pub(crate) use translations::Translations;
 pub use translations::check_files;
 
+/// The subsystem of SCCP management (Q.713 §3.4.2.2).
+pub(crate) const MANAGEMENT: u8 = 1;
 /// The subsystem of an EIR (TS 23.003 §8.2).
 pub(crate) const EIR: u8 = 9;
 /// Routing contexts of link sets that have none; no peer sees them.

@@ -5,6 +5,7 @@ use std::path::Path;
 use numbers::{DestinationSet, Key, Kind, Load, Map};
 use settings::Faults;
 use ss7_proto::Digits;
+use ss7_proto::isup::nature;
 use ss7_proto::sccp::GlobalTitle;
 
 use super::calls::Calls;
@@ -20,9 +21,6 @@ const MOST_ROUTING: usize = 10;
 const E164: u8 = 1;
 const E212: u8 = 6;
 const E214: u8 = 7;
-/// Natures of address (Q.713 §3.4.2.3.1).
-const SUBSCRIBER: u8 = 1;
-const NATIONAL: u8 = 3;
 
 /// Where a number belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,12 +254,13 @@ impl Numbering {
         is_ours.then(|| digits.skip(self.country.len()))
     }
 
+    /// `nature`: Q.713 §3.4.2.3.1 and Q.763 §3.9 number alike.
     pub(super) fn international(&self, digits: &Digits, nature: Option<u8>) -> Option<Digits> {
         match nature {
-            Some(NATIONAL | SUBSCRIBER) if self.country.is_empty() => None,
-            Some(SUBSCRIBER) if self.area.is_empty() => None,
-            Some(NATIONAL) => self.country.join(digits),
-            Some(SUBSCRIBER) => self.country.join(&self.area)?.join(digits),
+            Some(nature::NATIONAL | nature::SUBSCRIBER) if self.country.is_empty() => None,
+            Some(nature::SUBSCRIBER) if self.area.is_empty() => None,
+            Some(nature::NATIONAL) => self.country.join(digits),
+            Some(nature::SUBSCRIBER) => self.country.join(&self.area)?.join(digits),
             _ => Some(*digits),
         }
     }

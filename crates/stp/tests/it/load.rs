@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use numbers::{DestinationSet, Key, Kind, Writer};
-use ss7_proto::m3ua::{Message, MessageType, ServiceIndicator, Tag};
+use ss7_proto::m3ua::{AffectedPointCode, Message, MessageType, ServiceIndicator, Tag};
 use stp::config::{Group, GroupMode};
 
 use crate::support::{Asp, aspac, config, data, link, metric, msu, plain, server, start};
@@ -122,7 +122,9 @@ fn two_hundred_peers_become_active_at_once() {
     let mut heard = HashSet::new();
     while heard.len() < others.len() {
         let dava = first.expect(MessageType::Dava);
-        let codes = Message::parse(&dava).unwrap().word(Tag::AFFECTED_POINT_CODE);
-        assert!(heard.insert(codes.unwrap()), "twice: {codes:?}");
+        let message = Message::parse(&dava).unwrap();
+        for code in AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap()) {
+            assert!(heard.insert(code.code), "twice: {code:?}");
+        }
     }
 }

@@ -1,19 +1,24 @@
-//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link.
+//! A hand-made neighbour with two links of M2PA: a changeback that does not take place, tests of a wrong link or network,
+//! other timers, a busy peer.
 
 use std::net::SocketAddr;
 
+use settings::Period;
 use ss7_proto::m2pa::{Content, LinkStatus, Message, SEQUENCE_MASK};
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
-use ss7_proto::mtp3::{Msu, TestMessage};
+use ss7_proto::mtp3::{Management, Msu, TestMessage};
 use ss7_proto::{Plan, PointCode};
 
 use crate::signalling_links::{EAST, WEST, east, is_available};
 use crate::support::{Asp, data, isup, metric, msu, start, until};
 
 /// The neighbour's end of a link.
-struct Neighbour {
+pub(crate) struct Neighbour {
     stream: Asp,
+    point_code: u32,
     code: u8,
+    /// The network indicator of what it sends.
+    network: u8,
     /// Of the last MSU that it has sent, and of the last one that it has received.
     sent: u32,
     received: u32,
@@ -21,28 +26,84 @@ struct Neighbour {
 
 impl Neighbour {
     /// Connects, and is aligned and tested.
-    fn new(stp: SocketAddr, from: u8, code: u8) -> Self {
-        let mut link = Self {
+    pub(crate) fn new(stp: SocketAddr, from: u8, code: u8) -> Self {
+        Self::at(stp, from, code, WEST)
+    }
+
+    /// As [`Self::new`], at a point code.
+    pub(crate) fn at(stp: SocketAddr, from: u8, code: u8, point_code: u32) -> Self {
+        let mut link = Self::connect(stp, from, code);
+        link.point_code = point_code;
+        link.align();
+        link
+    }
+
+    pub(crate) fn connect(stp: SocketAddr, from: u8, code: u8) -> Self {
+        Self {
             stream: Asp::connect(stp, from),
+            point_code: WEST,
+            network: 2,
             code,
             sent: SEQUENCE_MASK,
             received: SEQUENCE_MASK,
-        };
-        link.wait(LinkStatus::Alignment);
+        }
+    }
+
+    /// The next message of network management: the link code in its label, and the message.
+    pub(crate) fn management(&mut self) -> (u8, Management) {
+        loop {
+            let octets = self.msu();
+            let msu = Msu::read(&octets, Plan::Itu).unwrap();
+            if msu.si == ServiceIndicator::SNM {
+                return (msu.sls, Management::read(msu.user_data, Plan::Itu).unwrap());
+            }
+        }
+    }
+
+    /// The next one about a link code.
+    pub(crate) fn management_of(&mut self, code: u8) -> Management {
+        loop {
+            let (about, message) = self.management();
+            if about == code {
+                return message;
+            }
+        }
+    }
+
+    /// Waits for a message of network management.
+    pub(crate) fn wait_for(&mut self, wanted: (u8, Management)) {
+        while self.management() != wanted {}
+    }
+
+    /// Sends network management about a link code, from the neighbour itself.
+    pub(crate) fn manage(&mut self, code: u8, message: Management) {
+        self.manage_for(EAST, code, message);
+    }
+
+    /// As [`Self::manage`], to a node.
+    pub(crate) fn manage_for(&mut self, dpc: u32, code: u8, message: Management) {
+        let mut user_data = Vec::new();
+        message.write(Plan::Itu, &mut user_data);
+        let own = std::mem::replace(&mut self.code, code);
+        self.send_msu(ServiceIndicator::SNM, [self.point_code, dpc], &user_data);
+        self.code = own;
+    }
+
+    fn align(&mut self) {
+        self.wait(LinkStatus::Alignment);
         for status in [
             LinkStatus::Alignment,
             LinkStatus::ProvingNormal,
             LinkStatus::Ready,
         ] {
-            link.send(Content::LinkStatus(status));
+            self.send(Content::LinkStatus(status));
         }
-        link.wait(LinkStatus::Ready);
-        let test = link.msu();
-        link.acknowledge_test(&test);
-        link
+        self.wait(LinkStatus::Ready);
+        let test = self.msu();
+        self.acknowledge_test(&test);
     }
 
-    fn send(&mut self, content: Content<'_>) {
+    pub(crate) fn send(&mut self, content: Content<'_>) {
         if let Content::UserData { .. } = content {
             self.sent = self.sent.wrapping_add(1) & SEQUENCE_MASK;
         }
@@ -52,7 +113,7 @@ impl Neighbour {
         self.stream.send(&out);
     }
 
-    fn wait(&mut self, wanted: LinkStatus) {
+    pub(crate) fn wait(&mut self, wanted: LinkStatus) {
         let mut found = None;
         while found != Some(Content::LinkStatus(wanted)) {
             let octets = self.stream.any().expect("closed");
@@ -64,7 +125,7 @@ impl Neighbour {
     }
 
     /// The next MSU.
-    fn msu(&mut self) -> Vec<u8> {
+    pub(crate) fn msu(&mut self) -> Vec<u8> {
         loop {
             let octets = self.stream.any().expect("closed");
             let message = Message::parse(&octets).unwrap();
@@ -75,7 +136,7 @@ impl Neighbour {
         }
     }
 
-    fn acknowledge_test(&mut self, test: &[u8]) {
+    pub(crate) fn acknowledge_test(&mut self, test: &[u8]) {
         let test = TestMessage::read(Msu::read(test, Plan::Itu).unwrap().user_data).unwrap();
         let mut user_data = Vec::new();
         TestMessage {
@@ -83,14 +144,14 @@ impl Neighbour {
             ..test
         }
         .write(&mut user_data);
-        self.send_msu(ServiceIndicator::SNT, [WEST, EAST], &user_data);
+        self.send_msu(ServiceIndicator::SNT, [self.point_code, EAST], &user_data);
     }
 
-    fn send_msu(&mut self, si: ServiceIndicator, [opc, dpc]: [u32; 2], user_data: &[u8]) {
+    pub(crate) fn send_msu(&mut self, si: ServiceIndicator, [opc, dpc]: [u32; 2], user_data: &[u8]) {
         let mut msu = Vec::new();
         Msu {
             si,
-            ni: 2,
+            ni: self.network,
             priority: 0,
             dpc: PointCode(dpc),
             opc: PointCode(opc),
@@ -103,6 +164,25 @@ impl Neighbour {
             msu: &msu,
         });
     }
+}
+
+/// Of a peer that does not prove the link the association stays: timers of a reload count from the next alignment.
+#[test]
+fn timers_count_from_the_next_alignment() {
+    let mut settings = east();
+    settings.m2pa.t2 = Period::from_secs(60);
+    settings.m2pa.t3 = Period::from_millis(20);
+    settings.m2pa.t4e = Period::from_secs(3_600);
+    let stp = start(settings.clone());
+    let mut a = Neighbour::connect(stp.addresses()[0], 21, 0);
+    a.wait(LinkStatus::Alignment);
+    settings.m2pa.t3 = Period::from_secs(60);
+    settings.m2pa.t4e = Period::from_millis(50);
+    stp.reload(&settings).unwrap();
+    a.send(Content::LinkStatus(LinkStatus::Alignment));
+    a.wait(LinkStatus::OutOfService);
+    a.align();
+    until("the link carries traffic", || is_available(&stp, "a"));
 }
 
 /// What was held for a changeback stays behind what its former link has queued, when the link to which it was to move fails
@@ -185,4 +265,57 @@ fn an_application_server_sends_no_network_management() {
     }
     let dropped = "signalbox_stp_undelivered_messages_total{why=\"user_part\"}";
     assert_eq!(metric(&stp, dropped), 2.0);
+}
+
+/// Q.704 §14.2.2: the network indicator is part of the destination. A test of another network is not for this STP.
+#[test]
+fn a_link_test_of_another_network_is_not_answered() {
+    let stp = start(east());
+    let at = stp.addresses()[0];
+    let mut a = Neighbour::new(at, 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    for (network, pattern) in [(0, b"none"), (2, b"ours")] {
+        let mut test = Vec::new();
+        TestMessage {
+            acknowledges: false,
+            pattern,
+        }
+        .write(&mut test);
+        a.network = network;
+        a.send_msu(ServiceIndicator::SNT, [WEST, EAST], &test);
+    }
+    loop {
+        let octets = a.msu();
+        let msu = Msu::read(&octets, Plan::Itu).unwrap();
+        let test = TestMessage::read(msu.user_data).filter(|_| msu.si == ServiceIndicator::SNT);
+        if let Some(test) = test.filter(|test| test.acknowledges) {
+            assert_eq!(test.pattern, b"ours");
+            break;
+        }
+    }
+}
+
+/// A test that is due while the peer is busy is sent when it is not: the next one would come after T1.
+#[test]
+fn a_link_test_waits_for_a_busy_peer() {
+    let mut settings = east();
+    settings.mtp.link_test_interval = Period::from_millis(20);
+    settings.mtp.link_test_timeout = Period::from_secs(3_600);
+    let stp = start(settings);
+    let mut a = Neighbour::new(stp.addresses()[0], 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    a.send(Content::LinkStatus(LinkStatus::Busy));
+    // The next test is due.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    a.send(Content::LinkStatus(LinkStatus::BusyEnded));
+    for _ in 0..3 {
+        let test = loop {
+            let octets = a.msu();
+            if Msu::read(&octets, Plan::Itu).unwrap().si == ServiceIndicator::SNT {
+                break octets;
+            }
+        };
+        a.acknowledge_test(&test);
+    }
+    assert!(is_available(&stp, "a"));
 }

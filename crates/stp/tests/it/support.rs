@@ -25,13 +25,18 @@ pub(crate) const fn address(last: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
 }
 
+/// Connects to an address, from another one.
+pub(crate) fn connection(to: SocketAddr, from: u8) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::new(address(from), 0).into())?;
+    socket.connect(&to.into())?;
+    Ok(socket.into())
+}
+
 impl Asp {
     /// Connects from an address.
     pub(crate) fn connect(stp: SocketAddr, from: u8) -> Self {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::new(address(from), 0).into()).unwrap();
-        socket.connect(&stp.into()).unwrap();
-        Self::over(socket.into())
+        Self::over(connection(stp, from).unwrap())
     }
 
     /// With a connected socket.

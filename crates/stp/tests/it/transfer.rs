@@ -98,7 +98,7 @@ fn a_destination_without_an_asp_is_reported_and_audited() {
     });
 }
 
-fn affected(octets: &[u8]) -> Vec<u32> {
+pub(crate) fn affected(octets: &[u8]) -> Vec<u32> {
     let message = Message::parse(octets).unwrap();
     let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap());
     codes.map(|code| code.code.0).collect()
