@@ -9,10 +9,11 @@ use store::{Batch, Condition, Error, Record as _, Stored};
 use crate::events::{Counters, Event};
 use crate::orders::Order;
 use crate::record::{Configuration, Connection, Notice};
+use crate::repository::delete_as_read;
 use crate::shared::Scef;
 use crate::{identity, t6a};
 
-/// Pause between looks for configurations whose time is over.
+/// Pause between two searches for configurations whose time is over.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Configurations that are ended at a time.
 const MOST: usize = 256;
@@ -53,7 +54,7 @@ fn notice(scef: &Scef, configuration: &Configuration) -> Notice {
 }
 
 /// Ends a configuration as it was read, with what is buffered for its device and with the connections of the device, and queues the
-/// notification of it; false where it has changed or ended meanwhile.
+/// notification of it; false if it has changed or ended since.
 pub(crate) async fn end(
     scef: &Scef,
     found: &Stored<Configuration>,
@@ -64,8 +65,7 @@ pub(crate) async fn end(
     let mut connections = repository.connections_of(found.id).await?;
     let downlinks = repository.downlinks_of(found.id, BUFFERED).await?;
     let mut batch = Batch::default();
-    let (key, as_read) = (found.id.key(), Condition::Version(found.version));
-    batch.delete(&repository.configurations, &key, as_read);
+    delete_as_read(&mut batch, &repository.configurations, found);
     for one in &connections {
         batch.delete(&repository.connections, &one.record.key(), Condition::Always);
     }

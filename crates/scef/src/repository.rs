@@ -1,6 +1,6 @@
 //! The tables of an SCEF.
 
-use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDef};
+use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::clock::now;
 use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription};
@@ -51,36 +51,57 @@ impl Repository {
 
     /// Commits a batch; false when a condition of it does not hold.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<bool, Error> {
+        Ok(self.version_of(batch).await?.is_some())
+    }
+
+    async fn version_of(&self, batch: Batch) -> Result<Option<Version>, Error> {
         match self.store.commit(batch).await {
-            Ok(_) => Ok(true),
-            Err(Error::Conflict { .. }) => Ok(false),
+            Ok(version) => Ok(Some(version)),
+            Err(Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes a new record; false where its key, or a unique one, is taken.
+    /// Writes a new record; false if another record has its key or a unique one.
     pub(crate) async fn insert<T: Record>(&self, table: &Table<T>, record: &T) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.insert(table, record);
         self.commit(batch).await
     }
 
-    /// Replaces a record as it was read; false where it has changed since.
+    /// Replaces a record as it was read: the record as it is stored now, `None` if it has changed since.
     pub(crate) async fn update<T: Record>(
         &self,
         table: &Table<T>,
         before: &Stored<T>,
-        record: &T,
-    ) -> Result<bool, Error> {
+        record: T,
+    ) -> Result<Option<Stored<T>>, Error> {
         let mut batch = Batch::default();
-        batch.update(table, record, before.version);
-        self.commit(batch).await
+        batch.update(table, &record, before.version);
+        let version = self.version_of(batch).await?;
+        Ok(version.map(|version| Stored {
+            record,
+            version,
+            created: before.created,
+            site: before.site.clone(),
+        }))
     }
 
-    /// Deletes a record; false where there is none.
+    /// Deletes a record; false if it does not exist.
     pub(crate) async fn remove<T: Record>(&self, table: &Table<T>, key: &[u8]) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(table, key, Condition::Present);
+        self.commit(batch).await
+    }
+
+    /// Deletes a record as it was read; false when it has changed since.
+    pub(crate) async fn remove_as_read<T: Record>(
+        &self,
+        table: &Table<T>,
+        found: &Stored<T>,
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        delete_as_read(&mut batch, table, found);
         self.commit(batch).await
     }
 
@@ -152,4 +173,9 @@ impl Repository {
         found.dedup();
         Ok(found)
     }
+}
+
+/// Deletes a record as it was read, within a batch.
+pub(crate) fn delete_as_read<T: Record>(batch: &mut Batch, table: &Table<T>, found: &Stored<T>) {
+    batch.delete(table, &found.record.key(), Condition::Version(found.version));
 }

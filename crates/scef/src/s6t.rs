@@ -55,7 +55,7 @@ pub(crate) fn session_id(settings: &Diameter) -> String {
     format!("{};{};{}", settings.host, high as u32, low as u32)
 }
 
-/// The Monitoring-Type of a subscription, where it is served.
+/// The Monitoring-Type of a subscription, if it is served.
 pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
     let name = document.get("monitoringType").and_then(Value::as_str)?;
     let (_, code) = TYPES.iter().find(|(known, _)| *known == name)?;
@@ -221,7 +221,8 @@ pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
     })
 }
 
-fn micros(time: TimeValue) -> u64 {
+/// Microseconds since 1970 of a Time.
+pub(crate) fn micros(time: TimeValue) -> u64 {
     let since = time.to_system_time().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }

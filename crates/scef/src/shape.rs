@@ -28,18 +28,12 @@ fn external_id(text: &str) -> Verdict {
 }
 
 fn msisdn(text: &str) -> Verdict {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    match (5..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Ok(()),
-        false => Err("expected an MSISDN of 5 to 15 digits".into()),
-    }
+    rules::number5to15(text.strip_prefix('+').unwrap_or(text))
 }
 
 fn octets(text: &str) -> Verdict {
-    match STANDARD.decode(text) {
-        Ok(_) => Ok(()),
-        Err(_) => Err("expected octets in Base64".into()),
-    }
+    let decoded = STANDARD.decode(text).map(drop);
+    decoded.map_err(|_| "expected octets in Base64".into())
 }
 
 /// A value of an enumeration that S6t has as well. What it has not would be something else than what was asked for.

@@ -14,7 +14,7 @@ use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::proto::{Dictionary, Fault, MessageMut, ResultCode};
 use diameter::{DynamicPeers, NodeConfig, PeerConfig};
-use store::{Batch, Condition, Error, Record};
+use store::{Batch, Error};
 
 use self::delivery::Deliveries;
 use crate::clock::after;
@@ -123,7 +123,7 @@ impl Agent {
         match (message.application(), message.command()) {
             (application::S6T | application::T6A, command::REPORTING_INFORMATION) => {
                 worker.count(Event::MonitoringMessage);
-                reports::take(worker, request).await
+                once(worker, request, async || reports::take(worker, request).await).await
             }
             (application::T6A, command::CONNECTION_MANAGEMENT) => {
                 worker.count(Event::NiddMessage);
@@ -131,7 +131,7 @@ impl Agent {
             }
             (application::T6A, command::MO_DATA) => {
                 worker.count(Event::NiddMessage);
-                devices::uplink(worker, request).await
+                once(worker, request, async || devices::uplink(worker, request).await).await
             }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
@@ -172,24 +172,33 @@ fn result(request: &Request, (vendor, code): (u32, u32)) -> Result<MessageMut, F
         .map_err(|error| Fault::new(ResultCode::UNABLE_TO_COMPLY, error.to_string()))
 }
 
-/// The answer that a duplicate of this request had, where it is one.
-async fn earlier(worker: &Worker, request: &Request) -> Result<Option<(u32, u32)>, Fault> {
+/// Carries a request out; a duplicate gets the first answer. Work that returns `None` is done again: another request has changed what
+/// this one is about, or a duplicate was answered.
+async fn once(
+    worker: &Worker,
+    request: &Request,
+    work: impl AsyncFn() -> Result<Option<MessageMut>, Fault>,
+) -> Result<MessageMut, Fault> {
     let origin = request.message.require(known::ORIGIN_HOST)?;
     let key = Answered::key_of(origin, request.message.end_to_end());
-    let found = worker.repository().answers.get(&key).await.map_err(unable)?;
-    Ok(found.map(|one| {
-        worker.count(Event::Duplicate);
-        (one.vendor, one.code)
-    }))
+    loop {
+        if let Some(first) = worker.repository().answers.get(&key).await.map_err(unable)? {
+            worker.count(Event::Duplicate);
+            return result(request, (first.vendor, first.code));
+        }
+        if let Some(answer) = work().await? {
+            return Ok(answer);
+        }
+    }
 }
 
-/// Writes what a request has brought, with its answer for duplicates, then answers; a duplicate that was written meanwhile decides.
+/// Writes what a request has brought, with its answer for duplicates, then answers; `None` if the batch does not fit what is stored now.
 async fn written(
     worker: &Worker,
     request: &Request,
     mut batch: Batch,
     notices: Vec<Notice>,
-) -> Result<MessageMut, Fault> {
+) -> Result<Option<MessageMut>, Fault> {
     let repository = worker.repository();
     let answer = Answered {
         origin: request.message.require(known::ORIGIN_HOST)?.to_owned(),
@@ -202,28 +211,13 @@ async fn written(
     for notice in &notices {
         batch.insert(&repository.notices, notice);
     }
-    match repository.store().commit(batch).await {
-        Ok(_) => {
-            for notice in &notices {
-                worker.shared().notify(notice);
-            }
-            result(request, (0, answer.code))
-        }
-        Err(Error::Conflict { .. }) => match earlier(worker, request).await? {
-            Some(first) => result(request, first),
-            // What the request is about has changed at the same time.
-            None => Err(Fault::new(
-                ResultCode::TOO_BUSY,
-                "another request has changed the same; try again",
-            )),
-        },
-        Err(error) => Err(unable(error)),
+    if !repository.commit(batch).await.map_err(unable)? {
+        return Ok(None);
     }
-}
-
-/// Deletes a record as it was read, within a batch.
-fn delete<T: Record>(batch: &mut Batch, table: &store::Table<T>, stored: &store::Stored<T>) {
-    batch.delete(table, &stored.record.key(), Condition::Version(stored.version));
+    for notice in &notices {
+        worker.shared().notify(notice);
+    }
+    result(request, (0, answer.code)).map(Some)
 }
 
 fn unable(error: Error) -> Fault {

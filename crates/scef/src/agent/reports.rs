@@ -4,22 +4,20 @@
 use diameter::endpoint::Request;
 use diameter::proto::known;
 use diameter::proto::{Avps, Fault, MessageMut};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{Batch, Stored};
 
-use super::{delete, earlier, result, unable, written};
+use super::{unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
+use crate::repository::delete_as_read;
 use crate::s6t;
 use crate::worker::Worker;
 
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
-pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
-    if let Some(first) = earlier(worker, request).await? {
-        return result(request, first);
-    }
+pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let (mut seen, mut ended) = (Vec::new(), Vec::new());
+    let (mut ended, mut reported) = (Vec::new(), 0);
     for group in s6t::reports(&request.message) {
         let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
         let key = reference.to_be_bytes();
@@ -33,14 +31,14 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMu
             unknown = true;
             continue;
         };
-        if seen.contains(&reference) {
+        let report = s6t::report(&found.document, &group)?;
+        reported += 1;
+        if let Some(reports) = reports_about(&found, &mut notices) {
             // Several reports about one subscription in a request: one change of its record, all in one notification.
-            join(&found, &group, &mut notices, worker)?;
+            reports.push(report);
             continue;
         }
-        seen.push(reference);
-        worker.count(Event::Reported);
-        notices.push(report(worker, &found, &group)?);
+        notices.push(notice(worker, &found, report));
         ended.extend(count_down(worker, found, &mut batch));
     }
     if notices.is_empty() && unknown {
@@ -48,12 +46,15 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMu
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
-    let answer = written(worker, request, batch, notices).await?;
+    let Some(answer) = written(worker, request, batch, notices).await? else {
+        return Ok(None);
+    };
+    (0..reported).for_each(|_| worker.count(Event::Reported));
     for scs in ended {
         worker.shared().subscriptions.sub(&scs);
         worker.count(Event::Unsubscribed);
     }
-    Ok(answer)
+    Ok(Some(answer))
 }
 
 /// Whether a report is for this SCEF; one without SCEF-ID is.
@@ -63,26 +64,17 @@ fn is_ours(worker: &Worker, group: &Avps<'_>) -> bool {
     id.is_ok_and(|id| id.is_none_or(|id| id.eq_ignore_ascii_case(host)))
 }
 
-fn report(worker: &Worker, found: &Subscription, group: &Avps<'_>) -> Result<Notice, Fault> {
+fn notice(worker: &Worker, found: &Subscription, report: Value) -> Notice {
     let uri = worker.shared().subscription_uri(found);
-    let report = s6t::report(&found.document, group)?;
     let body = json!({"subscription": uri, "monitoringEventReports": [report]});
-    Ok(worker.shared().notice(found.id(), &found.document, body))
+    worker.shared().notice(found.id(), &found.document, body)
 }
 
-fn join(
-    found: &Subscription,
-    group: &Avps<'_>,
-    notices: &mut [Notice],
-    worker: &Worker,
-) -> Result<(), Fault> {
-    let report = s6t::report(&found.document, group)?;
-    worker.count(Event::Reported);
-    let earlier = notices.iter_mut().find(|notice| notice.about == found.id());
-    if let Some(reports) = earlier.and_then(|notice| notice.body["monitoringEventReports"].as_array_mut()) {
-        reports.push(report);
-    }
-    Ok(())
+/// The reports of the notification about a subscription, if a request has brought one before.
+fn reports_about<'a>(found: &Subscription, notices: &'a mut [Notice]) -> Option<&'a mut Vec<Value>> {
+    let about = found.id();
+    let notice = notices.iter_mut().find(|notice| notice.about == about)?;
+    notice.body["monitoringEventReports"].as_array_mut()
 }
 
 /// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.
@@ -90,7 +82,7 @@ fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -
     let table = &worker.repository().subscriptions;
     match found.left? {
         0 | 1 => {
-            delete(batch, table, &found);
+            delete_as_read(batch, table, &found);
             Some(found.record.scs)
         }
         left => {

@@ -59,7 +59,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
     let message = s6t::authorize(&config.diameter, &document, apn, until);
     let answer = worker.ask_hss(message).await?;
     if let Some(refusal) = s6t::refusal(&answer) {
-        return Err(refused_by_hss(worker, refusal));
+        return Err(refused_by_hss(refusal));
     }
     let authorized = s6t::authorized(&answer);
     let (imsi, granted) = match authorized {
@@ -150,9 +150,9 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
             ..before.record.clone()
         };
         let updated = repository
-            .update(&repository.configurations, &before, &changed)
+            .update(&repository.configurations, &before, changed)
             .await;
-        if updated.map_err(store_problem)? {
+        if let Some(changed) = updated.map_err(store_problem)? {
             return Ok(sbi::json::response(StatusCode::OK, &shown(worker, &changed)));
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod configurations;
 pub(crate) mod downlinks;
 pub(crate) mod subscriptions;
 
+use diameter::proto::known;
 use http::StatusCode;
 use model::features::SupportedFeatures;
 use sbi::name::LOCATION;
@@ -11,7 +12,6 @@ use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
 
-use crate::events::Event;
 use crate::worker::Worker;
 
 /// Resources in a list, at most.
@@ -71,20 +71,19 @@ fn stored(mut document: Value, read_only: &[&str], offered: &[usize]) -> Value {
 }
 
 /// What an SCS/AS learns of a refusal by the HSS (TS 29.336 §8.3).
-fn refused_by_hss(worker: &Worker, (vendor, code): (u32, u32)) -> Problem {
+fn refused_by_hss((vendor, code): (u32, u32)) -> Problem {
     tracing::info!(vendor, code, "the HSS has refused a request");
     let detail = format!("the HSS answers {code}");
-    match code {
-        // DIAMETER_ERROR_USER_UNKNOWN.
-        5001 => Problem::with_cause(StatusCode::NOT_FOUND, "USER_UNKNOWN")
+    match (vendor, code) {
+        // DIAMETER_ERROR_USER_UNKNOWN; 5001 of the base protocol is DIAMETER_AVP_UNSUPPORTED.
+        (known::VENDOR_3GPP, 5001) => Problem::with_cause(StatusCode::NOT_FOUND, "USER_UNKNOWN")
             .detail("the HSS does not know the device"),
         // …_UNAUTHORIZED_REQUESTING_ENTITY, …_UNAUTHORIZED_SERVICE.
-        5510 | 5511 => forbidden("OPERATION_PROHIBITED", detail),
+        (_, 5510 | 5511) => forbidden("OPERATION_PROHIBITED", detail),
         // …_REQUESTED_RANGE_IS_NOT_ALLOWED.
-        5512 => forbidden("PARAMETER_OUT_OF_RANGE", detail),
-        _ => {
-            worker.count(Event::Failed);
-            Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail)
-        }
+        (_, 5512) => forbidden("PARAMETER_OUT_OF_RANGE", detail),
+        // A router does not reach the HSS (DIAMETER_UNABLE_TO_DELIVER), or the HSS is busy (DIAMETER_TOO_BUSY).
+        (0, 3002 | 3004) => Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail),
+        _ => Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail),
     }
 }

@@ -6,12 +6,13 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::Value;
-use store::{Batch, Condition, Record as _, Stored};
+use store::{Batch, Stored};
 
 use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::Subscription;
+use crate::repository::delete_as_read;
 use crate::worker::Worker;
 use crate::{s6t, shape};
 
@@ -96,14 +97,14 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
     Err(Problem::new(Cause::InsufficientResources).detail("no reference for a subscription is free"))
 }
 
-/// Configures the event at the HSS; the report that its answer has, where it has one.
+/// Configures the event at the HSS; returns the report if its answer has one.
 async fn configure(worker: &Worker, subscription: &Subscription) -> Result<Option<Value>, Problem> {
     worker.count(Event::MonitoringMessage);
     let message = s6t::configure(&worker.config().diameter, subscription);
     let answer = worker.ask_hss(message).await?;
     let refusal = s6t::refusal(&answer).or_else(|| s6t::config_refusal(&answer));
     if let Some(refusal) = refusal {
-        return Err(refused_by_hss(worker, refusal));
+        return Err(refused_by_hss(refusal));
     }
     let report = s6t::reports(&answer).next();
     let report = report.map(|group| s6t::report(&subscription.document, &group));
@@ -136,8 +137,8 @@ async fn confirm(
             left: left.map(|left| left.saturating_sub(u32::from(reported))),
             ..before.record.clone()
         };
-        let updated = repository.update(table, &before, &changed).await;
-        if updated.map_err(store_problem)? {
+        let updated = repository.update(table, &before, changed).await;
+        if updated.map_err(store_problem)?.is_some() {
             break;
         }
     }
@@ -210,8 +211,7 @@ async fn write(
     loop {
         let mut batch = Batch::default();
         if left == Some(0) {
-            let as_read = Condition::Version(before.version);
-            batch.delete(&repository.subscriptions, &before.record.key(), as_read);
+            delete_as_read(&mut batch, &repository.subscriptions, &before);
         } else {
             batch.update(&repository.subscriptions, &changed, before.version);
         }
@@ -227,7 +227,7 @@ async fn write(
     Ok(())
 }
 
-/// Ends a subscription. An HSS that does not answer learns of it with its next report.
+/// Ends a subscription. An HSS that does not answer deletes the event after the answer to its next report (5515).
 pub(crate) async fn end(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;

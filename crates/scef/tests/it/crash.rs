@@ -5,14 +5,12 @@ use http::StatusCode;
 use serde_json::json;
 use testpeer::sbi::{Server, no_content};
 
-use crate::network::{Node, is_repeated, reference_of, result_of};
+use crate::network::{Node, SUCCESS, is_repeated, reference_of, result_of};
 use crate::process::Process;
 use crate::support::{
     CONFIGURATIONS, SUBSCRIPTIONS, config, configuration, data, local, notified, path_of, server,
     subscription, until,
 };
-
-const SUCCESS: (u32, u32) = (0, 2001);
 
 #[test]
 fn subscriptions_and_owed_notifications_survive() {
@@ -52,7 +50,6 @@ fn data_that_was_accepted_is_delivered_after_a_crash() {
     local(async {
         let directory = tempfile::tempdir().unwrap();
         let mut config = config(directory.path());
-        config.diameter.timeout = settings::Period::from_secs(2);
         // URIs that hold after a restart at another port.
         config.api_root = "http://scef.example.org".to_owned();
         let server = server();
@@ -66,10 +63,7 @@ fn data_that_was_accepted_is_delivered_after_a_crash() {
         let waits = scef.api.post(&downlinks, data("BBBB", &json!({}))).await;
         path_of(&waits);
         let mut mme = Node::mme(scef.diameter).await;
-        let which = (known::command::CONNECTION_MANAGEMENT, application::T6A);
-        let establish = mme.request(which, 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let establish = mme.establish();
         mme.0.send(establish.as_bytes()).await;
         // The MME has the first one, and its answer is lost with the process.
         let first = loop {

@@ -1,17 +1,17 @@
 //! Monitoring events: T8 to S6t, and the reports of HSS and MME to the SCS/AS.
 
-use diameter::proto::known::{self, application};
+use diameter::proto::ResultCode;
+use diameter::proto::known::{self, application, command};
 use http::StatusCode;
 use scef::Event;
 use serde_json::json;
 
 use crate::judge;
-use crate::network::{Node, reference_of, result_of};
+use crate::network::{Node, SUCCESS, reference_of, result_of};
 use crate::support::{
     DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, soon, start, subscription, until,
 };
 
-const SUCCESS: (u32, u32) = (0, 2001);
 const UNKNOWN: (u32, u32) = (known::VENDOR_3GPP, 5515);
 
 #[test]
@@ -65,6 +65,30 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
                 json!([{"monitoringType": "LOSS_OF_CONNECTIVITY", "lossOfConnectReason": 4, "externalId": DEVICE}])
             );
         }
+        scef.stop();
+    });
+}
+
+#[test]
+fn reports_that_come_together_are_all_taken() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(&server.root(), &json!({"maximumNumberOfReports": 20}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let report = |number| hss.report(application::S6T, number, reference_of(&cir), |_| {});
+        let together: Vec<u8> = (10..30).flat_map(|number| report(number).as_bytes().to_vec()).collect();
+        hss.0.send(&together).await;
+        for _ in 0..20 {
+            let answer = hss.0.expect(command::REPORTING_INFORMATION).await;
+            assert_eq!(result_of(&answer), SUCCESS);
+        }
+        assert_eq!(notified(&server, 20).await.len(), 20);
+        assert_eq!(scef.running.count(Event::Reported), 20);
+        assert_eq!(scef.running.count(Event::Duplicate), 0);
+        // Each has counted: the last one has ended it.
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
         scef.stop();
     });
 }
@@ -142,19 +166,27 @@ fn what_the_hss_refuses_leaves_nothing_behind() {
         let (scef, server) = (start(|_| {}), server());
         let mut hss = Node::hss(scef.diameter()).await;
         let body = subscription(&server.root(), &json!({}));
-        for (code, status, cause) in [
-            (5001, StatusCode::NOT_FOUND, "USER_UNKNOWN"),
-            (5510, StatusCode::FORBIDDEN, "OPERATION_PROHIBITED"),
-            (5512, StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE"),
-            (5513, StatusCode::INTERNAL_SERVER_ERROR, ""),
+        const TGPP: u32 = known::VENDOR_3GPP;
+        for (vendor, code, status, cause) in [
+            (TGPP, 5001, StatusCode::NOT_FOUND, "USER_UNKNOWN"),
+            (TGPP, 5510, StatusCode::FORBIDDEN, "OPERATION_PROHIBITED"),
+            (TGPP, 5512, StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE"),
+            (TGPP, 5513, StatusCode::INTERNAL_SERVER_ERROR, ""),
+            // DIAMETER_AVP_UNSUPPORTED has the number of DIAMETER_ERROR_USER_UNKNOWN.
+            (0, 5001, StatusCode::INTERNAL_SERVER_ERROR, ""),
+            (0, 3002, StatusCode::SERVICE_UNAVAILABLE, ""),
         ] {
             let refusal = async {
-                let cir = hss.expect(known::command::CONFIGURATION_INFORMATION).await;
-                hss.refuse(&cir, code, |_| {}).await;
+                let cir = hss.expect(command::CONFIGURATION_INFORMATION).await;
+                match vendor {
+                    0 => hss.0.answer(&cir, ResultCode(code)).await,
+                    _ => hss.refuse(&cir, code, |_| {}).await,
+                }
             };
             let (got, ()) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), refusal);
-            assert_eq!((got.status, got.cause()), (status, cause), "{code}");
+            assert_eq!((got.status, got.cause()), (status, cause), "{vendor} {code}");
         }
+        assert_eq!(scef.running.count(Event::Failed), 3, "each once");
         hss.0.break_off();
         scef.api.post(SUBSCRIPTIONS, &body).await;
         assert_eq!(scef.api.get(SUBSCRIPTIONS).await.json, json!([]));

@@ -14,6 +14,16 @@ use crate::support::IMSI;
 
 const VENDOR: u32 = known::VENDOR_3GPP;
 
+/// DIAMETER_SUCCESS.
+pub const SUCCESS: (u32, u32) = (0, 2001);
+/// DIAMETER_ERROR_INVALID_EPS_BEARER.
+pub const NOT_CONNECTED: (u32, u32) = (VENDOR, 5651);
+
+/// Connection-Action of a CMR.
+pub const ESTABLISH: u32 = 0;
+pub const RELEASE: u32 = 1;
+pub const UPDATE: u32 = 2;
+
 /// An HSS or an MME.
 pub struct Node(pub Peer);
 
@@ -187,12 +197,17 @@ impl Node {
         result_of(&self.ask(&request).await)
     }
 
+    /// A CMR that establishes the connection of the device, with the End-to-End Identifier 1.
+    pub fn establish(&self) -> MessageMut {
+        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
+        self.request(which, 1, |out| {
+            out.put(known::CONNECTION_ACTION, ESTABLISH);
+        })
+    }
+
     /// Establishes the connection of the device, and takes the data that waits for it; the result of the CMR.
     pub async fn manage_and_deliver(&mut self, waiting: usize) -> (u32, u32) {
-        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
-        let request = self.request(which, 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let request = self.establish();
         self.0.send(request.as_bytes()).await;
         let mut result = (0, 0);
         for _ in 0..=waiting {

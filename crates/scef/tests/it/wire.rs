@@ -65,9 +65,7 @@ fn tshark_reads_each_message() {
         let (got, nir) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
         let path = path_of(&got);
         messages.push(nir);
-        let establish = mme.request((command::CONNECTION_MANAGEMENT, application::T6A), 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let establish = mme.establish();
         messages.push(mme.ask(&establish).await);
         let uplink = mme.request((command::MO_DATA, application::T6A), 2, |out| {
             out.put(known::NON_IP_DATA, &[1, 2, 3]);
