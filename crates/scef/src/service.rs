@@ -146,6 +146,7 @@ impl NetworkFunction for Scef {
             operational: Operational::new(opening.workers, State::Serving),
             workers: opening.workers,
             live: opening.live.clone(),
+            hss: opening.health.dependency("HSS"),
             diameter: opening.listeners.diameter().to_vec(),
         });
         count(&scef).await?;

@@ -7,6 +7,7 @@ use function::Counts;
 use function::sbi::Operational;
 use notifier::Queue;
 use serde_json::Value;
+use telemetry::Dependency;
 
 use crate::clock::{after, now};
 use crate::events::Event;
@@ -29,6 +30,8 @@ pub struct Scef {
     pub(crate) operational: Operational,
     pub(crate) workers: usize,
     pub(crate) live: Arc<Live>,
+    /// Whether the HSS is connected, and answers.
+    pub(crate) hss: Dependency,
     pub(crate) diameter: Vec<SocketAddr>,
 }
 

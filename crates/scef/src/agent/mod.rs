@@ -27,6 +27,8 @@ use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
 const REPEATED: std::time::Duration = std::time::Duration::from_secs(240);
+/// Pause between two searches for a peer that serves S6t.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Longest Origin-Host that is stored.
 const LONGEST_HOST: usize = 255;
 
@@ -71,7 +73,36 @@ pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Age
     }
     deliveries.begin(node.clone());
     tokio::task::spawn_local(take(node.clone(), deliveries, seat.orders));
+    tokio::task::spawn_local(watch(node.clone(), front.clone()));
     Ok(node)
+}
+
+/// Reports as a dependency that no peer serves S6t, and that one does again. Whether it answers is what requests show.
+async fn watch(node: Endpoint<Agent>, front: Rc<Front>) {
+    let mut before = None;
+    loop {
+        let found = is_served(&node, application::S6T);
+        if before.replace(found) != Some(found) {
+            let hss = &front.function().hss;
+            if found {
+                hss.succeeded("connected");
+            } else {
+                hss.failed("no connected peer serves S6t");
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Whether a connected peer serves an application.
+fn is_served(node: &Endpoint<Agent>, application: u32) -> bool {
+    let connections = node.node().connections();
+    let mut open = connections.iter().filter(|connection| connection.is_open());
+    open.any(|connection| {
+        connection
+            .peer()
+            .is_some_and(|peer| peer.remote.serves(application))
+    })
 }
 
 /// Takes the orders of all workers until the worker ends.

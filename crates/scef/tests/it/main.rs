@@ -10,6 +10,7 @@ mod network;
 mod nidd;
 mod process;
 mod quotas;
+mod readiness;
 mod support;
 mod tokens;
 mod wire;
