@@ -88,10 +88,7 @@ pub(crate) fn configure(settings: &Diameter, subscription: &Subscription) -> Opt
                 known::MONITORING_TYPE,
                 monitoring_type(document).unwrap_or_default(),
             )
-            .maybe(
-                known::MAXIMUM_NUMBER_OF_REPORTS,
-                number(document, "maximumNumberOfReports"),
-            )
+            .maybe(known::MAXIMUM_NUMBER_OF_REPORTS, maximum_reports(document))
             .maybe(known::MONITORING_DURATION, subscription.expires.and_then(time))
             .maybe(
                 known::MAXIMUM_DETECTION_TIME,
@@ -99,6 +96,14 @@ pub(crate) fn configure(settings: &Diameter, subscription: &Subscription) -> Opt
             );
         put_details(event, document);
     })
+}
+
+/// Maximum-Number-of-Reports, which is absent for AVAILABILITY_AFTER_DDN_FAILURE (TS 29.336 §8.4.8): there the SCEF counts.
+fn maximum_reports(document: &Value) -> Option<u32> {
+    match monitoring_type(document) {
+        Some(6 | 9) => None,
+        _ => reports_of(document),
+    }
 }
 
 /// CIR that deletes the event of a subscription.
@@ -132,6 +137,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     match monitoring_type(document) {
         Some(1 | 8) => {
+            let packets = number(document, "suggestedNumberOfDlPackets");
+            let packets = packets.and_then(|packets| i32::try_from(packets).ok());
             // Bit 0: SMS, bit 1: data.
             let reachability = if text("reachabilityType") == Some("SMS") {
                 1
@@ -145,7 +152,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
                     .maybe(
                         known::MAXIMUM_RESPONSE_TIME,
                         number(document, "maximumResponseTime"),
-                    );
+                    )
+                    .maybe(known::DL_BUFFERING_SUGGESTED_PACKET_COUNT, packets);
             });
         }
         Some(2) => {
@@ -160,7 +168,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
             event.group(known::LOCATION_INFORMATION_CONFIGURATION, |group| {
                 group
                     .put(known::MONTE_LOCATION_TYPE, u32::from(!current))
-                    .maybe(known::ACCURACY, accuracy);
+                    .maybe(known::ACCURACY, accuracy)
+                    .maybe(known::PERIODIC_TIME, number(document, "minimumReportInterval"));
             });
         }
         Some(3) => {
@@ -177,6 +186,17 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
             group.put(known::MTC_PROVIDER_ID, provider);
         });
     }
+}
+
+/// Whether the HSS sends this many reports: one, for reachability for SMS and for the last known location (TS 29.336 §8.4.8).
+pub(crate) fn permits_reports(document: &Value) -> bool {
+    let is = |name: &str, value: &str| document.get(name).and_then(Value::as_str) == Some(value);
+    let once = match monitoring_type(document) {
+        Some(1 | 8) => is("reachabilityType", "SMS"),
+        Some(2) => is("locationType", "LAST_KNOWN_LOCATION"),
+        _ => false,
+    };
+    !once || reports_of(document).is_none_or(|reports| reports == 1)
 }
 
 /// NIR that asks whether a device is authorized for NIDD.

@@ -104,7 +104,7 @@ static MONITORING: Shape = Shape::Object(&Object {
         opt("reachabilityType", Rule(reachability_type)),
         opt("maximumLatency", U32),
         opt("maximumResponseTime", U32),
-        opt("suggestedNumberOfDlPackets", U32),
+        opt("suggestedNumberOfDlPackets", Integer(0, 0x7fff_ffff)),
         opt("idleStatusIndication", Bool),
         opt("locationType", Rule(location_type)),
         opt("accuracy", Rule(accuracy)),
@@ -158,7 +158,9 @@ static DOWNLINK: Shape = Shape::Object(&Object {
 
 /// Checks a `MonitoringEventSubscription`.
 pub(crate) fn monitoring(value: &Value) -> Result<(), Problem> {
-    check(&MONITORING, value)
+    check(&MONITORING, value)?;
+    let reason = "expected no period: an HSS reports an event when it happens (S6t has no AVP for it)";
+    refuse(value, "repPeriod", reason)
 }
 
 /// Checks a `NiddConfiguration`.
@@ -169,6 +171,16 @@ pub(crate) fn configuration(value: &Value) -> Result<(), Problem> {
 /// Checks a `NiddDownlinkDataTransfer`.
 pub(crate) fn downlink(value: &Value) -> Result<(), Problem> {
     check(&DOWNLINK, value)
+}
+
+/// Refuses an optional member that the network has nothing for.
+fn refuse(value: &Value, name: &str, reason: &'static str) -> Result<(), Problem> {
+    if value.get(name).is_none() {
+        return Ok(());
+    }
+    let pointer = format!("/{name}");
+    let problem = Problem::new(Cause::OptionalIeIncorrect).detail(format!("{pointer}: {reason}"));
+    Err(problem.invalid_param(pointer, reason))
 }
 
 /// The octets of a member in Base64 that was checked.
@@ -222,6 +234,7 @@ mod tests {
             ("externalId", json!(7)),
             ("msisdn", json!("43660123456")),
             ("externalGroupId", json!("g@b")),
+            ("repPeriod", json!(60)),
             ("notificationDestination", json!(null)),
             ("monitoringType", json!(1)),
             ("maximumNumberOfReports", json!(0)),

@@ -277,5 +277,11 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
     if s6t::ends(&document).is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
     }
+    if !s6t::permits_reports(&document) {
+        return Err(forbidden(
+            "PARAMETER_OUT_OF_RANGE",
+            "maximumNumberOfReports is 1 for reachability for SMS and for the last known location (TS 29.336 §8.4.8)",
+        ));
+    }
     Ok(stored(document, &READ_ONLY, &FEATURES))
 }

@@ -45,7 +45,18 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
             ),
             (json!({"accuracy": "GEO_AREA"}), 400, "OPTIONAL_IE_INCORRECT"),
             (json!({"associationType": "MAC"}), 400, "OPTIONAL_IE_INCORRECT"),
-            (json!({"externalGroupId": "g@x"}), 400, ""),
+            (json!({"repPeriod": 60}), 400, "OPTIONAL_IE_INCORRECT"),
+            (
+                json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "SMS"}),
+                403,
+                "PARAMETER_OUT_OF_RANGE",
+            ),
+            (
+                json!({"monitoringType": "LOCATION_REPORTING", "locationType": "LAST_KNOWN_LOCATION"}),
+                403,
+                "PARAMETER_OUT_OF_RANGE",
+            ),
+            (json!({"externalGroupId": "g@x"}), 400, "MANDATORY_IE_INCORRECT"),
         ] {
             let got = scef.api.post(SUBSCRIPTIONS, subscription(&target, &more)).await;
             assert_eq!(got.status.as_u16(), status, "{more} {}", got.json);

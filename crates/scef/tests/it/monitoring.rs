@@ -1,10 +1,10 @@
 //! Monitoring events: T8 to S6t, and the reports of HSS and MME to the SCS/AS.
 
-use diameter::proto::ResultCode;
 use diameter::proto::known::{self, application, command};
+use diameter::proto::{MessageMut, ResultCode};
 use http::StatusCode;
 use scef::Event;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::judge;
 use crate::network::{Node, SUCCESS, reference_of, result_of};
@@ -78,7 +78,9 @@ fn reports_that_come_together_are_all_taken() {
         let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         let path = path_of(&got);
         let report = |number| hss.report(application::S6T, number, reference_of(&cir), |_| {});
-        let together: Vec<u8> = (10..30).flat_map(|number| report(number).as_bytes().to_vec()).collect();
+        let together: Vec<u8> = (10..30)
+            .flat_map(|number| report(number).as_bytes().to_vec())
+            .collect();
         hss.0.send(&together).await;
         for _ in 0..20 {
             let answer = hss.0.expect(command::REPORTING_INFORMATION).await;
@@ -131,6 +133,41 @@ fn a_subscription_is_replaced_and_ended_at_the_hss() {
         assert_eq!(deleted, Ok(Some(reference_of(&cir))));
         assert_eq!(event.get(known::SCEF_REFERENCE_ID), Ok(None));
         assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        scef.stop();
+    });
+}
+
+#[test]
+fn an_event_is_configured_with_what_its_type_has() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut configured = async |more: Value| {
+            let body = subscription(&server.root(), &more);
+            let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+            path_of(&got);
+            cir
+        };
+        let event = |cir: &MessageMut| {
+            cir.require(known::MONITORING_EVENT_CONFIGURATION)
+                .unwrap()
+                .get(known::MAXIMUM_NUMBER_OF_REPORTS)
+        };
+        let reachable = json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "DATA", "suggestedNumberOfDlPackets": 5});
+        let cir = configured(reachable).await;
+        let group = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let group = group.require(known::UE_REACHABILITY_CONFIGURATION).unwrap();
+        assert_eq!(group.get(known::DL_BUFFERING_SUGGESTED_PACKET_COUNT), Ok(Some(5)));
+        assert_eq!(event(&cir), Ok(Some(2)));
+
+        let cir =
+            configured(json!({"monitoringType": "LOCATION_REPORTING", "minimumReportInterval": 60})).await;
+        let group = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let group = group.require(known::LOCATION_INFORMATION_CONFIGURATION).unwrap();
+        assert_eq!(group.get(known::PERIODIC_TIME), Ok(Some(60)));
+
+        let cir = configured(json!({"monitoringType": "AVAILABILITY_AFTER_DDN_FAILURE"})).await;
+        assert_eq!(event(&cir), Ok(None), "TS 29.336 §8.4.8");
         scef.stop();
     });
 }
