@@ -34,7 +34,7 @@ async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     loop {
         let over = scef.repository.over(MOST).await?;
         for one in &over {
-            let notice = notice(scef, one);
+            let notice = notice(scef, one, "TERMINATED");
             end(scef, one, Some(&notice), |event| counters.count(event)).await?;
         }
         if over.len() < MOST {
@@ -43,13 +43,13 @@ async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     }
 }
 
-/// `NiddConfigurationStatusNotification` (TS 29.122 §5.6.2.1.6): the SCEF has ended it.
-fn notice(scef: &Scef, configuration: &Configuration) -> Notice {
+/// `NiddConfigurationStatusNotification` (TS 29.122 §5.6.2.1.6): the SCEF has ended it, with this status.
+pub(crate) fn notice(scef: &Scef, configuration: &Configuration, status: &str) -> Notice {
     let uri = scef.configuration_uri(configuration);
     let mut body = Map::new();
     body.insert("niddConfiguration".to_owned(), json!(uri));
     identity::copy_user(&configuration.document, &mut body);
-    body.insert("status".to_owned(), json!("TERMINATED"));
+    body.insert("status".to_owned(), json!(status));
     scef.notice(configuration.id.to_string(), &configuration.document, body.into())
 }
 

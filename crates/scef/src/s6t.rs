@@ -241,6 +241,18 @@ pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
     })
 }
 
+/// A NIDD configuration whose `duration` is at most what the HSS has granted, and when it ends.
+pub(crate) fn within_grant(mut document: Value, granted: Option<u64>) -> (Value, Option<u64>) {
+    let asked = shape::time_of(&document, "duration");
+    let Some(granted) = granted.filter(|granted| asked.is_none_or(|asked| asked > *granted)) else {
+        return (document, asked);
+    };
+    if let Some(shown) = time(granted).and_then(date_time) {
+        document["duration"] = shown.into();
+    }
+    (document, Some(granted))
+}
+
 /// Microseconds since 1970 of a Time.
 pub(crate) fn micros(time: TimeValue) -> u64 {
     let since = time.to_system_time().duration_since(std::time::UNIX_EPOCH);

@@ -2,6 +2,7 @@
 //!
 //! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
 
+mod authorization;
 mod delivery;
 mod devices;
 mod reports;
@@ -163,6 +164,10 @@ impl Agent {
             (application::T6A, command::MO_DATA) => {
                 worker.count(Event::NiddMessage);
                 once(worker, request, async || devices::uplink(worker, request).await).await
+            }
+            (application::S6T, command::NIDD_INFORMATION) => {
+                worker.count(Event::NiddMessage);
+                authorization::update(worker, request).await
             }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,

@@ -73,7 +73,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
             return Err(Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail));
         }
     };
-    let (document, expires) = bounded(document, granted);
+    let (document, expires) = s6t::within_grant(document, granted);
     let configuration = Configuration {
         id: Id::new(now()),
         scs: scs.to_owned(),
@@ -95,18 +95,6 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
     }
     let uri = worker.shared().configuration_uri(&configuration);
     Ok(created(&uri, &shown(worker, &configuration)))
-}
-
-/// A configuration whose `duration` is at most what the HSS has granted, and when it ends.
-fn bounded(mut document: Value, granted: Option<u64>) -> (Value, Option<u64>) {
-    let asked = shape::time_of(&document, "duration");
-    let Some(granted) = granted.filter(|granted| asked.is_none_or(|asked| asked > *granted)) else {
-        return (document, asked);
-    };
-    if let Some(shown) = s6t::time(granted).and_then(s6t::date_time) {
-        document["duration"] = shown.into();
-    }
-    (document, Some(granted))
 }
 
 /// Lists the configurations of an SCS/AS.
@@ -143,7 +131,7 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
         sbi::json::merge(&mut document, &patch, limit)?;
         shape::configuration(&document)?;
         check(worker, &document)?;
-        let (document, expires) = bounded(stored(document, &READ_ONLY, &[]), before.granted);
+        let (document, expires) = s6t::within_grant(stored(document, &READ_ONLY, &[]), before.granted);
         let changed = Configuration {
             document,
             expires,

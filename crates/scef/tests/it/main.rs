@@ -1,5 +1,6 @@
 //! The SCEF over real sockets, as SCS/AS, HSS and MME meet it.
 
+mod authorization;
 mod bad_input;
 mod connections;
 mod crash;
