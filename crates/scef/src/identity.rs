@@ -19,11 +19,14 @@ fn tbcd(digits: &str) -> Vec<u8> {
 /// Appends User-Identifier of the device of a T8 resource (TS 29.336 §6.4.2).
 pub(crate) fn put_user(out: &mut AvpWriter, document: &Value) {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let group_id = text("externalGroupId");
     let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
     out.group(known::USER_IDENTIFIER, |group| {
         group
             .maybe(known::MSISDN, msisdn.as_deref())
-            .maybe(known::EXTERNAL_IDENTIFIER, text("externalId"));
+            .maybe(known::EXTERNAL_IDENTIFIER, group_id.or(text("externalId")))
+            // EXTERNAL-GROUP-IDENTIFIER-TYPE (TS 29.336 §8.4.64).
+            .maybe(known::TYPE_OF_EXTERNAL_IDENTIFIER, group_id.map(|_| 1));
     });
 }
 
@@ -34,6 +37,27 @@ pub(crate) fn copy_user(document: &Value, to: &mut Map<String, Value>) {
             to.insert(name.to_owned(), value.clone());
         }
     }
+}
+
+/// The identity of a member of a group, as its User-Identifier has it.
+pub(crate) fn copy_member(user: &Avps<'_>, to: &mut Map<String, Value>) -> Result<(), Fault> {
+    if let Some(id) = user.clone().get(known::EXTERNAL_IDENTIFIER)? {
+        to.insert("externalId".to_owned(), json!(id));
+    } else if let Some(digits) = user.clone().get(known::MSISDN)?.and_then(digits) {
+        to.insert("msisdn".to_owned(), json!(digits));
+    }
+    Ok(())
+}
+
+/// The digits of a TBCD; `None` if others are among them.
+fn digits(octets: &[u8]) -> Option<String> {
+    let halves = octets.iter().flat_map(|octet| [octet & 15, octet >> 4]);
+    let mut digits: Vec<u8> = halves.collect();
+    if digits.last() == Some(&15) {
+        digits.pop();
+    }
+    let digit = |digit: &u8| (*digit < 10).then(|| char::from(b'0' + digit));
+    digits.iter().map(digit).collect()
 }
 
 /// User-Name of a User-Identifier: the IMSI.
@@ -119,6 +143,8 @@ mod tests {
         assert_eq!(tbcd("4366012"), [0x34, 0x66, 0x10, 0xf2]);
         assert_eq!(tbcd("4366"), [0x34, 0x66]);
         assert_eq!(tbcd(""), [0_u8; 0]);
+        assert_eq!(digits(&tbcd("4366012")), Some("4366012".to_owned()));
+        assert_eq!(digits(&[0xaf]), None);
     }
 
     #[test]

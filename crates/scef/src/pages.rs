@@ -39,6 +39,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("event", "/event"),
             ("externalId", "/externalId"),
             ("msisdn", "/msisdn"),
+            ("group", "/group"),
             ("reports left", "/left"),
         ],
     },
@@ -124,6 +125,7 @@ pub(crate) fn routes(scef: &Weak<Scef>) -> Router {
             some(&it.subscriptions, |one| {
                 let document = &one.document;
                 json!({"subscription": one.id(), "scs": one.scs, "event": document["monitoringType"], "left": one.left,
+                    "group": document["externalGroupId"],
                     "externalId": document["externalId"], "msisdn": document["msisdn"]})
             })
             .await

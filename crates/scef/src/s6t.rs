@@ -1,6 +1,6 @@
 //! S6t (TS 29.336 §7, §8): what T8 asks of the HSS, and what HSS, MME and SGSN report.
 
-use diameter::proto::kind::TimeValue;
+use diameter::proto::kind::{Grouped, Tag, TimeValue};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{AvpWriter, Avps, Fault, Message, MessageBuilder, MessageMut, ResultCode};
 use serde_json::{Map, Value, json};
@@ -129,6 +129,10 @@ fn configuration(
     let mut request = begin(settings, which, &session_id(settings), settings.hss(), |_| {});
     identity::put_user(&mut request, document);
     request.group(known::MONITORING_EVENT_CONFIGURATION, event);
+    if is_group(document) {
+        let guard = number(document, "groupReportGuardTime");
+        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard);
+    }
     request.finish().ok()
 }
 
@@ -293,13 +297,38 @@ pub(crate) fn config_refusal(answer: &Message) -> Option<(u32, u32)> {
 
 /// The reports of a message, as long as it is whole.
 pub(crate) fn reports<B: AsRef<[u8]>>(message: &Message<B>) -> impl Iterator<Item = Avps<'_>> {
-    let avps = message.avps().map_while(Result::ok);
-    avps.filter(|avp| avp.is(known::MONITORING_EVENT_REPORT))
-        .map(|avp| avp.group())
+    groups(message.avps(), known::MONITORING_EVENT_REPORT)
 }
 
-/// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription.
-pub(crate) fn report(document: &Value, group: &Avps<'_>) -> Result<Value, Fault> {
+/// The groups of this kind, as long as what they are in is whole.
+pub(crate) fn groups<'a>(avps: Avps<'a>, tag: Tag<Grouped>) -> impl Iterator<Item = Avps<'a>> {
+    let avps = avps.map_while(Result::ok);
+    avps.filter(move |avp| avp.is(tag)).map(|avp| avp.group())
+}
+
+/// Why the HSS or an MME has not configured the event for a member of a group: a Service-Result of a Group-Report-Item.
+pub(crate) fn item_refusal(item: &Avps<'_>) -> Result<Option<u32>, Fault> {
+    let Some(report) = item.clone().get(known::SERVICE_REPORT)? else {
+        return Ok(None);
+    };
+    let result = report.get(known::SERVICE_RESULT)?;
+    let code = result
+        .map(|result| result.get(known::SERVICE_RESULT_CODE))
+        .transpose()?;
+    Ok(code.flatten().filter(|code| code / 1_000 != 2))
+}
+
+/// Whether a Group-Report-Item says that the event is configured for the member, and has no event: User-Identifier and successful
+/// Service-Reports alone.
+pub(crate) fn is_confirmation(item: &Avps<'_>) -> bool {
+    let mut avps = item.clone().map_while(Result::ok);
+    let is_plain = avps.all(|avp| avp.is(known::USER_IDENTIFIER) || avp.is(known::SERVICE_REPORT));
+    is_plain && item_refusal(item).is_ok_and(|refusal| refusal.is_none())
+}
+
+/// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription, or of a Group-Report-Item. `user` is
+/// the device that is reported of, where the subscription is to a group.
+pub(crate) fn report(document: &Value, user: Option<&Avps<'_>>, group: &Avps<'_>) -> Result<Value, Fault> {
     let mut report = Map::new();
     let mut add = |name: &str, value: Option<Value>| {
         report.extend(value.map(|value| (name.to_owned(), value)));
@@ -340,7 +369,10 @@ pub(crate) fn report(document: &Value, group: &Avps<'_>) -> Result<Value, Fault>
         "idleStatusInfo",
         idle.map(|group| idle_status(&group)).transpose()?,
     );
-    identity::copy_user(document, &mut report);
+    match user.filter(|_| is_group(document)) {
+        Some(user) => identity::copy_member(user, &mut report)?,
+        None => identity::copy_user(document, &mut report),
+    }
     Ok(Value::Object(report))
 }
 
@@ -382,7 +414,18 @@ pub(crate) fn ends(document: &Value) -> Option<u64> {
     shape::time_of(document, "monitorExpireTime")
 }
 
+/// Whether a subscription is to the events of a group of devices.
+pub(crate) fn is_group(document: &Value) -> bool {
+    document.get("externalGroupId").is_some()
+}
+
+/// How many reports end a subscription. That to a group has as many of each member (TS 23.682 §5.6.0), of which HSS, MME and SGSN
+/// keep count.
+pub(crate) fn last_report(document: &Value) -> Option<u32> {
+    reports_of(document).filter(|_| !is_group(document))
+}
+
 /// How many reports a subscription has.
-pub(crate) fn reports_of(document: &Value) -> Option<u32> {
+fn reports_of(document: &Value) -> Option<u32> {
     number(document, "maximumNumberOfReports")
 }

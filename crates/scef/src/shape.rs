@@ -62,12 +62,25 @@ fn association_type(text: &str) -> Verdict {
     one_of(text, &["IMEI", "IMEISV"], "expected IMEI or IMEISV")
 }
 
-/// A device is named once (TS 29.122 table 5.3.2.1.2-1, note 2; table 5.6.2.1.2-1, note 2).
+/// A device, or a group of devices, is named once (TS 29.122 table 5.3.2.1.2-1, note 2).
+fn one_device_or_group(members: &Map<String, Value>) -> Blame {
+    if !members.contains_key("externalGroupId") {
+        return one_device(members);
+    }
+    let other = ["externalId", "msisdn"]
+        .into_iter()
+        .find(|name| members.contains_key(*name));
+    other.map_or(Ok(()), |name| {
+        Err((name, "expected a device or a group, not both"))
+    })
+}
+
+/// A device is named once (TS 29.122 table 5.6.2.1.2-1, note 2).
 fn one_device(members: &Map<String, Value>) -> Blame {
     if members.contains_key("externalGroupId") {
         return Err((
             "externalGroupId",
-            "expected a single device: groups are not served here",
+            "expected a single device: groups have monitoring events alone",
         ));
     }
     match (members.contains_key("externalId"), members.contains_key("msisdn")) {
@@ -78,7 +91,7 @@ fn one_device(members: &Map<String, Value>) -> Blame {
 }
 
 fn monitored(members: &Map<String, Value>) -> Blame {
-    one_device(members)?;
+    one_device_or_group(members)?;
     let ends = ["maximumNumberOfReports", "monitorExpireTime"];
     if !ends.iter().any(|name| members.contains_key(*name)) {
         return Err((
@@ -93,6 +106,7 @@ fn monitored(members: &Map<String, Value>) -> Blame {
 static MONITORING: Shape = Shape::Object(&Object {
     members: &[
         opt("externalId", Rule(external_id)),
+        opt("externalGroupId", Rule(external_id)),
         opt("msisdn", Rule(msisdn)),
         req("notificationDestination", Rule(rules::uri)),
         req("monitoringType", Rule(rules::not_empty)),

@@ -3,7 +3,7 @@
 
 use diameter::endpoint::Request;
 use diameter::proto::known;
-use diameter::proto::{Avps, Fault, MessageMut};
+use diameter::proto::{Avps, Fault, Message, MessageMut};
 use serde_json::{Value, json};
 use store::{Batch, Stored};
 
@@ -11,37 +11,39 @@ use super::{unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
 use crate::repository::delete_as_read;
-use crate::s6t;
 use crate::worker::Worker;
+use crate::{identity, s6t};
+
+/// What a request reports about a subscription.
+struct Report<'a> {
+    reference: u32,
+    scef: Option<&'a str>,
+    /// The device.
+    user: Option<Avps<'a>>,
+    content: Avps<'a>,
+}
 
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let (mut ended, mut reported) = (Vec::new(), 0);
-    for group in s6t::reports(&request.message) {
-        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
-        let key = reference.to_be_bytes();
-        let found = worker
-            .repository()
-            .subscriptions
-            .get(&key)
-            .await
-            .map_err(unable)?;
-        let Some(found) = found.filter(|_| is_ours(worker, &group)) else {
+    let (mut ended, mut reported, mut counted) = (Vec::new(), 0, Vec::new());
+    for report in reports(&request.message)? {
+        let key = report.reference.to_be_bytes();
+        let table = &worker.repository().subscriptions;
+        let found = table.get(&key).await.map_err(unable)?;
+        let Some(found) = found.filter(|_| is_ours(worker, &report)) else {
             unknown = true;
             continue;
         };
-        let report = s6t::report(&found.document, &group)?;
         reported += 1;
-        if let Some(reports) = reports_about(&found, &mut notices) {
-            // Several reports about one subscription in a request: one change of its record, all in one notification.
-            reports.push(report);
-            continue;
+        add(worker, &found, &report, &mut notices)?;
+        // Several reports about one subscription in a request are one change of its record.
+        if !counted.contains(&report.reference) {
+            counted.push(report.reference);
+            ended.extend(count_down(worker, found, &mut batch));
         }
-        notices.push(notice(worker, &found, report));
-        ended.extend(count_down(worker, found, &mut batch));
     }
-    if notices.is_empty() && unknown {
+    if reported == 0 && unknown {
         worker.count(Event::UnknownReference);
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
@@ -57,24 +59,86 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
     Ok(Some(answer))
 }
 
+/// What a request reports, of single devices and of groups (TS 29.336 §8.4.3, §8.4.61).
+fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
+    let mut found = Vec::new();
+    let user = message.get(known::USER_IDENTIFIER)?;
+    for group in s6t::reports(message) {
+        found.push(Report {
+            reference: group.clone().require(known::SCEF_REFERENCE_ID)?,
+            scef: group.clone().get(known::SCEF_ID)?,
+            user: user.clone(),
+            content: group,
+        });
+    }
+    for group in s6t::groups(message.avps(), known::GROUP_REPORT) {
+        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
+        let scef = group.clone().get(known::SCEF_ID)?;
+        let items = s6t::groups(group, known::GROUP_REPORT_ITEM);
+        for item in items.filter(|item| !s6t::is_confirmation(item)) {
+            found.push(Report {
+                reference,
+                scef,
+                user: Some(item.clone().require(known::USER_IDENTIFIER)?),
+                content: item,
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// Whether a report is for this SCEF; one without SCEF-ID is.
-fn is_ours(worker: &Worker, group: &Avps<'_>) -> bool {
-    let id = group.clone().get(known::SCEF_ID);
+fn is_ours(worker: &Worker, report: &Report<'_>) -> bool {
     let host = &worker.config().diameter.host;
-    id.is_ok_and(|id| id.is_none_or(|id| id.eq_ignore_ascii_case(host)))
+    report.scef.is_none_or(|id| id.eq_ignore_ascii_case(host))
 }
 
-fn notice(worker: &Worker, found: &Subscription, report: Value) -> Notice {
-    let uri = worker.shared().subscription_uri(found);
-    let body = json!({"subscription": uri, "monitoringEventReports": [report]});
-    worker.shared().notice(found.id(), &found.document, body)
-}
-
-/// The reports of the notification about a subscription, if a request has brought one before.
-fn reports_about<'a>(found: &Subscription, notices: &'a mut [Notice]) -> Option<&'a mut Vec<Value>> {
+/// Adds a report to the notification about its subscription, which is one for all reports of a request.
+fn add(
+    worker: &Worker,
+    found: &Subscription,
+    report: &Report<'_>,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Fault> {
+    let (member, value) = match s6t::item_refusal(&report.content)? {
+        Some(code) => ("configResults", not_configured(report, code)?),
+        None => (
+            "monitoringEventReports",
+            s6t::report(&found.document, report.user.as_ref(), &report.content)?,
+        ),
+    };
     let about = found.id();
-    let notice = notices.iter_mut().find(|notice| notice.about == about)?;
-    notice.body["monitoringEventReports"].as_array_mut()
+    if !notices.iter().any(|notice| notice.about == about) {
+        let body = json!({"subscription": worker.shared().subscription_uri(found)});
+        notices.push(worker.shared().notice(about.clone(), &found.document, body));
+    }
+    for notice in notices.iter_mut().filter(|notice| notice.about == about) {
+        match &mut notice.body[member] {
+            Value::Array(all) => all.push(value.clone()),
+            absent => *absent = json!([value]),
+        }
+    }
+    Ok(())
+}
+
+/// `ConfigResult` (TS 29.122 §5.2.1.2.15) of a member of a group.
+fn not_configured(report: &Report<'_>, code: u32) -> Result<Value, Fault> {
+    tracing::info!(
+        code,
+        reference = report.reference,
+        "an event was not configured for a member of a group"
+    );
+    let mut member = serde_json::Map::new();
+    if let Some(user) = &report.user {
+        identity::copy_member(user, &mut member)?;
+    }
+    let mut result = json!({"resultReason": "OTHER_REASON"});
+    for (from, to) in [("externalId", "externalIds"), ("msisdn", "msisdns")] {
+        if let Some(id) = member.remove(from) {
+            result[to] = json!([id]);
+        }
+    }
+    Ok(result)
 }
 
 /// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.

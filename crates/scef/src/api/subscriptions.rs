@@ -86,7 +86,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
             scs: scs.to_owned(),
             document: document.clone(),
             pending: true,
-            left: s6t::reports_of(&document),
+            left: s6t::last_report(&document),
             expires: s6t::ends(&document),
         };
         let inserted = repository.insert(&repository.subscriptions, &subscription).await;
@@ -106,8 +106,10 @@ async fn configure(worker: &Worker, subscription: &Subscription) -> Result<Optio
     if let Some(refusal) = refusal {
         return Err(refused_by_hss(refusal));
     }
-    let report = s6t::reports(&answer).next();
-    let report = report.map(|group| s6t::report(&subscription.document, &group));
+    let report = s6t::reports(&answer)
+        .next()
+        .filter(|_| !s6t::is_group(&subscription.document));
+    let report = report.map(|group| s6t::report(&subscription.document, None, &group));
     report.transpose().map_err(|fault| {
         tracing::warn!(%fault, "the HSS has answered with a report that cannot be read");
         Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail("the answer of the HSS cannot be read")
@@ -174,12 +176,15 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let found = existing(worker, &call.parameters).await?;
     let document = checked(worker, &call.request)?;
     let same = |name: &str| document.get(name) == found.document.get(name);
-    if !["externalId", "msisdn", "monitoringType"].into_iter().all(same) {
+    if !["externalId", "msisdn", "externalGroupId", "monitoringType"]
+        .into_iter()
+        .all(same)
+    {
         return Err(Problem::new(Cause::ModificationNotAllowed)
             .detail("the device and the monitoringType of a subscription cannot be changed"));
     }
     let changed = Subscription {
-        left: s6t::reports_of(&document),
+        left: s6t::last_report(&document),
         expires: s6t::ends(&document),
         document,
         ..found.record.clone()

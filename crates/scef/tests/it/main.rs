@@ -5,6 +5,7 @@ mod bad_input;
 mod connections;
 mod crash;
 mod foreign;
+mod groups;
 mod judge;
 mod monitoring;
 mod network;
