@@ -1,4 +1,4 @@
-//! The end of NIDD configurations: their SCS/AS has ended them, or their time is over.
+//! The end of NIDD configurations and of device triggers: their SCS/AS has ended them, or their time is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,26 @@ use store::{Batch, Condition, Error, Record as _, Stored};
 
 use crate::events::{Counters, Event};
 use crate::orders::Order;
-use crate::record::{Configuration, Connection, Notice};
+use crate::record::{Configuration, Connection, Notice, Trigger};
 use crate::repository::delete_as_read;
 use crate::shared::Scef;
 use crate::{identity, t6a};
 
-/// Pause between two searches for configurations whose time is over.
+/// Pause between two searches for what is over.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Configurations that are ended at a time.
+/// Records that are ended at a time.
 const MOST: usize = 256;
 /// Data for a device that its configuration takes along when it ends.
 const BUFFERED: usize = 1_000;
 
-/// Ends the configurations whose time is over, one after the other, as long as the control thread runs.
+/// Ends what is over, one after the other, as long as the control thread runs.
 pub(crate) async fn run(scef: Arc<Scef>, counters: Arc<Counters>) {
     loop {
         if let Err(error) = round(&scef, &counters).await {
             tracing::warn!(%error, "NIDD configurations whose time is over were not ended; it is tried again");
+        }
+        if let Err(error) = unreported(&scef, &counters).await {
+            tracing::warn!(%error, "device triggers without a report were not ended; it is tried again");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -32,10 +35,36 @@ pub(crate) async fn run(scef: Arc<Scef>, counters: Arc<Counters>) {
 
 async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     loop {
-        let over = scef.repository.over(MOST).await?;
+        let repository = &scef.repository;
+        let over = repository
+            .over(&repository.configurations, Configuration::ENDS, MOST)
+            .await?;
         for one in &over {
             let notice = notice(scef, one, "TERMINATED");
             end(scef, one, Some(&notice), |event| counters.count(event)).await?;
+        }
+        if over.len() < MOST {
+            return Ok(());
+        }
+    }
+}
+
+/// Ends device triggers that no SMS-SC has reported about in time: their SCS/AS is notified of `UNCONFIRMED`.
+async fn unreported(scef: &Scef, counters: &Counters) -> Result<(), Error> {
+    let repository = &scef.repository;
+    loop {
+        let over = repository.over(&repository.triggers, Trigger::ENDS, MOST).await?;
+        for one in &over {
+            let body = json!({"transaction": scef.trigger_uri(one), "result": "UNCONFIRMED"});
+            let notice = scef.notice(one.id.to_string(), &one.document, body);
+            let mut batch = Batch::default();
+            delete_as_read(&mut batch, &repository.triggers, one);
+            batch.insert(&repository.notices, &notice);
+            if repository.commit(batch).await? {
+                scef.triggers.sub(&one.scs);
+                counters.count(Event::TriggerUnreported);
+                scef.notify(&notice);
+            }
         }
         if over.len() < MOST {
             return Ok(());

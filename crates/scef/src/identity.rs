@@ -16,13 +16,27 @@ fn tbcd(digits: &str) -> Vec<u8> {
         .collect()
 }
 
+/// The address of a short message entity with this international number (TS 23.040 §9.1.2.5): digits, type and numbering plan, TBCD.
+pub(crate) fn sme_address(digits: &str) -> Vec<u8> {
+    // At most 15 digits, by the check of the setting.
+    let mut address = vec![u8::try_from(digits.len()).unwrap_or(u8::MAX), 0x91];
+    address.extend(tbcd(digits));
+    address
+}
+
 /// Appends User-Identifier of the device of a T8 resource (TS 29.336 §6.4.2).
 pub(crate) fn put_user(out: &mut AvpWriter, document: &Value) {
+    put_user_of(out, None, document);
+}
+
+/// Appends User-Identifier of the device of a T8 resource, with its IMSI if it is known.
+pub(crate) fn put_user_of(out: &mut AvpWriter, imsi: Option<&str>, document: &Value) {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let group_id = text("externalGroupId");
     let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
     out.group(known::USER_IDENTIFIER, |group| {
         group
+            .maybe(known::USER_NAME, imsi)
             .maybe(known::MSISDN, msisdn.as_deref())
             .maybe(known::EXTERNAL_IDENTIFIER, group_id.or(text("externalId")))
             // EXTERNAL-GROUP-IDENTIFIER-TYPE (TS 29.336 §8.4.64).
@@ -145,6 +159,7 @@ mod tests {
         assert_eq!(tbcd(""), [0_u8; 0]);
         assert_eq!(digits(&tbcd("4366012")), Some("4366012".to_owned()));
         assert_eq!(digits(&[0xaf]), None);
+        assert_eq!(sme_address("4366012"), [7, 0x91, 0x34, 0x66, 0x10, 0xf2]);
     }
 
     #[test]

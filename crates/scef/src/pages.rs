@@ -70,6 +70,20 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "triggers",
+        about: "Some device triggers whose delivery is not reported yet, a hundred at most",
+        path: "/scef/triggers",
+        argument: None,
+        columns: &[
+            ("transaction", "/transaction"),
+            ("SCS/AS", "/scs"),
+            ("imsi", "/imsi"),
+            ("externalId", "/externalId"),
+            ("msisdn", "/msisdn"),
+            ("reference", "/reference"),
+        ],
+    },
+    Page {
         name: "downlinks",
         about: "Some data that waits for devices, a hundred at most",
         path: "/scef/downlinks",
@@ -140,6 +154,14 @@ pub(crate) fn routes(scef: &Weak<Scef>) -> Router {
         })))
         .route("/scef/connections", page(|it| Box::pin(async move {
             some(&it.connections, |one| json!(one)).await
+        })))
+        .route("/scef/triggers", page(|it| Box::pin(async move {
+            some(&it.triggers, |one| {
+                let document = &one.document;
+                json!({"transaction": one.id, "scs": one.scs, "imsi": one.imsi, "reference": one.reference(),
+                    "externalId": document["externalId"], "msisdn": document["msisdn"]})
+            })
+            .await
         })))
         .route("/scef/downlinks", page(|it| Box::pin(async move {
             some(&it.downlinks, |one| {

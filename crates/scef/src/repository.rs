@@ -1,9 +1,9 @@
 //! The tables of an SCEF.
 
-use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDef, Version};
+use store::{Batch, Condition, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::clock::now;
-use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription};
+use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription, Trigger};
 
 /// Records of one page of a scan.
 const PAGE: usize = 500;
@@ -18,6 +18,7 @@ pub(crate) struct Repository {
     pub(crate) configurations: Table<Configuration>,
     pub(crate) connections: Table<Connection>,
     pub(crate) downlinks: Table<Downlink>,
+    pub(crate) triggers: Table<Trigger>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
 }
@@ -30,6 +31,7 @@ impl Repository {
             TableDef::of::<Configuration>(),
             TableDef::of::<Connection>(),
             TableDef::of::<Downlink>(),
+            TableDef::of::<Trigger>(),
             TableDef::of::<Notice>(),
             TableDef::of::<Answered>(),
         ];
@@ -39,6 +41,7 @@ impl Repository {
             configurations: store.table()?,
             connections: store.table()?,
             downlinks: store.table()?,
+            triggers: store.table()?,
             notices: store.table()?,
             answers: store.table()?,
             store,
@@ -136,11 +139,16 @@ impl Repository {
             .await
     }
 
-    /// NIDD configurations whose time is over.
-    pub(crate) async fn over(&self, most: usize) -> Result<Vec<Stored<Configuration>>, Error> {
+    /// Records of a table whose time, by this index, is over.
+    pub(crate) async fn over<T: Record>(
+        &self,
+        table: &Table<T>,
+        ends: Index,
+        most: usize,
+    ) -> Result<Vec<Stored<T>>, Error> {
         let end = now().saturating_add(1).to_be_bytes();
-        let scan = Scan::by_index(Configuration::ENDS, most).to_key(&end);
-        Ok(self.configurations.scan(&scan).await?.records)
+        let scan = Scan::by_index(ends, most).to_key(&end);
+        Ok(table.scan(&scan).await?.records)
     }
 
     /// The data for the device of a NIDD configuration, in the order of acceptance.
@@ -159,16 +167,8 @@ impl Repository {
 
     /// Configurations with data that something is to be done with now.
     pub(crate) async fn due(&self, most: usize) -> Result<Vec<Id>, Error> {
-        let end = now().saturating_add(1).to_be_bytes();
-        let page = self
-            .downlinks
-            .scan(&Scan::by_index(Downlink::DUE, most).to_key(&end));
-        let mut found: Vec<Id> = page
-            .await?
-            .records
-            .into_iter()
-            .map(|one| one.record.configuration)
-            .collect();
+        let found = self.over(&self.downlinks, Downlink::DUE, most).await?;
+        let mut found: Vec<Id> = found.into_iter().map(|one| one.record.configuration).collect();
         found.sort_unstable();
         found.dedup();
         Ok(found)

@@ -1,4 +1,4 @@
-//! What bodies of T8 must look like (TS 29.122 §5.3.2, §5.6.2). Members that are not named here survive as they came.
+//! What bodies of T8 must look like (TS 29.122 §5.3.2, §5.6.2, §5.7.2). Members that are not named here survive as they came.
 
 use std::borrow::Cow;
 
@@ -155,6 +155,27 @@ static CONFIGURATION: Shape = Shape::Object(&Object {
     rule: Some(one_device),
 });
 
+fn priority(text: &str) -> Verdict {
+    let served = &["NO_PRIORITY", "PRIORITY"];
+    one_of(text, served, "expected NO_PRIORITY or PRIORITY")
+}
+
+/// `DeviceTriggering`.
+static TRIGGER: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("notificationDestination", Rule(rules::uri)),
+        req("validityPeriod", U32),
+        req("priority", Rule(priority)),
+        req("applicationPortId", Integer(0, 65_535)),
+        opt("appSrcPortId", Integer(0, 65_535)),
+        req("triggerPayload", Rule(octets)),
+        opt("supportedFeatures", Rule(rules::features)),
+    ],
+    rule: Some(one_device),
+});
+
 /// `NiddDownlinkDataTransfer`.
 static DOWNLINK: Shape = Shape::Object(&Object {
     members: &[
@@ -185,6 +206,13 @@ pub(crate) fn configuration(value: &Value) -> Result<(), Problem> {
 /// Checks a `NiddDownlinkDataTransfer`.
 pub(crate) fn downlink(value: &Value) -> Result<(), Problem> {
     check(&DOWNLINK, value)
+}
+
+/// Checks a `DeviceTriggering`.
+pub(crate) fn trigger(value: &Value) -> Result<(), Problem> {
+    check(&TRIGGER, value)?;
+    let reason = "expected applicationPortId alone: T4 has no AVP for the port of the sender";
+    refuse(value, "appSrcPortId", reason)
 }
 
 /// Refuses an optional member that the network has nothing for.

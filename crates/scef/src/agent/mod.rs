@@ -1,4 +1,4 @@
-//! The Diameter node: S6t, T6a and T6b.
+//! The Diameter node: S6t, S6m, T6a, T6b and T4.
 //!
 //! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
 
@@ -6,6 +6,7 @@ mod authorization;
 mod delivery;
 mod devices;
 mod reports;
+mod triggers;
 
 use std::rc::Rc;
 
@@ -42,7 +43,13 @@ pub(crate) struct Agent {
 /// Starts the node.
 pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Agent>> {
     let settings = front.worker().config().diameter.clone();
-    let applications = [application::S6T, application::T6A].map(ApplicationId::tgpp);
+    let applications = [
+        application::S6T,
+        application::S6M,
+        application::T6A,
+        application::T4,
+    ]
+    .map(ApplicationId::tgpp);
     let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
     let config = NodeConfig {
         dynamic: vec![DynamicPeers {
@@ -169,9 +176,13 @@ impl Agent {
                 worker.count(Event::NiddMessage);
                 authorization::update(worker, request).await
             }
+            (application::T4, command::DELIVERY_REPORT) => {
+                worker.count(Event::TriggerMessage);
+                once(worker, request, async || triggers::take(worker, request).await).await
+            }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
-                "RIR of S6t and T6a, CMR and ODR of T6a are served here",
+                "RIR and NIR of S6t, RIR, CMR and ODR of T6a, DRR of T4 are served here",
             )),
         }
     }

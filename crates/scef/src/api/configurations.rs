@@ -8,7 +8,9 @@ use sbi::response::no_content;
 use serde_json::{Value, json};
 use store::Stored;
 
-use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use super::{
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+};
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::{Configuration, Id};
@@ -35,14 +37,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         &worker.repository().configurations,
         worker.config().limits.configurations,
     );
-    let taken = quota.take(table, Configuration::SCS, scs, most).await;
-    if !taken.map_err(store_problem)? {
-        worker.count(Event::QuotaExceeded);
-        return Err(forbidden(
-            "QUOTA_EXCEEDED",
-            "this SCS/AS has all configurations that it may (limits)",
-        ));
-    }
+    count_in(worker, quota, table, Configuration::SCS, (scs, most)).await?;
     let answer = authorize(worker, scs, stored(document, &READ_ONLY, &[])).await;
     match &answer {
         Ok(_) => worker.count(Event::Configured),

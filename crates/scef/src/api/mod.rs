@@ -3,15 +3,20 @@
 pub(crate) mod configurations;
 pub(crate) mod downlinks;
 pub(crate) mod subscriptions;
+pub(crate) mod triggers;
 
 use diameter::proto::known;
+use function::records::store_problem;
 use http::StatusCode;
 use model::features::SupportedFeatures;
 use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
+use store::{Index, Record, Table};
 
+use crate::events::Event;
+use crate::quotas::Quota;
 use crate::worker::Worker;
 
 /// Resources in a list, at most.
@@ -31,6 +36,23 @@ fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value
         return Err(Problem::new(Cause::PayloadTooLarge).detail(detail));
     }
     sbi::json::parse_unique(&body)
+}
+
+/// Counts one more record of an SCS/AS, unless it has as many as `limits` permits.
+async fn count_in<T: Record>(
+    worker: &Worker,
+    quota: &Quota,
+    table: &Table<T>,
+    index: Index,
+    (scs, most): (&str, usize),
+) -> Result<(), Problem> {
+    let taken = quota.take(table, index, scs, most).await;
+    if taken.map_err(store_problem)? {
+        return Ok(());
+    }
+    worker.count(Event::QuotaExceeded);
+    let detail = "this SCS/AS has as many of these resources as it may (limits)";
+    Err(forbidden("QUOTA_EXCEEDED", detail))
 }
 
 fn not_found(what: &str) -> Problem {

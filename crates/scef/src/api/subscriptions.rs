@@ -8,7 +8,9 @@ use sbi::response::no_content;
 use serde_json::Value;
 use store::{Batch, Stored};
 
-use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use super::{
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+};
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::Subscription;
@@ -35,14 +37,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         &worker.repository().subscriptions,
         worker.config().limits.subscriptions,
     );
-    let taken = quota.take(table, Subscription::SCS, scs, most).await;
-    if !taken.map_err(store_problem)? {
-        worker.count(Event::QuotaExceeded);
-        return Err(forbidden(
-            "QUOTA_EXCEEDED",
-            "this SCS/AS has all subscriptions that it may (limits)",
-        ));
-    }
+    count_in(worker, quota, table, Subscription::SCS, (scs, most)).await?;
     let answer = configure_new(worker, scs, document).await;
     match &answer {
         Ok(response) if response.status() == StatusCode::CREATED => worker.count(Event::Subscribed),

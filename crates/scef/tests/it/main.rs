@@ -15,4 +15,5 @@ mod quotas;
 mod readiness;
 mod support;
 mod tokens;
+mod triggering;
 mod wire;
