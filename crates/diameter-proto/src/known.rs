@@ -3,8 +3,8 @@
 
 use crate::avp::AvpKey;
 use crate::kind::{
-    Address, AvpType, DiameterIdentity, DiameterUri, Enumerated, Grouped, IpFilterRule, Kind, OctetString,
-    Tag, Time, Unsigned32, Unsigned64, Utf8String,
+    Address, AvpType, DiameterIdentity, DiameterUri, Enumerated, Grouped, Integer32, IpFilterRule, Kind,
+    OctetString, Tag, Time, Unsigned32, Unsigned64, Utf8String,
 };
 
 /// Vendor-Id of 3GPP.
@@ -48,6 +48,12 @@ pub mod command {
     pub const SPENDING_STATUS_NOTIFICATION: u32 = 8_388_636;
     /// TDF-Session (TS 29.212, Sd).
     pub const TDF_SESSION: u32 = 8_388_637;
+    /// Subscriber-Information (TS 29.336, S6m).
+    pub const SUBSCRIBER_INFORMATION: u32 = 8_388_641;
+    /// Device-Trigger (TS 29.337, T4).
+    pub const DEVICE_TRIGGER: u32 = 8_388_643;
+    /// Delivery-Report (TS 29.337, T4).
+    pub const DELIVERY_REPORT: u32 = 8_388_644;
     /// Configuration-Information (TS 29.336, S6t; TS 29.128, T6a).
     pub const CONFIGURATION_INFORMATION: u32 = 8_388_718;
     /// Reporting-Information (TS 29.336, S6t; TS 29.128, T6a).
@@ -98,6 +104,8 @@ pub mod application {
     pub const SD: u32 = 16_777_303;
     /// S6m and S6n.
     pub const S6M: u32 = 16_777_310;
+    /// T4.
+    pub const T4: u32 = 16_777_311;
     /// S6c.
     pub const S6C: u32 = 16_777_312;
     /// S6t.
@@ -427,6 +435,10 @@ tags! {
     REQUESTED_VALIDITY_TIME = "Requested-Validity-Time" Time 10415:3159 M;
     GRANTED_VALIDITY_TIME = "Granted-Validity-Time" Time 10415:3160 M;
     LOSS_OF_CONNECTIVITY_REASON = "Loss-Of-Connectivity-Reason" Unsigned32 10415:3162 M;
+    GROUP_REPORTING_GUARD_TIMER = "Group-Reporting-Guard-Timer" Unsigned32 10415:3163 o;
+    GROUP_REPORT = "Group-Report" Grouped 10415:3165 o;
+    GROUP_REPORT_ITEM = "Group-Report-Item" Grouped 10415:3166 o;
+    TYPE_OF_EXTERNAL_IDENTIFIER = "Type-Of-External-Identifier" Unsigned32 10415:3168 o;
     PLMN_ID_REQUESTED = "PLMN-ID-Requested" Enumerated 10415:3172 o;
     REPORTING_TIME_STAMP = "Reporting-Time-Stamp" Time 10415:3175 o;
     MTC_PROVIDER_INFO = "MTC-Provider-Info" Grouped 10415:3178 o;
@@ -449,4 +461,28 @@ tags! {
     IDLE_STATUS_INDICATION = "Idle-Status-Indication" Grouped 10415:4322 o;
     IDLE_STATUS_TIMESTAMP = "Idle-Status-Timestamp" Time 10415:4323 o;
     ACTIVE_TIME = "Active-Time" Unsigned32 10415:4324 o;
+    DL_BUFFERING_SUGGESTED_PACKET_COUNT = "DL-Buffering-Suggested-Packet-Count" Integer32 10415:1674 o;
+    PERIODIC_TIME = "Periodic-Time" Unsigned32 10415:3117 M;
+    NIDD_AUTHORIZATION_UPDATE = "NIDD-Authorization-Update" Grouped 10415:3161 M;
+    APN_VALIDITY_TIME = "APN-Validity-Time" Grouped 10415:3169 o;
+    // TS 29.336 (S6m), TS 29.337 (T4)
+    VALIDITY_TIME = "Validity-Time" Unsigned32 0:448 M;
+    SERVING_NODE = "Serving-Node" Grouped 10415:2401 M;
+    ADDITIONAL_SERVING_NODE = "Additional-Serving-Node" Grouped 10415:2406 M;
+    PAYLOAD = "Payload" OctetString 10415:3004 M;
+    PRIORITY_INDICATION = "Priority-Indication" Enumerated 10415:3006 M;
+    REFERENCE_NUMBER = "Reference-Number" Unsigned32 10415:3007 M;
+    APPLICATION_PORT_IDENTIFIER = "Application-Port-Identifier" Unsigned32 10415:3010 M;
+    OLD_REFERENCE_NUMBER = "Old-Reference-Number" Unsigned32 10415:3011 o;
+    SERVICE_ID = "Service-ID" Enumerated 10415:3103 M;
+    SERVICE_PARAMETERS = "Service-Parameters" Grouped 10415:3105 M;
+    T4_PARAMETERS = "T4-Parameters" Grouped 10415:3106 M;
+    SERVICE_DATA = "Service-Data" Grouped 10415:3107 M;
+    T4_DATA = "T4-Data" Grouped 10415:3108 M;
+    HSS_CAUSE = "HSS-Cause" Unsigned32 10415:3109 M;
+    SIR_FLAGS = "SIR-Flags" Unsigned32 10415:3110 M;
+    SM_DELIVERY_OUTCOME_T4 = "SM-Delivery-Outcome-T4" Enumerated 10415:3200 M;
+    ABSENT_SUBSCRIBER_DIAGNOSTIC_T4 = "Absent-Subscriber-Diagnostic-T4" Enumerated 10415:3201 M;
+    TRIGGER_ACTION = "Trigger-Action" Unsigned32 10415:3202 o;
+    SM_RP_SMEA = "SM-RP-SMEA" OctetString 10415:3309 M;
 }

@@ -5,7 +5,7 @@ use http::Method;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 
-use crate::api::{configurations, downlinks, subscriptions};
+use crate::api::{configurations, downlinks, subscriptions, triggers};
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -13,6 +13,8 @@ use crate::worker::Worker;
 const MONITORING: &str = "3gpp-monitoring-event";
 /// Scope of the NIDD API (TS 29.122 §5.6).
 const NIDD: &str = "3gpp-nidd";
+/// Scope of the DeviceTriggering API (TS 29.122 §5.7).
+const TRIGGERING: &str = "3gpp-device-triggering";
 
 impl Routed for Worker {
     const NF_TYPE: &'static str = "SCEF";
@@ -47,6 +49,14 @@ impl Routed for Worker {
                 .on(Method::GET, "downlink GET", (), |call| later(downlinks::read(call)))
                 .on(Method::PUT, "downlink PUT", (), |call| later(downlinks::replace(call)))
                 .on(Method::DELETE, "downlink DELETE", (), |call| later(downlinks::cancel(call))),
+            Resource::new("/3gpp-device-triggering/v1/{scsAsId}/transactions", Some(TRIGGERING))
+                .on(Method::GET, "triggers GET", (), |call| later(triggers::list(call)))
+                .on(Method::POST, "triggers POST", (), |call| later(triggers::create(call))),
+            Resource::new("/3gpp-device-triggering/v1/{scsAsId}/transactions/{transactionId}", Some(TRIGGERING))
+                .on(Method::GET, "trigger GET", (), |call| later(triggers::read(call)))
+                .on(Method::PUT, "trigger PUT", (), |call| later(triggers::replace(call)))
+                .on(Method::PATCH, "trigger PATCH", (), |call| later(triggers::modify(call)))
+                .on(Method::DELETE, "trigger DELETE", (), |call| later(triggers::recall(call))),
         ]
     }
 
@@ -70,10 +80,10 @@ impl Routed for Worker {
         if access.id.is_empty() {
             return Ok(());
         }
-        self.count(if scope == NIDD {
-            Event::NiddMessage
-        } else {
-            Event::MonitoringMessage
+        self.count(match scope {
+            NIDD => Event::NiddMessage,
+            TRIGGERING => Event::TriggerMessage,
+            _ => Event::MonitoringMessage,
         });
         let judged = self.door().gate().may_act_for(request, scope, access.id);
         judged.map_err(|problem| {

@@ -1,4 +1,4 @@
-//! The end of NIDD configurations: their SCS/AS has ended them, or their time is over.
+//! The end of NIDD configurations and of device triggers: their SCS/AS has ended them, or their time is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,26 @@ use store::{Batch, Condition, Error, Record as _, Stored};
 
 use crate::events::{Counters, Event};
 use crate::orders::Order;
-use crate::record::{Configuration, Connection, Notice};
+use crate::record::{Configuration, Connection, Notice, Trigger};
+use crate::repository::delete_as_read;
 use crate::shared::Scef;
 use crate::{identity, t6a};
 
-/// Pause between looks for configurations whose time is over.
+/// Pause between two searches for what is over.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Configurations that are ended at a time.
+/// Records that are ended at a time.
 const MOST: usize = 256;
 /// Data for a device that its configuration takes along when it ends.
 const BUFFERED: usize = 1_000;
 
-/// Ends the configurations whose time is over, one after the other, as long as the control thread runs.
+/// Ends what is over, one after the other, as long as the control thread runs.
 pub(crate) async fn run(scef: Arc<Scef>, counters: Arc<Counters>) {
     loop {
         if let Err(error) = round(&scef, &counters).await {
             tracing::warn!(%error, "NIDD configurations whose time is over were not ended; it is tried again");
+        }
+        if let Err(error) = unreported(&scef, &counters).await {
+            tracing::warn!(%error, "device triggers without a report were not ended; it is tried again");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -31,9 +35,12 @@ pub(crate) async fn run(scef: Arc<Scef>, counters: Arc<Counters>) {
 
 async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     loop {
-        let over = scef.repository.over(MOST).await?;
+        let repository = &scef.repository;
+        let over = repository
+            .over(&repository.configurations, Configuration::ENDS, MOST)
+            .await?;
         for one in &over {
-            let notice = notice(scef, one);
+            let notice = notice(scef, one, "TERMINATED");
             end(scef, one, Some(&notice), |event| counters.count(event)).await?;
         }
         if over.len() < MOST {
@@ -42,18 +49,41 @@ async fn round(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     }
 }
 
-/// `NiddConfigurationStatusNotification` (TS 29.122 §5.6.2.1.6): the SCEF has ended it.
-fn notice(scef: &Scef, configuration: &Configuration) -> Notice {
+/// Ends device triggers that no SMS-SC has reported about in time: their SCS/AS is notified of `UNCONFIRMED`.
+async fn unreported(scef: &Scef, counters: &Counters) -> Result<(), Error> {
+    let repository = &scef.repository;
+    loop {
+        let over = repository.over(&repository.triggers, Trigger::ENDS, MOST).await?;
+        for one in &over {
+            let body = json!({"transaction": scef.trigger_uri(one), "result": "UNCONFIRMED"});
+            let notice = scef.notice(one.id.to_string(), &one.document, body);
+            let mut batch = Batch::default();
+            delete_as_read(&mut batch, &repository.triggers, one);
+            batch.insert(&repository.notices, &notice);
+            if repository.commit(batch).await? {
+                scef.triggers.sub(&one.scs);
+                counters.count(Event::TriggerUnreported);
+                scef.notify(&notice);
+            }
+        }
+        if over.len() < MOST {
+            return Ok(());
+        }
+    }
+}
+
+/// `NiddConfigurationStatusNotification` (TS 29.122 §5.6.2.1.6): the SCEF has ended it, with this status.
+pub(crate) fn notice(scef: &Scef, configuration: &Configuration, status: &str) -> Notice {
     let uri = scef.configuration_uri(configuration);
     let mut body = Map::new();
     body.insert("niddConfiguration".to_owned(), json!(uri));
     identity::copy_user(&configuration.document, &mut body);
-    body.insert("status".to_owned(), json!("TERMINATED"));
+    body.insert("status".to_owned(), json!(status));
     scef.notice(configuration.id.to_string(), &configuration.document, body.into())
 }
 
 /// Ends a configuration as it was read, with what is buffered for its device and with the connections of the device, and queues the
-/// notification of it; false where it has changed or ended meanwhile.
+/// notification of it; false if it has changed or ended since.
 pub(crate) async fn end(
     scef: &Scef,
     found: &Stored<Configuration>,
@@ -64,8 +94,7 @@ pub(crate) async fn end(
     let mut connections = repository.connections_of(found.id).await?;
     let downlinks = repository.downlinks_of(found.id, BUFFERED).await?;
     let mut batch = Batch::default();
-    let (key, as_read) = (found.id.key(), Condition::Version(found.version));
-    batch.delete(&repository.configurations, &key, as_read);
+    delete_as_read(&mut batch, &repository.configurations, found);
     for one in &connections {
         batch.delete(&repository.connections, &one.record.key(), Condition::Always);
     }

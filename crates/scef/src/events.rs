@@ -13,6 +13,8 @@ telemetry::events! {
     NiddMessage = "nidd_messages";
     /// A message of monitoring was received or sent, over T8, S6t or T6a (DxMonMsgRateMetric is its rate).
     MonitoringMessage = "monitoring_messages";
+    /// A message of device triggering was received or sent, over T8, S6m or T4 (DxDevTriggMsgRateMetric is its rate).
+    TriggerMessage = "trigger_messages";
     /// A subscription to a monitoring event was made.
     Subscribed = "subscriptions_created";
     /// A subscription to a monitoring event was ended by its SCS/AS, or after its last report.
@@ -43,6 +45,14 @@ telemetry::events! {
     Undelivered = "downlink_failures";
     /// Downlink data was refused because the buffer of the device is full.
     BufferFull = "downlink_buffer_full";
+    /// A device trigger was accepted by the SMS-SC.
+    Triggered = "triggers_accepted";
+    /// A device trigger was recalled by its SCS/AS.
+    Recalled = "triggers_recalled";
+    /// The delivery of a device trigger was reported by the SMS-SC.
+    TriggerReported = "triggers_reported";
+    /// The delivery of a device trigger was not reported within its validity.
+    TriggerUnreported = "triggers_unreported";
     /// A request of a peer was a duplicate, and had the first answer.
     Duplicate = "duplicates";
     /// A Diameter request was received.
@@ -50,7 +60,7 @@ telemetry::events! {
     /// A Diameter request was refused.
     DiameterRefused = "diameter_refused";
     /// A Diameter request of ours had no answer.
-    DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::Occurs, 1, "Check the HSS and MMEs of `diameter.peers`, and the connections to them.");
+    DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::Occurs, 1, "Check the HSS, the MMEs and the SMS-SC of `diameter.peers`, and the connections to them.");
     /// A notification was delivered.
     Notified = "notifications";
     /// A notification was refused, or had all attempts.

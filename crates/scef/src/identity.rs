@@ -16,14 +16,31 @@ fn tbcd(digits: &str) -> Vec<u8> {
         .collect()
 }
 
+/// The address of a short message entity with this international number (TS 23.040 §9.1.2.5): digits, type and numbering plan, TBCD.
+pub(crate) fn sme_address(digits: &str) -> Vec<u8> {
+    // At most 15 digits, by the check of the setting.
+    let mut address = vec![u8::try_from(digits.len()).unwrap_or(u8::MAX), 0x91];
+    address.extend(tbcd(digits));
+    address
+}
+
 /// Appends User-Identifier of the device of a T8 resource (TS 29.336 §6.4.2).
 pub(crate) fn put_user(out: &mut AvpWriter, document: &Value) {
+    put_user_of(out, None, document);
+}
+
+/// Appends User-Identifier of the device of a T8 resource, with its IMSI if it is known.
+pub(crate) fn put_user_of(out: &mut AvpWriter, imsi: Option<&str>, document: &Value) {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let group_id = text("externalGroupId");
     let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
     out.group(known::USER_IDENTIFIER, |group| {
         group
+            .maybe(known::USER_NAME, imsi)
             .maybe(known::MSISDN, msisdn.as_deref())
-            .maybe(known::EXTERNAL_IDENTIFIER, text("externalId"));
+            .maybe(known::EXTERNAL_IDENTIFIER, group_id.or(text("externalId")))
+            // EXTERNAL-GROUP-IDENTIFIER-TYPE (TS 29.336 §8.4.64).
+            .maybe(known::TYPE_OF_EXTERNAL_IDENTIFIER, group_id.map(|_| 1));
     });
 }
 
@@ -34,6 +51,27 @@ pub(crate) fn copy_user(document: &Value, to: &mut Map<String, Value>) {
             to.insert(name.to_owned(), value.clone());
         }
     }
+}
+
+/// The identity of a member of a group, as its User-Identifier has it.
+pub(crate) fn copy_member(user: &Avps<'_>, to: &mut Map<String, Value>) -> Result<(), Fault> {
+    if let Some(id) = user.clone().get(known::EXTERNAL_IDENTIFIER)? {
+        to.insert("externalId".to_owned(), json!(id));
+    } else if let Some(digits) = user.clone().get(known::MSISDN)?.and_then(digits) {
+        to.insert("msisdn".to_owned(), json!(digits));
+    }
+    Ok(())
+}
+
+/// The digits of a TBCD; `None` if others are among them.
+fn digits(octets: &[u8]) -> Option<String> {
+    let halves = octets.iter().flat_map(|octet| [octet & 15, octet >> 4]);
+    let mut digits: Vec<u8> = halves.collect();
+    if digits.last() == Some(&15) {
+        digits.pop();
+    }
+    let digit = |digit: &u8| (*digit < 10).then(|| char::from(b'0' + digit));
+    digits.iter().map(digit).collect()
 }
 
 /// User-Name of a User-Identifier: the IMSI.
@@ -119,6 +157,9 @@ mod tests {
         assert_eq!(tbcd("4366012"), [0x34, 0x66, 0x10, 0xf2]);
         assert_eq!(tbcd("4366"), [0x34, 0x66]);
         assert_eq!(tbcd(""), [0_u8; 0]);
+        assert_eq!(digits(&tbcd("4366012")), Some("4366012".to_owned()));
+        assert_eq!(digits(&[0xaf]), None);
+        assert_eq!(sme_address("4366012"), [7, 0x91, 0x34, 0x66, 0x10, 0xf2]);
     }
 
     #[test]

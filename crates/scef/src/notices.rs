@@ -12,7 +12,7 @@ use crate::live::Live;
 use crate::record::{Id, Notice};
 use crate::repository::Repository;
 
-/// A notification as it is delivered; none where its destination is not a valid URI.
+/// A notification as it is delivered; `None` if its destination is not a valid URI.
 pub(crate) fn notification(notice: &Notice) -> Option<Notification> {
     Some(Notification {
         subscription: notice.about.as_str().into(),

@@ -42,11 +42,11 @@ pub(crate) enum Outcome {
 
 pub(crate) type Receiver = mpsc::Receiver<Order>;
 
-/// The way to the Diameter node. Clones share it.
+/// The queue of the Diameter node. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders(mpsc::Sender<Order>);
 
-/// A way with room for this many orders.
+/// A queue for this many orders.
 pub(crate) fn channel(most: usize) -> (Orders, Receiver) {
     let (sender, receiver) = mpsc::channel(most.max(1));
     (Orders(sender), receiver)
@@ -74,7 +74,7 @@ impl Orders {
         answer.await.unwrap_or(Err(RequestError::ConnectionLost))
     }
 
-    /// Enqueues an order; false where there is no room. What is stored is delivered later in that case.
+    /// Enqueues an order; false if the queue is full. What is stored is delivered later in that case.
     pub(crate) fn send(&self, order: Order) -> bool {
         self.0.try_send(order).is_ok()
     }

@@ -39,6 +39,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("event", "/event"),
             ("externalId", "/externalId"),
             ("msisdn", "/msisdn"),
+            ("group", "/group"),
             ("reports left", "/left"),
         ],
     },
@@ -66,6 +67,20 @@ pub(crate) const PAGES: &[Page] = &[
             ("bearer", "/bearer"),
             ("MME or SGSN", "/host"),
             ("configuration", "/configuration"),
+        ],
+    },
+    Page {
+        name: "triggers",
+        about: "Some device triggers whose delivery is not reported yet, a hundred at most",
+        path: "/scef/triggers",
+        argument: None,
+        columns: &[
+            ("transaction", "/transaction"),
+            ("SCS/AS", "/scs"),
+            ("imsi", "/imsi"),
+            ("externalId", "/externalId"),
+            ("msisdn", "/msisdn"),
+            ("reference", "/reference"),
         ],
     },
     Page {
@@ -124,6 +139,7 @@ pub(crate) fn routes(scef: &Weak<Scef>) -> Router {
             some(&it.subscriptions, |one| {
                 let document = &one.document;
                 json!({"subscription": one.id(), "scs": one.scs, "event": document["monitoringType"], "left": one.left,
+                    "group": document["externalGroupId"],
                     "externalId": document["externalId"], "msisdn": document["msisdn"]})
             })
             .await
@@ -138,6 +154,14 @@ pub(crate) fn routes(scef: &Weak<Scef>) -> Router {
         })))
         .route("/scef/connections", page(|it| Box::pin(async move {
             some(&it.connections, |one| json!(one)).await
+        })))
+        .route("/scef/triggers", page(|it| Box::pin(async move {
+            some(&it.triggers, |one| {
+                let document = &one.document;
+                json!({"transaction": one.id, "scs": one.scs, "imsi": one.imsi, "reference": one.reference(),
+                    "externalId": document["externalId"], "msisdn": document["msisdn"]})
+            })
+            .await
         })))
         .route("/scef/downlinks", page(|it| Box::pin(async move {
             some(&it.downlinks, |one| {

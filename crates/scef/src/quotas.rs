@@ -29,7 +29,7 @@ impl Quota {
         self.0.lock().entry(scs.to_owned()).or_default().count += 1;
     }
 
-    /// A record of an SCS/AS is gone.
+    /// Counts a record of an SCS/AS that was deleted.
     pub(crate) fn sub(&self, scs: &str) {
         let mut held = self.0.lock();
         let Some(one) = held.get_mut(scs) else { return };

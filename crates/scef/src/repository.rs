@@ -1,9 +1,9 @@
 //! The tables of an SCEF.
 
-use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDef};
+use store::{Batch, Condition, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::clock::now;
-use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription};
+use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription, Trigger};
 
 /// Records of one page of a scan.
 const PAGE: usize = 500;
@@ -18,6 +18,7 @@ pub(crate) struct Repository {
     pub(crate) configurations: Table<Configuration>,
     pub(crate) connections: Table<Connection>,
     pub(crate) downlinks: Table<Downlink>,
+    pub(crate) triggers: Table<Trigger>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
 }
@@ -30,6 +31,7 @@ impl Repository {
             TableDef::of::<Configuration>(),
             TableDef::of::<Connection>(),
             TableDef::of::<Downlink>(),
+            TableDef::of::<Trigger>(),
             TableDef::of::<Notice>(),
             TableDef::of::<Answered>(),
         ];
@@ -39,6 +41,7 @@ impl Repository {
             configurations: store.table()?,
             connections: store.table()?,
             downlinks: store.table()?,
+            triggers: store.table()?,
             notices: store.table()?,
             answers: store.table()?,
             store,
@@ -51,36 +54,57 @@ impl Repository {
 
     /// Commits a batch; false when a condition of it does not hold.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<bool, Error> {
+        Ok(self.version_of(batch).await?.is_some())
+    }
+
+    async fn version_of(&self, batch: Batch) -> Result<Option<Version>, Error> {
         match self.store.commit(batch).await {
-            Ok(_) => Ok(true),
-            Err(Error::Conflict { .. }) => Ok(false),
+            Ok(version) => Ok(Some(version)),
+            Err(Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes a new record; false where its key, or a unique one, is taken.
+    /// Writes a new record; false if another record has its key or a unique one.
     pub(crate) async fn insert<T: Record>(&self, table: &Table<T>, record: &T) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.insert(table, record);
         self.commit(batch).await
     }
 
-    /// Replaces a record as it was read; false where it has changed since.
+    /// Replaces a record as it was read: the record as it is stored now, `None` if it has changed since.
     pub(crate) async fn update<T: Record>(
         &self,
         table: &Table<T>,
         before: &Stored<T>,
-        record: &T,
-    ) -> Result<bool, Error> {
+        record: T,
+    ) -> Result<Option<Stored<T>>, Error> {
         let mut batch = Batch::default();
-        batch.update(table, record, before.version);
-        self.commit(batch).await
+        batch.update(table, &record, before.version);
+        let version = self.version_of(batch).await?;
+        Ok(version.map(|version| Stored {
+            record,
+            version,
+            created: before.created,
+            site: before.site.clone(),
+        }))
     }
 
-    /// Deletes a record; false where there is none.
+    /// Deletes a record; false if it does not exist.
     pub(crate) async fn remove<T: Record>(&self, table: &Table<T>, key: &[u8]) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(table, key, Condition::Present);
+        self.commit(batch).await
+    }
+
+    /// Deletes a record as it was read; false when it has changed since.
+    pub(crate) async fn remove_as_read<T: Record>(
+        &self,
+        table: &Table<T>,
+        found: &Stored<T>,
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        delete_as_read(&mut batch, table, found);
         self.commit(batch).await
     }
 
@@ -115,11 +139,16 @@ impl Repository {
             .await
     }
 
-    /// NIDD configurations whose time is over.
-    pub(crate) async fn over(&self, most: usize) -> Result<Vec<Stored<Configuration>>, Error> {
+    /// Records of a table whose time, by this index, is over.
+    pub(crate) async fn over<T: Record>(
+        &self,
+        table: &Table<T>,
+        ends: Index,
+        most: usize,
+    ) -> Result<Vec<Stored<T>>, Error> {
         let end = now().saturating_add(1).to_be_bytes();
-        let scan = Scan::by_index(Configuration::ENDS, most).to_key(&end);
-        Ok(self.configurations.scan(&scan).await?.records)
+        let scan = Scan::by_index(ends, most).to_key(&end);
+        Ok(table.scan(&scan).await?.records)
     }
 
     /// The data for the device of a NIDD configuration, in the order of acceptance.
@@ -138,18 +167,15 @@ impl Repository {
 
     /// Configurations with data that something is to be done with now.
     pub(crate) async fn due(&self, most: usize) -> Result<Vec<Id>, Error> {
-        let end = now().saturating_add(1).to_be_bytes();
-        let page = self
-            .downlinks
-            .scan(&Scan::by_index(Downlink::DUE, most).to_key(&end));
-        let mut found: Vec<Id> = page
-            .await?
-            .records
-            .into_iter()
-            .map(|one| one.record.configuration)
-            .collect();
+        let found = self.over(&self.downlinks, Downlink::DUE, most).await?;
+        let mut found: Vec<Id> = found.into_iter().map(|one| one.record.configuration).collect();
         found.sort_unstable();
         found.dedup();
         Ok(found)
     }
+}
+
+/// Deletes a record as it was read, within a batch.
+pub(crate) fn delete_as_read<T: Record>(batch: &mut Batch, table: &Table<T>, found: &Stored<T>) {
+    batch.delete(table, &found.record.key(), Condition::Version(found.version));
 }

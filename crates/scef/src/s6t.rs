@@ -1,6 +1,6 @@
 //! S6t (TS 29.336 §7, §8): what T8 asks of the HSS, and what HSS, MME and SGSN report.
 
-use diameter::proto::kind::TimeValue;
+use diameter::proto::kind::{Grouped, Tag, TimeValue};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{AvpWriter, Avps, Fault, Message, MessageBuilder, MessageMut, ResultCode};
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub(crate) fn session_id(settings: &Diameter) -> String {
     format!("{};{};{}", settings.host, high as u32, low as u32)
 }
 
-/// The Monitoring-Type of a subscription, where it is served.
+/// The Monitoring-Type of a subscription, if it is served.
 pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
     let name = document.get("monitoringType").and_then(Value::as_str)?;
     let (_, code) = TYPES.iter().find(|(known, _)| *known == name)?;
@@ -88,10 +88,7 @@ pub(crate) fn configure(settings: &Diameter, subscription: &Subscription) -> Opt
                 known::MONITORING_TYPE,
                 monitoring_type(document).unwrap_or_default(),
             )
-            .maybe(
-                known::MAXIMUM_NUMBER_OF_REPORTS,
-                number(document, "maximumNumberOfReports"),
-            )
+            .maybe(known::MAXIMUM_NUMBER_OF_REPORTS, maximum_reports(document))
             .maybe(known::MONITORING_DURATION, subscription.expires.and_then(time))
             .maybe(
                 known::MAXIMUM_DETECTION_TIME,
@@ -99,6 +96,14 @@ pub(crate) fn configure(settings: &Diameter, subscription: &Subscription) -> Opt
             );
         put_details(event, document);
     })
+}
+
+/// Maximum-Number-of-Reports, which is absent for AVAILABILITY_AFTER_DDN_FAILURE (TS 29.336 §8.4.8): there the SCEF counts.
+fn maximum_reports(document: &Value) -> Option<u32> {
+    match monitoring_type(document) {
+        Some(6 | 9) => None,
+        _ => reports_of(document),
+    }
 }
 
 /// CIR that deletes the event of a subscription.
@@ -124,6 +129,10 @@ fn configuration(
     let mut request = begin(settings, which, &session_id(settings), settings.hss(), |_| {});
     identity::put_user(&mut request, document);
     request.group(known::MONITORING_EVENT_CONFIGURATION, event);
+    if is_group(document) {
+        let guard = number(document, "groupReportGuardTime");
+        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard);
+    }
     request.finish().ok()
 }
 
@@ -132,6 +141,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     match monitoring_type(document) {
         Some(1 | 8) => {
+            let packets = number(document, "suggestedNumberOfDlPackets");
+            let packets = packets.and_then(|packets| i32::try_from(packets).ok());
             // Bit 0: SMS, bit 1: data.
             let reachability = if text("reachabilityType") == Some("SMS") {
                 1
@@ -145,7 +156,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
                     .maybe(
                         known::MAXIMUM_RESPONSE_TIME,
                         number(document, "maximumResponseTime"),
-                    );
+                    )
+                    .maybe(known::DL_BUFFERING_SUGGESTED_PACKET_COUNT, packets);
             });
         }
         Some(2) => {
@@ -160,7 +172,8 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
             event.group(known::LOCATION_INFORMATION_CONFIGURATION, |group| {
                 group
                     .put(known::MONTE_LOCATION_TYPE, u32::from(!current))
-                    .maybe(known::ACCURACY, accuracy);
+                    .maybe(known::ACCURACY, accuracy)
+                    .maybe(known::PERIODIC_TIME, number(document, "minimumReportInterval"));
             });
         }
         Some(3) => {
@@ -177,6 +190,17 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
             group.put(known::MTC_PROVIDER_ID, provider);
         });
     }
+}
+
+/// Whether the HSS sends this many reports: one, for reachability for SMS and for the last known location (TS 29.336 §8.4.8).
+pub(crate) fn permits_reports(document: &Value) -> bool {
+    let is = |name: &str, value: &str| document.get(name).and_then(Value::as_str) == Some(value);
+    let once = match monitoring_type(document) {
+        Some(1 | 8) => is("reachabilityType", "SMS"),
+        Some(2) => is("locationType", "LAST_KNOWN_LOCATION"),
+        _ => false,
+    };
+    !once || reports_of(document).is_none_or(|reports| reports == 1)
 }
 
 /// NIR that asks whether a device is authorized for NIDD.
@@ -221,7 +245,20 @@ pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
     })
 }
 
-fn micros(time: TimeValue) -> u64 {
+/// A NIDD configuration whose `duration` is at most what the HSS has granted, and when it ends.
+pub(crate) fn within_grant(mut document: Value, granted: Option<u64>) -> (Value, Option<u64>) {
+    let asked = shape::time_of(&document, "duration");
+    let Some(granted) = granted.filter(|granted| asked.is_none_or(|asked| asked > *granted)) else {
+        return (document, asked);
+    };
+    if let Some(shown) = time(granted).and_then(date_time) {
+        document["duration"] = shown.into();
+    }
+    (document, Some(granted))
+}
+
+/// Microseconds since 1970 of a Time.
+pub(crate) fn micros(time: TimeValue) -> u64 {
     let since = time.to_system_time().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
@@ -260,13 +297,38 @@ pub(crate) fn config_refusal(answer: &Message) -> Option<(u32, u32)> {
 
 /// The reports of a message, as long as it is whole.
 pub(crate) fn reports<B: AsRef<[u8]>>(message: &Message<B>) -> impl Iterator<Item = Avps<'_>> {
-    let avps = message.avps().map_while(Result::ok);
-    avps.filter(|avp| avp.is(known::MONITORING_EVENT_REPORT))
-        .map(|avp| avp.group())
+    groups(message.avps(), known::MONITORING_EVENT_REPORT)
 }
 
-/// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription.
-pub(crate) fn report(document: &Value, group: &Avps<'_>) -> Result<Value, Fault> {
+/// The groups of this kind, as long as what they are in is whole.
+pub(crate) fn groups<'a>(avps: Avps<'a>, tag: Tag<Grouped>) -> impl Iterator<Item = Avps<'a>> {
+    let avps = avps.map_while(Result::ok);
+    avps.filter(move |avp| avp.is(tag)).map(|avp| avp.group())
+}
+
+/// Why the HSS or an MME has not configured the event for a member of a group: a Service-Result of a Group-Report-Item.
+pub(crate) fn item_refusal(item: &Avps<'_>) -> Result<Option<u32>, Fault> {
+    let Some(report) = item.clone().get(known::SERVICE_REPORT)? else {
+        return Ok(None);
+    };
+    let result = report.get(known::SERVICE_RESULT)?;
+    let code = result
+        .map(|result| result.get(known::SERVICE_RESULT_CODE))
+        .transpose()?;
+    Ok(code.flatten().filter(|code| code / 1_000 != 2))
+}
+
+/// Whether a Group-Report-Item says that the event is configured for the member, and has no event: User-Identifier and successful
+/// Service-Reports alone.
+pub(crate) fn is_confirmation(item: &Avps<'_>) -> bool {
+    let mut avps = item.clone().map_while(Result::ok);
+    let is_plain = avps.all(|avp| avp.is(known::USER_IDENTIFIER) || avp.is(known::SERVICE_REPORT));
+    is_plain && item_refusal(item).is_ok_and(|refusal| refusal.is_none())
+}
+
+/// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription, or of a Group-Report-Item. `user` is
+/// the device that is reported of, where the subscription is to a group.
+pub(crate) fn report(document: &Value, user: Option<&Avps<'_>>, group: &Avps<'_>) -> Result<Value, Fault> {
     let mut report = Map::new();
     let mut add = |name: &str, value: Option<Value>| {
         report.extend(value.map(|value| (name.to_owned(), value)));
@@ -307,7 +369,10 @@ pub(crate) fn report(document: &Value, group: &Avps<'_>) -> Result<Value, Fault>
         "idleStatusInfo",
         idle.map(|group| idle_status(&group)).transpose()?,
     );
-    identity::copy_user(document, &mut report);
+    match user.filter(|_| is_group(document)) {
+        Some(user) => identity::copy_member(user, &mut report)?,
+        None => identity::copy_user(document, &mut report),
+    }
     Ok(Value::Object(report))
 }
 
@@ -349,7 +414,18 @@ pub(crate) fn ends(document: &Value) -> Option<u64> {
     shape::time_of(document, "monitorExpireTime")
 }
 
+/// Whether a subscription is to the events of a group of devices.
+pub(crate) fn is_group(document: &Value) -> bool {
+    document.get("externalGroupId").is_some()
+}
+
+/// How many reports end a subscription. That to a group has as many of each member (TS 23.682 §5.6.0), of which HSS, MME and SGSN
+/// keep count.
+pub(crate) fn last_report(document: &Value) -> Option<u32> {
+    reports_of(document).filter(|_| !is_group(document))
+}
+
 /// How many reports a subscription has.
-pub(crate) fn reports_of(document: &Value) -> Option<u32> {
+fn reports_of(document: &Value) -> Option<u32> {
     number(document, "maximumNumberOfReports")
 }

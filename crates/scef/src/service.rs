@@ -12,7 +12,7 @@ use function::{
     settle_instance, store_copies,
 };
 use sbi::client::Client;
-use store::{Record, Sweep, SweepConfig, Table};
+use store::{Record, Stored, Sweep, SweepConfig, Table};
 use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
@@ -20,7 +20,7 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
 use crate::quotas::Quota;
-use crate::record::Configuration;
+use crate::record::{Configuration, Subscription, Trigger};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
@@ -48,21 +48,50 @@ fn sweep<T: Record>(table: &Table<T>) {
     }
 }
 
-/// Counts what each SCS/AS has. Subscriptions that no HSS has confirmed are removed: their SCS/AS had no answer.
+/// Counts what each SCS/AS has. Subscriptions and triggers that were not confirmed are removed: their SCS/AS had no answer.
 async fn count(scef: &Scef) -> Result<(), store::Error> {
     let repository = &scef.repository;
+    let subscription = |one: &Subscription| (one.pending, one.scs.clone());
+    count_in(
+        repository,
+        &repository.subscriptions,
+        &scef.subscriptions,
+        subscription,
+    )
+    .await?;
+    let trigger = |one: &Trigger| (one.pending, one.scs.clone());
+    count_in(repository, &repository.triggers, &scef.triggers, trigger).await?;
+    let configuration = |one: &Configuration| (false, one.scs.clone());
+    count_in(
+        repository,
+        &repository.configurations,
+        &scef.configurations,
+        configuration,
+    )
+    .await
+}
+
+/// Counts the records of a table by SCS/AS, and removes those that are pending.
+async fn count_in<T: Record>(
+    repository: &Repository,
+    table: &Table<T>,
+    quota: &Quota,
+    state: impl Fn(&T) -> (bool, String),
+) -> Result<(), store::Error> {
     let mut pending = Vec::new();
-    repository
-        .each(&repository.subscriptions, |one| match one.pending {
-            true => pending.push(one.reference.to_be_bytes()),
-            false => scef.subscriptions.add(&one.scs),
-        })
-        .await?;
+    let each = |one: Stored<T>| {
+        let (is_pending, scs) = state(&one.record);
+        if is_pending {
+            pending.push(one.record.key());
+        } else {
+            quota.add(&scs);
+        }
+    };
+    repository.each(table, each).await?;
     for key in pending {
-        repository.remove(&repository.subscriptions, &key).await?;
+        repository.remove(table, &key).await?;
     }
-    let each = |one: store::Stored<Configuration>| scef.configurations.add(&one.scs);
-    repository.each(&repository.configurations, each).await
+    Ok(())
 }
 
 /// The tasks of the control thread; they end with it.
@@ -142,10 +171,13 @@ impl NetworkFunction for Scef {
             queue,
             subscriptions: Quota::default(),
             configurations: Quota::default(),
+            triggers: Quota::default(),
             counts: Counts::new(opening.workers, &opening.registry),
             operational: Operational::new(opening.workers, State::Serving),
             workers: opening.workers,
             live: opening.live.clone(),
+            hss: opening.health.dependency("HSS"),
+            sms_sc: opening.health.dependency("SMS-SC"),
             diameter: opening.listeners.diameter().to_vec(),
         });
         count(&scef).await?;

@@ -1,4 +1,4 @@
-//! What bodies of T8 must look like (TS 29.122 §5.3.2, §5.6.2). Members that are not named here survive as they came.
+//! What bodies of T8 must look like (TS 29.122 §5.3.2, §5.6.2, §5.7.2). Members that are not named here survive as they came.
 
 use std::borrow::Cow;
 
@@ -28,18 +28,12 @@ fn external_id(text: &str) -> Verdict {
 }
 
 fn msisdn(text: &str) -> Verdict {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    match (5..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Ok(()),
-        false => Err("expected an MSISDN of 5 to 15 digits".into()),
-    }
+    rules::number5to15(text.strip_prefix('+').unwrap_or(text))
 }
 
 fn octets(text: &str) -> Verdict {
-    match STANDARD.decode(text) {
-        Ok(_) => Ok(()),
-        Err(_) => Err("expected octets in Base64".into()),
-    }
+    let decoded = STANDARD.decode(text).map(drop);
+    decoded.map_err(|_| "expected octets in Base64".into())
 }
 
 /// A value of an enumeration that S6t has as well. What it has not would be something else than what was asked for.
@@ -68,12 +62,25 @@ fn association_type(text: &str) -> Verdict {
     one_of(text, &["IMEI", "IMEISV"], "expected IMEI or IMEISV")
 }
 
-/// A device is named once (TS 29.122 table 5.3.2.1.2-1, note 2; table 5.6.2.1.2-1, note 2).
+/// A device, or a group of devices, is named once (TS 29.122 table 5.3.2.1.2-1, note 2).
+fn one_device_or_group(members: &Map<String, Value>) -> Blame {
+    if !members.contains_key("externalGroupId") {
+        return one_device(members);
+    }
+    let other = ["externalId", "msisdn"]
+        .into_iter()
+        .find(|name| members.contains_key(*name));
+    other.map_or(Ok(()), |name| {
+        Err((name, "expected a device or a group, not both"))
+    })
+}
+
+/// A device is named once (TS 29.122 table 5.6.2.1.2-1, note 2).
 fn one_device(members: &Map<String, Value>) -> Blame {
     if members.contains_key("externalGroupId") {
         return Err((
             "externalGroupId",
-            "expected a single device: groups are not served here",
+            "expected a single device: groups have monitoring events alone",
         ));
     }
     match (members.contains_key("externalId"), members.contains_key("msisdn")) {
@@ -84,7 +91,7 @@ fn one_device(members: &Map<String, Value>) -> Blame {
 }
 
 fn monitored(members: &Map<String, Value>) -> Blame {
-    one_device(members)?;
+    one_device_or_group(members)?;
     let ends = ["maximumNumberOfReports", "monitorExpireTime"];
     if !ends.iter().any(|name| members.contains_key(*name)) {
         return Err((
@@ -99,6 +106,7 @@ fn monitored(members: &Map<String, Value>) -> Blame {
 static MONITORING: Shape = Shape::Object(&Object {
     members: &[
         opt("externalId", Rule(external_id)),
+        opt("externalGroupId", Rule(external_id)),
         opt("msisdn", Rule(msisdn)),
         req("notificationDestination", Rule(rules::uri)),
         req("monitoringType", Rule(rules::not_empty)),
@@ -110,7 +118,7 @@ static MONITORING: Shape = Shape::Object(&Object {
         opt("reachabilityType", Rule(reachability_type)),
         opt("maximumLatency", U32),
         opt("maximumResponseTime", U32),
-        opt("suggestedNumberOfDlPackets", U32),
+        opt("suggestedNumberOfDlPackets", Integer(0, 0x7fff_ffff)),
         opt("idleStatusIndication", Bool),
         opt("locationType", Rule(location_type)),
         opt("accuracy", Rule(accuracy)),
@@ -147,6 +155,27 @@ static CONFIGURATION: Shape = Shape::Object(&Object {
     rule: Some(one_device),
 });
 
+fn priority(text: &str) -> Verdict {
+    let served = &["NO_PRIORITY", "PRIORITY"];
+    one_of(text, served, "expected NO_PRIORITY or PRIORITY")
+}
+
+/// `DeviceTriggering`.
+static TRIGGER: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("notificationDestination", Rule(rules::uri)),
+        req("validityPeriod", U32),
+        req("priority", Rule(priority)),
+        req("applicationPortId", Integer(0, 65_535)),
+        opt("appSrcPortId", Integer(0, 65_535)),
+        req("triggerPayload", Rule(octets)),
+        opt("supportedFeatures", Rule(rules::features)),
+    ],
+    rule: Some(one_device),
+});
+
 /// `NiddDownlinkDataTransfer`.
 static DOWNLINK: Shape = Shape::Object(&Object {
     members: &[
@@ -164,7 +193,9 @@ static DOWNLINK: Shape = Shape::Object(&Object {
 
 /// Checks a `MonitoringEventSubscription`.
 pub(crate) fn monitoring(value: &Value) -> Result<(), Problem> {
-    check(&MONITORING, value)
+    check(&MONITORING, value)?;
+    let reason = "expected no period: an HSS reports an event when it happens (S6t has no AVP for it)";
+    refuse(value, "repPeriod", reason)
 }
 
 /// Checks a `NiddConfiguration`.
@@ -175,6 +206,23 @@ pub(crate) fn configuration(value: &Value) -> Result<(), Problem> {
 /// Checks a `NiddDownlinkDataTransfer`.
 pub(crate) fn downlink(value: &Value) -> Result<(), Problem> {
     check(&DOWNLINK, value)
+}
+
+/// Checks a `DeviceTriggering`.
+pub(crate) fn trigger(value: &Value) -> Result<(), Problem> {
+    check(&TRIGGER, value)?;
+    let reason = "expected applicationPortId alone: T4 has no AVP for the port of the sender";
+    refuse(value, "appSrcPortId", reason)
+}
+
+/// Refuses an optional member that the network has nothing for.
+fn refuse(value: &Value, name: &str, reason: &'static str) -> Result<(), Problem> {
+    if value.get(name).is_none() {
+        return Ok(());
+    }
+    let pointer = format!("/{name}");
+    let problem = Problem::new(Cause::OptionalIeIncorrect).detail(format!("{pointer}: {reason}"));
+    Err(problem.invalid_param(pointer, reason))
 }
 
 /// The octets of a member in Base64 that was checked.
@@ -228,6 +276,7 @@ mod tests {
             ("externalId", json!(7)),
             ("msisdn", json!("43660123456")),
             ("externalGroupId", json!("g@b")),
+            ("repPeriod", json!(60)),
             ("notificationDestination", json!(null)),
             ("monitoringType", json!(1)),
             ("maximumNumberOfReports", json!(0)),

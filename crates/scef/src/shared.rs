@@ -7,6 +7,7 @@ use function::Counts;
 use function::sbi::Operational;
 use notifier::Queue;
 use serde_json::Value;
+use telemetry::Dependency;
 
 use crate::clock::{after, now};
 use crate::events::Event;
@@ -14,7 +15,7 @@ use crate::live::Live;
 use crate::notices;
 use crate::orders::Orders;
 use crate::quotas::Quota;
-use crate::record::{Configuration, Downlink, Id, Notice, Subscription};
+use crate::record::{Configuration, Downlink, Id, Notice, Subscription, Trigger};
 use crate::repository::Repository;
 
 /// What the threads of an SCEF share.
@@ -25,10 +26,15 @@ pub struct Scef {
     pub(crate) queue: Queue,
     pub(crate) subscriptions: Quota,
     pub(crate) configurations: Quota,
+    pub(crate) triggers: Quota,
     pub(crate) counts: Counts<Event>,
     pub(crate) operational: Operational,
     pub(crate) workers: usize,
     pub(crate) live: Arc<Live>,
+    /// Whether the HSS is connected, and answers.
+    pub(crate) hss: Dependency,
+    /// Whether the SMS-SC answers.
+    pub(crate) sms_sc: Dependency,
     pub(crate) diameter: Vec<SocketAddr>,
 }
 
@@ -79,6 +85,11 @@ impl Scef {
     pub(crate) fn configuration_uri(&self, one: &Configuration) -> String {
         let (root, scs, id) = (self.root(), &one.scs, one.id);
         format!("{root}/3gpp-nidd/v1/{scs}/configurations/{id}")
+    }
+
+    pub(crate) fn trigger_uri(&self, one: &Trigger) -> String {
+        let (root, scs, id) = (self.root(), &one.scs, one.id);
+        format!("{root}/3gpp-device-triggering/v1/{scs}/transactions/{id}")
     }
 
     pub(crate) fn downlink_uri(&self, one: &Downlink) -> String {

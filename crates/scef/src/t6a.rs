@@ -95,7 +95,7 @@ pub(crate) struct MtData<'a> {
     pub(crate) data: &'a [u8],
     /// How long the answer is awaited.
     pub(crate) wait: Duration,
-    /// Until when the data may be sent again, in microseconds since 1970; none: it is not buffered.
+    /// Until when the data may be sent again, in microseconds since 1970; `None`: it is not buffered.
     pub(crate) until: Option<u64>,
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use diameter::endpoint::RequestError;
 use diameter::proto::{Message, MessageMut};
 use function::sbi::Door;
 use function::{Seat, Shedder};
@@ -12,6 +13,7 @@ use http::StatusCode;
 use overload::{KeyedRateLimiter, Rate};
 use sbi::problem::{Cause, Problem};
 use serde_json::Value;
+use telemetry::Dependency;
 
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
@@ -138,7 +140,19 @@ impl Worker {
 
     /// Sends a request to the HSS and waits for its answer.
     pub(crate) async fn ask_hss(&self, message: Option<MessageMut>) -> Result<Message, Problem> {
-        let failed = |detail: &str| Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail);
+        let answer = self.ask(&self.shared.hss, message).await?;
+        answer.map_err(|_| {
+            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
+                .detail("the HSS does not answer; nothing was done, try later")
+        })
+    }
+
+    /// Sends a request and waits for its answer, which decides whether `dependency` is as it should be.
+    pub(crate) async fn ask(
+        &self,
+        dependency: &Dependency,
+        message: Option<MessageMut>,
+    ) -> Result<Result<Message, RequestError>, Problem> {
         let Some(message) = message else {
             return Err(
                 Problem::new(Cause::PayloadTooLarge).detail("the request does not fit a Diameter message")
@@ -146,10 +160,14 @@ impl Worker {
         };
         let timeout = self.config().diameter.timeout.duration();
         let answer = self.orders().request(message, timeout).await;
-        answer.map_err(|error| {
-            self.count(Event::DiameterUnanswered);
-            tracing::warn!(%error, "the HSS has not answered");
-            failed("the HSS does not answer; nothing was done, try later")
-        })
+        match &answer {
+            Ok(_) => dependency.succeeded("answers"),
+            Err(error) => {
+                self.count(Event::DiameterUnanswered);
+                tracing::warn!(%error, peer = dependency.row().name, "a Diameter request was not answered");
+                dependency.failed(&error.to_string());
+            }
+        }
+        Ok(answer)
     }
 }

@@ -52,7 +52,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scp", 487),
     ("bsf", 263),
     ("pcf", 448),
-    ("scef", 211),
+    ("scef", 216),
     ("dsr", 634),
     ("ipfe", 34),
     ("stp", 129),

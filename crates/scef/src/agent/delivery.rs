@@ -10,7 +10,7 @@ use ahash::{AHashMap, AHashSet};
 use diameter::endpoint::{Endpoint, RequestError, SendOptions, To};
 use diameter::proto::{Message, known};
 use serde_json::{Value, json};
-use store::{Batch, Condition, Error, Stored};
+use store::{Batch, Error, Stored};
 use tokio::sync::oneshot;
 
 use super::Agent;
@@ -18,14 +18,14 @@ use crate::clock::{after, now};
 use crate::events::Event;
 use crate::orders::{Outcome, Waiting};
 use crate::record::{Connection, Downlink, Id, Notice, Status};
-use crate::repository::Repository;
+use crate::repository::{Repository, delete_as_read};
 use crate::t6a::{INVALID_BEARER, MtData, TEMPORARILY_UNREACHABLE};
 use crate::worker::{Front, Worker};
 use crate::{s6t, shape, t6a};
 
-/// Pause between looks for data that is due.
+/// Pause between two searches for data that is due.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Configurations with due data that are taken up at a time.
+/// Due data that one search reads.
 const MOST: usize = 256;
 /// Data of one device that is read at a time.
 const OF_DEVICE: usize = 1_000;
@@ -41,7 +41,7 @@ struct Shared {
     running: RefCell<AHashMap<Id, bool>>,
     /// Configurations whose device has become reachable.
     reachable: RefCell<AHashSet<Id>>,
-    /// Requests of SCS/AS that wait, by NIDD configuration and data.
+    /// Pending requests of SCS/AS, by NIDD configuration and data.
     waiting: RefCell<BTreeMap<(Id, Id), oneshot::Sender<Outcome>>>,
 }
 
@@ -121,7 +121,7 @@ impl Deliveries {
                 }
             }
         }
-        // What still waits is about data that was cancelled, or that was not read: it is stored, or gone.
+        // The data of requests that are still pending was cancelled, or could not be read. Their answer is `BUFFERING`.
         let mut waiting = self.0.waiting.borrow_mut();
         while let Some((key, _)) = waiting
             .range((configuration, Id::MIN)..=(configuration, Id::MAX))
@@ -132,7 +132,7 @@ impl Deliveries {
         }
     }
 
-    /// The request of an SCS/AS that waits for what becomes of data.
+    /// The pending request of the SCS/AS that sent data.
     fn waiting(&self, one: &Downlink) -> Option<oneshot::Sender<Outcome>> {
         let key = (one.configuration, one.id);
         self.0.waiting.borrow_mut().remove(&key)
@@ -175,7 +175,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Sends data once; why and until when what follows is held, where it is.
+    /// Sends data once; if what follows is to be held, returns why and until when.
     async fn attempt(
         &self,
         worker: &Rc<Worker>,
@@ -209,14 +209,9 @@ impl Deliveries {
             }
             Attempt::Disconnected => {
                 let repository = self.repository();
-                let mut batch = Batch::default();
-                let key = store::Record::key(&connection.record);
-                batch.delete(
-                    &repository.connections,
-                    &key,
-                    Condition::Version(connection.version),
-                );
-                repository.commit(batch).await?;
+                repository
+                    .remove_as_read(&repository.connections, connection)
+                    .await?;
                 worker.count(Event::Disconnected);
                 let (status, due) = (Status::Buffering, u64::MAX);
                 self.hold_unsent(worker, &sending, status, due).await?;
@@ -334,30 +329,23 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Replaces data as it was read; none where it was replaced or cancelled meanwhile.
+    /// Replaces data as it was read; `None` if it was replaced or cancelled meanwhile.
     async fn change(
         &self,
         one: &Stored<Downlink>,
         changed: Downlink,
     ) -> Result<Option<Stored<Downlink>>, Error> {
         let repository = self.repository();
-        if !repository.update(&repository.downlinks, one, &changed).await? {
-            return Ok(None);
-        }
-        repository.downlinks.get(&one.id.key()).await
+        repository.update(&repository.downlinks, one, changed).await
     }
 
-    /// Ends data: who waits for it learns what became of it, or the SCS/AS is notified.
+    /// Ends data: the pending request of the SCS/AS is answered; without one, the SCS/AS is notified.
     async fn finish(&self, worker: &Worker, one: &Stored<Downlink>, outcome: Outcome) -> Result<(), Error> {
         let repository = self.repository();
         let waiting = self.waiting(one);
         let notice = notice(worker, one, outcome);
         let mut batch = Batch::default();
-        batch.delete(
-            &repository.downlinks,
-            &one.id.key(),
-            Condition::Version(one.version),
-        );
+        delete_as_read(&mut batch, &repository.downlinks, one);
         let is_awaited = waiting.as_ref().is_some_and(|reply| !reply.is_closed());
         if !is_awaited {
             batch.insert(&repository.notices, &notice);
@@ -387,9 +375,10 @@ fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>) -> Attempt
         Err(error) => {
             worker.count(Event::DiameterUnanswered);
             tracing::debug!(%error, "an MME has not answered");
-            return match error.is_unsent() {
-                true => Attempt::Unsent,
-                false => Attempt::Unanswered,
+            return if error.is_unsent() {
+                Attempt::Unsent
+            } else {
+                Attempt::Unanswered
             };
         }
     };
@@ -404,8 +393,7 @@ fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>) -> Attempt
         }
         Some((known::VENDOR_3GPP, TEMPORARILY_UNREACHABLE)) => {
             let at = answer.get(known::REQUESTED_RETRANSMISSION_TIME).ok().flatten();
-            let at = at.and_then(|at| at.to_system_time().duration_since(std::time::UNIX_EPOCH).ok());
-            Attempt::Unreachable(at.map(|at| u64::try_from(at.as_micros()).unwrap_or(u64::MAX)))
+            Attempt::Unreachable(at.map(s6t::micros))
         }
         Some((known::VENDOR_3GPP, INVALID_BEARER)) => Attempt::Disconnected,
         // A router that cannot deliver it, or a busy MME, has not taken it.

@@ -7,9 +7,9 @@ use serde_json::{Map, json};
 use store::{Batch, Condition, Record as _, Stored};
 
 use super::delivery::Deliveries;
-use super::{earlier, result, unable, written};
+use super::{result, unable, written};
 use crate::events::Event;
-use crate::record::{Configuration, Connection, Notice};
+use crate::record::{Configuration, Connection, Id, Notice};
 use crate::t6a::{Action, Bearer};
 use crate::worker::Worker;
 use crate::{identity, shape, t6a};
@@ -44,7 +44,7 @@ pub(super) async fn manage(
     result(request, (0, ResultCode::SUCCESS.0))
 }
 
-async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Result<crate::record::Id, Fault> {
+async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Result<Id, Fault> {
     let apn = request.message.get(known::SERVICE_SELECTION)?;
     let repository = worker.repository();
     let found = repository.configurations_of(&bearer.imsi).await.map_err(unable)?;
@@ -55,11 +55,10 @@ async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Resul
             "the device has no NIDD configuration",
         ));
     };
-    let held = repository.connections.count().await.map_err(unable)?;
-    if held >= worker.config().nidd.max_connections {
-        worker.count(Event::ConnectionRefused);
-        tracing::warn!(held, "a device was refused: nidd.maxConnections is reached");
-        return Err(Fault::new(ResultCode::TOO_BUSY, "too many devices are connected"));
+    let earlier = repository.connections_of(found.id).await.map_err(unable)?;
+    // A device that connects again takes no more than it had.
+    if earlier.is_empty() {
+        check_room(worker).await?;
     }
     let connection = Connection {
         imsi: bearer.imsi.clone(),
@@ -69,10 +68,19 @@ async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Resul
         realm: String::new(),
         apn: apn.unwrap_or_default().to_ascii_lowercase(),
     };
-    let earlier = repository.connections_of(found.id).await.map_err(unable)?;
     let configuration = keep(worker, request, connection, earlier).await?;
     worker.count(Event::Connected);
     Ok(configuration)
+}
+
+async fn check_room(worker: &Worker) -> Result<(), Fault> {
+    let held = worker.repository().connections.count().await.map_err(unable)?;
+    if held < worker.config().nidd.max_connections {
+        return Ok(());
+    }
+    worker.count(Event::ConnectionRefused);
+    tracing::warn!(held, "a device was refused: nidd.maxConnections is reached");
+    Err(Fault::new(ResultCode::TOO_BUSY, "too many devices are connected"))
 }
 
 /// Writes a connection with the MME or SGSN that it is at now, in place of earlier ones of the device to the same APN, which are
@@ -82,7 +90,7 @@ async fn keep(
     request: &Request,
     connection: Connection,
     earlier: Vec<Stored<Connection>>,
-) -> Result<crate::record::Id, Fault> {
+) -> Result<Id, Fault> {
     let connection = Connection {
         host: request.message.require(known::ORIGIN_HOST)?.to_owned(),
         realm: request.message.require(known::ORIGIN_REALM)?.to_owned(),
@@ -137,10 +145,7 @@ fn refused(worker: &Worker, code: u32, reason: &'static str) -> Fault {
 }
 
 /// Takes data from a device: it is stored for the SCS/AS before the answer.
-pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
-    if let Some(first) = earlier(worker, request).await? {
-        return result(request, first);
-    }
+pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let bearer = t6a::bearer(&request.message)?;
     let connection = of_sender(worker, request, &bearer).await?;
     let key = connection.configuration.key();

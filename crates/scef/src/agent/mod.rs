@@ -1,10 +1,12 @@
-//! The Diameter node: S6t, T6a and T6b.
+//! The Diameter node: S6t, S6m, T6a, T6b and T4.
 //!
 //! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
 
+mod authorization;
 mod delivery;
 mod devices;
 mod reports;
+mod triggers;
 
 use std::rc::Rc;
 
@@ -14,7 +16,7 @@ use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::proto::{Dictionary, Fault, MessageMut, ResultCode};
 use diameter::{DynamicPeers, NodeConfig, PeerConfig};
-use store::{Batch, Condition, Error, Record};
+use store::{Batch, Error};
 
 use self::delivery::Deliveries;
 use crate::clock::after;
@@ -27,6 +29,8 @@ use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
 const REPEATED: std::time::Duration = std::time::Duration::from_secs(240);
+/// Pause between two searches for a peer that serves S6t.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Longest Origin-Host that is stored.
 const LONGEST_HOST: usize = 255;
 
@@ -39,7 +43,13 @@ pub(crate) struct Agent {
 /// Starts the node.
 pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Agent>> {
     let settings = front.worker().config().diameter.clone();
-    let applications = [application::S6T, application::T6A].map(ApplicationId::tgpp);
+    let applications = [
+        application::S6T,
+        application::S6M,
+        application::T6A,
+        application::T4,
+    ]
+    .map(ApplicationId::tgpp);
     let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
     let config = NodeConfig {
         dynamic: vec![DynamicPeers {
@@ -71,7 +81,36 @@ pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Age
     }
     deliveries.begin(node.clone());
     tokio::task::spawn_local(take(node.clone(), deliveries, seat.orders));
+    tokio::task::spawn_local(watch(node.clone(), front.clone()));
     Ok(node)
+}
+
+/// Reports as a dependency that no peer serves S6t, and that one does again. Whether it answers is what requests show.
+async fn watch(node: Endpoint<Agent>, front: Rc<Front>) {
+    let mut before = None;
+    loop {
+        let found = is_served(&node, application::S6T);
+        if before.replace(found) != Some(found) {
+            let hss = &front.function().hss;
+            if found {
+                hss.succeeded("connected");
+            } else {
+                hss.failed("no connected peer serves S6t");
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Whether a connected peer serves an application.
+fn is_served(node: &Endpoint<Agent>, application: u32) -> bool {
+    let connections = node.node().connections();
+    let mut open = connections.iter().filter(|connection| connection.is_open());
+    open.any(|connection| {
+        connection
+            .peer()
+            .is_some_and(|peer| peer.remote.serves(application))
+    })
 }
 
 /// Takes the orders of all workers until the worker ends.
@@ -123,7 +162,7 @@ impl Agent {
         match (message.application(), message.command()) {
             (application::S6T | application::T6A, command::REPORTING_INFORMATION) => {
                 worker.count(Event::MonitoringMessage);
-                reports::take(worker, request).await
+                once(worker, request, async || reports::take(worker, request).await).await
             }
             (application::T6A, command::CONNECTION_MANAGEMENT) => {
                 worker.count(Event::NiddMessage);
@@ -131,11 +170,19 @@ impl Agent {
             }
             (application::T6A, command::MO_DATA) => {
                 worker.count(Event::NiddMessage);
-                devices::uplink(worker, request).await
+                once(worker, request, async || devices::uplink(worker, request).await).await
+            }
+            (application::S6T, command::NIDD_INFORMATION) => {
+                worker.count(Event::NiddMessage);
+                authorization::update(worker, request).await
+            }
+            (application::T4, command::DELIVERY_REPORT) => {
+                worker.count(Event::TriggerMessage);
+                once(worker, request, async || triggers::take(worker, request).await).await
             }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
-                "RIR of S6t and T6a, CMR and ODR of T6a are served here",
+                "RIR and NIR of S6t, RIR, CMR and ODR of T6a, DRR of T4 are served here",
             )),
         }
     }
@@ -172,24 +219,33 @@ fn result(request: &Request, (vendor, code): (u32, u32)) -> Result<MessageMut, F
         .map_err(|error| Fault::new(ResultCode::UNABLE_TO_COMPLY, error.to_string()))
 }
 
-/// The answer that a duplicate of this request had, where it is one.
-async fn earlier(worker: &Worker, request: &Request) -> Result<Option<(u32, u32)>, Fault> {
+/// Carries a request out; a duplicate gets the first answer. Work that returns `None` is done again: another request has changed what
+/// this one is about, or a duplicate was answered.
+async fn once(
+    worker: &Worker,
+    request: &Request,
+    work: impl AsyncFn() -> Result<Option<MessageMut>, Fault>,
+) -> Result<MessageMut, Fault> {
     let origin = request.message.require(known::ORIGIN_HOST)?;
     let key = Answered::key_of(origin, request.message.end_to_end());
-    let found = worker.repository().answers.get(&key).await.map_err(unable)?;
-    Ok(found.map(|one| {
-        worker.count(Event::Duplicate);
-        (one.vendor, one.code)
-    }))
+    loop {
+        if let Some(first) = worker.repository().answers.get(&key).await.map_err(unable)? {
+            worker.count(Event::Duplicate);
+            return result(request, (first.vendor, first.code));
+        }
+        if let Some(answer) = work().await? {
+            return Ok(answer);
+        }
+    }
 }
 
-/// Writes what a request has brought, with its answer for duplicates, then answers; a duplicate that was written meanwhile decides.
+/// Writes what a request has brought, with its answer for duplicates, then answers; `None` if the batch does not fit what is stored now.
 async fn written(
     worker: &Worker,
     request: &Request,
     mut batch: Batch,
     notices: Vec<Notice>,
-) -> Result<MessageMut, Fault> {
+) -> Result<Option<MessageMut>, Fault> {
     let repository = worker.repository();
     let answer = Answered {
         origin: request.message.require(known::ORIGIN_HOST)?.to_owned(),
@@ -202,28 +258,13 @@ async fn written(
     for notice in &notices {
         batch.insert(&repository.notices, notice);
     }
-    match repository.store().commit(batch).await {
-        Ok(_) => {
-            for notice in &notices {
-                worker.shared().notify(notice);
-            }
-            result(request, (0, answer.code))
-        }
-        Err(Error::Conflict { .. }) => match earlier(worker, request).await? {
-            Some(first) => result(request, first),
-            // What the request is about has changed at the same time.
-            None => Err(Fault::new(
-                ResultCode::TOO_BUSY,
-                "another request has changed the same; try again",
-            )),
-        },
-        Err(error) => Err(unable(error)),
+    if !repository.commit(batch).await.map_err(unable)? {
+        return Ok(None);
     }
-}
-
-/// Deletes a record as it was read, within a batch.
-fn delete<T: Record>(batch: &mut Batch, table: &store::Table<T>, stored: &store::Stored<T>) {
-    batch.delete(table, &stored.record.key(), Condition::Version(stored.version));
+    for notice in &notices {
+        worker.shared().notify(notice);
+    }
+    result(request, (0, answer.code)).map(Some)
 }
 
 fn unable(error: Error) -> Fault {

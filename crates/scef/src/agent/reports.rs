@@ -3,86 +3,142 @@
 
 use diameter::endpoint::Request;
 use diameter::proto::known;
-use diameter::proto::{Avps, Fault, MessageMut};
-use serde_json::json;
+use diameter::proto::{Avps, Fault, Message, MessageMut};
+use serde_json::{Value, json};
 use store::{Batch, Stored};
 
-use super::{delete, earlier, result, unable, written};
+use super::{unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
-use crate::s6t;
+use crate::repository::delete_as_read;
 use crate::worker::Worker;
+use crate::{identity, s6t};
+
+/// What a request reports about a subscription.
+struct Report<'a> {
+    reference: u32,
+    scef: Option<&'a str>,
+    /// The device.
+    user: Option<Avps<'a>>,
+    content: Avps<'a>,
+}
 
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
-pub(super) async fn take(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
-    if let Some(first) = earlier(worker, request).await? {
-        return result(request, first);
-    }
+pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let (mut seen, mut ended) = (Vec::new(), Vec::new());
-    for group in s6t::reports(&request.message) {
-        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
-        let key = reference.to_be_bytes();
-        let found = worker
-            .repository()
-            .subscriptions
-            .get(&key)
-            .await
-            .map_err(unable)?;
-        let Some(found) = found.filter(|_| is_ours(worker, &group)) else {
+    let (mut ended, mut reported, mut counted) = (Vec::new(), 0, Vec::new());
+    for report in reports(&request.message)? {
+        let key = report.reference.to_be_bytes();
+        let table = &worker.repository().subscriptions;
+        let found = table.get(&key).await.map_err(unable)?;
+        let Some(found) = found.filter(|_| is_ours(worker, &report)) else {
             unknown = true;
             continue;
         };
-        if seen.contains(&reference) {
-            // Several reports about one subscription in a request: one change of its record, all in one notification.
-            join(&found, &group, &mut notices, worker)?;
-            continue;
+        reported += 1;
+        add(worker, &found, &report, &mut notices)?;
+        // Several reports about one subscription in a request are one change of its record.
+        if !counted.contains(&report.reference) {
+            counted.push(report.reference);
+            ended.extend(count_down(worker, found, &mut batch));
         }
-        seen.push(reference);
-        worker.count(Event::Reported);
-        notices.push(report(worker, &found, &group)?);
-        ended.extend(count_down(worker, found, &mut batch));
     }
-    if notices.is_empty() && unknown {
+    if reported == 0 && unknown {
         worker.count(Event::UnknownReference);
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
-    let answer = written(worker, request, batch, notices).await?;
+    let Some(answer) = written(worker, request, batch, notices).await? else {
+        return Ok(None);
+    };
+    (0..reported).for_each(|_| worker.count(Event::Reported));
     for scs in ended {
         worker.shared().subscriptions.sub(&scs);
         worker.count(Event::Unsubscribed);
     }
-    Ok(answer)
+    Ok(Some(answer))
+}
+
+/// What a request reports, of single devices and of groups (TS 29.336 §8.4.3, §8.4.61).
+fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
+    let mut found = Vec::new();
+    let user = message.get(known::USER_IDENTIFIER)?;
+    for group in s6t::reports(message) {
+        found.push(Report {
+            reference: group.clone().require(known::SCEF_REFERENCE_ID)?,
+            scef: group.clone().get(known::SCEF_ID)?,
+            user: user.clone(),
+            content: group,
+        });
+    }
+    for group in s6t::groups(message.avps(), known::GROUP_REPORT) {
+        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
+        let scef = group.clone().get(known::SCEF_ID)?;
+        let items = s6t::groups(group, known::GROUP_REPORT_ITEM);
+        for item in items.filter(|item| !s6t::is_confirmation(item)) {
+            found.push(Report {
+                reference,
+                scef,
+                user: Some(item.clone().require(known::USER_IDENTIFIER)?),
+                content: item,
+            });
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a report is for this SCEF; one without SCEF-ID is.
-fn is_ours(worker: &Worker, group: &Avps<'_>) -> bool {
-    let id = group.clone().get(known::SCEF_ID);
+fn is_ours(worker: &Worker, report: &Report<'_>) -> bool {
     let host = &worker.config().diameter.host;
-    id.is_ok_and(|id| id.is_none_or(|id| id.eq_ignore_ascii_case(host)))
+    report.scef.is_none_or(|id| id.eq_ignore_ascii_case(host))
 }
 
-fn report(worker: &Worker, found: &Subscription, group: &Avps<'_>) -> Result<Notice, Fault> {
-    let uri = worker.shared().subscription_uri(found);
-    let report = s6t::report(&found.document, group)?;
-    let body = json!({"subscription": uri, "monitoringEventReports": [report]});
-    Ok(worker.shared().notice(found.id(), &found.document, body))
-}
-
-fn join(
-    found: &Subscription,
-    group: &Avps<'_>,
-    notices: &mut [Notice],
+/// Adds a report to the notification about its subscription, which is one for all reports of a request.
+fn add(
     worker: &Worker,
+    found: &Subscription,
+    report: &Report<'_>,
+    notices: &mut Vec<Notice>,
 ) -> Result<(), Fault> {
-    let report = s6t::report(&found.document, group)?;
-    worker.count(Event::Reported);
-    let earlier = notices.iter_mut().find(|notice| notice.about == found.id());
-    if let Some(reports) = earlier.and_then(|notice| notice.body["monitoringEventReports"].as_array_mut()) {
-        reports.push(report);
+    let (member, value) = match s6t::item_refusal(&report.content)? {
+        Some(code) => ("configResults", not_configured(report, code)?),
+        None => (
+            "monitoringEventReports",
+            s6t::report(&found.document, report.user.as_ref(), &report.content)?,
+        ),
+    };
+    let about = found.id();
+    if !notices.iter().any(|notice| notice.about == about) {
+        let body = json!({"subscription": worker.shared().subscription_uri(found)});
+        notices.push(worker.shared().notice(about.clone(), &found.document, body));
+    }
+    for notice in notices.iter_mut().filter(|notice| notice.about == about) {
+        match &mut notice.body[member] {
+            Value::Array(all) => all.push(value.clone()),
+            absent => *absent = json!([value]),
+        }
     }
     Ok(())
+}
+
+/// `ConfigResult` (TS 29.122 §5.2.1.2.15) of a member of a group.
+fn not_configured(report: &Report<'_>, code: u32) -> Result<Value, Fault> {
+    tracing::info!(
+        code,
+        reference = report.reference,
+        "an event was not configured for a member of a group"
+    );
+    let mut member = serde_json::Map::new();
+    if let Some(user) = &report.user {
+        identity::copy_member(user, &mut member)?;
+    }
+    let mut result = json!({"resultReason": "OTHER_REASON"});
+    for (from, to) in [("externalId", "externalIds"), ("msisdn", "msisdns")] {
+        if let Some(id) = member.remove(from) {
+            result[to] = json!([id]);
+        }
+    }
+    Ok(result)
 }
 
 /// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.
@@ -90,7 +146,7 @@ fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -
     let table = &worker.repository().subscriptions;
     match found.left? {
         0 | 1 => {
-            delete(batch, table, &found);
+            delete_as_read(batch, table, &found);
             Some(found.record.scs)
         }
         left => {

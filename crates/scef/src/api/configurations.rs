@@ -8,7 +8,9 @@ use sbi::response::no_content;
 use serde_json::{Value, json};
 use store::Stored;
 
-use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use super::{
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+};
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::{Configuration, Id};
@@ -35,14 +37,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         &worker.repository().configurations,
         worker.config().limits.configurations,
     );
-    let taken = quota.take(table, Configuration::SCS, scs, most).await;
-    if !taken.map_err(store_problem)? {
-        worker.count(Event::QuotaExceeded);
-        return Err(forbidden(
-            "QUOTA_EXCEEDED",
-            "this SCS/AS has all configurations that it may (limits)",
-        ));
-    }
+    count_in(worker, quota, table, Configuration::SCS, (scs, most)).await?;
     let answer = authorize(worker, scs, stored(document, &READ_ONLY, &[])).await;
     match &answer {
         Ok(_) => worker.count(Event::Configured),
@@ -59,7 +54,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
     let message = s6t::authorize(&config.diameter, &document, apn, until);
     let answer = worker.ask_hss(message).await?;
     if let Some(refusal) = s6t::refusal(&answer) {
-        return Err(refused_by_hss(worker, refusal));
+        return Err(refused_by_hss(refusal));
     }
     let authorized = s6t::authorized(&answer);
     let (imsi, granted) = match authorized {
@@ -73,7 +68,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
             return Err(Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail));
         }
     };
-    let (document, expires) = bounded(document, granted);
+    let (document, expires) = s6t::within_grant(document, granted);
     let configuration = Configuration {
         id: Id::new(now()),
         scs: scs.to_owned(),
@@ -95,18 +90,6 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
     }
     let uri = worker.shared().configuration_uri(&configuration);
     Ok(created(&uri, &shown(worker, &configuration)))
-}
-
-/// A configuration whose `duration` is at most what the HSS has granted, and when it ends.
-fn bounded(mut document: Value, granted: Option<u64>) -> (Value, Option<u64>) {
-    let asked = shape::time_of(&document, "duration");
-    let Some(granted) = granted.filter(|granted| asked.is_none_or(|asked| asked > *granted)) else {
-        return (document, asked);
-    };
-    if let Some(shown) = s6t::time(granted).and_then(s6t::date_time) {
-        document["duration"] = shown.into();
-    }
-    (document, Some(granted))
 }
 
 /// Lists the configurations of an SCS/AS.
@@ -143,16 +126,16 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
         sbi::json::merge(&mut document, &patch, limit)?;
         shape::configuration(&document)?;
         check(worker, &document)?;
-        let (document, expires) = bounded(stored(document, &READ_ONLY, &[]), before.granted);
+        let (document, expires) = s6t::within_grant(stored(document, &READ_ONLY, &[]), before.granted);
         let changed = Configuration {
             document,
             expires,
             ..before.record.clone()
         };
         let updated = repository
-            .update(&repository.configurations, &before, &changed)
+            .update(&repository.configurations, &before, changed)
             .await;
-        if updated.map_err(store_problem)? {
+        if let Some(changed) = updated.map_err(store_problem)? {
             return Ok(sbi::json::response(StatusCode::OK, &shown(worker, &changed)));
         }
     }

@@ -9,7 +9,7 @@ use sbi::Response;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::{Value, json};
-use store::{Batch, Condition, Stored};
+use store::Stored;
 use tokio::sync::oneshot;
 
 use super::configurations::existing as configuration_of;
@@ -119,10 +119,8 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     };
     check_room(worker, &changed, Some(found.id)).await?;
     let repository = worker.repository();
-    let updated = repository.update(&repository.downlinks, &found, &changed).await;
-    if !updated.map_err(store_problem)? {
-        return Err(sending());
-    }
+    let updated = repository.update(&repository.downlinks, &found, changed).await;
+    let changed = updated.map_err(store_problem)?.ok_or_else(sending)?;
     let uri = worker.shared().downlink_uri(&changed);
     Ok(sbi::json::response(
         StatusCode::OK,
@@ -136,13 +134,8 @@ pub(crate) async fn cancel(call: Call<Worker>) -> Answer {
     let found = existing(worker, &call.parameters).await?;
     is_unsent(&found)?;
     let repository = worker.repository();
-    let mut batch = Batch::default();
-    batch.delete(
-        &repository.downlinks,
-        &found.id.key(),
-        Condition::Version(found.version),
-    );
-    if !repository.commit(batch).await.map_err(store_problem)? {
+    let removed = repository.remove_as_read(&repository.downlinks, &found).await;
+    if !removed.map_err(store_problem)? {
         return Err(sending());
     }
     Ok(no_content())
@@ -170,7 +163,7 @@ async fn is_connected(worker: &Worker, configuration: Id) -> Result<bool, Proble
 fn new(worker: &Worker, configuration: &Configuration, document: Value, id: Id) -> Downlink {
     let longest = worker.config().nidd.buffer_time.duration();
     let latency = document.get("maximumLatency").and_then(Value::as_u64);
-    // 0: no buffering; none: for as long as the SCEF likes (TS 29.122 table 5.6.2.1.3-1).
+    // 0: no buffering; absent: as long as the SCEF permits (TS 29.122 table 5.6.2.1.3-1).
     let buffered = latency != Some(0);
     let time = match latency {
         Some(0) => worker.config().diameter.timeout.duration() + GRACE,

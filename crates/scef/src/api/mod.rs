@@ -3,15 +3,20 @@
 pub(crate) mod configurations;
 pub(crate) mod downlinks;
 pub(crate) mod subscriptions;
+pub(crate) mod triggers;
 
+use diameter::proto::known;
+use function::records::store_problem;
 use http::StatusCode;
 use model::features::SupportedFeatures;
 use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
+use store::{Index, Record, Table};
 
 use crate::events::Event;
+use crate::quotas::Quota;
 use crate::worker::Worker;
 
 /// Resources in a list, at most.
@@ -31,6 +36,23 @@ fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value
         return Err(Problem::new(Cause::PayloadTooLarge).detail(detail));
     }
     sbi::json::parse_unique(&body)
+}
+
+/// Counts one more record of an SCS/AS, unless it has as many as `limits` permits.
+async fn count_in<T: Record>(
+    worker: &Worker,
+    quota: &Quota,
+    table: &Table<T>,
+    index: Index,
+    (scs, most): (&str, usize),
+) -> Result<(), Problem> {
+    let taken = quota.take(table, index, scs, most).await;
+    if taken.map_err(store_problem)? {
+        return Ok(());
+    }
+    worker.count(Event::QuotaExceeded);
+    let detail = "this SCS/AS has as many of these resources as it may (limits)";
+    Err(forbidden("QUOTA_EXCEEDED", detail))
 }
 
 fn not_found(what: &str) -> Problem {
@@ -71,20 +93,19 @@ fn stored(mut document: Value, read_only: &[&str], offered: &[usize]) -> Value {
 }
 
 /// What an SCS/AS learns of a refusal by the HSS (TS 29.336 §8.3).
-fn refused_by_hss(worker: &Worker, (vendor, code): (u32, u32)) -> Problem {
+fn refused_by_hss((vendor, code): (u32, u32)) -> Problem {
     tracing::info!(vendor, code, "the HSS has refused a request");
     let detail = format!("the HSS answers {code}");
-    match code {
-        // DIAMETER_ERROR_USER_UNKNOWN.
-        5001 => Problem::with_cause(StatusCode::NOT_FOUND, "USER_UNKNOWN")
+    match (vendor, code) {
+        // DIAMETER_ERROR_USER_UNKNOWN; 5001 of the base protocol is DIAMETER_AVP_UNSUPPORTED.
+        (known::VENDOR_3GPP, 5001) => Problem::with_cause(StatusCode::NOT_FOUND, "USER_UNKNOWN")
             .detail("the HSS does not know the device"),
         // …_UNAUTHORIZED_REQUESTING_ENTITY, …_UNAUTHORIZED_SERVICE.
-        5510 | 5511 => forbidden("OPERATION_PROHIBITED", detail),
+        (_, 5510 | 5511) => forbidden("OPERATION_PROHIBITED", detail),
         // …_REQUESTED_RANGE_IS_NOT_ALLOWED.
-        5512 => forbidden("PARAMETER_OUT_OF_RANGE", detail),
-        _ => {
-            worker.count(Event::Failed);
-            Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail)
-        }
+        (_, 5512) => forbidden("PARAMETER_OUT_OF_RANGE", detail),
+        // A router does not reach the HSS (DIAMETER_UNABLE_TO_DELIVER), or the HSS is busy (DIAMETER_TOO_BUSY).
+        (0, 3002 | 3004) => Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail),
+        _ => Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail(detail),
     }
 }

@@ -6,12 +6,15 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::Value;
-use store::{Batch, Condition, Record as _, Stored};
+use store::{Batch, Stored};
 
-use super::{Answer, LISTED, body_of, created, forbidden, not_found, refused_by_hss, stored, with_self};
+use super::{
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+};
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::Subscription;
+use crate::repository::delete_as_read;
 use crate::worker::Worker;
 use crate::{s6t, shape};
 
@@ -34,14 +37,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         &worker.repository().subscriptions,
         worker.config().limits.subscriptions,
     );
-    let taken = quota.take(table, Subscription::SCS, scs, most).await;
-    if !taken.map_err(store_problem)? {
-        worker.count(Event::QuotaExceeded);
-        return Err(forbidden(
-            "QUOTA_EXCEEDED",
-            "this SCS/AS has all subscriptions that it may (limits)",
-        ));
-    }
+    count_in(worker, quota, table, Subscription::SCS, (scs, most)).await?;
     let answer = configure_new(worker, scs, document).await;
     match &answer {
         Ok(response) if response.status() == StatusCode::CREATED => worker.count(Event::Subscribed),
@@ -85,7 +81,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
             scs: scs.to_owned(),
             document: document.clone(),
             pending: true,
-            left: s6t::reports_of(&document),
+            left: s6t::last_report(&document),
             expires: s6t::ends(&document),
         };
         let inserted = repository.insert(&repository.subscriptions, &subscription).await;
@@ -96,17 +92,19 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
     Err(Problem::new(Cause::InsufficientResources).detail("no reference for a subscription is free"))
 }
 
-/// Configures the event at the HSS; the report that its answer has, where it has one.
+/// Configures the event at the HSS; returns the report if its answer has one.
 async fn configure(worker: &Worker, subscription: &Subscription) -> Result<Option<Value>, Problem> {
     worker.count(Event::MonitoringMessage);
     let message = s6t::configure(&worker.config().diameter, subscription);
     let answer = worker.ask_hss(message).await?;
     let refusal = s6t::refusal(&answer).or_else(|| s6t::config_refusal(&answer));
     if let Some(refusal) = refusal {
-        return Err(refused_by_hss(worker, refusal));
+        return Err(refused_by_hss(refusal));
     }
-    let report = s6t::reports(&answer).next();
-    let report = report.map(|group| s6t::report(&subscription.document, &group));
+    let report = s6t::reports(&answer)
+        .next()
+        .filter(|_| !s6t::is_group(&subscription.document));
+    let report = report.map(|group| s6t::report(&subscription.document, None, &group));
     report.transpose().map_err(|fault| {
         tracing::warn!(%fault, "the HSS has answered with a report that cannot be read");
         Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail("the answer of the HSS cannot be read")
@@ -136,8 +134,8 @@ async fn confirm(
             left: left.map(|left| left.saturating_sub(u32::from(reported))),
             ..before.record.clone()
         };
-        let updated = repository.update(table, &before, &changed).await;
-        if updated.map_err(store_problem)? {
+        let updated = repository.update(table, &before, changed).await;
+        if updated.map_err(store_problem)?.is_some() {
             break;
         }
     }
@@ -173,12 +171,15 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let found = existing(worker, &call.parameters).await?;
     let document = checked(worker, &call.request)?;
     let same = |name: &str| document.get(name) == found.document.get(name);
-    if !["externalId", "msisdn", "monitoringType"].into_iter().all(same) {
+    if !["externalId", "msisdn", "externalGroupId", "monitoringType"]
+        .into_iter()
+        .all(same)
+    {
         return Err(Problem::new(Cause::ModificationNotAllowed)
             .detail("the device and the monitoringType of a subscription cannot be changed"));
     }
     let changed = Subscription {
-        left: s6t::reports_of(&document),
+        left: s6t::last_report(&document),
         expires: s6t::ends(&document),
         document,
         ..found.record.clone()
@@ -210,8 +211,7 @@ async fn write(
     loop {
         let mut batch = Batch::default();
         if left == Some(0) {
-            let as_read = Condition::Version(before.version);
-            batch.delete(&repository.subscriptions, &before.record.key(), as_read);
+            delete_as_read(&mut batch, &repository.subscriptions, &before);
         } else {
             batch.update(&repository.subscriptions, &changed, before.version);
         }
@@ -227,7 +227,7 @@ async fn write(
     Ok(())
 }
 
-/// Ends a subscription. An HSS that does not answer learns of it with its next report.
+/// Ends a subscription. An HSS that does not answer deletes the event after the answer to its next report (5515).
 pub(crate) async fn end(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;
@@ -276,6 +276,12 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
     }
     if s6t::ends(&document).is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
+    }
+    if !s6t::permits_reports(&document) {
+        return Err(forbidden(
+            "PARAMETER_OUT_OF_RANGE",
+            "maximumNumberOfReports is 1 for reachability for SMS and for the last known location (TS 29.336 §8.4.8)",
+        ));
     }
     Ok(stored(document, &READ_ONLY, &FEATURES))
 }

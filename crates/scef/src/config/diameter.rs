@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
 use tls::{TlsFiles, Watched};
 
-/// The Diameter node of the SCEF: the HSS over S6t (TS 29.336), MME and SGSN over T6a and T6b (TS 29.128).
+/// The Diameter node of the SCEF: the HSS over S6t and S6m (TS 29.336), MME and SGSN over T6a and T6b (TS 29.128), an SMS-SC over
+/// T4 (TS 29.337).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Diameter {
@@ -28,7 +29,13 @@ pub struct Diameter {
     /// DiameterIdentity of the HSS; empty: any peer that serves S6t in `hssRealm`, or a router.
     #[schemars(extend("x-reload" = true))]
     pub hss_host: String,
-    /// Peers it connects to: HSS, MMEs, a Diameter router. Others may connect to it. Those of `peers` may also send requests of
+    /// Realm of the SMS-SC; empty: `realm`.
+    #[schemars(extend("x-reload" = true))]
+    pub sms_sc_realm: String,
+    /// DiameterIdentity of the SMS-SC; empty: any peer that serves T4 in `smsScRealm`, or a router.
+    #[schemars(extend("x-reload" = true))]
+    pub sms_sc_host: String,
+    /// Peers it connects to: HSS, MMEs, an SMS-SC, a Diameter router. Others may connect to it. Those of `peers` may also send requests of
     /// others, as a router does.
     pub peers: Vec<Peer>,
     /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any, which is for
@@ -41,7 +48,7 @@ pub struct Diameter {
     pub max_peers: usize,
     /// Requests of peers that are worked on at once, and requests to peers that are queued; further ones are refused.
     pub max_calls: usize,
-    /// How long an HSS, MME or SGSN may take for its answer.
+    /// How long an HSS, MME, SGSN or SMS-SC may take for its answer.
     #[schemars(extend("x-reload" = true))]
     pub timeout: Period,
 }
@@ -66,6 +73,8 @@ impl Default for Diameter {
             realm: "example.org".to_owned(),
             hss_realm: String::new(),
             hss_host: String::new(),
+            sms_sc_realm: String::new(),
+            sms_sc_host: String::new(),
             peers: Vec::new(),
             realms: Vec::new(),
             networks: Vec::new(),
@@ -90,10 +99,20 @@ impl Diameter {
 
     /// Destination-Host and Destination-Realm of requests to the HSS.
     pub(crate) fn hss(&self) -> (Option<&str>, &str) {
-        let named = |name: &'_ String| !name.is_empty();
-        let host = Some(&self.hss_host).filter(|host| named(host));
-        let realm = Some(&self.hss_realm).filter(|realm| named(realm));
-        (host.map(String::as_str), realm.unwrap_or(&self.realm))
+        self.destination(&self.hss_host, &self.hss_realm)
+    }
+
+    /// Destination-Host and Destination-Realm of requests to the SMS-SC.
+    pub(crate) fn sms_sc(&self) -> (Option<&str>, &str) {
+        self.destination(&self.sms_sc_host, &self.sms_sc_realm)
+    }
+
+    fn destination<'a>(&'a self, host: &'a str, realm: &'a str) -> (Option<&'a str>, &'a str) {
+        let named = |name: &&str| !name.is_empty();
+        (
+            Some(host).filter(named),
+            Some(realm).filter(named).unwrap_or(&self.realm),
+        )
     }
 }
 

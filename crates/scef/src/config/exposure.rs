@@ -1,7 +1,8 @@
-//! What SCS/AS may use, and non-IP data delivery.
+//! What SCS/AS may use, non-IP data delivery, and device triggering.
 
 use std::collections::BTreeMap;
 
+use model::shape::rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Period, Validate};
@@ -70,6 +71,37 @@ impl Validate for Nidd {
     }
 }
 
+/// Device triggering (TS 23.682 §5.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Triggering {
+    /// International number, in digits, by which SMS-SC and devices know the sender of triggers (SM-RP-SMEA). Empty: devices are not
+    /// triggered.
+    pub sme_address: String,
+    /// How long after the validity of a trigger the SMS-SC may report its delivery; then the SCS/AS is notified of `UNCONFIRMED`.
+    pub report_time: Period,
+}
+
+impl Default for Triggering {
+    fn default() -> Self {
+        Self {
+            sme_address: String::new(),
+            report_time: Period::from_secs(60),
+        }
+    }
+}
+
+impl Validate for Triggering {
+    fn validate(&self, faults: &mut Faults) {
+        if !self.sme_address.is_empty() && rules::number5to15(&self.sme_address).is_err() {
+            faults.at("smeAddress").say(
+                "is not an international number",
+                "5 to 15 digits, such as 4366012345",
+            );
+        }
+    }
+}
+
 /// What one SCS/AS may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -80,6 +112,8 @@ pub struct Limits {
     pub subscriptions: usize,
     /// NIDD configurations.
     pub configurations: usize,
+    /// Device triggers whose delivery is not reported yet.
+    pub triggers: usize,
 }
 
 impl Default for Limits {
@@ -88,6 +122,7 @@ impl Default for Limits {
             rate: 0,
             subscriptions: 100_000,
             configurations: 100_000,
+            triggers: 100_000,
         }
     }
 }

@@ -5,7 +5,7 @@ mod exposure;
 mod notifications;
 
 pub use diameter::{Diameter, Peer};
-pub use exposure::{Limits, Nidd};
+pub use exposure::{Limits, Nidd, Triggering};
 pub use function::sbi::config::{Outgoing, Overload, Tokens};
 pub use notifications::Notifications;
 
@@ -60,11 +60,14 @@ pub struct Config {
     #[serde(skip)]
     #[schemars(skip)]
     pub other_admins: Vec<SocketAddr>,
-    /// Diameter: S6t, T6a, T6b.
+    /// Diameter: S6t, S6m, T6a, T6b, T4.
     pub diameter: Diameter,
     /// Non-IP data delivery.
     #[schemars(extend("x-reload" = true))]
     pub nidd: Nidd,
+    /// Device triggering.
+    #[schemars(extend("x-reload" = true))]
+    pub triggering: Triggering,
     /// What one SCS/AS may use.
     #[schemars(extend("x-reload" = true))]
     pub limits: Limits,
@@ -73,7 +76,7 @@ pub struct Config {
     /// Limits and discards under overload.
     #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
-    /// Access tokens of SCS/AS: scope `3gpp-monitoring-event` or `3gpp-nidd`.
+    /// Access tokens of SCS/AS: scope `3gpp-monitoring-event`, `3gpp-nidd` or `3gpp-device-triggering`.
     #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
     /// Who may send requests as which SCS/AS: the subject of a token, or the identity of a certificate, is the `scsAsId` of the path.
@@ -105,6 +108,7 @@ impl Default for Config {
             other_admins: Vec::new(),
             diameter: Diameter::default(),
             nidd: Nidd::default(),
+            triggering: Triggering::default(),
             limits: Limits::default(),
             notifications: Notifications::default(),
             overload: Overload::default(),
@@ -142,6 +146,7 @@ impl Validate for Config {
         faults.within("store", &self.store);
         faults.within("diameter", &self.diameter);
         faults.within("nidd", &self.nidd);
+        faults.within("triggering", &self.triggering);
         faults.within("limits", &self.limits);
         faults.within("notifications", &self.notifications);
         faults.within("overload", &self.overload);

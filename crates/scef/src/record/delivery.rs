@@ -18,8 +18,7 @@ pub(crate) struct Connection {
     pub(crate) host: String,
     /// Origin-Realm of the MME or SGSN.
     pub(crate) realm: String,
-    /// Its APN in lower case; empty where the CMR has none.
-    #[serde(default)]
+    /// Its APN in lower case; empty if the CMR has no APN.
     pub(crate) apn: String,
 }
 
@@ -61,7 +60,6 @@ pub(crate) enum Status {
     Buffering,
     BufferingTemporarilyNotReachable,
     Sending,
-    Failure,
     FailureNextHop,
     FailureTimeout,
     FailureTemporarilyNotReachable,

@@ -18,7 +18,7 @@ pub(crate) struct Subscription {
     pub(crate) document: Value,
     /// The HSS has not confirmed it yet.
     pub(crate) pending: bool,
-    /// Reports that may follow; none: any number.
+    /// Reports that may follow; `None`: any number.
     pub(crate) left: Option<u32>,
     /// `monitorExpireTime`, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
@@ -82,7 +82,6 @@ pub(crate) struct Configuration {
     /// `duration`, or what the HSS has granted, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
     /// Until when the HSS has granted it, in microseconds since 1970.
-    #[serde(default)]
     pub(crate) granted: Option<u64>,
 }
 

@@ -3,10 +3,12 @@
 mod delivery;
 mod exposure;
 mod id;
+mod trigger;
 
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
 pub(crate) use id::Id;
+pub(crate) use trigger::Trigger;
 
 /// A record whose value is JSON: what cannot fail to be written, and is read by later releases.
 macro_rules! as_json {

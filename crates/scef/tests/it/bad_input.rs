@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testpeer::diameter::Peer;
 use testpeer::sbi::{Template, mutations, request, send};
 
-use crate::network::{Node, result_of};
+use crate::network::{NOT_CONNECTED, Node, result_of};
 use crate::support::{CONFIGURATIONS, SUBSCRIPTIONS, configuration, local, server, start, subscription};
 
 #[test]
@@ -45,7 +45,18 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
             ),
             (json!({"accuracy": "GEO_AREA"}), 400, "OPTIONAL_IE_INCORRECT"),
             (json!({"associationType": "MAC"}), 400, "OPTIONAL_IE_INCORRECT"),
-            (json!({"externalGroupId": "g@x"}), 400, ""),
+            (json!({"repPeriod": 60}), 400, "OPTIONAL_IE_INCORRECT"),
+            (
+                json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "SMS"}),
+                403,
+                "PARAMETER_OUT_OF_RANGE",
+            ),
+            (
+                json!({"monitoringType": "LOCATION_REPORTING", "locationType": "LAST_KNOWN_LOCATION"}),
+                403,
+                "PARAMETER_OUT_OF_RANGE",
+            ),
+            (json!({"externalGroupId": "g@x"}), 400, "MANDATORY_IE_INCORRECT"),
         ] {
             let got = scef.api.post(SUBSCRIPTIONS, subscription(&target, &more)).await;
             assert_eq!(got.status.as_u16(), status, "{more} {}", got.json);
@@ -131,7 +142,7 @@ fn a_peer_speaks_for_itself_and_to_the_letter() {
         let mut stranger = Peer::connect(scef.diameter()).await;
         stranger.send(b"GET / HTTP/1.1\r\n\r\n").await;
         stranger.expect_close().await;
-        assert_eq!(mme.uplink(&[1], 4).await, (known::VENDOR_3GPP, 5651));
+        assert_eq!(mme.uplink(&[1], 4).await, NOT_CONNECTED);
         scef.stop();
     });
 }

@@ -7,17 +7,12 @@ use scef::Event;
 use serde_json::json;
 
 use crate::judge;
-use crate::network::{Node, result_of};
+use crate::network::{ESTABLISH, NOT_CONNECTED, Node, RELEASE, SUCCESS, UPDATE, result_of};
 use crate::support::{
     CONFIGURATIONS, DEVICE, configuration, configured, data, local, notified, path_of, server, soon, start,
 };
 
-const SUCCESS: (u32, u32) = (0, 2001);
-const NOT_CONNECTED: (u32, u32) = (known::VENDOR_3GPP, 5651);
 const CMR: (u32, u32) = (command::CONNECTION_MANAGEMENT, application::T6A);
-const ESTABLISH: u32 = 0;
-const RELEASE: u32 = 1;
-const UPDATE: u32 = 2;
 
 #[test]
 fn an_mme_that_does_not_have_the_connection_neither_uses_nor_releases_it() {
@@ -67,6 +62,24 @@ fn a_device_that_connects_again_gets_its_data_over_the_new_connection() {
         assert_eq!(got.status, StatusCode::OK, "{}", got.json);
         assert_eq!(mme.uplink(b"late", 2).await, NOT_CONNECTED);
         scef.stop();
+    });
+}
+
+#[test]
+fn a_full_scef_refuses_new_connections_and_keeps_those_it_has() {
+    local(async {
+        let server = server();
+        for (most, first) in [(0, (0, 3004)), (1, SUCCESS)] {
+            let scef = start(|config| config.nidd.max_connections = most);
+            let mut hss = Node::hss(scef.diameter()).await;
+            let mut mme = Node::mme(scef.diameter()).await;
+            configured(&scef, &mut hss, &server.root(), &json!({})).await;
+            assert_eq!(mme.manage(ESTABLISH, 1).await, first);
+            assert_eq!(mme.manage(ESTABLISH, 2).await, first, "the device connects again");
+            let refused = scef.running.count(Event::ConnectionRefused);
+            assert_eq!(refused, if first == SUCCESS { 0 } else { 2 });
+            scef.stop();
+        }
     });
 }
 

@@ -1,18 +1,17 @@
 //! `kill -9` in the middle: what was accepted is delivered, and an MME can recognise what it has had.
 
-use diameter::proto::known::{self, application};
+use diameter::proto::MessageMut;
+use diameter::proto::known::{self, application, command};
 use http::StatusCode;
 use serde_json::json;
 use testpeer::sbi::{Server, no_content};
 
-use crate::network::{Node, is_repeated, reference_of, result_of};
+use crate::network::{Node, SUCCESS, is_repeated, reference_of, result_of};
 use crate::process::Process;
 use crate::support::{
-    CONFIGURATIONS, SUBSCRIPTIONS, config, configuration, data, local, notified, path_of, server,
-    subscription, until,
+    CONFIGURATIONS, SUBSCRIPTIONS, TRIGGERS, config, configuration, data, local, notified, path_of, server,
+    subscription, trigger, until,
 };
-
-const SUCCESS: (u32, u32) = (0, 2001);
 
 #[test]
 fn subscriptions_and_owed_notifications_survive() {
@@ -52,7 +51,6 @@ fn data_that_was_accepted_is_delivered_after_a_crash() {
     local(async {
         let directory = tempfile::tempdir().unwrap();
         let mut config = config(directory.path());
-        config.diameter.timeout = settings::Period::from_secs(2);
         // URIs that hold after a restart at another port.
         config.api_root = "http://scef.example.org".to_owned();
         let server = server();
@@ -66,10 +64,7 @@ fn data_that_was_accepted_is_delivered_after_a_crash() {
         let waits = scef.api.post(&downlinks, data("BBBB", &json!({}))).await;
         path_of(&waits);
         let mut mme = Node::mme(scef.diameter).await;
-        let which = (known::command::CONNECTION_MANAGEMENT, application::T6A);
-        let establish = mme.request(which, 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let establish = mme.establish();
         mme.0.send(establish.as_bytes()).await;
         // The MME has the first one, and its answer is lost with the process.
         let first = loop {
@@ -99,6 +94,49 @@ fn data_that_was_accepted_is_delivered_after_a_crash() {
             assert_eq!(one["niddDownlinkDataTransfer"], sent.json["self"]);
             assert_eq!(one["deliveryStatus"], "SUCCESS_NEXT_HOP_UNACKNOWLEDGED");
         }
+    });
+}
+
+#[test]
+fn the_report_about_a_trigger_finds_it_after_a_crash() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.api_root = "http://scef.example.org".to_owned();
+        let server = server();
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let mut sms_sc = Node::sms_sc(scef.diameter).await;
+        let body = trigger(&server.root(), &json!({}));
+        let accepted = async {
+            hss.locate_for_trigger(None).await;
+            sms_sc.accept().await
+        };
+        let (got, dtr) = tokio::join!(scef.api.post(TRIGGERS, &body), accepted);
+        let path = path_of(&got);
+        // The SMS-SC has the replacement, and its answer is lost with the process.
+        let replaced = async {
+            hss.locate_for_trigger(None).await;
+            sms_sc.expect(command::DEVICE_TRIGGER).await
+        };
+        let replacement = tokio::select! {
+            dtr = replaced => dtr,
+            put = scef.api.put(&path, &body) => panic!("{}", put.json),
+        };
+        scef.kill();
+
+        let scef = Process::start(&config);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        let mut sms_sc = Node::sms_sc(scef.diameter).await;
+        let reference = |dtr: &MessageMut| dtr.require(known::REFERENCE_NUMBER).unwrap();
+        assert_ne!(reference(&replacement), reference(&dtr));
+        let report = sms_sc.delivery(7, reference(&replacement), 2);
+        assert_eq!(result_of(&sms_sc.ask(&report).await), SUCCESS);
+        let seen = notified(&server, 1).await;
+        assert_eq!(
+            seen[0],
+            json!({"transaction": got.json["self"], "result": "SUCCESS"})
+        );
     });
 }
 

@@ -1,4 +1,4 @@
-//! python-diameter as the HSS: a peer that reads our messages by its own dictionary.
+//! python-diameter as HSS and SMS-SC: a peer that reads our messages by its own dictionary.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,8 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::support::{
-    CONFIGURATIONS, DEVICE, SUBSCRIPTIONS, configuration, local, path_of, server, start, subscription,
+    CONFIGURATIONS, DEVICE, SUBSCRIPTIONS, TRIGGERS, configuration, local, path_of, server, start,
+    subscription, trigger,
 };
 
 /// The process; killed when dropped.
@@ -21,7 +22,7 @@ impl Drop for Hss {
 }
 
 #[test]
-fn python_diameter_configures_and_authorizes() {
+fn python_diameter_configures_authorizes_and_triggers() {
     let Some(folder) = testpeer::python::diameter(env!("CARGO_TARGET_TMPDIR")) else {
         return testpeer::skip::unavailable("python-diameter (PyPI) is not available");
     };
@@ -58,6 +59,8 @@ fn python_diameter_configures_and_authorizes() {
             .await;
         path_of(&got);
         assert_eq!(scef.api.delete(&path).await.status, StatusCode::NO_CONTENT);
+        let got = scef.api.post(TRIGGERS, trigger(&server.root(), &json!({}))).await;
+        path_of(&got);
         // Its end of input ends it.
         drop(hss.0.stdin.take());
         let mut asked = String::new();
@@ -68,6 +71,8 @@ fn python_diameter_configures_and_authorizes() {
             format!("8388718 {DEVICE} {reference} 4"),
             format!("8388726 {DEVICE} None None"),
             format!("8388718 {DEVICE} None 4"),
+            format!("8388641 {DEVICE} None None"),
+            format!("8388643 {DEVICE} None None"),
         ];
         assert_eq!(lines, expected);
         scef.stop();

@@ -1,5 +1,5 @@
-"""An HSS of python-diameter: `HOST REALM PORT` connects to the SCEF at this port, prints what it is asked for and answers with
-success; a NIR authorizes IMSI 001010000000007."""
+"""An HSS and SMS-SC of python-diameter: `HOST REALM PORT` connects to the SCEF at this port, prints what it is asked for and answers
+with success; a NIR authorizes IMSI 001010000000007, and a SIR is answered with it."""
 import logging
 import os
 import sys
@@ -11,7 +11,10 @@ from diameter.node.application import SimpleThreadingApplication
 
 S6T = 16777345
 TGPP = 10415
+S6M = 16777310
+T4 = 16777311
 NIDD = 8388726
+SUBSCRIBER = 8388641
 logging.disable(logging.CRITICAL)
 
 
@@ -42,15 +45,19 @@ def answer(application, request):
     if command == NIDD:
         imsi = Avp.new(constants.AVP_USER_NAME, value="001010000000007")
         reply.avps = reply.avps + [Avp.new(3151, TGPP, value=[imsi])]
+    if command == SUBSCRIBER:
+        imsi = Avp.new(constants.AVP_USER_NAME, value="001010000000007")
+        reply.avps = reply.avps + [Avp.new(3102, TGPP, value=[imsi])]
     return reply
 
 
 def main():
     host, realm, port = sys.argv[1:]
     node = Node(host, realm)
-    application = SimpleThreadingApplication(S6T, is_auth_application=True, request_handler=answer)
     peer = node.add_peer(f"aaa://scef.example.org:{port}", realm, ip_addresses=["127.0.0.1"], is_persistent=True)
-    node.add_application(application, [peer])
+    for number in (S6T, S6M, T4):
+        application = SimpleThreadingApplication(number, is_auth_application=True, request_handler=answer)
+        node.add_application(application, [peer])
     node.start()
     application.wait_for_ready(30)
     print("up", flush=True)

@@ -15,6 +15,11 @@ pub fn nidd(name: &'static str, body: &Value) {
     JUDGE.assert("TS29122_NIDD.yaml", name, body);
 }
 
+/// Validates a body by a data type of the DeviceTriggering API.
+pub fn triggering(name: &'static str, body: &Value) {
+    JUDGE.assert("TS29122_DeviceTriggering.yaml", name, body);
+}
+
 /// Validates problem details.
 pub fn problem(body: &Value) {
     JUDGE.assert("TS29122_CommonData.yaml", "ProblemDetails", body);

@@ -1,15 +1,19 @@
 //! The SCEF over real sockets, as SCS/AS, HSS and MME meet it.
 
+mod authorization;
 mod bad_input;
 mod connections;
 mod crash;
 mod foreign;
+mod groups;
 mod judge;
 mod monitoring;
 mod network;
 mod nidd;
 mod process;
 mod quotas;
+mod readiness;
 mod support;
 mod tokens;
+mod triggering;
 mod wire;

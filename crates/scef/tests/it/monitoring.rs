@@ -1,17 +1,17 @@
 //! Monitoring events: T8 to S6t, and the reports of HSS and MME to the SCS/AS.
 
-use diameter::proto::known::{self, application};
+use diameter::proto::known::{self, application, command};
+use diameter::proto::{MessageMut, ResultCode};
 use http::StatusCode;
 use scef::Event;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::judge;
-use crate::network::{Node, reference_of, result_of};
+use crate::network::{Node, SUCCESS, reference_of, result_of};
 use crate::support::{
     DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, soon, start, subscription, until,
 };
 
-const SUCCESS: (u32, u32) = (0, 2001);
 const UNKNOWN: (u32, u32) = (known::VENDOR_3GPP, 5515);
 
 #[test]
@@ -70,6 +70,32 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
 }
 
 #[test]
+fn reports_that_come_together_are_all_taken() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(&server.root(), &json!({"maximumNumberOfReports": 20}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let report = |number| hss.report(application::S6T, number, reference_of(&cir), |_| {});
+        let together: Vec<u8> = (10..30)
+            .flat_map(|number| report(number).as_bytes().to_vec())
+            .collect();
+        hss.0.send(&together).await;
+        for _ in 0..20 {
+            let answer = hss.0.expect(command::REPORTING_INFORMATION).await;
+            assert_eq!(result_of(&answer), SUCCESS);
+        }
+        assert_eq!(notified(&server, 20).await.len(), 20);
+        assert_eq!(scef.running.count(Event::Reported), 20);
+        assert_eq!(scef.running.count(Event::Duplicate), 0);
+        // Each has counted: the last one has ended it.
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        scef.stop();
+    });
+}
+
+#[test]
 fn a_subscription_is_replaced_and_ended_at_the_hss() {
     local(async {
         let (scef, server) = (start(|_| {}), server());
@@ -112,6 +138,41 @@ fn a_subscription_is_replaced_and_ended_at_the_hss() {
 }
 
 #[test]
+fn an_event_is_configured_with_what_its_type_has() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut configured = async |more: Value| {
+            let body = subscription(&server.root(), &more);
+            let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+            path_of(&got);
+            cir
+        };
+        let event = |cir: &MessageMut| {
+            cir.require(known::MONITORING_EVENT_CONFIGURATION)
+                .unwrap()
+                .get(known::MAXIMUM_NUMBER_OF_REPORTS)
+        };
+        let reachable = json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "DATA", "suggestedNumberOfDlPackets": 5});
+        let cir = configured(reachable).await;
+        let group = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let group = group.require(known::UE_REACHABILITY_CONFIGURATION).unwrap();
+        assert_eq!(group.get(known::DL_BUFFERING_SUGGESTED_PACKET_COUNT), Ok(Some(5)));
+        assert_eq!(event(&cir), Ok(Some(2)));
+
+        let cir =
+            configured(json!({"monitoringType": "LOCATION_REPORTING", "minimumReportInterval": 60})).await;
+        let group = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let group = group.require(known::LOCATION_INFORMATION_CONFIGURATION).unwrap();
+        assert_eq!(group.get(known::PERIODIC_TIME), Ok(Some(60)));
+
+        let cir = configured(json!({"monitoringType": "AVAILABILITY_AFTER_DDN_FAILURE"})).await;
+        assert_eq!(event(&cir), Ok(None), "TS 29.336 §8.4.8");
+        scef.stop();
+    });
+}
+
+#[test]
 fn one_location_comes_with_the_answer() {
     local(async {
         let (scef, server) = (start(|_| {}), server());
@@ -142,19 +203,27 @@ fn what_the_hss_refuses_leaves_nothing_behind() {
         let (scef, server) = (start(|_| {}), server());
         let mut hss = Node::hss(scef.diameter()).await;
         let body = subscription(&server.root(), &json!({}));
-        for (code, status, cause) in [
-            (5001, StatusCode::NOT_FOUND, "USER_UNKNOWN"),
-            (5510, StatusCode::FORBIDDEN, "OPERATION_PROHIBITED"),
-            (5512, StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE"),
-            (5513, StatusCode::INTERNAL_SERVER_ERROR, ""),
+        const TGPP: u32 = known::VENDOR_3GPP;
+        for (vendor, code, status, cause) in [
+            (TGPP, 5001, StatusCode::NOT_FOUND, "USER_UNKNOWN"),
+            (TGPP, 5510, StatusCode::FORBIDDEN, "OPERATION_PROHIBITED"),
+            (TGPP, 5512, StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE"),
+            (TGPP, 5513, StatusCode::INTERNAL_SERVER_ERROR, ""),
+            // DIAMETER_AVP_UNSUPPORTED has the number of DIAMETER_ERROR_USER_UNKNOWN.
+            (0, 5001, StatusCode::INTERNAL_SERVER_ERROR, ""),
+            (0, 3002, StatusCode::SERVICE_UNAVAILABLE, ""),
         ] {
             let refusal = async {
-                let cir = hss.expect(known::command::CONFIGURATION_INFORMATION).await;
-                hss.refuse(&cir, code, |_| {}).await;
+                let cir = hss.expect(command::CONFIGURATION_INFORMATION).await;
+                match vendor {
+                    0 => hss.0.answer(&cir, ResultCode(code)).await,
+                    _ => hss.refuse(&cir, code, |_| {}).await,
+                }
             };
             let (got, ()) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), refusal);
-            assert_eq!((got.status, got.cause()), (status, cause), "{code}");
+            assert_eq!((got.status, got.cause()), (status, cause), "{vendor} {code}");
         }
+        assert_eq!(scef.running.count(Event::Failed), 3, "each once");
         hss.0.break_off();
         scef.api.post(SUBSCRIPTIONS, &body).await;
         assert_eq!(scef.api.get(SUBSCRIPTIONS).await.json, json!([]));

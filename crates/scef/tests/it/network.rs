@@ -6,7 +6,8 @@ use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::ApplicationId;
 use diameter::proto::{
-    AvpWriter, CommandFlags, Dictionary, Message, MessageBuilder, MessageMut, ResultCode, check,
+    AvpFlags, AvpKey, AvpWriter, CommandFlags, Dictionary, Message, MessageBuilder, MessageMut, ResultCode,
+    check,
 };
 use testpeer::diameter::Peer;
 
@@ -14,12 +15,25 @@ use crate::support::IMSI;
 
 const VENDOR: u32 = known::VENDOR_3GPP;
 
-/// An HSS or an MME.
+/// The number of the SCEF as TS 23.040 §9.1.2.5 has it.
+pub const SME_ADDRESS: &[u8] = &[7, 0x91, 0x34, 0x66, 0x10, 0xf2];
+
+/// DIAMETER_SUCCESS.
+pub const SUCCESS: (u32, u32) = (0, 2001);
+/// DIAMETER_ERROR_INVALID_EPS_BEARER.
+pub const NOT_CONNECTED: (u32, u32) = (VENDOR, 5651);
+
+/// Connection-Action of a CMR.
+pub const ESTABLISH: u32 = 0;
+pub const RELEASE: u32 = 1;
+pub const UPDATE: u32 = 2;
+
+/// An HSS, an MME or an SMS-SC.
 pub struct Node(pub Peer);
 
 impl Node {
     pub async fn hss(scef: SocketAddr) -> Self {
-        let served = [ApplicationId::tgpp(application::S6T)];
+        let served = [application::S6T, application::S6M].map(ApplicationId::tgpp);
         Self(Peer::admitted(scef, "hss.example.org", "example.org", &served).await)
     }
 
@@ -30,6 +44,11 @@ impl Node {
     pub async fn mme_named(scef: SocketAddr, host: &str) -> Self {
         let served = [ApplicationId::tgpp(application::T6A)];
         Self(Peer::admitted(scef, host, "example.org", &served).await)
+    }
+
+    pub async fn sms_sc(scef: SocketAddr) -> Self {
+        let served = [ApplicationId::tgpp(application::T4)];
+        Self(Peer::admitted(scef, "sms-sc.example.org", "example.org", &served).await)
     }
 
     /// The next request of the SCEF, which keeps to its definition.
@@ -111,6 +130,51 @@ impl Node {
         nir
     }
 
+    /// Answers the next SIR: the device is served by an MME, unless the cause says otherwise; its message.
+    pub async fn locate_for_trigger(&mut self, cause: Option<u32>) -> MessageMut {
+        let sir = self.expect(command::SUBSCRIBER_INFORMATION).await;
+        self.answer(&sir, |answer| {
+            answer.group(known::USER_IDENTIFIER, |group| {
+                group.put(known::USER_NAME, IMSI);
+            });
+            answer.group(known::SERVICE_DATA, |group| {
+                group.group(known::T4_DATA, |group| {
+                    group.maybe(known::HSS_CAUSE, cause);
+                    if cause.is_none() {
+                        group.group(known::SERVING_NODE, |group| {
+                            group.append_encoded(&mme_name("mme.example.org"));
+                        });
+                        group.group(known::ADDITIONAL_SERVING_NODE, |group| {
+                            group.append_encoded(&mme_name("other.example.org"));
+                        });
+                    }
+                });
+            });
+        })
+        .await;
+        sir
+    }
+
+    /// Accepts the next DTR; its message.
+    pub async fn accept(&mut self) -> MessageMut {
+        let dtr = self.expect(command::DEVICE_TRIGGER).await;
+        self.answer(&dtr, |_| {}).await;
+        dtr
+    }
+
+    /// DRR with this outcome about the trigger of a reference.
+    pub fn delivery(&self, end_to_end: u32, reference: u32, outcome: i32) -> MessageMut {
+        let which = (command::DELIVERY_REPORT, application::T4);
+        self.request(which, end_to_end, |out| {
+            out.group(known::USER_IDENTIFIER, |group| {
+                group.put(known::USER_NAME, IMSI);
+            });
+            out.put(known::SM_RP_SMEA, SME_ADDRESS)
+                .put(known::SM_DELIVERY_OUTCOME_T4, outcome)
+                .put(known::REFERENCE_NUMBER, reference);
+        })
+    }
+
     /// A request of this node.
     pub fn request(
         &self,
@@ -187,12 +251,17 @@ impl Node {
         result_of(&self.ask(&request).await)
     }
 
+    /// A CMR that establishes the connection of the device, with the End-to-End Identifier 1.
+    pub fn establish(&self) -> MessageMut {
+        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
+        self.request(which, 1, |out| {
+            out.put(known::CONNECTION_ACTION, ESTABLISH);
+        })
+    }
+
     /// Establishes the connection of the device, and takes the data that waits for it; the result of the CMR.
     pub async fn manage_and_deliver(&mut self, waiting: usize) -> (u32, u32) {
-        let which = (command::CONNECTION_MANAGEMENT, application::T6A);
-        let request = self.request(which, 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let request = self.establish();
         self.0.send(request.as_bytes()).await;
         let mut result = (0, 0);
         for _ in 0..=waiting {
@@ -221,6 +290,17 @@ impl Node {
         assert_eq!(tdr.require(known::BEARER_IDENTIFIER), Ok(&[5_u8][..]));
         tdr
     }
+}
+
+/// MME-Name (TS 29.173 §6.4.4), encoded.
+fn mme_name(host: &str) -> Vec<u8> {
+    let key = AvpKey {
+        vendor: VENDOR,
+        code: 2402,
+    };
+    let mut out = AvpWriter::with_capacity(64);
+    out.put_raw(key, AvpFlags::MANDATORY, host.as_bytes());
+    out.as_bytes().to_vec()
 }
 
 /// Vendor and code of the result.

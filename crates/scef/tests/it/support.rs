@@ -18,6 +18,9 @@ pub const DEVICE: &str = "meter-7@iot.example.org";
 /// Its IMSI.
 pub const IMSI: &str = "001010000000007";
 
+/// The number of the SCEF as sender of triggers.
+pub const SME: &str = "4366012";
+
 /// A SCEF and a client of it.
 pub struct Scef {
     pub running: Running,
@@ -42,6 +45,7 @@ pub fn config(directory: &Path) -> Config {
     config.store.embedded.directory = directory.to_owned();
     config.notifications.retry_pause = settings::Period::from_millis(50);
     config.nidd.retry_pause = settings::Period::from_millis(100);
+    config.triggering.sme_address = SME.to_owned();
     config
 }
 
@@ -126,6 +130,7 @@ impl Api {
 
 pub const SUBSCRIPTIONS: &str = "/3gpp-monitoring-event/v1/as1/subscriptions";
 pub const CONFIGURATIONS: &str = "/3gpp-nidd/v1/as1/configurations";
+pub const TRIGGERS: &str = "/3gpp-device-triggering/v1/as1/transactions";
 
 /// The path of what was created.
 pub fn path_of(got: &Got) -> String {
@@ -166,6 +171,15 @@ pub fn data(text: &str, more: &Value) -> Value {
     with(json!({"externalId": DEVICE, "data": text}), more)
 }
 
+/// A `DeviceTriggering` with other members.
+pub fn trigger(target: &str, more: &Value) -> Value {
+    with(
+        json!({"externalId": DEVICE, "notificationDestination": target, "validityPeriod": 600, "priority": "PRIORITY",
+            "applicationPortId": 40_000, "triggerPayload": "d2FrZQ==", "vendorExtra": {"kept": [1, null]}}),
+        more,
+    )
+}
+
 fn with(mut body: Value, more: &Value) -> Value {
     for (name, member) in more.as_object().unwrap() {
         body[name] = member.clone();
@@ -173,9 +187,9 @@ fn with(mut body: Value, more: &Value) -> Value {
     body
 }
 
-/// A `DateTime` a few seconds from now.
+/// A `DateTime` some seconds from now: a test on a busy machine uses it before it is over.
 pub fn soon() -> String {
-    let soon = time::OffsetDateTime::now_utc() + Duration::from_secs(4);
+    let soon = time::OffsetDateTime::now_utc() + Duration::from_secs(10);
     let format = &time::format_description::well_known::Rfc3339;
     soon.format(format).unwrap()
 }

@@ -9,7 +9,8 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::network::{Node, reference_of};
 use crate::support::{
-    CONFIGURATIONS, SUBSCRIPTIONS, configuration, data, local, path_of, server, start, subscription,
+    CONFIGURATIONS, SUBSCRIPTIONS, TRIGGERS, configuration, data, local, path_of, server, start,
+    subscription, trigger,
 };
 
 #[test]
@@ -65,9 +66,7 @@ fn tshark_reads_each_message() {
         let (got, nir) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
         let path = path_of(&got);
         messages.push(nir);
-        let establish = mme.request((command::CONNECTION_MANAGEMENT, application::T6A), 1, |out| {
-            out.put(known::CONNECTION_ACTION, 0);
-        });
+        let establish = mme.establish();
         messages.push(mme.ask(&establish).await);
         let uplink = mme.request((command::MO_DATA, application::T6A), 2, |out| {
             out.put(known::NON_IP_DATA, &[1, 2, 3]);
@@ -82,6 +81,16 @@ fn tshark_reads_each_message() {
         let (_, tdr) = tokio::join!(scef.api.post(&downlinks, data("AAAA", &json!({}))), answer);
         let (_, release) = tokio::join!(scef.api.delete(&path), mme.expect(command::CONNECTION_MANAGEMENT));
         messages.extend([tdr, release]);
+        let mut sms_sc = Node::sms_sc(scef.diameter()).await;
+        let taken = async {
+            let sir = hss.locate_for_trigger(None).await;
+            [sir, sms_sc.accept().await]
+        };
+        let body = trigger(&server.root(), &json!({}));
+        let (_, taken) = tokio::join!(scef.api.post(TRIGGERS, &body), taken);
+        let report = sms_sc.delivery(3, taken[1].require(known::REFERENCE_NUMBER).unwrap(), 2);
+        messages.extend(taken);
+        messages.push(sms_sc.ask(&report).await);
         scef.stop();
 
         let directory = tempfile::tempdir().unwrap();
