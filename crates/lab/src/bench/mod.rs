@@ -9,10 +9,12 @@ pub mod dsr;
 pub mod instructions;
 pub mod nrf;
 mod others;
+mod phase;
 pub mod policy;
 mod processes;
 mod routed;
 pub mod scp;
+mod turns;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};
 pub use others::Other;
