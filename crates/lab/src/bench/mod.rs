@@ -14,6 +14,7 @@ pub mod policy;
 mod processes;
 mod routed;
 pub mod scp;
+pub mod stp;
 mod turns;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};

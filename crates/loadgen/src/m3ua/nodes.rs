@@ -33,8 +33,20 @@ pub struct Node {
     pub address: SocketAddr,
     /// The address that it connects from, by which the STP knows it.
     pub source: IpAddr,
-    /// Routing context of its application server.
-    pub routing_context: u32,
+    /// What its association carries.
+    pub protocol: Protocol,
+}
+
+/// What the association of a node carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// M3UA: the node is an ASP.
+    M3ua {
+        /// Of its application server.
+        routing_context: u32,
+    },
+    /// SCCP in frames of IPA, without a routing label: the name of the node is that of a unit.
+    Ipa,
 }
 
 /// A node whose association did not become active.

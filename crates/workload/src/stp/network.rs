@@ -93,10 +93,14 @@ impl Party {
     /// The loopback address that it connects from.
     #[must_use]
     pub fn address(self) -> IpAddr {
-        let number = self.point_code().0;
-        let [_, _, high, low] = (number / NODES_OF_OCTET * 0x100 + number % NODES_OF_OCTET + 1).to_be_bytes();
-        IpAddr::V4(Ipv4Addr::new(127, 4, high, low))
+        loopback(self.point_code())
     }
+}
+
+/// The loopback address of a node.
+pub(super) fn loopback(PointCode(number): PointCode) -> IpAddr {
+    let [_, _, high, low] = (number / NODES_OF_OCTET * 0x100 + number % NODES_OF_OCTET + 1).to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(127, 4, high, low))
 }
 
 /// By how many nodes translations were moved since the start, over all generator threads.

@@ -107,7 +107,7 @@ pub(crate) fn settings(
 }
 
 /// Rules that fit no message of the load, but for the last: what it screens returns.
-fn rules(count: u16) -> Vec<Value> {
+pub(crate) fn rules(count: u16) -> Vec<Value> {
     let others = (1..count).map(|number| {
         // No node has such a point code, and no title begins like that.
         let code = (0x2000 + u32::from(number)).to_string();

@@ -20,7 +20,7 @@ use ::report::Check;
 use callmodel::Load;
 use callmodel::stp::StpModel;
 use loadgen::Traffic;
-use loadgen::m3ua::{Counts, Node, Nodes};
+use loadgen::m3ua::{Counts, Node, Nodes, Protocol};
 use workload::stp::{Calls, Network, Party, Share};
 
 /// Time in which every association has to become active.
@@ -140,7 +140,9 @@ fn node(party: Party, address: SocketAddr) -> Node {
         number: party.point_code().0,
         address,
         source: party.address(),
-        routing_context: party.routing_context(),
+        protocol: Protocol::M3ua {
+            routing_context: party.routing_context(),
+        },
     }
 }
 
