@@ -71,6 +71,8 @@ pub struct Nodes {
     counts: Arc<Counts>,
     message: Vec<u8>,
     buffer: Vec<u8>,
+    /// Of messages that are exchanged one after the other.
+    random: SmallRng,
 }
 
 impl std::fmt::Debug for Nodes {
@@ -98,6 +100,7 @@ impl Nodes {
             counts: Arc::default(),
             message: Vec::new(),
             buffer: vec![0; GULP],
+            random: SmallRng::seed_from_u64(1),
         }
     }
 
@@ -161,7 +164,7 @@ impl Nodes {
     pub fn exchange(&mut self, count: u32, patience: Duration) -> io::Result<u64> {
         let poller = Poller::new(TICK)?;
         let mut ledger = Ledger::new(self.messages.operations(), 1);
-        let mut random = SmallRng::seed_from_u64(1);
+        let mut random = self.random.clone();
         let (begun, mut ready) = (Instant::now(), Vec::new());
         for _ in 0..count {
             self.ensure(&poller, begun.elapsed(), &mut ledger);
@@ -177,6 +180,7 @@ impl Nodes {
                 self.give_up(now, &mut ledger);
             }
         }
+        self.random = random;
         self.leave(&poller);
         // Times of the next load count from its own beginning.
         self.pending.clear();

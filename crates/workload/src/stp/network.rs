@@ -14,6 +14,8 @@ pub const OWN: PointCode = PointCode(1);
 pub(super) const ROUTING_NUMBER: &str = "990";
 /// What calling titles begin with that screening refuses.
 pub const SCREENED_CALLING: &str = "4398";
+/// What titles begin with that are translated.
+pub const TITLES: &str = "43660";
 /// Digits of the number of a node, of a subscriber.
 const OWN_DIGITS: usize = 7;
 /// The first point codes of the kinds of nodes.
@@ -249,7 +251,7 @@ impl Network {
 
 /// A title that is translated.
 pub(super) fn title_digits(title: u32) -> String {
-    format!("43660{title:0OWN_DIGITS$}")
+    format!("{TITLES}{title:0OWN_DIGITS$}")
 }
 
 /// A number of this network.

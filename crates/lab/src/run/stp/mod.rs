@@ -18,7 +18,7 @@ use super::dsr::start_function;
 use super::rig::{Place, Rig, RigError, free_address};
 use ::report::Check;
 use callmodel::Load;
-use callmodel::stp::StpModel;
+use callmodel::stp::{Mix, StpModel};
 use loadgen::Traffic;
 use loadgen::m3ua::{Counts, Node, Nodes, Protocol};
 use workload::stp::{Calls, Network, Party, Share};
@@ -66,27 +66,47 @@ pub(super) fn start(
     let mut all = Vec::new();
     for thread in 0..threads {
         let share = Share { thread, threads };
-        all.push(nodes(&network, share, address, load.timeout.duration())?);
+        let timeout = load.timeout.duration();
+        all.push(nodes(&network, share, (address, PATIENCE), timeout)?);
     }
     let mut workloads = Vec::new();
     for mut nodes in all {
         settle(&mut nodes)?;
         workloads.push(Traffic::from(nodes.shared(&counts, &absence)));
     }
-    let note = format!(
+    let mut rig = Rig {
+        probes: vec![delivery(counts.clone())],
+        notes: vec![note(model, &network)],
+        ..Rig::new(NAME, address, workloads)
+    };
+    drills::add(model, launch, function, &network, (counts, absence), &mut rig);
+    Ok(rig)
+}
+
+/// A model of one HLR, without a drill.
+pub(crate) const fn to_one_hlr(mix: Mix, translations: u32) -> StpModel {
+    StpModel {
+        mps: 1.0,
+        mix,
+        message_bytes: 200,
+        hlrs: 1,
+        smscs: 0,
+        translations,
+        numbers: 0,
+        screening_rules: 0,
+        equipment: None,
+        drill: None,
+    }
+}
+
+fn note(model: &StpModel, network: &Network) -> String {
+    format!(
         "{} MSCs, {} HLRs and {} SMSCs, an association each; {} translations",
         network.mscs().count(),
         model.hlrs,
         model.smscs,
         model.translations
-    );
-    let mut rig = Rig {
-        probes: vec![delivery(counts.clone())],
-        notes: vec![note],
-        ..Rig::new(NAME, address, workloads)
-    };
-    drills::add(model, launch, function, &network, (counts, absence), &mut rig);
-    Ok(rig)
+    )
 }
 
 /// Generator threads: each has MSCs and HLRs of its own. A node that all send to, or that drills act on, is of one.
@@ -98,18 +118,19 @@ fn threads(model: &StpModel, options: &Options, network: &Network) -> u16 {
     options.generators.clamp(1, most.max(1)) as u16
 }
 
-/// The nodes of a share, whose associations are active; a message that has not arrived after `timeout` is lost.
+/// The nodes of a share, whose associations become active within a patience; a message that has not arrived after `timeout` is
+/// lost.
 pub(crate) fn nodes(
     network: &Arc<Network>,
     share: Share,
-    address: SocketAddr,
+    (address, patience): (SocketAddr, Duration),
     timeout: Duration,
 ) -> Result<Nodes, RigError> {
     let calls = Calls::new(network, share);
     let all = calls.parties().iter().map(|party| node(*party, address));
     let mut nodes = Nodes::new(all.collect(), Box::new(calls), timeout);
     nodes
-        .connect(PATIENCE)
+        .connect(patience)
         .map_err(|error| RigError::Settings(error.to_string()))?;
     Ok(nodes)
 }
