@@ -2,8 +2,10 @@
 //!
 //! The nodes are in the generator, since a message is judged where it arrives.
 
+mod cable;
 pub(crate) mod config;
 mod drills;
+mod mate;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +20,10 @@ use super::dsr::start_function;
 use super::rig::{Place, Rig, RigError, free_address};
 use ::report::Check;
 use callmodel::Load;
-use callmodel::stp::{Mix, StpModel};
+use callmodel::stp::{Drill as Wanted, Mix, StpModel};
 use loadgen::Traffic;
 use loadgen::m3ua::{Counts, Node, Nodes, Protocol};
+use mate::Mate;
 use workload::stp::{Calls, Network, Party, Share};
 
 /// Time in which every association has to become active.
@@ -53,12 +56,17 @@ pub(super) fn start(
     let network = Arc::new(Network::new(model, mscs.clamp(1, MOST_MSCS) as u16));
     config::write_files(model, &network, place)?;
     let (address, admin) = (free_address()?, free_address()?);
+    let mut made = config::settings(model, &network, place, (address, admin));
+    let mate = match model.drill {
+        Some(Wanted::CutLinks) => Some(Mate::start(&network, place, (&mut made, address))?),
+        _ => None,
+    };
     let launch = Launch {
         place: place.clone(),
         over: options.function_config.clone(),
         address,
         admin,
-        made: config::settings(model, &network, place, (address, admin)),
+        made,
     };
     let function = launch.start()?;
     let (counts, absence) = (Arc::<Counts>::default(), drills::absence(model, &network));
@@ -67,7 +75,11 @@ pub(super) fn start(
     for thread in 0..threads {
         let share = Share { thread, threads };
         let timeout = load.timeout.duration();
-        all.push(nodes(&network, share, (address, PATIENCE), timeout)?);
+        let of = |party| {
+            mate.as_ref()
+                .map_or(address, |mate| mate.address_of(party, address))
+        };
+        all.push(nodes_at(&network, share, (&of, PATIENCE), timeout)?);
     }
     let mut workloads = Vec::new();
     for mut nodes in all {
@@ -79,7 +91,14 @@ pub(super) fn start(
         notes: vec![note(model, &network)],
         ..Rig::new(NAME, address, workloads)
     };
-    drills::add(model, launch, function, &network, (counts, absence), &mut rig);
+    drills::add(
+        model,
+        launch,
+        function,
+        &network,
+        (counts, absence, mate),
+        &mut rig,
+    );
     Ok(rig)
 }
 
@@ -126,8 +145,18 @@ pub(crate) fn nodes(
     (address, patience): (SocketAddr, Duration),
     timeout: Duration,
 ) -> Result<Nodes, RigError> {
+    nodes_at(network, share, (&|_| address, patience), timeout)
+}
+
+/// As [`nodes`], of which each has an STP of its own.
+fn nodes_at(
+    network: &Arc<Network>,
+    share: Share,
+    (address, patience): (&dyn Fn(Party) -> SocketAddr, Duration),
+    timeout: Duration,
+) -> Result<Nodes, RigError> {
     let calls = Calls::new(network, share);
-    let all = calls.parties().iter().map(|party| node(*party, address));
+    let all = calls.parties().iter().map(|party| node(*party, address(*party)));
     let mut nodes = Nodes::new(all.collect(), Box::new(calls), timeout);
     nodes
         .connect(patience)
