@@ -12,6 +12,7 @@ nghttpx:nghttp2-proxy
 haproxy:haproxy
 nginx:nginx-light
 valgrind:valgrind
+osmo-stp:osmo-stp
 openssl:openssl
 java:default-jre-headless
 mvn:maven

@@ -156,8 +156,12 @@ impl Kind {
 pub enum Drill {
     /// The association of the first HLR ends, and comes back.
     LoseHlr,
+    /// The association of the first HLR ends and comes back each second: the route to it oscillates.
+    Oscillate,
     /// The STP is killed and started again at once, with full tables.
     Kill,
+    /// The HLRs and SMSCs are behind a second STP, with two links of M2PA between both, which are cut in turn every ten seconds.
+    CutLinks,
     /// The file of translations is replaced by one that leads each number to another node, and read by a reload.
     Reload,
 }
@@ -257,7 +261,7 @@ impl Validate for StpModel {
                 "at least two nodes, and `mix.translation`",
             );
         }
-        if matches!(self.drill, Some(Drill::LoseHlr)) && self.nodes() < 2 {
+        if matches!(self.drill, Some(Drill::LoseHlr | Drill::Oscillate)) && self.nodes() < 2 {
             let right = "at least 2 HLRs and SMSCs";
             faults
                 .at("hlrs")

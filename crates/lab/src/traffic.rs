@@ -1,5 +1,5 @@
 //! Gentle background traffic for a core: a handful of simulated functions that register at the NRF, send heart-beats and
-//! discover one another, calls through the whole core, an MME and an HSS at the Diameter router.
+//! discover one another, calls through the whole core, an MME and an HSS at the Diameter router, an MSC and an HLR at the STP.
 //!
 //! What their profiles offer is there: each listens on a port of loopback and answers whatever it is asked, so that a
 //! request that finds one through discovery ends on this machine with an answer.
@@ -9,6 +9,7 @@
 mod calls;
 mod cast;
 mod diameter;
+mod signalling;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use rand::{Rng, SeedableRng};
 
 use self::cast::Cast;
 use self::diameter::Router;
+pub use self::signalling::transfer_point;
 use crate::call::{Board, Credentials, Legs, Peers, cscf_host};
 use crate::identity::Identity;
 use loadgen::engine::{ClientTls, TlsFiles, diameter_tls};
@@ -40,6 +42,8 @@ pub struct Traffic {
     pub calls: Option<Calls>,
     /// The Diameter router; none: no Diameter.
     pub router: Option<SocketAddr>,
+    /// The signal transfer point, with the settings of [`transfer_point`]; none: no SS7.
+    pub stp: Option<SocketAddr>,
     /// Where all speak mutual TLS and show tokens.
     pub secure: Option<Secure>,
 }
@@ -98,6 +102,7 @@ impl Traffic {
             heartbeat: Duration::from_secs(10),
             calls: None,
             router: None,
+            stp: None,
             secure: None,
         }
     }
@@ -280,7 +285,7 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             }
         })?;
     let (flag, tally) = (stop.clone(), counts.clone());
-    let peers = traffic.peers()?;
+    let (peers, traffic_stp) = (traffic.peers()?, traffic.stp);
     let router = traffic
         .router
         .map(|router| Router::new(router, traffic.secure.as_ref()));
@@ -319,6 +324,12 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
         let (flag, tally) = (running.stop.clone(), running.counts.clone());
         let thread = std::thread::Builder::new().name("diameter".into());
         let thread = thread.spawn(move || diameter::run(&router, &flag, &tally))?;
+        running.threads.push(thread);
+    }
+    if let Some(stp) = traffic_stp {
+        let (flag, tally) = (running.stop.clone(), running.counts.clone());
+        let thread = std::thread::Builder::new().name("signalling".into());
+        let thread = thread.spawn(move || signalling::run(stp, &flag, &tally))?;
         running.threads.push(thread);
     }
     Ok(running)

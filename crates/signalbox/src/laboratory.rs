@@ -69,6 +69,8 @@ mod absent {
             pub(crate) calls: Option<Calls>,
             /// The Diameter router.
             pub(crate) router: Option<SocketAddr>,
+            /// The signal transfer point.
+            pub(crate) stp: Option<SocketAddr>,
             /// Credentials.
             pub(crate) secure: Option<Secure>,
         }
@@ -80,6 +82,7 @@ mod absent {
                     nrf,
                     calls: None,
                     router: None,
+                    stp: None,
                     secure: None,
                 }
             }
@@ -117,17 +120,23 @@ mod absent {
             Vec::new()
         }
 
+        /// The settings of an STP with simulated nodes: none.
+        pub(crate) fn transfer_point() -> serde_json::Value {
+            serde_json::Value::Null
+        }
+
         /// Refuses.
         pub(crate) fn start(traffic: Traffic) -> io::Result<Running> {
             let Traffic {
                 nrf,
                 calls,
                 router,
+                stp,
                 secure,
             } = traffic;
             let credentials = secure.map(|secure| (secure.functions, secure.listener, secure.nodes));
             let calls = calls.map(|calls| (calls.scp, calls.bsf, calls.router, calls.realm));
-            drop((nrf, calls, router, credentials));
+            drop((nrf, calls, router, stp, credentials));
             Err(io::Error::other(super::super::ABSENT))
         }
     }

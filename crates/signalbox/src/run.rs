@@ -40,9 +40,10 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
     }
     let simulated = traffic && laboratory::PRESENT;
     let all: Vec<&'static Function> = functions::ALL.iter().collect();
-    let kind = match secure {
-        true => Kind::SecureCore,
-        false => Kind::Core,
+    let kind = match (secure, simulated) {
+        (true, _) => Kind::SecureCore,
+        (false, true) => Kind::SimulatedCore,
+        (false, false) => Kind::Core,
     };
     if fresh {
         let config = Config::load(file.as_deref())?;
@@ -54,7 +55,10 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
         &running.functions,
         running.secure.as_deref(),
         &running.state,
-        simulated,
+        welcome::Simulated {
+            has_functions: simulated,
+            has_transfer_point: running.core.simulates_stp(),
+        },
     ))?;
     let nrf = running.interface("nrf", "SBI").filter(|_| simulated);
     let calls = || {
@@ -68,6 +72,9 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
     let wanted = nrf.map(|nrf| traffic::Traffic {
         calls: calls(),
         router: running.interface("dsr", "Diameter"),
+        stp: running
+            .interface("stp", "M3UA over TCP")
+            .filter(|_| running.core.simulates_stp()),
         secure: running.secure.as_ref().map(|secure| secure.traffic()),
         ..traffic::Traffic::new(nrf)
     });
@@ -109,6 +116,7 @@ struct Running {
     secure: Option<Arc<Secure>>,
     state: State,
     supervisor: Arc<Supervisor>,
+    core: Arc<Core>,
 }
 
 /// What is started.
@@ -118,6 +126,8 @@ enum Kind {
     Functions,
     /// A core whose functions find each other.
     Core,
+    /// The same, with simulated nodes around its STP.
+    SimulatedCore,
     /// The same, secure whatever the configuration says.
     SecureCore,
 }
@@ -184,9 +194,13 @@ impl Running {
         let (mut config, text) = Config::load_with_text(file.as_deref())?;
         let secure = match kind {
             Kind::SecureCore => Some(Arc::new(Secure::open(&config)?)),
-            Kind::Functions | Kind::Core => None,
+            Kind::Functions | Kind::Core | Kind::SimulatedCore => None,
         };
-        let core = Arc::new(Core::new(kind != Kind::Functions, secure.clone()));
+        let core = Arc::new(Core::new(
+            kind != Kind::Functions,
+            kind == Kind::SimulatedCore,
+            secure.clone(),
+        ));
         core.adapt(&mut config);
         running::refuse_second(&settled(wanted, kind), &config)?;
         let state = State::of(&config);
@@ -213,7 +227,7 @@ impl Running {
         core.adapt(&mut config);
         let (mounted, signals) = mount(&doors, &mut config, &core, &runtime, signals)?;
         let supervisor = Arc::new(Supervisor::of_environment());
-        let watched = (core, supervisor.clone());
+        let watched = (core.clone(), supervisor.clone());
         let (running, reloader) = open(doors, mounted, (file, text), &config, watched, &process);
         Ok(Self {
             functions: running,
@@ -223,6 +237,7 @@ impl Running {
             secure,
             state,
             supervisor,
+            core,
         })
     }
 

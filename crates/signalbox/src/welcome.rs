@@ -82,8 +82,21 @@ impl State {
     }
 }
 
+/// What is simulated.
+#[derive(Clone, Copy)]
+pub(crate) struct Simulated {
+    pub(crate) has_functions: bool,
+    /// An MSC and an HLR at the STP.
+    pub(crate) has_transfer_point: bool,
+}
+
 /// The table of addresses, and what to try.
-pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, traffic: bool) -> String {
+pub(crate) fn page(
+    started: &[Started],
+    secure: Option<&Secure>,
+    state: &State,
+    traffic: Simulated,
+) -> String {
     let mut page = String::from("\nSignalbox is up. Ctrl-C ends it.\n\n");
     if let Some(console) = started::interface(started, CONSOLE, "HTTP") {
         let _ = writeln!(
@@ -94,18 +107,18 @@ pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, 
     // Writing to a String cannot fail.
     let _ = writeln!(
         page,
-        "  {:<10}{:<11}{:<34}admin",
+        "  {:<10}{:<15}{:<34}admin",
         "function", "interface", "address"
     );
     for function in started {
         let mut admin = format!("http://{}", function.admin.address());
         let mut name = function.name;
         for (interface, address) in &function.mounted.interfaces {
-            let _ = writeln!(page, "  {name:<10}{interface:<11}{address:<34}{admin}");
+            let _ = writeln!(page, "  {name:<10}{interface:<15}{address:<34}{admin}");
             (name, admin) = ("", String::new());
         }
         if function.mounted.interfaces.is_empty() {
-            let _ = writeln!(page, "  {name:<10}{:<11}{:<34}{admin}", "-", "none configured");
+            let _ = writeln!(page, "  {name:<10}{:<15}{:<34}{admin}", "-", "none configured");
         }
     }
     page.push_str(&state.words());
@@ -131,12 +144,15 @@ pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, 
         }
         let _ = writeln!(page, "  curl http://{admin}/metrics");
     }
-    if traffic {
+    if traffic.has_functions {
         page.push_str("\nSimulated network functions register, send heart-beats and discover one another.\n");
         page.push_str(
             "Calls pass through NRF, SCP, PCF, BSF and DSR: registration, session, voice, release; an MME updates\n\
              locations at an HSS through the DSR.\n",
         );
+    }
+    if traffic.has_transfer_point {
+        page.push_str("An MSC and an HLR exchange messages of SCCP through the STP.\n");
     }
     page.push('\n');
     page

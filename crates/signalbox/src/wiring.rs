@@ -1,16 +1,18 @@
 //! What `signalbox up` makes of a configuration: functions of one process find each other, and are secure where that is
 //! wanted.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use console::config::Target;
 use dsr::config::{Group, Member, Peer, RealmRoute, RouteList, Routing};
 use pcf::config::DiameterPeer;
 use serde_json::json;
+use settings::Listen;
 use tls::TlsFiles;
 
 use crate::config::Config;
+use crate::laboratory::traffic;
 use crate::secure::Secure;
 
 /// Name of the route list and the route group of the BSF in the router.
@@ -20,6 +22,10 @@ const BSF: &str = "bsf";
 pub(crate) struct Core {
     /// Whether functions find each other; otherwise the configuration stays as it is.
     joined: bool,
+    /// Whether an STP without links gets simulated nodes.
+    simulated: bool,
+    /// Whether it has got them.
+    simulates_stp: OnceLock<()>,
     secure: Option<Arc<Secure>>,
     nrf: OnceLock<String>,
     bsf: OnceLock<String>,
@@ -30,9 +36,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(joined: bool, secure: Option<Arc<Secure>>) -> Self {
+    pub(crate) fn new(joined: bool, simulated: bool, secure: Option<Arc<Secure>>) -> Self {
         Self {
             joined,
+            simulated,
+            simulates_stp: OnceLock::new(),
             secure,
             nrf: OnceLock::new(),
             bsf: OnceLock::new(),
@@ -80,6 +88,11 @@ impl Core {
         }
     }
 
+    /// Whether the nodes around the STP are simulated.
+    pub(crate) fn simulates_stp(&self) -> bool {
+        self.simulates_stp.get().is_some()
+    }
+
     /// Changes a configuration to what runs here.
     pub(crate) fn adapt(&self, config: &mut Config) {
         config.console.may_move = self.joined;
@@ -89,6 +102,9 @@ impl Core {
             .filter(|_| config.console.functions.is_empty())
         {
             config.console.functions.clone_from(followed);
+        }
+        if self.simulated && config.stp.links.is_empty() && surround(&mut config.stp) {
+            let _ = self.simulates_stp.set(());
         }
         // A PCF without a BSF registers its bindings at the one beside it. With TLS, only `--secure` has certificates for both.
         let reachable = |root: &&String| self.secure.is_some() || root.starts_with("http://");
@@ -119,6 +135,26 @@ impl Core {
             join_rx(config, *rx, None);
         }
     }
+}
+
+/// Gives an STP that has no links those of simulated nodes; returns whether it could. It listens at a free port, unless its settings
+/// say where.
+fn surround(stp: &mut stp::Config) -> bool {
+    let Ok(made) = serde_json::from_value::<stp::Config>(traffic::transfer_point()) else {
+        return false;
+    };
+    let own = stp.clone();
+    *stp = stp::Config {
+        admin: own.admin,
+        workers: own.workers,
+        listen: if own.listen.0.is_empty() {
+            Listen(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])
+        } else {
+            own.listen
+        },
+        ..made
+    };
+    true
 }
 
 /// Rx requests pass the router and the BSF, which sends them to the PCF of the binding (TS 29.513 §8.2): the router and the

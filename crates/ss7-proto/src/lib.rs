@@ -15,6 +15,7 @@
 //! | keep the states of ASPs and application servers | [`asp::Asp`], [`asp::Gateway`] |
 //! | read a link message, its MSU | [`m2pa::Message::parse`], [`mtp3::Msu::read`] |
 //! | keep the state of a link, and of the links of a set | [`m2pa::Link`], [`mtp3::LinkTest`], [`mtp3::LinkSet`] |
+//! | read and write SCCP without MTP | [`ipa::Frame::read`], [`ipa::write_sccp`] |
 //! | refuse one | [`m3ua::Fault`], [`m3ua::Fault::write_error`] |
 //!
 //! A message is a view over its octets. What we do not interpret (unknown parameters, spare bits) stays unchanged.
@@ -24,6 +25,7 @@ pub mod ber;
 pub mod cap;
 mod digits;
 pub mod gtt;
+pub mod ipa;
 pub mod isup;
 pub mod m2pa;
 pub mod m3ua;

@@ -3,6 +3,7 @@
 mod connect;
 mod framing;
 mod inbound;
+mod ipa;
 mod sctp;
 mod signalling;
 mod socket;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use function::Shutdown;
+use ss7_proto::ipa::Control;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 
@@ -23,6 +25,7 @@ pub(crate) use connect::{accept, accept_sctp, connect};
 use framing::Framing;
 pub(crate) use inbound::Desk;
 use inbound::Inbound;
+use ipa::IpaLink;
 pub(crate) use sctp::SctpBound;
 use signalling::SignallingLink;
 use socket::Socket;
@@ -79,6 +82,7 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
     let mut association = Association {
         inbound: Inbound::new(desk.clone(), link),
         signalling: SignallingLink::new(desk, link),
+        ipa: IpaLink::new(desk, link),
         framing: Framing::default(),
         socket,
         receiver,
@@ -126,6 +130,8 @@ struct Association {
     inbound: Inbound,
     /// Where it is a link of M2PA.
     signalling: Option<SignallingLink>,
+    /// Where it is a link of IPA.
+    ipa: Option<IpaLink>,
     framing: Framing,
     socket: Socket,
     receiver: Receiver<Frame>,
@@ -147,6 +153,9 @@ impl Association {
         let mut batch = Vec::with_capacity(BATCH);
         if let Some(signalling) = &mut self.signalling {
             signalling.begin(&mut self.out);
+        }
+        if let Some(ipa) = &self.ipa {
+            ipa.begin(&mut self.out);
         }
         loop {
             if let Some(end) = self.failure() {
@@ -214,6 +223,10 @@ impl Association {
             let is_data = frame.is_data;
             if let Some(signalling) = &mut self.signalling {
                 signalling.send(frame, &mut self.out);
+            } else if let Some(ipa) = &self.ipa {
+                if !ipa.send(&frame, &mut self.out) {
+                    continue;
+                }
             } else {
                 self.out.extend_from_slice(&frame.octets);
             }
@@ -248,7 +261,11 @@ impl Association {
             return true;
         }
         self.beaten = true;
-        self.inbound.write_beat(&mut self.out);
+        if self.ipa.is_some() {
+            Control::Ping.write(&mut self.out);
+        } else {
+            self.inbound.write_beat(&mut self.out);
+        }
         // An error shows when the socket is read.
         let _ = self.write();
         false
@@ -267,12 +284,16 @@ impl Association {
             inbound,
             out,
             signalling,
+            ipa,
             ..
         } = self;
-        let framed = framing.each(|octets| match signalling {
-            Some(signalling) => signalling.handle(octets, inbound, out),
-            None => inbound.handle(octets, out),
-        });
+        let framed = match ipa {
+            Some(ipa) => framing.each_of_ipa(|octets| ipa.handle(octets, inbound, out)),
+            None => framing.each(|octets| match signalling {
+                Some(signalling) => signalling.handle(octets, inbound, out),
+                None => inbound.handle(octets, out),
+            }),
+        };
         if let Some(signalling) = signalling {
             signalling.acknowledge(out);
         }

@@ -9,10 +9,13 @@ pub mod dsr;
 pub mod instructions;
 pub mod nrf;
 mod others;
+mod phase;
 pub mod policy;
 mod processes;
 mod routed;
 pub mod scp;
+pub mod stp;
+mod turns;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};
 pub use others::Other;

@@ -90,7 +90,7 @@ pub(super) fn all(place: &Place) -> Result<Vec<Routed>, RigError> {
 }
 
 /// A folder of its own.
-fn within(place: &Place, name: &str) -> Result<Place, RigError> {
+pub(super) fn within(place: &Place, name: &str) -> Result<Place, RigError> {
     let folder = place.folder.join(name);
     std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
     Ok(Place {

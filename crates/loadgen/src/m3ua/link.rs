@@ -5,7 +5,7 @@ use std::time::Duration;
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, Tag};
 
 use super::counts::{Counts, count};
-use super::nodes::Node;
+use super::nodes::{Node, Protocol};
 use crate::engine::{Backoff, Poller, Received, Socket};
 
 /// Reads of one socket before the next has its turn.
@@ -103,7 +103,9 @@ impl Link {
         };
         self.held.clear();
         self.out.clear();
-        Builder::new(MessageType::Aspup, &mut self.out).finish();
+        if self.node.protocol != Protocol::Ipa {
+            Builder::new(MessageType::Aspup, &mut self.out).finish();
+        }
         (self.socket, self.is_watched) = (Some(socket), false);
         self.state = State::Opening { since: now };
         self.is_dirty = true;
@@ -132,33 +134,49 @@ impl Link {
                 Received::Nothing => break,
                 Received::Closed => return Err(Broken),
             }
-            let mut rest = &held[..];
-            while let Some((message, behind)) = length(rest)?.and_then(|first| rest.split_at_checked(first)) {
-                let message = Message::parse(message).map_err(|_| Broken)?;
-                match message.data() {
-                    Some(data) => each(&data),
-                    None => self.handle(&message, counts),
+            let rest = match self.node.protocol {
+                Protocol::M3ua { routing_context } => {
+                    self.take_messages(&held, routing_context, counts, &mut each)?
                 }
-                rest = behind;
-            }
-            let used = held.len() - rest.len();
+                Protocol::Ipa => self.take_frames(&held, &mut each),
+            };
+            let used = held.len() - rest;
             held.drain(..used);
         }
         self.held = held;
         Ok(())
     }
 
+    /// Handles the whole messages among these octets; returns how many octets are left.
+    fn take_messages(
+        &mut self,
+        octets: &[u8],
+        routing_context: u32,
+        counts: &Counts,
+        each: &mut impl FnMut(&Data<'_>),
+    ) -> Result<usize, Broken> {
+        let mut rest = octets;
+        while let Some((message, behind)) = length(rest)?.and_then(|first| rest.split_at_checked(first)) {
+            let message = Message::parse(message).map_err(|_| Broken)?;
+            match message.data() {
+                Some(data) => each(&data),
+                None => self.handle(&message, routing_context, counts),
+            }
+            rest = behind;
+        }
+        Ok(rest.len())
+    }
+
     /// A message other than DATA.
-    fn handle(&mut self, message: &Message<'_>, counts: &Counts) {
+    fn handle(&mut self, message: &Message<'_>, routing_context: u32, counts: &Counts) {
         match (message.message_type(), self.state) {
             (MessageType::AspupAck, State::Opening { .. }) => {
                 let mut aspac = Builder::new(MessageType::Aspac, &mut self.out);
-                aspac.word(Tag::ROUTING_CONTEXT, self.node.routing_context);
+                aspac.word(Tag::ROUTING_CONTEXT, routing_context);
                 aspac.finish();
             }
             (MessageType::AspacAck, State::Opening { .. }) => {
-                self.state = State::Active;
-                self.backoff.succeeded();
+                self.activate();
             }
             (MessageType::Beat, _) => {
                 let mut answer = Builder::new(MessageType::BeatAck, &mut self.out);
@@ -172,6 +190,11 @@ impl Link {
             _ => {}
         }
         self.is_dirty |= !self.out.is_empty();
+    }
+
+    pub(super) fn activate(&mut self) {
+        self.state = State::Active;
+        self.backoff.succeeded();
     }
 
     /// Writes the pending output.

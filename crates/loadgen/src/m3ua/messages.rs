@@ -13,7 +13,7 @@ pub trait Messages: Send {
     /// Names of the operations, in the order of [`Ticket::operation`].
     fn operations(&self) -> Vec<String>;
 
-    /// Appends the next message to `out`, which comes empty: a DATA that carries this transaction.
+    /// Appends the next message to `out`, which comes empty: a DATA that carries this transaction, or of a node of IPA a frame.
     fn next(&mut self, random: &mut SmallRng, transaction: u32, out: &mut Vec<u8>) -> Next;
 
     /// The transaction of a message that has arrived; `None` of one that cannot be of this traffic.

@@ -8,10 +8,13 @@
 //!   arrives, by its intended time, by the order of its link selection, and once only; [`Messages`] says what they send;
 //! * [`Counts`]: what no transaction shows, over all threads. [`Absence`]: a node that is away.
 //!
+//! A node may speak IPA ([`Protocol`]): SCCP without MTP over TCP, as `osmo-stp` does.
+//!
 //! Deliberately missing: SCTP, several ASPs of one application server.
 
 mod counts;
 mod deliveries;
+mod ipa;
 mod link;
 mod messages;
 mod nodes;
@@ -19,4 +22,4 @@ mod pending;
 
 pub use counts::{Absence, Counts};
 pub use messages::{Messages, Next, Reading};
-pub use nodes::{Node, Nodes, Unavailable};
+pub use nodes::{Node, Nodes, Protocol, Unavailable};

@@ -33,8 +33,20 @@ pub struct Node {
     pub address: SocketAddr,
     /// The address that it connects from, by which the STP knows it.
     pub source: IpAddr,
-    /// Routing context of its application server.
-    pub routing_context: u32,
+    /// What its association carries.
+    pub protocol: Protocol,
+}
+
+/// What the association of a node carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// M3UA: the node is an ASP.
+    M3ua {
+        /// Of its application server.
+        routing_context: u32,
+    },
+    /// SCCP in frames of IPA, without a routing label: the name of the node is that of a unit.
+    Ipa,
 }
 
 /// A node whose association did not become active.
@@ -59,6 +71,8 @@ pub struct Nodes {
     counts: Arc<Counts>,
     message: Vec<u8>,
     buffer: Vec<u8>,
+    /// Of messages that are exchanged one after the other.
+    random: SmallRng,
 }
 
 impl std::fmt::Debug for Nodes {
@@ -86,6 +100,7 @@ impl Nodes {
             counts: Arc::default(),
             message: Vec::new(),
             buffer: vec![0; GULP],
+            random: SmallRng::seed_from_u64(1),
         }
     }
 
@@ -149,7 +164,7 @@ impl Nodes {
     pub fn exchange(&mut self, count: u32, patience: Duration) -> io::Result<u64> {
         let poller = Poller::new(TICK)?;
         let mut ledger = Ledger::new(self.messages.operations(), 1);
-        let mut random = SmallRng::seed_from_u64(1);
+        let mut random = self.random.clone();
         let (begun, mut ready) = (Instant::now(), Vec::new());
         for _ in 0..count {
             self.ensure(&poller, begun.elapsed(), &mut ledger);
@@ -165,6 +180,7 @@ impl Nodes {
                 self.give_up(now, &mut ledger);
             }
         }
+        self.random = random;
         self.leave(&poller);
         // Times of the next load count from its own beginning.
         self.pending.clear();

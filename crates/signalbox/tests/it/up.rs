@@ -251,3 +251,37 @@ fn a_fresh_start_leaves_the_state_of_an_earlier_one_aside() {
     assert!(!fresh.page.contains("(from an earlier start)"), "{}", fresh.page);
     assert!(folder.path().join("state/nrf.old/store.json").exists());
 }
+
+#[test]
+fn an_msc_and_an_hlr_speak_through_the_stp() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    let stp = up.admin("stp");
+    let page =
+        |path: &str| -> Vec<Value> { serde_json::from_str(&ask(stp, "GET", path).1).unwrap_or_default() };
+    patiently("messages both ways", || {
+        let links = page("/stp/links");
+        links.len() == 2
+            && links.iter().all(|link| {
+                link["state"] == "active"
+                    && link["received"].as_u64() > Some(1)
+                    && link["sent"].as_u64() > Some(1)
+            })
+    });
+    let routes = page("/stp/routes");
+    assert_eq!(routes.len(), 2, "{routes:?}");
+    assert!(
+        routes.iter().all(|route| route["state"] == "available"),
+        "{routes:?}"
+    );
+    assert!(page("/stp/translations")[0]["messages"].as_u64() > Some(1));
+    assert!(up.page.contains("stp links"), "{}", up.page);
+}
+
+/// Without simulated traffic the STP has the links of its settings alone.
+#[test]
+fn without_simulated_traffic_the_stp_has_no_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &["--no-traffic"]);
+    assert_eq!(ask(up.admin("stp"), "GET", "/stp/links").1, "[]");
+}

@@ -244,3 +244,31 @@ fn instructions_are_counted_under_callgrind() {
             .contains("user instructions per relayed request")
     );
 }
+
+#[test]
+fn our_stp_and_osmo_stp_route_the_same_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::stp::Settings {
+        rounds: 1,
+        duration: Duration::from_millis(700),
+        pin: Vec::new(),
+        connections: 5,
+        rate: Some(100.0),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let result = match lab::bench::stp::compare(&settings, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        Err(error) => panic!("{error}"),
+    };
+    for rows in [&result.rows, &result.equal_rate] {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["stp", "stp-screened", "osmo-stp"]);
+        for row in rows {
+            assert!(row.rps > 0.0, "{row:?} {:?}", result.notes);
+        }
+    }
+    assert_eq!(result.checks.len(), 3);
+    assert!(result.to_string().contains("| at one rate | osmo-stp |"));
+}

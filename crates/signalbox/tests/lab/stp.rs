@@ -89,7 +89,9 @@ fn a_hundred_associations_are_shared_out_among_threads() {
 fn an_stp_passes_its_drills() {
     for (name, own) in [
         ("dsr/vstp-lose-hlr", "messages for the lost HLR"),
+        ("dsr/vstp-oscillation", "messages for the lost HLR"),
         ("dsr/vstp-kill", "the STP died and came back"),
+        ("dsr/vstp-links", "links are cut"),
         ("dsr/vstp-reload", "translations are replaced"),
     ] {
         let options = Options {

@@ -329,11 +329,15 @@ fn routers_and_haproxy_relay_the_same_load() {
         Err(error) => panic!("{error}"),
     };
     for rows in [&result.rows, &result.equal_rate] {
-        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        let names: Vec<&str> = rows.iter().map(|row| row.requests.name.as_str()).collect();
         assert_eq!(names, ["dsr", "freediameter", "haproxy-tcp"]);
         for row in rows {
-            assert!((row.success - 1.0).abs() < 1e-9, "{row:?}\n{:?}", result.notes);
-            assert!(row.rps > 50.0 && row.p99_ms > 0.0, "{row:?}");
+            assert!(
+                (row.requests.success - 1.0).abs() < 1e-9,
+                "{row:?}\n{:?}",
+                result.notes
+            );
+            assert!(row.requests.rps > 50.0 && row.requests.p99_ms > 0.0, "{row:?}");
         }
     }
     let text = serde_json::to_value(&result).unwrap();

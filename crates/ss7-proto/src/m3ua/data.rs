@@ -51,6 +51,23 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
+    /// A message of SCCP with link selection 0, for no routing context.
+    #[must_use]
+    pub const fn sccp(opc: PointCode, dpc: PointCode, ni: u8, user_data: &'a [u8]) -> Self {
+        Self {
+            network_appearance: None,
+            routing_context: None,
+            opc,
+            dpc,
+            si: ServiceIndicator::SCCP,
+            ni,
+            mp: 0,
+            sls: 0,
+            user_data,
+            correlation_id: None,
+        }
+    }
+
     #[inline]
     pub(super) fn read(parameters: Parameters<'a>) -> Option<Self> {
         let (mut network_appearance, mut routing_context, mut correlation_id) = (None, None, None);

@@ -38,6 +38,30 @@ pub(crate) fn m3ua(octets: &[u8]) {
     }
 }
 
+/// Reads a stream of IPA, frame by frame.
+pub(crate) fn ipa(octets: &[u8]) {
+    use ss7_proto::ipa::{Control, Frame, length, unit_name, write_sccp};
+    let mut rest = octets;
+    while let Some((frame, behind)) = length(rest).and_then(|length| rest.split_at_checked(length)) {
+        let mut again = Vec::new();
+        match Frame::read(frame) {
+            Frame::Sccp(message) => {
+                assert!(write_sccp(message, &mut again));
+                assert_eq!(again, frame);
+            }
+            Frame::Control(Control::Response(elements)) => {
+                assert!(unit_name(elements).is_none_or(|name| name.len() < elements.len()));
+            }
+            Frame::Control(control) => {
+                control.write(&mut again);
+                assert_eq!(Frame::read(&again), Frame::Control(control));
+            }
+            Frame::Unknown => {}
+        }
+        rest = behind;
+    }
+}
+
 /// Gives octets, message by message, to links of M2PA in each state; what they accept is read as an MSU of management.
 pub(crate) fn m2pa(octets: &[u8]) {
     use ss7_proto::m2pa::{Link, LinkState, LinkStatus, Timers};

@@ -23,6 +23,11 @@ fn tcap() {
 }
 
 #[test]
+fn ipa() {
+    fuzz_support::run("ss7_ipa", 200_000, exercise::ipa);
+}
+
+#[test]
 fn isup() {
     fuzz_support::run("ss7_isup", 200_000, exercise::isup);
 }

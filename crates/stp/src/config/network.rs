@@ -72,7 +72,7 @@ pub struct Link {
     pub transport: Transport,
     /// Addresses of the peer.
     pub peer: Vec<IpAddr>,
-    /// Port of the peer. Absent: 2905 to connect to (3565 for role `m2pa`), any to accept from.
+    /// Port of the peer. Absent: 2905 to connect to (3565 for role `m2pa`, 5000 for role `ipa`), any to accept from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Whether this STP connects; otherwise the peer does.
@@ -93,6 +93,9 @@ pub enum Role {
     Ipsp,
     /// The link is one of M2PA (RFC 4165): both sides are adjacent signalling points.
     M2pa,
+    /// The link is one of IPA (SCCPlite): SCCP over TCP without a routing label, as `osmo-stp` and base station controllers speak
+    /// it. Where this STP connects, the name of the link is its unit name.
+    Ipa,
 }
 
 /// What carries a link.
@@ -143,10 +146,13 @@ pub struct ApplicationServer {
     pub wanted: usize,
     /// T(r): how long messages are queued after the last ASP became inactive.
     pub recovery: Period,
-    /// Links of its ASPs, of role `sgp`.
+    /// Links of its ASPs, of role `sgp`, or all of role `ipa`.
     pub links: Vec<String>,
-    /// Point codes that it serves: each is a route of priority 0 to it.
+    /// Point codes that it serves: each is a route of priority 0 to it. With links of role `ipa` one: the origin of what comes.
     pub point_codes: Vec<String>,
+    /// The point code that messages of the peer go to, with links of role `ipa`, whose messages name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// The screening list for what it sends; absent: all is admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screening: Option<String>,
@@ -162,6 +168,7 @@ impl Default for ApplicationServer {
             recovery: Period::from_secs(2),
             links: Vec::new(),
             point_codes: Vec::new(),
+            destination: None,
             screening: None,
         }
     }

@@ -48,8 +48,11 @@ impl Inner {
             let failure = status.and_then(|status| status.failure.clone());
             return Some(failure.unwrap_or_else(|| "no association yet".to_owned()));
         };
-        if self.tables.set_of(link).is_some() {
-            let stage = status.map_or("", |status| status.stage);
+        // Links of M2PA and IPA say how far they have come.
+        if let Some(stage) = status
+            .map(|status| status.stage)
+            .filter(|stage| !stage.is_empty())
+        {
             return Some(format!("associated with {peer}, {stage}"));
         }
         let asp = self

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use function::Shutdown;
-use ss7_proto::m2pa;
 use ss7_proto::m3ua::PORT;
+use ss7_proto::{ipa, m2pa};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::sctp::{Sctp, SctpListener};
@@ -105,6 +105,7 @@ async fn connected(link: &Link, attempt: usize) -> io::Result<(Socket, SocketAdd
     let address = address.ok_or_else(|| io::Error::other("the peer has no address"))?;
     let port = match link.role {
         Role::M2pa => m2pa::PORT,
+        Role::Ipa => ipa::PORT,
         Role::Sgp | Role::Asp | Role::Ipsp => PORT,
     };
     let address = SocketAddr::new(*address, link.port.unwrap_or(port));

@@ -4,7 +4,7 @@
 use ss7_proto::m3ua::{ErrorCode, Fault, HEADER_LEN};
 
 /// The longest message: an MSU of 4,095 octets (Q.2210) in an ERR or with many parameters is far shorter.
-const LONGEST: usize = 16 * 1024;
+pub(super) const LONGEST: usize = 16 * 1024;
 
 /// Received octets that are not handled yet.
 #[derive(Default)]
@@ -37,12 +37,17 @@ impl Framing {
                 Ok(_) => break Ok(()),
             }
         };
-        self.octets.drain(..at.min(self.octets.len()));
+        self.consume(at);
+        outcome
+    }
+
+    /// Removes what was handled.
+    pub(super) fn consume(&mut self, octets: usize) {
+        self.octets.drain(..octets.min(self.octets.len()));
         // A peer that has sent a lot once needs no buffer for ever.
         if self.octets.is_empty() && self.octets.capacity() > 4 * LONGEST {
             self.octets = Vec::new();
         }
-        outcome
     }
 
     /// Padding is 0, and a message begins with its version, 1.

@@ -146,6 +146,15 @@ impl Inbound {
         self.transfer(state, hop, data, out);
     }
 
+    /// Handles an MSU of a link of IPA, whose peer has no way to learn of a refusal.
+    pub(super) fn unlabelled(&mut self, state: &State, data: &Data<'_>, out: &mut Vec<u8>) {
+        count(&state.meters.received, self.link);
+        match admitted(state, self.link, data) {
+            Ok(hop) => self.transfer(state, hop, data, out),
+            Err(fault) => state.meters.refused(fault.code),
+        }
+    }
+
     fn handle_in(&mut self, state: &State, octets: &[u8], out: &mut Vec<u8>) {
         if let Some(counter) = state.meters.received_bytes.get(self.link) {
             counter.add(octets.len() as u64);

@@ -3,6 +3,7 @@
 mod adjacent;
 mod calls;
 mod content;
+mod ipa;
 mod numbers;
 mod points;
 mod routes;
@@ -21,6 +22,7 @@ use ss7_proto::{Plan, PointCode};
 use crate::config::{Config, Link, NumberingPlan, Role};
 
 pub(crate) use calls::fits_msu;
+pub(crate) use ipa::Label;
 pub(crate) use numbers::{Number, NumberServices, Whereabouts};
 pub(crate) use points::Points;
 pub(crate) use routes::{Destination, Routes, Via};
@@ -48,6 +50,8 @@ pub(crate) struct Hop {
     pub(crate) links: Vec<usize>,
     /// The adjacent node, where the links are of M2PA.
     pub(crate) adjacent: Option<PointCode>,
+    /// Of what comes from it, where the links are of IPA.
+    pub(crate) label: Option<Label>,
     /// The screening list for what comes from it.
     pub(crate) screen: Option<usize>,
 }
@@ -148,7 +152,7 @@ impl Tables {
 
     /// Whether this STP grants on a link: the peer is an ASP, or may be.
     pub(crate) fn grants(&self, link: usize) -> bool {
-        let grants = |link: &Link| matches!(link.role, Role::Sgp | Role::Ipsp);
+        let grants = |link: &Link| matches!(link.role, Role::Sgp | Role::Ipsp | Role::Ipa);
         self.links.get(link).is_some_and(grants)
     }
 
@@ -270,8 +274,9 @@ fn hops<'c>(
                 context: Some(server.routing_context),
                 key: server.routing_context,
                 mode: server.traffic_mode.mode(),
-                links: all.links(&at, &server.links, &[Role::Sgp], faults),
+                links: all.links(&at, &server.links, &[Role::Sgp, Role::Ipa], faults),
                 adjacent: None,
+                label: ipa::compile(config, server, points, &at, faults),
                 screen: all.screen(&at, server.screening.as_deref(), faults),
             }
         });
@@ -304,6 +309,7 @@ fn hops<'c>(
             mode: TrafficMode::Loadshare,
             links,
             adjacent,
+            label: None,
             screen: all.screen(&at, set.screening.as_deref(), faults),
         });
     }
@@ -365,7 +371,7 @@ impl Names<'_> {
                     let role = self.config.links.get(*link).map(|link| link.role);
                     if role.is_some_and(|role| !roles.contains(&role)) {
                         let right = match roles {
-                            [Role::Sgp] => "a link of role `sgp`",
+                            [Role::Sgp, ..] => "a link of role `sgp` or `ipa`",
                             [Role::M2pa] => "a link of role `m2pa`, as the `pointCode` of the link set says",
                             _ => "a link of role `asp` or `ipsp`",
                         };

@@ -323,10 +323,7 @@ fn settings_of_link_sets_that_do_not_fit() {
     let faults = |change: fn(&mut Config)| {
         let mut config = east();
         change(&mut config);
-        let mut faults = settings::Faults::default();
-        settings::Validate::validate(&config, &mut faults);
-        let paths = faults.into_vec().into_iter().map(|fault| fault.path);
-        paths.collect::<Vec<String>>()
+        crate::support::faults(&config)
     };
     assert_eq!(faults(|_| {}), Vec::<String>::new());
     assert_eq!(

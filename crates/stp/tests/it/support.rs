@@ -81,21 +81,10 @@ impl Asp {
 
     /// The next message.
     pub(crate) fn any(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(length) = self.buffer.get(4..8) {
-                let length = u32::from_be_bytes(length.try_into().unwrap()) as usize;
-                if self.buffer.len() >= length {
-                    return Some(self.buffer.drain(..length).collect());
-                }
-            }
-            let mut chunk = [0; 4096];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return None,
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
-                Err(error) => panic!("nothing comes: {error}"),
-            }
-        }
+        next_of(&mut self.stream, &mut self.buffer, |octets| {
+            let length = octets.get(4..8)?;
+            Some(u32::from_be_bytes(length.try_into().unwrap()) as usize)
+        })
     }
 
     /// Waits for a message of a type; others before it are skipped.
@@ -124,6 +113,26 @@ impl Asp {
                 return before;
             }
             before.push(octets);
+        }
+    }
+}
+
+/// The next message of a stream, whose length stands at its beginning; none when the STP has closed the connection.
+pub(crate) fn next_of(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+    length: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<Vec<u8>> {
+    loop {
+        if let Some(length) = length(buffer).filter(|length| *length <= buffer.len()) {
+            return Some(buffer.drain(..length).collect());
+        }
+        let mut chunk = [0; 4096];
+        match stream.read(&mut chunk) {
+            Ok(0) => return None,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+            Ok(count) => buffer.extend_from_slice(&chunk[..count]),
+            Err(error) => panic!("nothing comes: {error}"),
         }
     }
 }
@@ -239,4 +248,11 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The settings that are wrong.
+pub(crate) fn faults(config: &Config) -> Vec<String> {
+    let mut faults = settings::Faults::default();
+    settings::Validate::validate(config, &mut faults);
+    faults.into_vec().into_iter().map(|fault| fault.path).collect()
 }

@@ -1,7 +1,10 @@
 //! The data of SCCP messages: a Begin of TCAP (Q.773) with one operation of MAP (TS 29.002), and the answers to it.
 
+use loadgen::m3ua::Reading;
 use ss7_proto::Digits;
 use ss7_proto::ber::Element;
+use ss7_proto::m3ua::Data;
+use ss7_proto::sccp::Message;
 use ss7_proto::tcap::{ComponentType, MessageType, OperationCode, Transaction, element};
 
 /// Operations (TS 29.002 §17.5).
@@ -102,8 +105,19 @@ pub(super) fn tbcd(digits: &str) -> Vec<u8> {
     octets
 }
 
+/// The transaction of a message that has arrived, and why it came back.
+pub(super) fn reading(data: &Data<'_>) -> Option<Reading> {
+    let Ok(Message::Unitdata(unitdata)) = Message::parse(data.user_data) else {
+        return None;
+    };
+    Some(Reading {
+        transaction: transaction(unitdata.data)?,
+        returned: unitdata.return_cause().map(|cause| cause.0),
+    })
+}
+
 /// The transaction of a Begin, or the one that an End or Abort answers.
-pub(super) fn transaction(data: &[u8]) -> Option<u32> {
+fn transaction(data: &[u8]) -> Option<u32> {
     let message = Transaction::parse(data).ok()?;
     let id = match message.message_type {
         MessageType::Begin => message.originating?,

@@ -7,11 +7,14 @@
 //! | `content` | the data of SCCP: MAP in TCAP |
 //! | `traffic` | what is sent |
 //! | `judge` | the check of what arrives |
+//! | `units` | units of IPA in pairs |
 
 mod content;
 mod judge;
 mod network;
 mod traffic;
+mod units;
 
-pub use network::{Network, OWN, Party, Role, SCREENED_CALLING, Share, Shift};
+pub use network::{Network, OWN, Party, Role, SCREENED_CALLING, Share, Shift, TITLES};
 pub use traffic::Calls;
+pub use units::{Pairs, Unit};

@@ -14,6 +14,8 @@ pub const OWN: PointCode = PointCode(1);
 pub(super) const ROUTING_NUMBER: &str = "990";
 /// What calling titles begin with that screening refuses.
 pub const SCREENED_CALLING: &str = "4398";
+/// What titles begin with that are translated.
+pub const TITLES: &str = "43660";
 /// Digits of the number of a node, of a subscriber.
 const OWN_DIGITS: usize = 7;
 /// The first point codes of the kinds of nodes.
@@ -93,10 +95,14 @@ impl Party {
     /// The loopback address that it connects from.
     #[must_use]
     pub fn address(self) -> IpAddr {
-        let number = self.point_code().0;
-        let [_, _, high, low] = (number / NODES_OF_OCTET * 0x100 + number % NODES_OF_OCTET + 1).to_be_bytes();
-        IpAddr::V4(Ipv4Addr::new(127, 4, high, low))
+        loopback(self.point_code())
     }
+}
+
+/// The loopback address of a node.
+pub(super) fn loopback(PointCode(number): PointCode) -> IpAddr {
+    let [_, _, high, low] = (number / NODES_OF_OCTET * 0x100 + number % NODES_OF_OCTET + 1).to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(127, 4, high, low))
 }
 
 /// By how many nodes translations were moved since the start, over all generator threads.
@@ -245,7 +251,7 @@ impl Network {
 
 /// A title that is translated.
 pub(super) fn title_digits(title: u32) -> String {
-    format!("43660{title:0OWN_DIGITS$}")
+    format!("{TITLES}{title:0OWN_DIGITS$}")
 }
 
 /// A number of this network.

@@ -9,7 +9,7 @@ use loadgen::{Fault, Ticket, Weights};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
-use ss7_proto::sccp::{AddressBuf, Format, GlobalTitleBuf, Message, MessageType, Unitdata};
+use ss7_proto::sccp::{AddressBuf, Format, GlobalTitleBuf, MessageType, Unitdata};
 use ss7_proto::{Digits, PointCode};
 
 use super::content;
@@ -56,6 +56,35 @@ pub(super) struct Parts {
     pub(super) calling: Vec<u8>,
     pub(super) content: Vec<u8>,
     pub(super) user_data: Vec<u8>,
+}
+
+impl Parts {
+    pub(super) fn clear(&mut self) {
+        let Self {
+            called,
+            calling,
+            content,
+            user_data,
+        } = self;
+        for buffer in [called, calling, content, user_data] {
+            buffer.clear();
+        }
+    }
+
+    /// Writes the other parts as a UDT into the last one.
+    pub(super) fn write_unitdata(&mut self) {
+        let unitdata = Unitdata {
+            message_type: MessageType::Udt,
+            class_or_cause: CLASS,
+            hop_counter: 0,
+            called: &self.called,
+            calling: &self.calling,
+            data: &self.content,
+            optional: &[],
+        };
+        // The parts fit: tests make messages of each kind at the largest size.
+        let _ = unitdata.write(&mut self.user_data);
+    }
 }
 
 /// What is sent: everything of a message that its sender has chosen.
@@ -207,15 +236,13 @@ impl Calls {
 
     /// Writes the SCCP message of a choice into buffers.
     pub(super) fn write(&self, choice: Choice, transaction: u32, parts: &mut Parts) {
+        parts.clear();
         let Parts {
             called,
             calling,
             content,
-            user_data,
-        } = parts;
-        for buffer in [&mut *called, calling, content, user_data] {
-            buffer.clear();
-        }
+            ..
+        } = &mut *parts;
         let from = self.party(choice.from);
         let digits = self.digits(choice);
         let party = self.called(choice, &digits);
@@ -236,17 +263,7 @@ impl Calls {
             content.clear();
             content::begin(transaction, operation, &digits, filler, content);
         }
-        let unitdata = Unitdata {
-            message_type: MessageType::Udt,
-            class_or_cause: CLASS,
-            hop_counter: 0,
-            called,
-            calling,
-            data: content,
-            optional: &[],
-        };
-        // The parts fit: a test makes one of each kind at the largest size.
-        let _ = unitdata.write(user_data);
+        parts.write_unitdata();
     }
 
     pub(super) fn digits(&self, choice: Choice) -> String {
@@ -329,13 +346,7 @@ impl Messages for Calls {
     }
 
     fn read(&self, data: &Data<'_>) -> Option<Reading> {
-        let Ok(Message::Unitdata(unitdata)) = Message::parse(data.user_data) else {
-            return None;
-        };
-        Some(Reading {
-            transaction: content::transaction(unitdata.data)?,
-            returned: unitdata.return_cause().map(|cause| cause.0),
-        })
+        content::reading(data)
     }
 
     fn judge(&mut self, ticket: &Ticket, transaction: u32, data: &Data<'_>) -> Result<(), Fault> {
@@ -381,7 +392,7 @@ fn title(ssn: u8, plan: u8, digits: &str) -> AddressBuf {
 }
 
 /// An address that is routed by point code and subsystem.
-fn subsystem(ssn: u8, point_code: PointCode) -> AddressBuf {
+pub(super) fn subsystem(ssn: u8, point_code: PointCode) -> AddressBuf {
     AddressBuf {
         point_code: Some(point_code),
         ssn: Some(ssn),

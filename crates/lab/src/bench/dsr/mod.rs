@@ -7,7 +7,6 @@
 
 mod freediameter;
 mod haproxy;
-mod phase;
 mod result;
 
 use std::path::PathBuf;
@@ -15,29 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
+use crate::bench::phase::Loaded;
+use crate::bench::turns::{TIMEOUT, Turns, generator};
+use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, free_address};
 use callmodel::dsr::DsrModel;
-use loadgen::{Generator, Plan, TICK};
 use workload::dsr;
 
-use phase::{Loaded, Phase};
 pub use result::{Comparison, Row};
 
 /// Names of the programs.
 const OURS: &str = "dsr";
 const THEIRS: &str = "freediameter";
 const BYTES: &str = "haproxy-tcp";
-
-/// How long a request may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// Requests that may be without an answer at once.
-const MOST_IN_FLIGHT: u32 = 20_000;
-/// Seed of everything random.
-const SEED: u64 = 6733;
-/// The rate of the measured rounds, of the highest that held.
-const OF_KNEE: f64 = 0.8;
-/// The equal rate for both, of the highest that the slower holds.
-const OF_SLOWER: f64 = 0.8;
 
 /// How to compare.
 #[derive(Clone, Debug)]
@@ -98,29 +86,15 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
     ] {
         let answered = Arc::new(AtomicU64::new(0));
         let traffic = rig::traffic(plan, address, options.connections, 1, TIMEOUT, &answered);
-        let generator = Generator::start(
-            &Plan {
-                targets: vec![address],
-                authority: address.to_string(),
-                connections: options.connections,
-                timeout: TIMEOUT,
-                max_in_flight: MOST_IN_FLIGHT,
-                arrivals: loadgen::Arrivals::Poisson,
-                seed: SEED,
-                cpus: place.lab_cpus.clone(),
-                tick: TICK,
-                tls: None,
-                sources: Vec::new(),
-            },
-            traffic,
-        )
-        .map_err(RunError::Generator)?;
+        let generator = generator(address, options.connections, traffic, &place)?;
         relays.push(Loaded::new(name, function, generator));
     }
-    let measured = measure(&mut relays, options, &place, progress)?;
-    for relay in relays {
-        relay.stop()?;
-    }
+    let turns = Turns {
+        rounds: options.rounds,
+        duration: options.duration,
+        rate: options.rate,
+    };
+    let measured = turns.measure(relays, &place, progress)?;
     Ok(result::comparison(
         measured,
         plan.message_bytes(),
@@ -133,69 +107,4 @@ fn plan_of(model: &DsrModel) -> Result<Arc<dsr::Plan>, RigError> {
     dsr::Plan::new(model)
         .map(Arc::new)
         .map_err(|error| RigError::Settings(error.to_string()))
-}
-
-/// What was measured of one relay.
-struct Measured {
-    name: &'static str,
-    /// The highest rate that held for a moment, if it was searched for.
-    knee: Option<f64>,
-    /// Most of that.
-    rate: f64,
-    /// At that rate.
-    full: Phase,
-    /// At the rate that both hold.
-    equal: Phase,
-}
-
-fn measure(
-    relays: &mut [Loaded],
-    options: &Settings,
-    place: &Place,
-    progress: &mut Progress,
-) -> Result<Vec<Measured>, RunError> {
-    let mut knees = Vec::new();
-    for relay in relays.iter_mut() {
-        relay.await_answers(progress)?;
-        knees.push(match options.rate {
-            Some(_) => None,
-            None => Some(relay.knee(place, progress)?),
-        });
-        if let Some(Some(knee)) = knees.last() {
-            progress.note(&format!(
-                "{}: holds {} requests per second",
-                relay.name,
-                figure(*knee)
-            ));
-        }
-    }
-    let slower = knees.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let equal = options.rate.unwrap_or(slower * OF_SLOWER);
-    let mut measured: Vec<Measured> = relays
-        .iter()
-        .zip(&knees)
-        .map(|(relay, knee)| Measured {
-            name: relay.name,
-            knee: *knee,
-            rate: knee.map_or(equal, |knee| knee * OF_KNEE),
-            full: Phase::default(),
-            equal: Phase::default(),
-        })
-        .collect();
-    for round in 1..=options.rounds {
-        for (relay, of) in relays.iter_mut().zip(&mut measured) {
-            for (rate, sum) in [(of.rate, &mut of.full), (equal, &mut of.equal)] {
-                progress.status(&format!(
-                    "round {round} of {}: {} at {} requests per second",
-                    options.rounds,
-                    relay.name,
-                    figure(rate)
-                ));
-                let phase = relay.load(rate, options.duration, place)?;
-                progress.note(&format!("round {round}: {:<12} {}", relay.name, phase.in_words()));
-                sum.add(&phase);
-            }
-        }
-    }
-    Ok(measured)
 }

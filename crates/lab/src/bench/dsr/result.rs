@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::phase::Phase;
-use super::{BYTES, Measured, OURS, THEIRS};
+use super::{BYTES, OURS, THEIRS};
+use crate::bench::phase::Phase;
+use crate::bench::turns::{self, Measured, round};
 use crate::run::figure;
 use ::report::Check;
 use callmodel::dsr::MESSAGES_PER_REQUEST;
@@ -19,29 +20,13 @@ const BAR_US: f64 = 4.0;
 /// One program under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The program.
-    pub name: String,
-    /// Processor time per request with its answer, in microseconds.
-    pub cpu_us_per_request: f64,
-    /// Requests answered rightly per second.
-    pub rps: f64,
-    /// Median latency, the simulators' own included.
-    pub p50_ms: f64,
-    /// 99th percentile of it.
-    pub p99_ms: f64,
+    /// By requests; one stands for a request with its answer.
+    #[serde(flatten)]
+    pub requests: turns::Row,
     /// Processor time per message; a request and its answer are two.
     pub cpu_us_per_message: f64,
     /// Messages for each second of a core.
     pub messages_per_core_second: f64,
-    /// Cores in use on average.
-    pub cores: f64,
-    /// Cores that other processes took of those that the program was kept to.
-    pub other_cores: f64,
-    /// Share of the requests that were answered rightly.
-    pub success: f64,
-    /// The highest rate that held for a moment, if it was searched for.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub knee_rps: Option<f64>,
 }
 
 /// Relays under one load; `target/bench/dsr.json`.
@@ -72,22 +57,13 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
-impl Row {
-    fn new(name: &str, phase: &Phase, knee: Option<f64>) -> Self {
-        let request = phase.cpu_us_per_request();
-        let message = request / MESSAGES_PER_REQUEST;
+impl From<turns::Row> for Row {
+    fn from(requests: turns::Row) -> Self {
+        let message = requests.cpu_us_per_request / MESSAGES_PER_REQUEST;
         Self {
-            name: name.to_owned(),
-            cpu_us_per_request: round(request, 3),
-            rps: round(phase.rps(), 1),
-            p50_ms: phase.quantile_ms(0.5),
-            p99_ms: phase.quantile_ms(0.99),
+            requests,
             cpu_us_per_message: round(message, 3),
             messages_per_core_second: round(1e6 / message.max(1e-9), 0),
-            cores: round(phase.cores(), 3),
-            other_cores: round(phase.others(), 3),
-            success: round(phase.success(), 6),
-            knee_rps: knee.map(|knee| round(knee, 0)),
         }
     }
 }
@@ -101,7 +77,7 @@ pub(super) fn comparison(
     let rows = |part: fn(&Measured) -> &Phase| -> Vec<Row> {
         measured
             .iter()
-            .map(|m| Row::new(m.name, part(m), m.knee))
+            .map(|m| turns::Row::new(m, part(m)).into())
             .collect()
     };
     let (full, equal) = (rows(|m| &m.full), rows(|m| &m.equal));
@@ -179,12 +155,12 @@ impl Comparison {
                 let _ = writeln!(
                     text,
                     "| {} | **{:.3}** | {:.2} | {} | {} | {} |",
-                    row.name,
-                    times(rows, &row.name, THEIRS),
+                    row.requests.name,
+                    times(rows, &row.requests.name, THEIRS),
                     row.cpu_us_per_message,
-                    figure(row.rps),
-                    figure(row.p50_ms),
-                    figure(row.p99_ms)
+                    figure(row.requests.rps),
+                    figure(row.requests.p50_ms),
+                    figure(row.requests.p99_ms)
                 );
             }
             text.push('\n');
@@ -195,11 +171,8 @@ impl Comparison {
 
 /// Processor time per request of one program by that of another.
 fn times(rows: &[Row], of: &str, by: &str) -> f64 {
-    let cpu = |name: &str| {
-        let row = rows.iter().find(|row| row.name == name);
-        row.map_or(f64::NAN, |row| row.cpu_us_per_request)
-    };
-    cpu(of) / cpu(by).max(1e-9)
+    let requests: Vec<&turns::Row> = rows.iter().map(|row| &row.requests).collect();
+    turns::times(&requests, of, by)
 }
 
 impl fmt::Display for Comparison {
@@ -218,14 +191,14 @@ impl fmt::Display for Comparison {
                 writeln!(
                     f,
                     "  {:<14}{:>12}{:>14.2}{:>14.2}{:>20}{:>10}{:>10}{:>8.2}",
-                    row.name,
-                    figure(row.rps),
-                    row.cpu_us_per_request,
+                    row.requests.name,
+                    figure(row.requests.rps),
+                    row.requests.cpu_us_per_request,
                     row.cpu_us_per_message,
                     figure(row.messages_per_core_second),
-                    figure(row.p50_ms),
-                    figure(row.p99_ms),
-                    row.cores
+                    figure(row.requests.p50_ms),
+                    figure(row.requests.p99_ms),
+                    row.requests.cores
                 )?;
             }
             writeln!(
@@ -244,9 +217,4 @@ impl fmt::Display for Comparison {
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }
-}
-
-fn round(number: f64, digits: i32) -> f64 {
-    let factor = 10_f64.powi(digits);
-    (number * factor).round() / factor
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::run::files;
 use crate::run::rig::{Place, RigError};
 use callmodel::stp::StpModel;
+use ss7_proto::PointCode;
 use workload::stp::{Network, OWN, Party, Role, SCREENED_CALLING};
 
 /// The screening list of the MSCs.
@@ -53,40 +54,15 @@ pub(crate) fn settings(
     place: &Place,
     (address, admin): (SocketAddr, SocketAddr),
 ) -> Value {
-    let is_msc = |party: Party| party.role == Role::Msc;
-    let link = |party: Party| json!({ "name": party.name(), "transport": "tcp", "peer": [party.address()] });
-    let server = |party: Party| {
-        let mut server = json!({
-            "name": party.name(),
-            "routingContext": party.routing_context(),
-            "links": [party.name()],
-            "pointCodes": [party.point_code().0.to_string()],
-        });
-        if is_msc(party) && model.screening_rules > 0 {
-            server["screening"] = json!(LIST);
-        }
-        server
-    };
-    let group = |party: Party| {
-        json!({
-            "name": party.name(),
-            "members": [{ "pointCode": party.point_code().0.to_string() }],
-        })
-    };
-    let parties: Vec<Party> = network.parties().collect();
-    let servers = parties.iter().copied().filter(|party| !is_msc(*party));
-    let groups: Vec<Value> = servers.map(group).collect();
-    let mut made = json!({ "stp": {
-        "admin": admin.to_string(),
-        "listen": address.to_string(),
-        "workers": place.function_cpus.len(),
-        "pointCodes": { "own": OWN.0.to_string() },
-        "links": parties.iter().copied().map(link).collect::<Vec<Value>>(),
-        "applicationServers": parties.iter().copied().map(server).collect::<Vec<Value>>(),
-    }});
+    let screening = (model.screening_rules > 0).then_some(LIST);
+    let nodes: Vec<Party> = network.parties().collect();
+    let mut made = json!({ "stp": around(OWN, &nodes, screening) });
     let stp = &mut made["stp"];
+    stp["admin"] = json!(admin.to_string());
+    stp["listen"] = json!(address.to_string());
+    stp["workers"] = json!(place.function_cpus.len());
     if has_translations(model, network) || model.numbers > 0 {
-        stp["translation"] = json!({ "groups": groups });
+        stp["translation"] = json!({ "groups": groups(network) });
     }
     if has_translations(model, network) {
         let set = json!({ "name": "e164", "numberingPlan": 1, "file": translations(place) });
@@ -106,8 +82,42 @@ pub(crate) fn settings(
     made
 }
 
+/// Point code, links and application servers of an STP with these nodes; a screening list for what MSCs send.
+pub(crate) fn around(own: PointCode, nodes: &[Party], screening: Option<&str>) -> Value {
+    let link = |party: &Party| json!({ "name": party.name(), "transport": "tcp", "peer": [party.address()] });
+    let server = |party: &Party| {
+        let mut server = json!({
+            "name": party.name(),
+            "routingContext": party.routing_context(),
+            "links": [party.name()],
+            "pointCodes": [party.point_code().0.to_string()],
+        });
+        if let Some(list) = screening.filter(|_| party.role == Role::Msc) {
+            server["screening"] = json!(list);
+        }
+        server
+    };
+    json!({
+        "pointCodes": { "own": own.0.to_string() },
+        "links": nodes.iter().map(link).collect::<Vec<Value>>(),
+        "applicationServers": nodes.iter().map(server).collect::<Vec<Value>>(),
+    })
+}
+
+/// Where translations lead to.
+pub(crate) fn groups(network: &Network) -> Vec<Value> {
+    let servers = network.parties().filter(|party| party.role != Role::Msc);
+    let group = |party: Party| {
+        json!({
+            "name": party.name(),
+            "members": [{ "pointCode": party.point_code().0.to_string() }],
+        })
+    };
+    servers.map(group).collect()
+}
+
 /// Rules that fit no message of the load, but for the last: what it screens returns.
-fn rules(count: u16) -> Vec<Value> {
+pub(crate) fn rules(count: u16) -> Vec<Value> {
     let others = (1..count).map(|number| {
         // No node has such a point code, and no title begins like that.
         let code = (0x2000 + u32::from(number)).to_string();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Launch;
+use super::mate::Mate;
 use crate::run::admin::ask;
 use crate::run::checks::is_of_time;
 use crate::run::children::{Guarded, Simulator};
@@ -22,7 +23,7 @@ use report::measure::Metrics;
 use workload::stp::Network;
 
 /// Time in which the STP has to show what a part of a drill waits for.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Failures that a lost association explains: there was none, no answer came, or the message returned.
 const EXPLAINED: [FailureKind; 4] = [
     FailureKind::Connection,
@@ -36,7 +37,7 @@ pub(super) fn absence(model: &StpModel, network: &Network) -> Absence {
     let lost = network
         .servers()
         .next()
-        .filter(|_| model.drill == Some(Wanted::LoseHlr));
+        .filter(|_| matches!(model.drill, Some(Wanted::LoseHlr | Wanted::Oscillate)));
     lost.map_or_else(Absence::default, |hlr| Absence::of(hlr.point_code().0))
 }
 
@@ -46,7 +47,7 @@ pub(super) fn add(
     launch: Launch,
     function: Guarded,
     network: &Arc<Network>,
-    (counts, absence): (Arc<Counts>, Absence),
+    (counts, absence, mate): (Arc<Counts>, Absence, Option<Mate>),
     rig: &mut Rig,
 ) {
     let Some(wanted) = model.drill else {
@@ -59,7 +60,7 @@ pub(super) fn add(
         counts: counts.clone(),
     };
     match wanted {
-        Wanted::LoseHlr => {
+        Wanted::LoseHlr | Wanted::Oscillate => {
             rig.function = Some(function);
             rig.drill = Some(Box::new(Lost {
                 all,
@@ -69,6 +70,8 @@ pub(super) fn add(
                     .map_or_else(String::new, |hlr| hlr.name()),
                 counts,
                 absence,
+                oscillates: wanted == Wanted::Oscillate,
+                changes: 0,
             }));
         }
         Wanted::Kill => {
@@ -81,6 +84,14 @@ pub(super) fn add(
                 all,
                 state: Rc::new(RefCell::new(state)),
             }));
+        }
+        Wanted::CutLinks => {
+            rig.function = Some(function);
+            if let Some((process, address, drill)) = mate.map(|mate| mate.into_drill(launch.admin)) {
+                rig.sites.push(process);
+                rig.site_addresses.push(address);
+                rig.drill = Some(drill);
+            }
         }
         Wanted::Reload => {
             rig.function = Some(function);
@@ -127,7 +138,7 @@ impl Associations {
 }
 
 /// The check of a part in which every message arrives.
-fn all_right(outcome: &Outcome<'_>, name: &str, in_flight: bool) -> Check {
+pub(super) fn all_right(outcome: &Outcome<'_>, name: &str, in_flight: bool) -> Check {
     let part = outcome.parts.iter().find(|part| part.name == name);
     let record = part.map(|part| part.record.total()).unwrap_or_default();
     let length = part.map_or(1.0, |part| part.length.as_secs_f64());
@@ -163,11 +174,14 @@ fn explained(outcome: &Outcome<'_>) -> Check {
     )
 }
 
-const BEFORE: &str = "before";
+pub(super) const BEFORE: &str = "before";
 const WITHOUT: &str = "without the HLR";
 const RETURN: &str = "while the HLR comes back";
 const KILL: &str = "while the STP is killed and starts";
-const AFTER: &str = "after";
+pub(super) const AFTER: &str = "after";
+
+/// The part of the run in which the HLR is away, or comes and goes.
+const ABSENT: [f64; 2] = [0.25, 0.6];
 
 /// The association of an HLR is lost and comes back.
 struct Lost {
@@ -175,6 +189,10 @@ struct Lost {
     link: String,
     counts: Arc<Counts>,
     absence: Absence,
+    /// Whether it comes back and ends again each second meanwhile.
+    oscillates: bool,
+    /// How often it did.
+    changes: u64,
 }
 
 impl Lost {
@@ -202,11 +220,21 @@ impl Drill for Lost {
         };
         let all = self.all.clone();
         vec![
-            Part::new(BEFORE, 0.25, 1.0),
-            Part::new(WITHOUT, 0.35, 1.0).beginning(act(true)),
+            Part::new(BEFORE, ABSENT[0], 1.0),
+            Part::new(WITHOUT, ABSENT[1] - ABSENT[0], 1.0).beginning(act(true)),
             Part::new(RETURN, 0.15, 1.0).beginning(act(false)),
             Part::new(AFTER, 0.25, 1.0).beginning(move |_| all.wait()),
         ]
+    }
+
+    fn act(&mut self, at: Duration, length: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
+        let [from, to] = ABSENT.map(|share| length.mul_f64(share));
+        if self.oscillates && (from..to).contains(&at) {
+            let second = (at - from).as_secs();
+            self.changes = self.changes.max(second);
+            self.absence.set(second.is_multiple_of(2));
+        }
+        Ok(())
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
@@ -241,6 +269,13 @@ impl Drill for Lost {
             elsewhere + late == 0,
         )
         .of_time_if(elsewhere == 0);
+        let mut notes = Vec::new();
+        if self.oscillates {
+            notes.push(format!(
+                "the route to the HLR changed {} times, once a second",
+                self.changes + 2
+            ));
+        }
         Judgement {
             checks: vec![
                 all_right(outcome, BEFORE, true),
@@ -249,6 +284,7 @@ impl Drill for Lost {
                 counted,
                 others,
             ],
+            notes,
             spares_bounds: true,
             ..Judgement::default()
         }

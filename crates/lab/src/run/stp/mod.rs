@@ -2,8 +2,10 @@
 //!
 //! The nodes are in the generator, since a message is judged where it arrives.
 
+mod cable;
 pub(crate) mod config;
 mod drills;
+mod mate;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +20,10 @@ use super::dsr::start_function;
 use super::rig::{Place, Rig, RigError, free_address};
 use ::report::Check;
 use callmodel::Load;
-use callmodel::stp::StpModel;
+use callmodel::stp::{Drill as Wanted, Mix, StpModel};
 use loadgen::Traffic;
-use loadgen::m3ua::{Counts, Node, Nodes};
+use loadgen::m3ua::{Counts, Node, Nodes, Protocol};
+use mate::Mate;
 use workload::stp::{Calls, Network, Party, Share};
 
 /// Time in which every association has to become active.
@@ -53,12 +56,17 @@ pub(super) fn start(
     let network = Arc::new(Network::new(model, mscs.clamp(1, MOST_MSCS) as u16));
     config::write_files(model, &network, place)?;
     let (address, admin) = (free_address()?, free_address()?);
+    let mut made = config::settings(model, &network, place, (address, admin));
+    let mate = match model.drill {
+        Some(Wanted::CutLinks) => Some(Mate::start(&network, place, (&mut made, address))?),
+        _ => None,
+    };
     let launch = Launch {
         place: place.clone(),
         over: options.function_config.clone(),
         address,
         admin,
-        made: config::settings(model, &network, place, (address, admin)),
+        made,
     };
     let function = launch.start()?;
     let (counts, absence) = (Arc::<Counts>::default(), drills::absence(model, &network));
@@ -66,27 +74,58 @@ pub(super) fn start(
     let mut all = Vec::new();
     for thread in 0..threads {
         let share = Share { thread, threads };
-        all.push(nodes(&network, share, address, load.timeout.duration())?);
+        let timeout = load.timeout.duration();
+        let of = |party| {
+            mate.as_ref()
+                .map_or(address, |mate| mate.address_of(party, address))
+        };
+        all.push(nodes_at(&network, share, (&of, PATIENCE), timeout)?);
     }
     let mut workloads = Vec::new();
     for mut nodes in all {
         settle(&mut nodes)?;
         workloads.push(Traffic::from(nodes.shared(&counts, &absence)));
     }
-    let note = format!(
+    let mut rig = Rig {
+        probes: vec![delivery(counts.clone())],
+        notes: vec![note(model, &network)],
+        ..Rig::new(NAME, address, workloads)
+    };
+    drills::add(
+        model,
+        launch,
+        function,
+        &network,
+        (counts, absence, mate),
+        &mut rig,
+    );
+    Ok(rig)
+}
+
+/// A model of one HLR, without a drill.
+pub(crate) const fn to_one_hlr(mix: Mix, translations: u32) -> StpModel {
+    StpModel {
+        mps: 1.0,
+        mix,
+        message_bytes: 200,
+        hlrs: 1,
+        smscs: 0,
+        translations,
+        numbers: 0,
+        screening_rules: 0,
+        equipment: None,
+        drill: None,
+    }
+}
+
+fn note(model: &StpModel, network: &Network) -> String {
+    format!(
         "{} MSCs, {} HLRs and {} SMSCs, an association each; {} translations",
         network.mscs().count(),
         model.hlrs,
         model.smscs,
         model.translations
-    );
-    let mut rig = Rig {
-        probes: vec![delivery(counts.clone())],
-        notes: vec![note],
-        ..Rig::new(NAME, address, workloads)
-    };
-    drills::add(model, launch, function, &network, (counts, absence), &mut rig);
-    Ok(rig)
+    )
 }
 
 /// Generator threads: each has MSCs and HLRs of its own. A node that all send to, or that drills act on, is of one.
@@ -98,18 +137,29 @@ fn threads(model: &StpModel, options: &Options, network: &Network) -> u16 {
     options.generators.clamp(1, most.max(1)) as u16
 }
 
-/// The nodes of a share, whose associations are active; a message that has not arrived after `timeout` is lost.
+/// The nodes of a share, whose associations become active within a patience; a message that has not arrived after `timeout` is
+/// lost.
 pub(crate) fn nodes(
     network: &Arc<Network>,
     share: Share,
-    address: SocketAddr,
+    (address, patience): (SocketAddr, Duration),
+    timeout: Duration,
+) -> Result<Nodes, RigError> {
+    nodes_at(network, share, (&|_| address, patience), timeout)
+}
+
+/// As [`nodes`], of which each has an STP of its own.
+fn nodes_at(
+    network: &Arc<Network>,
+    share: Share,
+    (address, patience): (&dyn Fn(Party) -> SocketAddr, Duration),
     timeout: Duration,
 ) -> Result<Nodes, RigError> {
     let calls = Calls::new(network, share);
-    let all = calls.parties().iter().map(|party| node(*party, address));
+    let all = calls.parties().iter().map(|party| node(*party, address(*party)));
     let mut nodes = Nodes::new(all.collect(), Box::new(calls), timeout);
     nodes
-        .connect(PATIENCE)
+        .connect(patience)
         .map_err(|error| RigError::Settings(error.to_string()))?;
     Ok(nodes)
 }
@@ -140,7 +190,9 @@ fn node(party: Party, address: SocketAddr) -> Node {
         number: party.point_code().0,
         address,
         source: party.address(),
-        routing_context: party.routing_context(),
+        protocol: Protocol::M3ua {
+            routing_context: party.routing_context(),
+        },
     }
 }
 

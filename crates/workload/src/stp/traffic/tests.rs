@@ -5,6 +5,7 @@ use callmodel::equipment::EquipmentLists;
 use callmodel::stp::{Mix, StpModel};
 use rand::SeedableRng;
 use settings::Percent;
+use ss7_proto::sccp::Message;
 
 fn network(message_bytes: u16) -> Arc<Network> {
     let each = Percent::new(12.5);

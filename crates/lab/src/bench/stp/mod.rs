@@ -1,0 +1,144 @@
+//! Our STP, with screening rules and without, and osmo-stp between the same units, over IPA: what both speak over TCP.
+//!
+//! Each unit sends SCCP of about 200 octets to the one that it is paired with; an STP routes it by point code. All programs run all
+//! the time on the same cores and are loaded in turns. What counts is processor time per MSU, from `/proc`.
+
+mod osmo;
+mod result;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::bench::phase::Loaded;
+use crate::bench::processes;
+use crate::bench::routed::within;
+use crate::bench::turns::{TIMEOUT, Turns, generator};
+use crate::run::stp::config;
+use crate::run::{Options, Place, Progress, RigError, RunError};
+use loadgen::Traffic;
+use loadgen::m3ua::{Node, Nodes, Protocol};
+use workload::stp::{OWN, Pairs, Unit};
+
+pub use crate::bench::turns::Row;
+pub use result::Comparison;
+
+/// Names of the programs.
+const OURS: &str = "stp";
+const SCREENED: &str = "stp-screened";
+const THEIRS: &str = "osmo-stp";
+/// Rules of the screening list, none of which fits.
+const RULES: u16 = 1000;
+/// The name of the screening list.
+const LIST: &str = "units";
+/// Octets of a frame.
+const FRAME_BYTES: u16 = 200;
+/// Time in which every association has to be identified.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How often each is measured.
+    pub rounds: u32,
+    /// How long each time.
+    pub duration: Duration,
+    /// Cores of the STPs; the lab gets the others. Empty: the scheduler decides.
+    pub pin: Vec<usize>,
+    /// Units, an association each; an odd number is one more.
+    pub connections: u32,
+    /// MSUs per second for both; none: as many as each carries.
+    pub rate: Option<f64>,
+    /// Settings and logs go under this.
+    pub out: PathBuf,
+    /// The program that runs our STP, instead of this one.
+    pub program: Option<PathBuf>,
+}
+
+/// Compares our STP with osmo-stp.
+///
+/// # Errors
+/// When something does not start; [`RunError::Missing`] when there is no osmo-stp.
+pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
+    processes::find(osmo::PROGRAM, "osmo-stp")?;
+    let place = Place::new(&Options {
+        pin: options.pin.clone(),
+        out: options.out.clone(),
+        program: options.program.clone(),
+        ..Options::default()
+    })?;
+    let pairs = options.connections.div_ceil(2).clamp(1, 499) as u16;
+    let units: Vec<Unit> = Pairs::new(pairs, FRAME_BYTES).units().collect();
+    progress.status("starting the STPs …");
+    let programs = [
+        (OURS, ours(&within(&place, OURS)?, &units, 0)?),
+        (SCREENED, ours(&within(&place, SCREENED)?, &units, RULES)?),
+        (THEIRS, osmo::command(&place, &units)?),
+    ];
+    let mut relays = Vec::new();
+    for (name, (command, address)) in programs {
+        let function = processes::start(&place, name, command, &place.function_cpus, address)?;
+        let nodes = units.iter().map(|unit| node(*unit, address)).collect();
+        let mut nodes = Nodes::new(nodes, Box::new(Pairs::new(pairs, FRAME_BYTES)), TIMEOUT);
+        nodes
+            .connect(PATIENCE)
+            .map_err(|error| RigError::Settings(format!("{name}: {error}")))?;
+        let traffic = vec![Traffic::from(nodes)];
+        let generator = generator(address, units.len() as u32, traffic, &place)?;
+        relays.push(Loaded::new(name, function, generator));
+    }
+    let turns = Turns {
+        rounds: options.rounds,
+        duration: options.duration,
+        rate: options.rate,
+    };
+    let measured = turns.measure(relays, &place, progress)?;
+    Ok(result::comparison(
+        &measured,
+        &place.function_cpus,
+        options.rounds,
+    ))
+}
+
+fn node(unit: Unit, address: SocketAddr) -> Node {
+    Node {
+        name: unit.name(),
+        number: unit.point_code().0,
+        address,
+        source: unit.address(),
+        protocol: Protocol::Ipa,
+    }
+}
+
+/// The command line of our STP with this number of screening rules, and where it will listen.
+fn ours(place: &Place, units: &[Unit], rules: u16) -> Result<(Command, SocketAddr), RigError> {
+    processes::function(place, OURS, None, |address, admin| {
+        let link = |unit: &Unit| json!({ "name": unit.name(), "role": "ipa", "transport": "tcp", "peer": [unit.address()] });
+        let server = |unit: &Unit| {
+            let mut server = json!({
+                "name": unit.name(),
+                "routingContext": unit.point_code().0,
+                "links": [unit.name()],
+                "pointCodes": [unit.point_code().0.to_string()],
+                "destination": unit.destination().point_code().0.to_string(),
+            });
+            if rules > 0 {
+                server["screening"] = json!(LIST);
+            }
+            server
+        };
+        let lists = (rules > 0).then(|| json!({ "name": LIST, "rules": config::rules(rules) }));
+        json!({ "stp": {
+            "admin": admin.to_string(),
+            "listen": address.to_string(),
+            "workers": place.function_cpus.len(),
+            "pointCodes": { "own": OWN.0.to_string() },
+            "links": units.iter().map(link).collect::<Vec<Value>>(),
+            "applicationServers": units.iter().map(server).collect::<Vec<Value>>(),
+            "screening": lists.into_iter().collect::<Vec<Value>>(),
+        }})
+    })
+}
