@@ -1,6 +1,7 @@
 //! The security application without a router.
 
 mod hostile;
+mod measures;
 mod stateful;
 mod stateless;
 mod subscribers;
