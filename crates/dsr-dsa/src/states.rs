@@ -15,6 +15,8 @@ use crate::network::Network;
 const SHARDS: usize = 256;
 /// Bound on pairs of a peer and a command whose messages are counted.
 const MAX_RATES: usize = 65_536;
+/// Bytes of a name that count; names of DNS are shorter (RFC 1035 §2.3.4).
+const MAX_NAME: usize = 256;
 /// Bound on HSSs.
 const MAX_SERVERS: usize = 65_536;
 /// Time between two searches of a full part for what is out of date.
@@ -163,9 +165,16 @@ impl States {
 
     /// A name as records have it: peers choose names, so these take a fixed number of bytes. The keys of the hash are secret.
     pub(crate) fn name(&self, name: &[u8]) -> u32 {
-        let lower = name.iter().take(256).map(u8::to_ascii_lowercase);
-        let lower: Vec<u8> = lower.collect();
-        (self.names.hash_one(lower) as u32).max(1)
+        (self.hash_of_name(name) as u32).max(1)
+    }
+
+    fn hash_of_name(&self, name: &[u8]) -> u64 {
+        let mut lower = [0; MAX_NAME];
+        let name = name.get(..MAX_NAME).unwrap_or(name);
+        let lower = lower.get_mut(..name.len()).unwrap_or_default();
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.names.hash_one(&*lower)
     }
 
     /// What is known of a subscriber.
@@ -249,11 +258,7 @@ impl States {
 
     /// Counts a message of a peer; returns whether it is within the rate.
     pub(crate) fn is_within(&self, peer: &str, command: (u32, u32), seconds: u32, rate: u32) -> bool {
-        let key = (
-            self.names.hash_one(peer.to_ascii_lowercase()),
-            command.0,
-            command.1,
-        );
+        let key = (self.hash_of_name(peer.as_bytes()), command.0, command.1);
         let mut rates = self.rates.lock();
         if rates.len() >= MAX_RATES && !rates.contains_key(&key) {
             rates.retain(|_, (second, _)| *second == seconds);
