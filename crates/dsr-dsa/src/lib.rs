@@ -10,6 +10,7 @@
 //! | `config`, `events` | settings, and what can happen |
 //! | `measure` | names and order of the measures |
 //! | `csv`, `tables` | tables of an operator, compiled |
+//! | `files` | files that a configuration names |
 //! | `world`, `network` | countries and mobile networks |
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
@@ -21,6 +22,7 @@ pub mod config;
 mod csv;
 mod events;
 mod facts;
+mod files;
 mod lines;
 mod measure;
 mod network;
@@ -32,7 +34,6 @@ mod tables;
 mod world;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -42,6 +43,7 @@ use dsr_app::{Answered, Application, Digits, Explained, Finding, Flow, On, Reque
 use serde_json::{Value, json};
 
 pub use events::Event;
+pub use files::{check_findings, check_tables, files};
 
 use facts::{Facts, Once};
 use lines::{About, Lines};
@@ -75,60 +77,6 @@ pub struct Known {
     states: Arc<States>,
     /// Of this worker: it sees the answers to the requests that it has seen.
     peers: Peers,
-}
-
-/// Checks the tables of a configuration.
-///
-/// # Errors
-/// Each mistake, with file, line and reason: also rows that can never match, and that no measure is on.
-pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
-    let Some(directory) = config.tables.as_deref() else {
-        return Ok(());
-    };
-    match Tables::load(directory)?.has_measures() {
-        true => Ok(()),
-        false => Err(format!(
-            "{}: no measure is on; Security_Countermeasure_Config.csv enables them",
-            directory.display()
-        )),
-    }
-}
-
-/// Checks the place of the file of findings, without making it.
-///
-/// # Errors
-/// When there is no directory for it, or it is not a regular file.
-pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
-    let Some(path) = config.findings.as_deref() else {
-        return Ok(());
-    };
-    let wrong = |what: &str| Err(format!("{}: {what}", path.display()));
-    if csv::is_other(path) {
-        return wrong("is not a regular file");
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.is_none_or(std::path::Path::is_dir) {
-        true => Ok(()),
-        false => wrong("its directory does not exist"),
-    }
-}
-
-/// The files of a configuration that make it another one when they change.
-#[must_use]
-pub fn files(config: &config::Dsa) -> Vec<PathBuf> {
-    let Some(entries) = config
-        .tables
-        .as_deref()
-        .and_then(|tables| std::fs::read_dir(tables).ok())
-    else {
-        return Vec::new();
-    };
-    let paths = entries.map_while(Result::ok).map(|entry| entry.path());
-    let mut files: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|end| end == "csv"))
-        .collect();
-    files.sort_unstable();
-    files
 }
 
 /// What becomes of a message that a measure finds to be wrong.
