@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ahash::AHashSet;
 
 use crate::head;
-use crate::streams::Sink;
+use crate::streams::{OneWay, Sink};
 use crate::{MAX_BUFFERED, MAX_MESSAGE, Summary};
 
 /// Types of chunks (RFC 9260 §3.2).
@@ -53,24 +53,6 @@ impl Association {
                 _ => {}
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
-    }
-
-    /// Whether it may still have messages.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.is_diameter
-    }
-
-    /// Counts what kind of stream it was, and messages that are not whole.
-    pub(crate) fn count(&self, summary: &mut Summary) {
-        if self.is_encrypted {
-            summary.streams_encrypted += 1;
-        } else if !self.is_diameter {
-            summary.streams_of_others += 1;
-        } else {
-            let bytes: usize = self.fragments.values().map(|(_, data)| data.len()).sum();
-            summary.bytes_skipped += bytes as u64;
-            summary.gaps += u64::from(bytes > 0);
         }
     }
 
@@ -133,6 +115,29 @@ impl Association {
             sink.message(data);
         } else if self.is_diameter {
             sink.summary.bytes_skipped += data.len() as u64;
+        }
+    }
+}
+
+impl OneWay for Association {
+    fn is_needed(&self) -> bool {
+        self.is_diameter
+    }
+
+    fn size(&self) -> usize {
+        self.fragments.values().map(|(_, data)| data.len()).sum()
+    }
+
+    fn count(&self, summary: &mut Summary) {
+        if self.is_encrypted {
+            summary.streams_encrypted += 1;
+        } else if !self.is_diameter {
+            summary.streams_of_others += 1;
+        } else {
+            // Messages that are not whole.
+            let bytes = self.size();
+            summary.bytes_skipped += bytes as u64;
+            summary.gaps += u64::from(bytes > 0);
         }
     }
 }

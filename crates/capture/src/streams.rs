@@ -37,6 +37,19 @@ impl Sink<'_> {
     }
 }
 
+/// What streams of both protocols have in common.
+pub(crate) trait OneWay: Default {
+    /// Whether it may still have messages.
+    fn is_needed(&self) -> bool;
+    /// Bytes that it has buffered.
+    fn size(&self) -> usize;
+    /// Counts what kind of stream it was.
+    fn count(&self, summary: &mut Summary);
+}
+
+/// Refused packets between two searches for streams that are not needed any more.
+const SEARCH_EVERY: u64 = 4096;
+
 /// All streams.
 #[derive(Default, Debug)]
 pub(crate) struct Streams {
@@ -73,17 +86,13 @@ impl Streams {
                 if tcp.data.is_empty() && !tcp.is_first {
                     return;
                 }
-                make_room(&mut self.tcp, |stream| stream.is_needed());
-                match entry(&mut self.tcp, ends) {
-                    Some(stream) => stream.take(tcp, packet.lost as usize, &mut sink),
-                    None => sink.summary.packets_beyond_bounds += 1,
+                if let Some(stream) = entry(&mut self.tcp, &mut sink) {
+                    stream.take(tcp, packet.lost as usize, &mut sink);
                 }
             }
             Content::Sctp(chunks) => {
-                make_room(&mut self.sctp, Association::is_needed);
-                match entry(&mut self.sctp, ends) {
-                    Some(association) => association.take(chunks, &mut sink),
-                    None => sink.summary.packets_beyond_bounds += 1,
+                if let Some(association) = entry(&mut self.sctp, &mut sink) {
+                    association.take(chunks, &mut sink);
                 }
             }
         }
@@ -121,16 +130,24 @@ fn acknowledge(streams: &mut AHashMap<Ends, Stream>, tcp: &Tcp<'_>, sink: &mut S
     }
 }
 
-/// Drops streams that are not needed, once there are as many as there may be.
-fn make_room<S>(streams: &mut AHashMap<Ends, S>, is_needed: impl Fn(&S) -> bool) {
-    if streams.len() >= MAX_STREAMS {
-        streams.retain(|_, stream| is_needed(stream));
+/// The stream of a packet; none: there are too many. Those that are not needed any more are dropped then, now and then, since a
+/// search for each packet would take long.
+fn entry<'s, S: OneWay>(streams: &'s mut AHashMap<Ends, S>, sink: &mut Sink<'_>) -> Option<&'s mut S> {
+    if streams.len() >= MAX_STREAMS && !streams.contains_key(&sink.ends) {
+        if sink.summary.packets_beyond_bounds.is_multiple_of(SEARCH_EVERY) {
+            streams.retain(|_, stream| {
+                let is_needed = stream.is_needed();
+                if !is_needed {
+                    *sink.buffered = sink.buffered.saturating_sub(stream.size());
+                    stream.count(sink.summary);
+                }
+                is_needed
+            });
+        }
+        if streams.len() >= MAX_STREAMS {
+            sink.summary.packets_beyond_bounds += 1;
+            return None;
+        }
     }
-}
-
-fn entry<S: Default>(streams: &mut AHashMap<Ends, S>, ends: Ends) -> Option<&mut S> {
-    if streams.len() >= MAX_STREAMS && !streams.contains_key(&ends) {
-        return None;
-    }
-    Some(streams.entry(ends).or_default())
+    Some(streams.entry(sink.ends).or_default())
 }

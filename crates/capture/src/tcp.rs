@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::frame::Tcp;
 use crate::head::{self, HEADER};
-use crate::streams::Sink;
+use crate::streams::{OneWay, Sink};
 use crate::{MAX_BUFFERED, Summary};
 
 /// Bound on segments behind a gap: with more of them the gap will not be filled.
@@ -89,24 +89,6 @@ impl Stream {
         self.skip(sink);
     }
 
-    /// Whether it may still have messages.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.is_diameter && !self.is_closed
-    }
-
-    /// Counts what kind of stream it was.
-    pub(crate) fn count(&self, summary: &mut Summary) {
-        if self.is_encrypted {
-            summary.streams_encrypted += 1;
-        } else if !self.is_diameter {
-            summary.streams_of_others += 1;
-        }
-    }
-
-    fn size(&self) -> usize {
-        self.buffer.len() + self.later.values().map(Vec::len).sum::<usize>()
-    }
-
     fn advance(&mut self, bytes: usize) {
         self.position += bytes as u64;
         self.next = self.next.map(|next| next.wrapping_add(bytes as u32));
@@ -187,6 +169,24 @@ impl Stream {
         self.buffer.drain(..at);
         if self.buffer.len() >= HEADER {
             self.is_synchronous = true;
+        }
+    }
+}
+
+impl OneWay for Stream {
+    fn is_needed(&self) -> bool {
+        self.is_diameter && !self.is_closed
+    }
+
+    fn size(&self) -> usize {
+        self.buffer.len() + self.later.values().map(Vec::len).sum::<usize>()
+    }
+
+    fn count(&self, summary: &mut Summary) {
+        if self.is_encrypted {
+            summary.streams_encrypted += 1;
+        } else if !self.is_diameter {
+            summary.streams_of_others += 1;
         }
     }
 }

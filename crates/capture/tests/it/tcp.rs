@@ -180,3 +180,18 @@ fn a_gap_that_is_not_filled_is_given_up_after_a_bounded_number_of_segments() {
     assert_eq!((found.len() as u32, summary.gaps), (count, 1));
     assert_eq!(found.last(), Some(&message(count - 1, 40)));
 }
+
+#[test]
+fn streams_of_other_protocols_do_not_keep_those_of_diameter_out() {
+    let (client, server) = ends();
+    let mut pcap = frames(&[]);
+    let count = capture::MAX_STREAMS as u32 + 10;
+    for number in 0..count {
+        let other = std::net::SocketAddrV4::new(number.into(), 80);
+        pcap.packet(&ethernet(&pcap::tcp(other, server, (1, 0, 0), b"GET / HTTP/1.1")));
+    }
+    pcap.packet(&ethernet(&pcap::tcp(client, server, (1, 0, 0), &message(1, 8))));
+    let (found, summary) = read(&pcap);
+    assert_eq!(found, [message(1, 8)]);
+    assert_eq!(summary.streams_of_others, u64::from(count));
+}
