@@ -17,6 +17,7 @@
 //! | `states` | what is known of subscribers |
 //! | `peers` | numbers for the names of peers |
 //! | `lines` | lines about findings |
+//! | `replay` | messages of a capture |
 
 pub mod config;
 mod csv;
@@ -27,6 +28,7 @@ mod lines;
 mod measure;
 mod network;
 mod peers;
+mod replay;
 mod stateful;
 mod stateless;
 mod states;
@@ -44,6 +46,7 @@ use serde_json::{Value, json};
 
 pub use events::Event;
 pub use files::{check_findings, check_tables, files};
+pub use replay::{Judged, Replay};
 
 use facts::{Facts, Once};
 use lines::{About, Lines};
@@ -247,6 +250,7 @@ impl Dsa {
             }
             on.count(Event::Found);
             let about = About {
+                at: self.lines.time(),
                 facts: passage.scene.facts,
                 measure: found.measure,
                 partner,

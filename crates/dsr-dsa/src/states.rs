@@ -157,6 +157,11 @@ impl Default for States {
 }
 
 impl States {
+    /// When it was made.
+    pub(crate) const fn start(&self) -> Instant {
+        self.start
+    }
+
     /// Seconds since it was made.
     pub(crate) fn seconds(&self, now: Instant) -> u32 {
         let elapsed = now.saturating_duration_since(self.start);
