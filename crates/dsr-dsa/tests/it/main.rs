@@ -1,5 +1,6 @@
 //! The security application without a router.
 
+mod durable;
 mod hostile;
 mod measures;
 mod stateful;

@@ -90,8 +90,15 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
             );
         }
         let repositories = [
-            ("pdra", application.pdra.as_ref().and_then(Pdra::directory)),
-            ("ocdra", application.ocdra.as_ref().and_then(Ocdra::directory)),
+            ("dsa", application.dsa.as_ref().and_then(Dsa::directory)),
+            (
+                "pdra.repository",
+                application.pdra.as_ref().and_then(Pdra::directory),
+            ),
+            (
+                "ocdra.repository",
+                application.ocdra.as_ref().and_then(Ocdra::directory),
+            ),
         ];
         for (kind, directory) in repositories {
             let Some(directory) = directory else { continue };
@@ -102,7 +109,7 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 true => Ok(()),
                 false => Err(format!("is the directory of dsr.applications[{first}] too")),
             };
-            let at = format!("{at}.{kind}.repository.store.embedded.directory");
+            let at = format!("{at}.{kind}.store.embedded.directory");
             judge(
                 at,
                 judged,

@@ -72,6 +72,7 @@ impl Kind {
     /// Whether it may take the place of other settings of the application while the router runs.
     fn may_replace(&self, before: &Self) -> Result<(), String> {
         match (self, before) {
+            (Self::Dsa(settings), Self::Dsa(before)) => Dsa::may_replace(settings, before),
             (Self::Pdra(settings), Self::Pdra(before)) => Pdra::may_replace(settings, before),
             (Self::Ocdra(settings), Self::Ocdra(before)) => Ocdra::may_replace(settings, before),
             _ => Ok(()),
