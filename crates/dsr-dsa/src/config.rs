@@ -1,10 +1,11 @@
 //! The settings of a security application.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Period, Validate};
+use store::EngineKind;
 
 /// Security application: screens what foreign peers send, and what is sent to foreign realms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,13 +22,17 @@ pub struct Dsa {
     pub findings_bytes: ByteSize,
     /// Bound on lines about findings; more are counted only.
     pub findings_per_second: u32,
-    /// For this time after a start, measures that need to know a subscriber only detect, and do not count it against a
+    /// For this time after a start, with a `store` after the first one or one that follows a stop of more than a 24th of it, measures that need to know a subscriber only detect, and do not count it against a
     /// subscriber that it is not known.
     pub learning: Period,
     /// Time after which a subscriber that has not registered again is not known any more.
     pub lifetime: Period,
     /// Bound on known subscribers, of at most 64 bytes each.
     pub max_subscribers: usize,
+    /// Where what is known of subscribers survives the process, written within seconds after the messages; absent: in memory alone.
+    /// Of the embedded engine, with a directory of its own. A change takes effect when the router starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<store::Config>,
     /// The speed of a subscriber that is still plausible, in km/h.
     pub max_speed: u32,
 }
@@ -42,8 +47,19 @@ impl Default for Dsa {
             learning: Period::from_secs(24 * 3600),
             lifetime: Period::from_secs(7 * 24 * 3600),
             max_subscribers: 5_000_000,
+            store: None,
             max_speed: 1000,
         }
+    }
+}
+
+impl Dsa {
+    /// The directory of its store.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.store
+            .as_ref()
+            .map(|store| store.embedded.directory.as_path())
     }
 }
 
@@ -53,6 +69,17 @@ impl Validate for Dsa {
             faults
                 .at("tables")
                 .say("is absent", "the path of a directory with the tables");
+        }
+        faults.within("store", &self.store);
+        if self
+            .store
+            .as_ref()
+            .is_some_and(|store| store.engine != EngineKind::Embedded)
+        {
+            faults.at("store.engine").say(
+                "is a database",
+                "embedded: each router has what it has seen itself",
+            );
         }
         if self.max_speed == 0 {
             faults.at("maxSpeed").say("is 0", "a speed in km/h, such as 1000");

@@ -18,4 +18,6 @@ telemetry::events! {
     LineLost = "security_lines_lost";
     /// The security application had no room for a subscriber (`maxSubscribers`).
     Full = "security_subscribers_refused", alert Alert::minor(When::Occurs, 1, "Raise `maxSubscribers` of the security application, or shorten `lifetime`: subscribers without a record are not held to their place and host.");
+    /// The security application could not store what has changed about subscribers; it tries again.
+    NotStored = "security_not_stored", alert Alert::minor(When::Occurs, 1, "See the log for the error of the store of the security application. Until it is written, a restart brings back what was stored before.");
 }

@@ -1,4 +1,4 @@
-//! What measures read of a message, found in one pass over its top level.
+//! What measures read of a message, found in one pass over it.
 
 use diameter_proto::{Avp, Message, Routing, known};
 use dsr_app::{Digits, identity};
@@ -96,6 +96,8 @@ impl<'a> Facts<'a> {
             imsi: None,
             is_of_two: false,
         };
+        let names_subscriber = facts.names_subscriber();
+        let mut named = Named::default();
         for (index, avp) in message.avps().map_while(Result::ok).enumerate() {
             if index == 0 && avp.vendor == 0 {
                 facts.first = Some(avp.code);
@@ -111,11 +113,20 @@ impl<'a> Facts<'a> {
                 (0, 416) => &mut facts.request_type,
                 (10415, 1405) => &mut facts.ulr_flags,
                 (10415, 1407) => &mut facts.visited,
+                (0, 443) => {
+                    named.read_subscription(&avp);
+                    continue;
+                }
+                // Of S6t and S6c (TS 29.336 §6.4.2).
+                (10415, 3102) if names_subscriber => {
+                    named.read_identifier(&avp);
+                    continue;
+                }
                 _ => continue,
             };
             place.put(avp.data);
         }
-        facts.find_subscriber(message);
+        facts.find_subscriber(message, named);
         facts
     }
 
@@ -157,39 +168,30 @@ impl<'a> Facts<'a> {
         self.is_of_two || places.into_iter().any(Once::contradicts)
     }
 
-    fn find_subscriber<B: AsRef<[u8]>>(&mut self, message: &'a Message<B>) {
-        let mut named = Named::default();
-        for avp in message.avps().map_while(Result::ok) {
-            if avp.is(known::SUBSCRIPTION_ID) {
-                named.read_subscription(&avp);
-            } else if avp.is(known::USER_IDENTIFIER) && self.names_subscriber() {
-                // Of S6t and S6c (TS 29.336 §6.4.2).
-                let names = avp.group().map_while(Result::ok);
-                names
-                    .filter(|name| name.is(known::USER_NAME))
-                    .for_each(|name| named.put(imsi(name.data)));
-            }
-        }
-        self.is_of_two = self.user_name.contradicts;
-        if self.names_subscriber() {
-            // User-Name counts (TS 29.272 §5.2.1.1.1); a Subscription-Id may not say otherwise.
-            let first = self.user_name.first.map(imsi);
-            let names = first.into_iter().chain(named.names);
-            named.names = names.collect();
-            named.names.dedup();
-            self.imsi = named.names.first().copied().flatten();
-            named.names.append(&mut named.listed);
-        } else {
+    fn find_subscriber<B: AsRef<[u8]>>(&mut self, message: &'a Message<B>, named: Named) {
+        let Named {
+            mut identified,
+            listed,
+            is_broken,
+        } = named;
+        self.is_of_two = self.user_name.contradicts || is_broken || listed.differ || identified.differ;
+        if !self.names_subscriber() {
             // A User-Name may be any name here, and counts where there is no other.
-            self.imsi = match named.listed.first() {
-                Some(first) => *first,
+            self.imsi = match listed.first {
+                Some(first) => first,
                 None => Routing::scan(message, b"")
                     .ok()
                     .and_then(|routing| identity::imsi(&routing)),
             };
-            named.names = named.listed;
+            return;
         }
-        self.is_of_two |= named.is_broken || named.names.windows(2).any(|pair| pair.first() != pair.last());
+        // User-Name counts (TS 29.272 §5.2.1.1.1); a Subscription-Id may not say otherwise.
+        let name = self.user_name.first.map(imsi);
+        self.imsi = name.or(identified.first).flatten();
+        for other in [name, listed.first].into_iter().flatten() {
+            identified.put(other);
+        }
+        self.is_of_two |= identified.differ;
     }
 
     /// Whether a User-Name of this application is an IMSI. On Gx, Rx and Gy it may be any name.
@@ -229,18 +231,37 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The subscribers that a message names; none in a place that should have an IMSI and has not.
+/// Subscribers in places of one kind; none in a place that should have an IMSI and has not.
+#[derive(Default)]
+struct Subscribers {
+    first: Option<Option<Digits>>,
+    differ: bool,
+}
+
+impl Subscribers {
+    fn put(&mut self, name: Option<Digits>) {
+        let first = *self.first.get_or_insert(name);
+        self.differ |= first != name;
+    }
+}
+
+/// The subscribers that the groups of a message name.
 #[derive(Default)]
 struct Named {
-    names: Vec<Option<Digits>>,
-    listed: Vec<Option<Digits>>,
+    /// In User-Identifier.
+    identified: Subscribers,
+    /// In Subscription-Id.
+    listed: Subscribers,
     /// A Subscription-Id of an IMSI has two types or data, which may be read either way.
     is_broken: bool,
 }
 
 impl Named {
-    fn put(&mut self, name: Option<Digits>) {
-        self.names.push(name);
+    fn read_identifier(&mut self, group: &Avp<'_>) {
+        let names = group.group().map_while(Result::ok);
+        names
+            .filter(|name| name.is(known::USER_NAME))
+            .for_each(|name| self.identified.put(imsi(name.data)));
     }
 
     fn read_subscription(&mut self, group: &Avp<'_>) {
@@ -253,8 +274,10 @@ impl Named {
             }
         }
         self.is_broken |= kind.contradicts || data.contradicts;
-        if kind.first == Some(&IMSI) {
-            self.listed.extend(data.first.map(imsi));
+        if kind.first == Some(&IMSI)
+            && let Some(data) = data.first
+        {
+            self.listed.put(imsi(data));
         }
     }
 }

@@ -10,21 +10,27 @@
 //! | `config`, `events` | settings, and what can happen |
 //! | `measure` | names and order of the measures |
 //! | `csv`, `tables` | tables of an operator, compiled |
+//! | `files` | files that a configuration names |
 //! | `world`, `network` | countries and mobile networks |
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
 //! | `states` | what is known of subscribers |
+//! | `durable` | the same on a store |
 //! | `peers` | numbers for the names of peers |
 //! | `lines` | lines about findings |
+//! | `replay` | messages of a capture |
 
 pub mod config;
 mod csv;
+mod durable;
 mod events;
 mod facts;
+mod files;
 mod lines;
 mod measure;
 mod network;
 mod peers;
+mod replay;
 mod stateful;
 mod stateless;
 mod states;
@@ -32,17 +38,21 @@ mod tables;
 mod world;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use diameter_proto::{Message, MessageMut};
+use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::{Answered, Application, Digits, Explained, Finding, Flow, On, Request, Resume, Table};
+use sbr::Opened;
 use serde_json::{Value, json};
 
 pub use events::Event;
+pub use files::{check_findings, check_tables, files};
+pub use replay::{Judged, Replay};
 
+use durable::{Durable, Settings};
 use facts::{Facts, Once};
 use lines::{About, Lines};
 use measure::Measure;
@@ -66,7 +76,12 @@ pub struct Dsa {
     version: u32,
     /// Shared by the workers; those of the application that this one replaces, where there was one.
     states: OnceLock<Arc<States>>,
+    /// The store of the states; none: they are in memory alone.
+    durable: Option<Arc<Opened<Durable>>>,
 }
+
+/// Stores by their directories: a reload takes the one that is open.
+static OPENED: OpenOnce<Opened<Durable>> = OpenOnce::new();
 
 /// What a worker carries over a reload.
 #[derive(Debug, Default)]
@@ -77,58 +92,13 @@ pub struct Known {
     peers: Peers,
 }
 
-/// Checks the tables of a configuration.
-///
-/// # Errors
-/// Each mistake, with file, line and reason: also rows that can never match, and that no measure is on.
-pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
-    let Some(directory) = config.tables.as_deref() else {
-        return Ok(());
+/// The store of a configuration.
+fn open(config: &config::Dsa) -> Result<Option<Arc<Opened<Durable>>>, String> {
+    let (Some(settings), Some(directory)) = (Settings::of(config), config.directory()) else {
+        return Ok(None);
     };
-    match Tables::load(directory)?.has_measures() {
-        true => Ok(()),
-        false => Err(format!(
-            "{}: no measure is on; Security_Countermeasure_Config.csv enables them",
-            directory.display()
-        )),
-    }
-}
-
-/// Checks the place of the file of findings, without making it.
-///
-/// # Errors
-/// When there is no directory for it, or it is not a regular file.
-pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
-    let Some(path) = config.findings.as_deref() else {
-        return Ok(());
-    };
-    let wrong = |what: &str| Err(format!("{}: {what}", path.display()));
-    if csv::is_other(path) {
-        return wrong("is not a regular file");
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.is_none_or(std::path::Path::is_dir) {
-        true => Ok(()),
-        false => wrong("its directory does not exist"),
-    }
-}
-
-/// The files of a configuration that make it another one when they change.
-#[must_use]
-pub fn files(config: &config::Dsa) -> Vec<PathBuf> {
-    let Some(entries) = config
-        .tables
-        .as_deref()
-        .and_then(|tables| std::fs::read_dir(tables).ok())
-    else {
-        return Vec::new();
-    };
-    let paths = entries.map_while(Result::ok).map(|entry| entry.path());
-    let mut files: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|end| end == "csv"))
-        .collect();
-    files.sort_unstable();
-    files
+    let opened = OPENED.get(&one_name(directory), || Opened::open(&settings))?;
+    Ok(Some(opened))
 }
 
 /// What becomes of a message that a measure finds to be wrong.
@@ -175,7 +145,11 @@ impl Dsa {
     pub fn load(config: &config::Dsa) -> Result<Self, String> {
         static VERSIONS: AtomicU32 = AtomicU32::new(1);
         let tables = config.tables.as_deref().map(Tables::load).transpose()?;
+        let durable = open(config)?;
+        let stored = durable.as_ref().and_then(|opened| opened.repository().states());
         Ok(Self {
+            states: stored.map_or_else(OnceLock::new, |states| states.clone().into()),
+            durable,
             tables: tables.unwrap_or_default(),
             bounds: Bounds {
                 learning: config.learning.duration(),
@@ -186,8 +160,21 @@ impl Dsa {
             lines: Lines::new(config.findings.as_deref(), config.findings_bytes.bytes())?,
             lines_per_second: config.findings_per_second,
             version: VERSIONS.fetch_add(1, Ordering::Relaxed),
-            states: OnceLock::new(),
         })
+    }
+
+    /// Whether a reload may put these settings in the place of others, with which the router runs.
+    ///
+    /// # Errors
+    /// When the store is another one: subscribers are in the one that is open.
+    pub fn may_replace(settings: &config::Dsa, before: &config::Dsa) -> Result<(), String> {
+        match settings.store == before.store {
+            true => Ok(()),
+            false => Err(
+                "`store` has changed, which takes effect when the router starts: restart it, or reload with `store` as it was"
+                    .to_owned(),
+            ),
+        }
     }
 
     /// What is known; nothing before the first worker has it. Pages may ask before, and must not take its place.
@@ -299,6 +286,7 @@ impl Dsa {
             }
             on.count(Event::Found);
             let about = About {
+                at: self.lines.time(),
                 facts: passage.scene.facts,
                 measure: found.measure,
                 partner,
@@ -406,6 +394,11 @@ impl Application for Dsa {
         for _ in 0..self.lines.take_lost() {
             on.count(Event::LineLost);
         }
+        if let Some(opened) = &self.durable {
+            for _ in 0..opened.repository().take_failed() {
+                on.count(Event::NotStored);
+            }
+        }
         let facts = Facts::new(request.message);
         let Some((direction, partner)) = self.direction(request.message, &facts, request.peer) else {
             return Flow::Next;
@@ -494,7 +487,7 @@ impl Application for Dsa {
         let seconds = states.seconds(Instant::now());
         let record = states.get(&imsi, seconds, self.bounds.lifetime);
         let shown = |network: Option<network::Network>| network.map(|network| network.to_string());
-        Some(match record {
+        let mut known = match record {
             None => json!({"imsi": digits, "known": false}),
             Some(record) => json!({
                 "imsi": digits,
@@ -504,7 +497,13 @@ impl Application for Dsa {
                 "authenticatedIn": shown(record.authenticated()),
                 "ageSeconds": seconds.saturating_sub(record.seconds()),
             }),
-        })
+        };
+        // How long the router has known subscribers: of one that is not known it says more from day to day.
+        known["learningForSeconds"] = seconds.saturating_sub(states.began()).into();
+        if self.durable.is_some() {
+            known["stored"] = states.is_stored(&imsi).into();
+        }
+        Some(known)
     }
 }
 

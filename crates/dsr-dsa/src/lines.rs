@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use diameter_proto::Dictionary;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
@@ -24,17 +25,46 @@ const MAX_VALUE: usize = 128;
 /// Where lines go.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    sender: Option<SyncSender<String>>,
+    sink: Sink,
     /// Lines that the thread could not write, until a worker counts them.
     lost: Arc<AtomicU64>,
 }
 
+#[derive(Debug)]
+enum Sink {
+    Log,
+    /// The thread that writes the file.
+    File(SyncSender<String>),
+    /// A replay, which takes them after each message.
+    Replay(Mutex<Replayed>),
+}
+
+#[derive(Debug)]
+struct Replayed {
+    at: SystemTime,
+    lines: Vec<Value>,
+}
+
 impl Lines {
+    /// Lines for a replay.
+    pub(crate) fn for_replay() -> Self {
+        Self {
+            sink: Sink::Replay(Mutex::new(Replayed {
+                at: UNIX_EPOCH,
+                lines: Vec::new(),
+            })),
+            lost: Arc::default(),
+        }
+    }
+
     /// Lines in a file, or without one in the log. A thread of its own writes the file: workers wait for no disk.
     pub(crate) fn new(file: Option<&Path>, max_bytes: u64) -> Result<Self, String> {
         let lost = Arc::<AtomicU64>::default();
         let Some(path) = file else {
-            return Ok(Self { sender: None, lost });
+            return Ok(Self {
+                sink: Sink::Log,
+                lost,
+            });
         };
         let opened = open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let (sender, receiver) = sync_channel(MAX_QUEUED);
@@ -45,8 +75,20 @@ impl Lines {
             .name("dsa-findings".to_owned())
             .spawn(write)
             .map_err(|error| error.to_string())?;
-        let sender = Some(sender);
-        Ok(Self { sender, lost })
+        let sink = Sink::File(sender);
+        Ok(Self { sink, lost })
+    }
+
+    /// The lines of a replay since the last call. The next ones are of this time.
+    pub(crate) fn take(&self, at: SystemTime) -> Vec<Value> {
+        match &self.sink {
+            Sink::Replay(replayed) => {
+                let mut replayed = replayed.lock();
+                replayed.at = at;
+                std::mem::take(&mut replayed.lines)
+            }
+            Sink::Log | Sink::File(_) => Vec::new(),
+        }
     }
 
     /// Lines that were taken and could not be written, each counted once.
@@ -58,13 +100,25 @@ impl Lines {
     }
 
     /// Takes a line; returns whether it waits for the disk, or is in the log.
-    pub(crate) fn put(&self, line: String) -> bool {
-        match &self.sender {
-            Some(sender) => sender.try_send(line).is_ok(),
-            None => {
-                tracing::warn!(target: "dsa", finding = line, "message found to be wrong");
+    pub(crate) fn put(&self, line: Value) -> bool {
+        match &self.sink {
+            Sink::File(sender) => sender.try_send(line.to_string()).is_ok(),
+            Sink::Log => {
+                tracing::warn!(target: "dsa", finding = %line, "message found to be wrong");
                 true
             }
+            Sink::Replay(replayed) => {
+                replayed.lock().lines.push(line);
+                true
+            }
+        }
+    }
+
+    /// The time of what is found now.
+    pub(crate) fn time(&self) -> SystemTime {
+        match &self.sink {
+            Sink::Replay(replayed) => replayed.lock().at,
+            Sink::Log | Sink::File(_) => SystemTime::now(),
         }
     }
 }
@@ -106,6 +160,7 @@ fn write_all(lines: &Receiver<String>, path: &Path, opened: File, max_bytes: u64
 
 /// A finding.
 pub(crate) struct About<'a> {
+    pub(crate) at: SystemTime,
     pub(crate) facts: &'a Facts<'a>,
     pub(crate) measure: Measure,
     pub(crate) partner: &'a str,
@@ -117,11 +172,11 @@ pub(crate) struct About<'a> {
 
 impl About<'_> {
     /// The line.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> Value {
         let facts = self.facts;
         let command = Dictionary::standard().command(facts.command, facts.application);
         let command = command.map(|known| known.short_name(facts.is_request));
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut line = Map::new();
         let mut put = |name: &str, value: Value| {
             if !value.is_null() {
@@ -162,7 +217,7 @@ impl About<'_> {
             "visitedNetwork",
             visited.map_or(Value::Null, |network| json!(network.to_string())),
         );
-        Value::Object(line).to_string()
+        Value::Object(line)
     }
 }
 
@@ -193,12 +248,12 @@ mod tests {
                 thread::sleep(Duration::from_millis(5));
             }
         };
-        assert!(lines.put("first".to_owned()));
-        wait(&mut || std::fs::read_to_string(&file).is_ok_and(|text| text == "first\n"));
+        assert!(lines.put("first".into()));
+        wait(&mut || std::fs::read_to_string(&file).is_ok_and(|text| text == "\"first\"\n"));
         assert_eq!(lines.take_lost(), 0);
         drop(folder);
         // The file has reached its size, and there is no directory for the next one.
-        assert!(lines.put("second".to_owned()) && lines.put("third".to_owned()));
+        assert!(lines.put("second".into()) && lines.put("third".into()));
         let mut lost = 0;
         wait(&mut || {
             lost += lines.take_lost();

@@ -37,7 +37,8 @@ impl Memory<'_> {
 
     /// Whether measures still learn who is where.
     pub(crate) fn is_learning(&self) -> bool {
-        u64::from(self.seconds()) < self.bounds.learning.as_secs()
+        let since = self.seconds().saturating_sub(self.states.began());
+        u64::from(since) < self.bounds.learning.as_secs()
     }
 
     pub(crate) fn record(&self, facts: &Facts<'_>) -> Option<Record> {

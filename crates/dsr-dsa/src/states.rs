@@ -12,13 +12,19 @@ use crate::measure::Measure;
 use crate::network::Network;
 
 /// Parts of the table of subscribers, each with its lock. A power of two.
-const SHARDS: usize = 256;
+pub(crate) const SHARDS: usize = 256;
 /// Bound on pairs of a peer and a command whose messages are counted.
 const MAX_RATES: usize = 65_536;
+/// Bytes of a name that count; names of DNS are shorter (RFC 1035 §2.3.4).
+const MAX_NAME: usize = 256;
 /// Bound on HSSs.
 const MAX_SERVERS: usize = 65_536;
 /// Time between two searches of a full part for what is out of date.
 const SWEEP_SECONDS: u32 = 10;
+/// The clock of the table begins here (388 days), so that what an earlier process has learned has a time before it.
+pub(crate) const EPOCH: u32 = 1 << 25;
+/// Bytes of a record, with its key, as they are stored.
+const STORED: usize = size_of::<(u64, Record)>();
 
 /// What is known of a subscriber: 16 bytes, and 8 of its IMSI.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -119,6 +125,16 @@ impl Record {
 struct Shard {
     records: AHashMap<u64, Record>,
     swept: u32,
+    /// How often it has changed, and how often it had when it was stored.
+    changes: u64,
+    stored: u64,
+}
+
+#[derive(Debug, Default)]
+struct Servers {
+    names: AHashSet<u32>,
+    /// How many of them are stored.
+    stored: usize,
 }
 
 /// Second and count of messages.
@@ -128,12 +144,14 @@ type Window = (u32, u32);
 #[derive(Debug)]
 pub(crate) struct States {
     start: Instant,
+    /// When learning began, by the clock of the table.
+    began: u32,
     names: RandomState,
     shards: Vec<Mutex<Shard>>,
     rates: Mutex<AHashMap<(u64, u32, u32), Window>>,
     lines: Mutex<Window>,
     /// Hashes of the names of HSSs that have registered a subscriber.
-    servers: Mutex<AHashSet<u32>>,
+    servers: Mutex<Servers>,
     findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
     /// When a subscriber was refused last.
     full: Mutex<Option<u32>>,
@@ -141,31 +159,54 @@ pub(crate) struct States {
 
 impl Default for States {
     fn default() -> Self {
+        Self::new(RandomState::new(), EPOCH, None)
+    }
+}
+
+impl States {
+    /// A table without subscribers: the hash of names, when learning began, and when a subscriber was refused last.
+    pub(crate) fn new(names: RandomState, began: u32, full: Option<u32>) -> Self {
         Self {
             start: Instant::now(),
-            names: RandomState::new(),
+            began,
+            names,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             rates: Mutex::default(),
             lines: Mutex::default(),
             servers: Mutex::default(),
             findings: Mutex::default(),
-            full: Mutex::default(),
+            full: Mutex::new(full),
         }
     }
-}
 
-impl States {
-    /// Seconds since it was made.
+    /// When it was made.
+    pub(crate) const fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Seconds of the clock of the table.
     pub(crate) fn seconds(&self, now: Instant) -> u32 {
         let elapsed = now.saturating_duration_since(self.start);
-        u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
+        EPOCH.saturating_add(u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX))
+    }
+
+    /// When learning began, by the clock of the table.
+    pub(crate) const fn began(&self) -> u32 {
+        self.began
     }
 
     /// A name as records have it: peers choose names, so these take a fixed number of bytes. The keys of the hash are secret.
     pub(crate) fn name(&self, name: &[u8]) -> u32 {
-        let lower = name.iter().take(256).map(u8::to_ascii_lowercase);
-        let lower: Vec<u8> = lower.collect();
-        (self.names.hash_one(lower) as u32).max(1)
+        (self.hash_of_name(name) as u32).max(1)
+    }
+
+    fn hash_of_name(&self, name: &[u8]) -> u64 {
+        let mut lower = [0; MAX_NAME];
+        let name = name.get(..MAX_NAME).unwrap_or(name);
+        let lower = lower.get_mut(..name.len()).unwrap_or_default();
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.names.hash_one(&*lower)
     }
 
     /// What is known of a subscriber.
@@ -210,6 +251,7 @@ impl States {
         }
         change(record);
         record.touch(seconds);
+        shard.changes += 1;
         true
     }
 
@@ -217,29 +259,112 @@ impl States {
     pub(crate) fn amend(&self, imsi: &Digits, change: impl FnOnce(&mut Record)) {
         let key = key(imsi);
         let Some(shard) = self.shard(key) else { return };
-        if let Some(record) = shard.lock().records.get_mut(&key) {
+        let mut shard = shard.lock();
+        if let Some(record) = shard.records.get_mut(&key) {
             change(record);
+            shard.changes += 1;
         }
     }
 
     /// Notes that an HSS has registered a subscriber.
     pub(crate) fn add_server(&self, name: u32) {
         let mut servers = self.servers.lock();
-        if servers.len() < MAX_SERVERS {
-            servers.insert(name);
+        if servers.names.len() < MAX_SERVERS {
+            servers.names.insert(name);
         }
     }
 
     /// Whether an HSS has registered a subscriber, or may have.
     pub(crate) fn is_server(&self, name: u32) -> bool {
         let servers = self.servers.lock();
-        servers.contains(&name) || servers.len() == MAX_SERVERS
+        servers.names.contains(&name) || servers.names.len() == MAX_SERVERS
     }
 
     /// Whether a subscriber may be unknown for want of room.
     pub(crate) fn was_full(&self, seconds: u32, lifetime: Duration) -> bool {
         let within = |at: u32| u64::from(seconds.saturating_sub(at)) < lifetime.as_secs();
         self.full.lock().is_some_and(within)
+    }
+
+    /// When a subscriber was refused last for want of room.
+    pub(crate) fn full(&self) -> Option<u32> {
+        *self.full.lock()
+    }
+
+    /// Whether the part with a subscriber is stored as it is.
+    pub(crate) fn is_stored(&self, imsi: &Digits) -> bool {
+        let shard = self.shard(key(imsi));
+        shard.is_some_and(|shard| {
+            let shard = shard.lock();
+            shard.changes == shard.stored
+        })
+    }
+
+    /// The records of a part that has changed since it was stored, and which change this was.
+    pub(crate) fn changed(&self, part: usize) -> Option<(Vec<u8>, u64)> {
+        let shard = self.shards.get(part)?.lock();
+        if shard.changes == shard.stored {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(shard.records.len() * STORED);
+        for (key, record) in &shard.records {
+            for word in [*key, record.names, record.packed] {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        Some((bytes, shard.changes))
+    }
+
+    /// A part is stored as it was at this change.
+    pub(crate) fn stored(&self, part: usize, change: u64) {
+        if let Some(shard) = self.shards.get(part) {
+            shard.lock().stored = change;
+        }
+    }
+
+    /// Restores the records of a part. A record gets the time that `moved` makes of its own; without one it is out of date.
+    pub(crate) fn restore(&self, bytes: &[u8], max: usize, moved: impl Fn(u32) -> Option<u32>) {
+        let words = |bytes: &[u8]| {
+            let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok());
+            let mut next = || words.next().map(u64::from_le_bytes);
+            Some((next()?, next()?, next()?))
+        };
+        for (key, names, packed) in bytes.chunks_exact(STORED).filter_map(words) {
+            let mut record = Record { names, packed };
+            let Some(shard) = self.shard(key) else { continue };
+            let mut shard = shard.lock();
+            if let Some(seconds) = moved(record.seconds())
+                && shard.records.len() < max.div_ceil(SHARDS)
+            {
+                record.touch(seconds);
+                shard.records.insert(key, record);
+            }
+        }
+    }
+
+    /// The HSSs, when not all of them are stored, and how many there are.
+    pub(crate) fn changed_servers(&self) -> Option<(Vec<u8>, usize)> {
+        let servers = self.servers.lock();
+        let count = servers.names.len();
+        (count != servers.stored).then(|| {
+            let names = servers.names.iter().flat_map(|name| name.to_le_bytes());
+            (names.collect(), count)
+        })
+    }
+
+    /// This many HSSs are stored.
+    pub(crate) fn stored_servers(&self, count: usize) {
+        self.servers.lock().stored = count;
+    }
+
+    /// Restores HSSs.
+    pub(crate) fn restore_servers(&self, bytes: &[u8]) {
+        let mut servers = self.servers.lock();
+        let names = bytes.chunks_exact(4).filter_map(|name| name.try_into().ok());
+        servers
+            .names
+            .extend(names.map(u32::from_le_bytes).take(MAX_SERVERS));
+        servers.stored = servers.names.len();
     }
 
     fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
@@ -249,11 +374,7 @@ impl States {
 
     /// Counts a message of a peer; returns whether it is within the rate.
     pub(crate) fn is_within(&self, peer: &str, command: (u32, u32), seconds: u32, rate: u32) -> bool {
-        let key = (
-            self.names.hash_one(peer.to_ascii_lowercase()),
-            command.0,
-            command.1,
-        );
+        let key = (self.hash_of_name(peer.as_bytes()), command.0, command.1);
         let mut rates = self.rates.lock();
         if rates.len() >= MAX_RATES && !rates.contains_key(&key) {
             rates.retain(|_, (second, _)| *second == seconds);

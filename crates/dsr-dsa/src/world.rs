@@ -55,8 +55,18 @@ struct Code {
 #[derive(Debug)]
 struct World {
     countries: Vec<Country>,
-    codes: HashMap<u16, Code>,
+    /// By mobile country code.
+    codes: Vec<Option<Code>>,
 }
+
+impl World {
+    fn code(&self, code: u16) -> Option<&Code> {
+        self.codes.get(usize::from(code))?.as_ref()
+    }
+}
+
+/// Mobile country codes have three digits (TS 23.003 §2.2).
+const CODES: usize = 1000;
 
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
@@ -77,10 +87,18 @@ fn world() -> &'static World {
                 three: digits.contains('3'),
             };
             let country = positions.get(country).copied();
-            Some((code.parse().ok()?, Code { country, digits }))
+            Some((code.parse::<usize>().ok()?, Code { country, digits }))
         });
-        let codes = codes.collect();
-        World { countries, codes }
+        let mut all: Vec<Option<Code>> = std::iter::repeat_with(|| None).take(CODES).collect();
+        for (code, known) in codes {
+            if let Some(place) = all.get_mut(code) {
+                *place = Some(known);
+            }
+        }
+        World {
+            countries,
+            codes: all,
+        }
     })
 }
 
@@ -109,7 +127,7 @@ fn country(row: &'static str) -> Option<Country> {
 
 /// Whether a mobile country code is assigned.
 pub(crate) fn is_assigned(code: u16) -> bool {
-    world().codes.contains_key(&code)
+    world().code(code).is_some()
 }
 
 /// How many digits the network codes below a mobile country code have.
@@ -118,13 +136,13 @@ pub(crate) fn network_digits(code: u16) -> NetworkDigits {
         two: true,
         three: true,
     };
-    world().codes.get(&code).map_or(either, |known| known.digits)
+    world().code(code).map_or(either, |known| known.digits)
 }
 
 /// The country of a mobile country code.
 pub(crate) fn country_of(code: u16) -> Option<&'static Country> {
     let world = world();
-    world.countries.get(world.codes.get(&code)?.country?)
+    world.countries.get(world.code(code)?.country?)
 }
 
 /// The continents.
@@ -144,8 +162,9 @@ mod tests {
     #[test]
     fn the_tables_are_whole() {
         let world = world();
-        assert_eq!((world.countries.len(), world.codes.len()), (244, 241));
-        let placed = world.codes.values().filter(|code| code.country.is_some());
+        let codes = || world.codes.iter().flatten();
+        assert_eq!((world.countries.len(), codes().count()), (244, 241));
+        let placed = codes().filter(|code| code.country.is_some());
         assert_eq!(placed.count(), 240, "Kosovo has no coordinates in the sources");
         let borders: usize = world
             .countries
@@ -170,14 +189,12 @@ mod tests {
     #[test]
     fn network_codes_have_two_digits_three_or_both() {
         let of = |two, three| {
-            let is = move |code: &Code| code.digits == NetworkDigits { two, three };
-            let codes = world().codes.iter();
-            let mut found: Vec<_> = codes
-                .filter(|(_, code)| is(code))
-                .map(|(code, _)| *code)
-                .collect();
-            found.sort_unstable();
-            found
+            let is = move |code: u16| {
+                world()
+                    .code(code)
+                    .is_some_and(|code| code.digits == NetworkDigits { two, three })
+            };
+            (0..1000).filter(|code| is(*code)).collect::<Vec<u16>>()
         };
         assert_eq!(of(true, false).len(), 218);
         assert_eq!(

@@ -20,7 +20,7 @@
 //! * `registry`: the neighbours and their state.
 //! * `incidents`: connections that were refused or failed, in words, by reason, as alarms.
 //! * `administration`: peers that an operator drains, disables, enables or reconnects.
-//! * `why`: what would become of a message.
+//! * `why`: what would become of a message. [`replay`]: what the security application would find in a capture.
 //! * `events`: what can happen, each with its counter; [`metrics`], `pages` and `rows`: how to look inside.
 //! * `listen` and `peers`: identities and listeners, and the peers that workers connect to.
 //! * [`config`]: every setting, documented where it is defined.
@@ -53,6 +53,7 @@ pub mod probes;
 mod redirects;
 mod registry;
 mod remote;
+pub mod replay;
 mod router;
 mod routing;
 mod rows;

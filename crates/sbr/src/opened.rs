@@ -46,6 +46,11 @@ pub trait Contents: Clone + Send + Sync + 'static {
 
     /// Cares for it until the future is dropped.
     fn care(&self) -> impl Future<Output = Result<(), store::Error>> + Send;
+
+    /// Writes what is not written yet, before the store closes.
+    fn end(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 impl Contents for Repository {
@@ -274,6 +279,7 @@ fn run<C: Contents>(
                 }
             }
         }
+        repository.end().await;
         store.close().await;
     });
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::functions::{self, Function};
 use crate::{
     check, following, import, inspect, laboratory, manual, number_files, overview, pack, policies, print,
-    run, store_files, timeline,
+    replay, run, store_files, timeline,
 };
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
@@ -85,6 +85,9 @@ enum Command {
     /// Check, explain and test policy projects
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
+    /// Try the security application of the Diameter router on a capture
+    #[command(subcommand)]
+    Dsa(replay::DsaCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
     /// Rules for Prometheus and dashboards for Grafana, from the declarations of metrics and alarms
@@ -181,6 +184,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Store(command) => return store_files::run(&command),
         Command::Numbers(command) => return number_files::run(&command),
         Command::Policy(command) => return policies::run(&command),
+        Command::Dsa(command) => return replay::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Observability(command) => pack::run(&command)?,
         Command::Completions(args) => manual::completions(&args, whole())?,

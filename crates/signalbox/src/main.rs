@@ -10,7 +10,7 @@
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store, copies of it;
 //! - [`number_files`]: files of numbers with their destinations;
-//! - [`policies`]: policy projects, checked and tested without a PCF;
+//! - [`policies`]: policy projects, checked and tested without a PCF; [`replay`]: captures through the security application;
 //! - [`manual`]: man pages and completions; [`pack`]: rules and dashboards;
 //! - [`allocator`]: the memory of the process; `names`: names of hosts in a static program;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already, [`ports`]: or has
@@ -40,6 +40,7 @@ mod pack;
 mod policies;
 mod ports;
 mod reload;
+mod replay;
 mod run;
 mod running;
 mod secure;

@@ -18,6 +18,7 @@ pub mod http2;
 pub mod openapi;
 #[cfg(feature = "pages")]
 mod pages;
+pub mod pcap;
 pub mod process;
 pub mod python;
 mod run;

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use ahash::{AHashMap, AHashSet};
 use diameter_proto::dictionary::AvpDefinition;
-use diameter_proto::{AvpKey, AvpType, Avps as Walk, Dictionary};
+use diameter_proto::{Avp, AvpKey, AvpType, Avps as Walk, Dictionary};
+use smallvec::SmallVec;
 
 use super::commands::{application, command};
 use super::{Reading, number};
@@ -22,6 +23,15 @@ pub(crate) struct Program {
     values: Vec<Value>,
     counts: Vec<Count>,
     allowed: Option<AHashSet<AvpKey>>,
+    /// Rows by the AVP at the top level of a message with which their paths begin.
+    tops: AHashMap<AvpKey, Rows>,
+}
+
+/// Positions in `values` and in `counts`, ascending.
+#[derive(Debug, Default)]
+struct Rows {
+    values: Vec<usize>,
+    counts: Vec<usize>,
 }
 
 /// An AVP that makes a message wrong.
@@ -102,7 +112,8 @@ impl Avps {
             _ => Some(value_of(last, text)?),
         };
         for key in keys(row, blocked)? {
-            let values = &mut self.0.entry(key).or_default().values;
+            let program = self.0.entry(key).or_default();
+            let values = &mut program.values;
             let new = Value {
                 path: path.clone(),
                 name: row.field(3).to_owned(),
@@ -115,6 +126,9 @@ impl Avps {
             };
             if values.iter().any(shadows) {
                 return Err("a row before it finds the same: it can never match".to_owned());
+            }
+            if let Some(top) = path.first() {
+                program.tops.entry(*top).or_default().values.push(values.len());
             }
             values.push(new);
         }
@@ -131,9 +145,13 @@ impl Avps {
             return Err(format!("Minimum_Instance {min} is above Maximum_Instance {max}"));
         }
         for key in keys(row, blocked)? {
-            let counts = &mut self.0.entry(key).or_default().counts;
+            let program = self.0.entry(key).or_default();
+            let counts = &mut program.counts;
             if counts.iter().any(|known| known.path == path) {
                 return Err("the same AVP of the same messages is there already".to_owned());
+            }
+            if let Some(top) = path.first() {
+                program.tops.entry(*top).or_default().counts.push(counts.len());
             }
             counts.push(Count {
                 path: path.clone(),
@@ -165,25 +183,55 @@ impl Avps {
 impl Program {
     /// Specific AVP screening.
     pub(crate) fn screen_values(&self, avps: &Walk<'_>) -> Result<(), Cow<'static, str>> {
-        for wanted in &self.values {
-            let mut found = false;
-            visit(avps.clone(), &wanted.path, &mut |data| {
-                found |= wanted.is(data);
-            });
-            if found {
-                return Err(format!("{} has a value that is not permitted", wanted.name).into());
+        if self.values.is_empty() {
+            return Ok(());
+        }
+        // The first row of the table that fits.
+        let mut found: Option<usize> = None;
+        for avp in avps.clone().map_while(Result::ok) {
+            let Some(rows) = self.tops.get(&avp.key()) else {
+                continue;
+            };
+            for row in rows
+                .values
+                .iter()
+                .take_while(|row| found.is_none_or(|found| **row < found))
+            {
+                let Some(wanted) = self.values.get(*row) else {
+                    continue;
+                };
+                let mut is = false;
+                visit(&avp, &wanted.path, &mut |data| is |= wanted.is(data));
+                if is {
+                    found = Some(*row);
+                    break;
+                }
             }
         }
-        Ok(())
+        match found.and_then(|row| self.values.get(row)) {
+            Some(wanted) => Err(format!("{} has a value that is not permitted", wanted.name).into()),
+            None => Ok(()),
+        }
     }
 
     /// AVP multiple instance check.
     pub(crate) fn count(&self, avps: &Walk<'_>) -> Result<(), Cow<'static, str>> {
-        for wanted in &self.counts {
-            let mut count = 0_u32;
-            visit(avps.clone(), &wanted.path, &mut |_| {
-                count = count.saturating_add(1);
-            });
+        if self.counts.is_empty() {
+            return Ok(());
+        }
+        let mut counts: SmallVec<[u32; 64]> = SmallVec::from_elem(0, self.counts.len());
+        for avp in avps.clone().map_while(Result::ok) {
+            let Some(rows) = self.tops.get(&avp.key()) else {
+                continue;
+            };
+            for row in &rows.counts {
+                let (Some(wanted), Some(count)) = (self.counts.get(*row), counts.get_mut(*row)) else {
+                    continue;
+                };
+                visit(&avp, &wanted.path, &mut |_| *count = count.saturating_add(1));
+            }
+        }
+        for (wanted, count) in self.counts.iter().zip(counts) {
             if !(wanted.min..=wanted.max).contains(&count) {
                 let Count { name, min, max, .. } = wanted;
                 return Err(format!("{name} is there {count} times, not {min} to {max}").into());
@@ -201,16 +249,19 @@ impl Program {
     }
 }
 
-/// Shows the data of each AVP at the end of a path.
-fn visit(avps: Walk<'_>, path: &[AvpKey], see: &mut dyn FnMut(&[u8])) {
-    let Some((first, rest)) = path.split_first() else {
+/// Shows the data of each AVP at the end of a path that begins with this AVP.
+fn visit(avp: &Avp<'_>, path: &[AvpKey], see: &mut dyn FnMut(&[u8])) {
+    let [_, rest @ ..] = path else { return };
+    let Some(next) = rest.first() else {
+        see(avp.data);
         return;
     };
-    for avp in avps.map_while(Result::ok).filter(|avp| avp.key() == *first) {
-        match rest {
-            [] => see(avp.data),
-            rest => visit(avp.group(), rest, see),
-        }
+    for inner in avp
+        .group()
+        .map_while(Result::ok)
+        .filter(|inner| inner.key() == *next)
+    {
+        visit(&inner, rest, see);
     }
 }
 

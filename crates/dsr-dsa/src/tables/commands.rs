@@ -2,6 +2,7 @@
 
 use ahash::{AHashMap, AHashSet};
 
+use super::partners::find_lower;
 use super::{Reading, number};
 use crate::csv::Row;
 
@@ -65,7 +66,7 @@ impl Commands {
     /// Messages per second of a command that a peer may send.
     pub(crate) fn rate(&self, application: u32, command: u32, peer: &str) -> Option<u32> {
         let peers = self.rates.get(&(application, command))?;
-        let own = peers.get(peer.to_ascii_lowercase().as_str());
+        let own = find_lower(peer.as_bytes(), |peer| peers.get(peer));
         own.or_else(|| peers.get("")).copied()
     }
 }

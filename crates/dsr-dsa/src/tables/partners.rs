@@ -210,7 +210,7 @@ pub(super) fn is_home(kind: &str) -> Result<bool, String> {
 }
 
 /// Looks a name up in lower case, without an allocation. A longer one than names can be is not known.
-fn find_lower<'t, T>(name: &[u8], find: impl FnOnce(&str) -> Option<T> + 't) -> Option<T> {
+pub(super) fn find_lower<'t, T>(name: &[u8], find: impl FnOnce(&str) -> Option<T> + 't) -> Option<T> {
     let mut lower = [0; MAX_NAME];
     let lower = lower.get_mut(..name.len())?;
     lower.copy_from_slice(name);

@@ -5,30 +5,7 @@ use diameter_proto::known;
 use crate::support::*;
 
 fn all_measures(mode: &str) -> Vec<String> {
-    [
-        "AppIdWL",
-        "AppCmdCst",
-        "RealmWLScr",
-        "OhOrCstChk",
-        "DrOrMatch",
-        "VplmnORCst",
-        "RealmIMSICst",
-        "SubsIdenValid",
-        "SpecAVPScr",
-        "AVPInstChk",
-        "AVPWLScr",
-        "OhOrFrmChk",
-        "SesIdValChk",
-        "DhDrFrmChk",
-        "MsgRateMon",
-        "TimeDistChk",
-        "PreLocChk",
-        "SrcHostValHss",
-        "SrcHostValMme",
-        "SesIntValChk",
-    ]
-    .map(|measure| format!("{measure},{mode}"))
-    .to_vec()
+    MEASURES.map(|measure| format!("{measure},{mode}")).to_vec()
 }
 
 /// Groups in groups.

@@ -1,6 +1,8 @@
 //! The security application without a router.
 
+mod durable;
 mod hostile;
+mod measures;
 mod stateful;
 mod stateless;
 mod subscribers;

@@ -7,49 +7,6 @@ use diameter_proto::known::{self, application, command};
 
 use crate::support::*;
 
-const ULR: u32 = 316;
-const CLR: u32 = 317;
-const AIR: u32 = 318;
-const IDR: u32 = 319;
-const DSR: u32 = 320;
-const PUR: u32 = 321;
-const NOR: u32 = 323;
-
-const MODES: [(&str, Fate, &str); 3] = [
-    (DETECT, Fate::WentOn, "detected"),
-    (DROP, Fate::Dropped, "dropped"),
-    (ANSWER, Fate::Answered(5012), "answered"),
-];
-
-fn home_hss() -> String {
-    format!("hss.{HOME}")
-}
-
-/// Sends a request that its home network answers with success.
-fn succeeds(bench: &mut Bench, sent: &Sent) -> Fate {
-    bench.exchange(FOREIGN_PEER, &sent.message(), &sent.answer(&home_hss(), 2001))
-}
-
-/// A subscriber authenticates and registers in France.
-fn registers(bench: &mut Bench, imsi: &str) {
-    for command in [AIR, ULR] {
-        let sent = Sent {
-            imsi: imsi.to_owned(),
-            ..Sent::new(command)
-        };
-        assert_eq!(succeeds(bench, &sent), Fate::WentOn);
-    }
-}
-
-fn in_usa(command: u32) -> Sent {
-    Sent {
-        host: format!("mme9.{USA}"),
-        realm: USA.to_owned(),
-        visited: Some(IN_USA),
-        ..Sent::new(command)
-    }
-}
-
 #[test]
 fn a_subscriber_does_not_cross_the_ocean_within_minutes() {
     for (mode, fate, outcome) in MODES {

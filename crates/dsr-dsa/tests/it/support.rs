@@ -24,6 +24,46 @@ pub(crate) const DETECT: &str = "Detection_Only,Yes,,,";
 pub(crate) const DROP: &str = "Detection_And_Correction_By_Drop,Yes,,,";
 pub(crate) const ANSWER: &str = "Detection_And_Correction_By_Send_Answer,Yes,5012,,not permitted";
 
+/// Commands of S6a.
+pub(crate) const ULR: u32 = 316;
+pub(crate) const CLR: u32 = 317;
+pub(crate) const AIR: u32 = 318;
+pub(crate) const IDR: u32 = 319;
+pub(crate) const DSR: u32 = 320;
+pub(crate) const PUR: u32 = 321;
+pub(crate) const NOR: u32 = 323;
+
+/// Every measure, in order.
+pub(crate) const MEASURES: [&str; 20] = [
+    "AppIdWL",
+    "AppCmdCst",
+    "RealmWLScr",
+    "OhOrCstChk",
+    "DrOrMatch",
+    "VplmnORCst",
+    "RealmIMSICst",
+    "SubsIdenValid",
+    "SpecAVPScr",
+    "AVPInstChk",
+    "AVPWLScr",
+    "OhOrFrmChk",
+    "SesIdValChk",
+    "DhDrFrmChk",
+    "MsgRateMon",
+    "TimeDistChk",
+    "PreLocChk",
+    "SrcHostValHss",
+    "SrcHostValMme",
+    "SesIntValChk",
+];
+
+/// Operating modes, with what becomes of a message that a measure finds to be wrong, and its outcome.
+pub(crate) const MODES: [(&str, Fate, &str); 3] = [
+    (DETECT, Fate::WentOn, "detected"),
+    (DROP, Fate::Dropped, "dropped"),
+    (ANSWER, Fate::Answered(5012), "answered"),
+];
+
 const TABLES: &[(&str, &str)] = &[
     (
         "Foreign_WL_Peers_Cfg_Sets",
@@ -334,6 +374,36 @@ impl Sent {
             .put(known::ORIGIN_HOST, host)
             .put(known::ORIGIN_REALM, &self.to_realm);
         builder.finish().unwrap()
+    }
+}
+
+pub(crate) fn home_hss() -> String {
+    format!("hss.{HOME}")
+}
+
+/// Sends a request that its home network answers with success.
+pub(crate) fn succeeds(bench: &mut Bench, sent: &Sent) -> Fate {
+    bench.exchange(FOREIGN_PEER, &sent.message(), &sent.answer(&home_hss(), 2001))
+}
+
+/// A subscriber authenticates and registers in France.
+pub(crate) fn registers(bench: &mut Bench, imsi: &str) {
+    for command in [AIR, ULR] {
+        let sent = Sent {
+            imsi: imsi.to_owned(),
+            ..Sent::new(command)
+        };
+        assert_eq!(succeeds(bench, &sent), Fate::WentOn);
+    }
+}
+
+/// A request of an MME in the USA about our subscriber.
+pub(crate) fn in_usa(command: u32) -> Sent {
+    Sent {
+        host: format!("mme9.{USA}"),
+        realm: USA.to_owned(),
+        visited: Some(IN_USA),
+        ..Sent::new(command)
     }
 }
 

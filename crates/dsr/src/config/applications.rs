@@ -1,7 +1,7 @@
 //! Applications inside the router: what application route rules lead to.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dsr_app::Installed;
@@ -80,7 +80,8 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 faults.at(at).say(mistakes, expected);
             }
         };
-        if let Some(dsa) = &application.dsa {
+        let dsa = application.dsa.as_ref();
+        if let Some(dsa) = dsa {
             let tables = dsr_dsa::check_tables(dsa);
             judge(format!("{at}.dsa.tables"), tables, "tables without mistakes");
             let findings = dsr_dsa::check_findings(dsa);
@@ -93,8 +94,9 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
         let pdra = application.pdra.as_ref();
         let ocdra = application.ocdra.as_ref();
         let repositories = [
-            pdra.map(|pdra| ("pdra", pdra.directory(), pdra.repository_name())),
-            ocdra.map(|ocdra| ("ocdra", ocdra.directory(), ocdra.repository_name())),
+            dsa.and_then(|dsa| Some(("dsa", Some(dsa.directory()?), PathBuf::new()))),
+            pdra.map(|pdra| ("pdra.repository", pdra.directory(), pdra.repository_name())),
+            ocdra.map(|ocdra| ("ocdra.repository", ocdra.directory(), ocdra.repository_name())),
         ];
         for (kind, directory, name) in repositories.into_iter().flatten() {
             // Kinds have tables of their own in a database, and a directory each.
@@ -108,7 +110,7 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 false => Err(format!("is the {store} of dsr.applications[{first}] too")),
             };
             judge(
-                format!("{at}.{kind}.repository{part}"),
+                format!("{at}.{kind}{part}"),
                 judged,
                 &format!("a {store} of its own, or of one kind the same `repository`"),
             );

@@ -73,6 +73,7 @@ impl Kind {
     /// any may.
     fn may_replace(&self, before: &Self) -> Option<Result<(), String>> {
         match (self, before) {
+            (Self::Dsa(settings), Self::Dsa(before)) => Some(Dsa::may_replace(settings, before)),
             (Self::Pdra(settings), Self::Pdra(before)) => Some(Pdra::may_replace(settings, before)),
             (Self::Ocdra(settings), Self::Ocdra(before)) => Some(Ocdra::may_replace(settings, before)),
             _ => None,

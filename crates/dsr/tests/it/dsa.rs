@@ -10,26 +10,26 @@ use testpeer::diameter::Peer;
 
 use crate::support::{Waiting, client, config, run, until};
 
-const HOME: &str = "epc.mnc001.mcc262.3gppnetwork.org";
-const FRANCE: &str = "epc.mnc010.mcc208.3gppnetwork.org";
-const HSS: &str = "hss.epc.mnc001.mcc262.3gppnetwork.org";
-const FOREIGN: &str = "ipx.west.example";
+pub(crate) const HOME: &str = "epc.mnc001.mcc262.3gppnetwork.org";
+pub(crate) const FRANCE: &str = "epc.mnc010.mcc208.3gppnetwork.org";
+pub(crate) const HSS: &str = "hss.epc.mnc001.mcc262.3gppnetwork.org";
+pub(crate) const FOREIGN: &str = "ipx.west.example";
 /// A command of S6a that is not for interconnection here.
-const RESET: u32 = 322;
+pub(crate) const RESET: u32 = 322;
 
-fn write(directory: &Path, name: &str, text: &str) {
+pub(crate) fn write(directory: &Path, name: &str, text: &str) {
     let part = directory.join("part");
     std::fs::write(&part, text).unwrap();
     std::fs::rename(part, directory.join(format!("{name}.csv"))).unwrap();
 }
 
-const HEAD: &str =
+pub(crate) const HEAD: &str =
     "CounterMeasure_Type,Admin_Status,Operating_Mode,Continue_If_Vulnerable,Result_Code,Error_Message\n";
-const ANSWER: &str = "Detection_And_Correction_By_Send_Answer,Yes,5012,not for interconnection";
+pub(crate) const ANSWER: &str = "Detection_And_Correction_By_Send_Answer,Yes,5012,not for interconnection";
 const DROP: &str = "Detection_And_Correction_By_Drop,Yes,,";
-const DETECT: &str = "Detection_Only,Yes,,";
+pub(crate) const DETECT: &str = "Detection_Only,Yes,,";
 
-fn tables(measures: &str) -> tempfile::TempDir {
+pub(crate) fn tables(measures: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [
         (
@@ -55,7 +55,7 @@ fn tables(measures: &str) -> tempfile::TempDir {
     directory
 }
 
-fn guarded(base: Config, directory: &Path) -> Config {
+pub(crate) fn guarded(base: Config, directory: &Path) -> Config {
     let yaml = format!(
         "applications: [{{name: guard, dsa: {{tables: {}, learning: 0s}}}}]
 routing:
@@ -70,7 +70,7 @@ routing:
 }
 
 /// A router between a foreign peer and our HSS.
-async fn world(directory: &Path) -> (Running, Config, Peer, Peer) {
+pub(crate) async fn world(directory: &Path) -> (Running, Config, Peer, Peer) {
     let server = Waiting::new(HSS).await;
     let mut base = config();
     base.peers.push(server.peer());
@@ -81,7 +81,7 @@ async fn world(directory: &Path) -> (Running, Config, Peer, Peer) {
     (dsr, config, foreign, hss)
 }
 
-fn request(command: u32, host: &str) -> MessageMut {
+pub(crate) fn request(command: u32, host: &str) -> MessageMut {
     let mut builder = MessageBuilder::request(command, application::S6A);
     builder
         .put(known::SESSION_ID, &format!("{host}.{FRANCE};1;2"))
@@ -95,7 +95,7 @@ fn request(command: u32, host: &str) -> MessageMut {
 }
 
 /// The HSS answers the next request as it does for its subscriber.
-async fn served(foreign: &mut Peer, hss: &mut Peer, sent: &MessageMut) {
+pub(crate) async fn served(foreign: &mut Peer, hss: &mut Peer, sent: &MessageMut) {
     foreign.send(sent.as_bytes()).await;
     let request = hss.expect(sent.command()).await;
     let mut answer = MessageBuilder::answer(&request);

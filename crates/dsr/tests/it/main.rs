@@ -26,6 +26,7 @@ mod overload;
 mod pdra;
 mod profile;
 mod relay;
+mod replay;
 mod routing;
 mod sctp;
 mod security;

@@ -33,7 +33,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
         "pure",
         "pure: no runtime in their trees",
         "discovery routing mediation policy pcc records registry bindings numbers sbi-proto http2 diameter-proto \
-         ss7-proto overload bounded settings model",
+         ss7-proto capture overload bounded settings model",
     ),
 ];
 

@@ -6,6 +6,7 @@ mod commands;
 mod console;
 mod crash;
 mod documents;
+mod dsa;
 mod following;
 mod foreign;
 mod h2spec;

@@ -1,0 +1,217 @@
+//! Packets of a capture file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pcap_parser::pcapng::OptionCode;
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{Block, InterfaceDescriptionBlock, PcapBlockOwned, PcapError, PcapHeader, create_reader};
+
+/// Link type of exported PDUs.
+pub(crate) const LINK_TYPE_EXPORTED_PDU: i32 = 252;
+
+/// Size of the buffer at first, and its bound: a block of a file is never longer.
+const BUFFER: usize = 1 << 16;
+const MAX_BUFFER: usize = 1 << 24;
+/// Bound on the interfaces of a section.
+const MAX_INTERFACES: usize = 4096;
+/// `pcap` with nanoseconds, in either byte order.
+const NANOSECONDS: [u32; 2] = [0xa1b2_3c4d, 0x4d3c_b2a1];
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// Its beginning.
+    #[error("is not a capture; expected pcap or pcapng")]
+    Format,
+}
+
+/// A packet of a file.
+#[derive(Debug)]
+pub(crate) struct Packet<'p> {
+    pub(crate) at: SystemTime,
+    pub(crate) link_type: i32,
+    pub(crate) data: &'p [u8],
+    /// Bytes that the packet had behind these.
+    pub(crate) lost: u32,
+    pub(crate) comment: Option<&'p str>,
+}
+
+/// How an interface of pcapng counts time, and what its packets begin with.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link_type: i32,
+    ticks_per_second: u64,
+    offset: i64,
+}
+
+/// What a file has said of itself so far.
+#[derive(Debug, Default)]
+struct Context {
+    interfaces: Vec<Interface>,
+    /// Of pcap.
+    link_type: i32,
+    has_nanoseconds: bool,
+    /// Time of the last packet: a Simple Packet Block has none.
+    last: Option<SystemTime>,
+}
+
+/// Opens a file.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    // The opening of a FIFO would wait for its writer.
+    match std::fs::metadata(path)?.is_file() {
+        true => Ok(File::open(path)?),
+        false => Err(std::io::Error::other("is not a regular file").into()),
+    }
+}
+
+/// Shows each packet to `take`; returns whether the file ends within a packet, or is damaged from there on.
+pub(crate) fn packets(input: impl Read, take: &mut dyn FnMut(&Packet<'_>)) -> Result<bool, Error> {
+    let mut reader = create_reader(BUFFER, input).map_err(|_| Error::Format)?;
+    let (mut context, mut capacity) = (Context::default(), BUFFER);
+    loop {
+        let is_short = match reader.next() {
+            Ok((length, block)) => {
+                context.take(&block, take);
+                reader.consume(length);
+                continue;
+            }
+            Err(PcapError::Eof) => return Ok(false),
+            Err(PcapError::Incomplete(_)) => false,
+            Err(PcapError::BufferTooSmall) => true,
+            Err(_) => return Ok(true),
+        };
+        let before = reader.data().len();
+        if !is_short {
+            refill(&mut *reader)?;
+        }
+        if reader.data().len() == before && !reader.reader_exhausted() {
+            capacity *= 2;
+            if capacity > MAX_BUFFER || !reader.grow(capacity) {
+                return Ok(true);
+            }
+            refill(&mut *reader)?;
+        }
+    }
+}
+
+fn refill(reader: &mut dyn PcapReaderIterator) -> Result<(), Error> {
+    match reader.refill() {
+        Ok(()) => Ok(()),
+        Err(_) => Err(std::io::Error::other("cannot be read").into()),
+    }
+}
+
+impl Context {
+    fn take(&mut self, block: &PcapBlockOwned<'_>, take: &mut dyn FnMut(&Packet<'_>)) {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => self.begin(header),
+            PcapBlockOwned::Legacy(packet) => {
+                let nanoseconds = match self.has_nanoseconds {
+                    true => packet.ts_usec,
+                    false => packet.ts_usec.saturating_mul(1000),
+                };
+                let since =
+                    Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(nanoseconds.into());
+                let captured = (packet.caplen, packet.origlen);
+                self.show((self.link_type, Some(since)), packet.data, captured, None, take);
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+                if self.interfaces.len() < MAX_INTERFACES {
+                    self.interfaces.push(Interface::new(interface));
+                }
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let Some(interface) = self.interfaces.get(packet.if_id as usize) else {
+                    return;
+                };
+                let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let about = (interface.link_type, interface.time(ticks));
+                let mut comments = packet
+                    .options
+                    .iter()
+                    .filter(|option| option.code == OptionCode::Comment);
+                let comment = comments.next().and_then(|option| option.as_bytes());
+                let comment = comment.and_then(|text| std::str::from_utf8(text).ok());
+                self.show(about, packet.data, (packet.caplen, packet.origlen), comment, take);
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+                let Some(interface) = self.interfaces.first() else {
+                    return;
+                };
+                let captured = packet
+                    .data
+                    .len()
+                    .try_into()
+                    .unwrap_or(u32::MAX)
+                    .min(packet.origlen);
+                self.show(
+                    (interface.link_type, None),
+                    packet.data,
+                    (captured, packet.origlen),
+                    None,
+                    take,
+                );
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+    }
+
+    fn begin(&mut self, header: &PcapHeader) {
+        // The upper bits of the field say what frame check sequences there are.
+        self.link_type = header.network.0 & 0xffff;
+        self.has_nanoseconds = NANOSECONDS.contains(&header.magic_number);
+    }
+
+    fn show(
+        &mut self,
+        (link_type, since): (i32, Option<Duration>),
+        data: &[u8],
+        (captured, original): (u32, u32),
+        comment: Option<&str>,
+        take: &mut dyn FnMut(&Packet<'_>),
+    ) {
+        let at = since.and_then(|since| UNIX_EPOCH.checked_add(since));
+        let at = at.or(self.last).unwrap_or(UNIX_EPOCH);
+        self.last = Some(at);
+        take(&Packet {
+            at,
+            link_type,
+            // Data of pcapng have padding.
+            data: data.get(..captured as usize).unwrap_or(data),
+            lost: original.saturating_sub(captured),
+            comment,
+        });
+    }
+}
+
+impl Interface {
+    fn new(block: &InterfaceDescriptionBlock<'_>) -> Self {
+        // Options if_tsresol and if_tsoffset (draft-ietf-opsawg-pcapng §4.2): a power of 2 where the first bit is set, otherwise
+        // of 10.
+        let exponent = u32::from(block.if_tsresol & 0x7f);
+        let ticks = match block.if_tsresol & 0x80 {
+            0 => 10_u64.checked_pow(exponent),
+            _ => 1_u64.checked_shl(exponent),
+        };
+        Self {
+            link_type: block.linktype.0,
+            ticks_per_second: ticks.filter(|ticks| *ticks > 0).unwrap_or(1_000_000),
+            offset: block.if_tsoffset,
+        }
+    }
+
+    /// Time since 1970; none: before it, or too far from it.
+    fn time(&self, ticks: u64) -> Option<Duration> {
+        let (seconds, rest) = (ticks / self.ticks_per_second, ticks % self.ticks_per_second);
+        let nanoseconds = u128::from(rest) * 1_000_000_000 / u128::from(self.ticks_per_second);
+        let seconds = seconds.checked_add_signed(self.offset)?;
+        Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanoseconds as u64))
+    }
+}
