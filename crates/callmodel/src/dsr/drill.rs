@@ -90,7 +90,7 @@ impl DsrModel {
                         "at least 1, and fewer than `hss`",
                     );
                 }
-                if self.destination != Destination::Realm && self.pdra.is_none() {
+                if self.destination != Destination::Realm && self.of_sessions().is_none() {
                     faults.at("destination").say(
                         "names an HSS that may be dead",
                         "`realm`, so that a route list chooses another",

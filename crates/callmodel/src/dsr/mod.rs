@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
+use crate::ocdra::Charging;
 use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
@@ -31,7 +32,7 @@ pub struct DsrModel {
     /// Average size of ULRs and ULAs in bytes.
     #[schemars(range(min = 700, max = 60_000))]
     pub message_bytes: u32,
-    /// Simulated HSSs, or PCRFs with `pdra`, a connection each.
+    /// Simulated HSSs, PCRFs with `pdra` or OCSs with `ocdra`, a connection each.
     #[schemars(range(min = 1, max = 999))]
     pub hss: u16,
     /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
@@ -81,6 +82,10 @@ pub struct DsrModel {
     /// Sessions of gateways and applications at PCRFs, which a Policy DRA keeps together, instead of requests to HSSs.
     #[serde(default)]
     pub pdra: Option<Sessions>,
+    /// Charging sessions of gateways at OCSs, each of which an online charging DRA keeps at one of them, instead of requests
+    /// to HSSs.
+    #[serde(default)]
+    pub ocdra: Option<Charging>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -176,6 +181,7 @@ impl Default for DsrModel {
             fabr: None,
             dsa: None,
             pdra: None,
+            ocdra: None,
             drill: None,
         }
     }
@@ -185,16 +191,23 @@ impl DsrModel {
     /// Requests per second at the full rate.
     #[must_use]
     pub fn requests(&self) -> f64 {
-        let sessions = self.pdra.as_ref().map(Sessions::requests);
-        sessions.unwrap_or(self.mps / MESSAGES_PER_REQUEST)
+        self.of_sessions()
+            .map_or(self.mps / MESSAGES_PER_REQUEST, |(requests, _)| requests)
     }
 
     /// Messages for each request of a client: two, and those of requests that follow from the other side.
     #[must_use]
     pub fn messages_per_request(&self) -> f64 {
-        let sessions = self.pdra.as_ref().filter(|one| one.requests() > 0.0);
-        let follow = sessions.map_or(0.0, |one| one.re_auths() / one.requests());
+        let sessions = self.of_sessions().filter(|(requests, _)| *requests > 0.0);
+        let follow = sessions.map_or(0.0, |(requests, re_auths)| re_auths / requests);
         MESSAGES_PER_REQUEST * (1.0 + follow)
+    }
+
+    /// Requests of clients and of servers per second at the full rate, of an application that keeps sessions.
+    fn of_sessions(&self) -> Option<(f64, f64)> {
+        let policy = self.pdra.as_ref().map(|own| (own.requests(), own.re_auths()));
+        let charging = self.ocdra.as_ref();
+        policy.or_else(|| charging.map(|own| (own.requests(), own.re_auths())))
     }
 
     /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
@@ -232,7 +245,12 @@ impl DsrModel {
         }
         if let Some(sessions) = &self.pdra {
             faults.within("pdra", sessions);
-            let all = (sessions.requests() + sessions.re_auths()) * MESSAGES_PER_REQUEST;
+        }
+        if let Some(charging) = &self.ocdra {
+            faults.within("ocdra", charging);
+        }
+        if let Some((requests, re_auths)) = self.of_sessions() {
+            let all = (requests + re_auths) * MESSAGES_PER_REQUEST;
             if (all / self.mps - 1.0).abs() > 0.01 {
                 let sum = format!("{all} messages a second of its requests and RARs");
                 faults.at("mps").say(format!("is not {sum}"), "the sum of them");
@@ -243,23 +261,25 @@ impl DsrModel {
             ("fabr", self.fabr.is_some(), true),
             ("dsa", self.dsa.is_some(), false),
             ("pdra", self.pdra.is_some(), false),
+            ("ocdra", self.ocdra.is_some(), false),
         ];
         let mut given = applications.into_iter().filter(|(_, is_given, _)| *is_given);
         let Some((key, _, resolves)) = given.next() else {
             return;
         };
-        // PCRFs may die.
+        // PCRFs and OCSs may die.
         let is_drilled = match &self.drill {
             None => false,
-            Some(Drill::KillPeers(_) | Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
+            Some(Drill::RestartRouter(_)) => self.pdra.is_none(),
             Some(_) => true,
         };
         let is_alone = self.routers <= 1 && self.front_ends == 0;
         if given.next().is_some() || is_drilled || !is_alone || !self.priorities.is_empty() {
             faults.at(key).say(
                 "has requests of its own, of one router",
-                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities`, `frontEnds` and further \
-                 `routers`",
+                "one of `equipment`, `fabr`, `dsa`, `pdra` and `ocdra`, without `drill`, `priorities`, `frontEnds` and \
+                 further `routers`",
             );
         }
         if resolves != (self.destination == Destination::Subscriber) {
@@ -346,6 +366,7 @@ mod tests {
         let fabr = include_str!("../../../../callmodels/dsr/fabr-sds.yaml");
         let dsa = include_str!("../../../../callmodels/dsr/dsa-attacks.yaml");
         let pdra = include_str!("../../../../callmodels/dsr/pdra.yaml");
+        let ocdra = include_str!("../../../../callmodels/dsr/ocdra.yaml");
         for (model, from, to, place) in [
             (
                 fabr,
@@ -370,6 +391,14 @@ mod tests {
                 "dsr.destination",
             ),
             (pdra, "mps: 13000", "mps: 12000", "dsr.mps"),
+            (ocdra, "mps: 13000", "mps: 12000", "dsr.mps"),
+            (ocdra, "delete: 1300", "delete: 0", "dsr.ocdra.gy"),
+            (
+                ocdra,
+                "  daMps:",
+                "  drill: { restartRouter: {} }\n  daMps:",
+                "dsr.ocdra",
+            ),
         ] {
             assert!(model.contains(from), "{from}");
             let text = model.replace(from, to);
