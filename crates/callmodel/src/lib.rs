@@ -16,6 +16,7 @@ pub mod equipment;
 mod guide;
 mod library;
 pub mod nrf;
+pub mod ocdra;
 pub mod pdra;
 pub mod policy;
 mod priorities;

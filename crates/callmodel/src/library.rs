@@ -61,6 +61,8 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/fabr-udr",
     "dsr/fabr-udr-30",
     "dsr/fabr-udr-70",
+    "dsr/ocdra",
+    "dsr/ocdra-kill-ocs",
     "dsr/pdra",
     "dsr/pdra-kill-pcrfs",
     "dsr/pdra-kill-router",

@@ -45,9 +45,8 @@ impl Sessions {
 
 impl Validate for Sessions {
     fn validate(&self, faults: &mut Faults) {
-        let rates = [self.gx, self.rx].map(|one| [one.create, one.update, one.delete]);
-        let is_rate = |rate: &f64| rate.is_finite() && *rate >= 0.0;
-        if !rates.iter().flatten().all(is_rate) || self.gx.create <= 0.0 || self.gx.delete <= 0.0 {
+        let are_valid = self.gx.are_valid() && self.rx.are_valid();
+        if !are_valid || self.gx.create <= 0.0 || self.gx.delete <= 0.0 {
             faults.at("gx").say(
                 "and `rx` let no session begin, or none end",
                 "requests per second of at least 0, with some CCR-Is and CCR-Ts",

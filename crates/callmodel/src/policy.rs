@@ -151,6 +151,12 @@ impl Rates {
     pub fn total(&self) -> f64 {
         self.create + self.update + self.delete
     }
+
+    /// Whether all of them are rates.
+    pub(crate) fn are_valid(&self) -> bool {
+        let rates = [self.create, self.update, self.delete];
+        rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0)
+    }
 }
 
 /// The sessions of a data network.

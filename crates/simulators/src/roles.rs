@@ -54,6 +54,7 @@ impl Role {
             | RoleName::Hss
             | RoleName::PcfRx
             | RoleName::Pcrf
+            | RoleName::Ocs
             | RoleName::Wire
             | RoleName::NameServer => Self::Consumer,
             RoleName::Producer => {

@@ -97,6 +97,8 @@ pub enum RoleName {
     PcfRx,
     /// PCRFs of one pool at their Gx and Rx ends (Diameter).
     Pcrf,
+    /// OCSs of one pool at their Gy end (Diameter).
+    Ocs,
     /// A wire to a server, whose answers come later; it knows no protocol.
     Wire,
     /// A name server for producers (UDP).
@@ -113,7 +115,7 @@ impl RoleName {
     /// Whether it speaks Diameter instead of HTTP.
     #[must_use]
     pub fn is_diameter(self) -> bool {
-        matches!(self, Self::Hss | Self::PcfRx | Self::Pcrf)
+        matches!(self, Self::Hss | Self::PcfRx | Self::Pcrf | Self::Ocs)
     }
 }
 

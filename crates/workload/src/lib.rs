@@ -5,6 +5,7 @@
 //! * [`bsf`]: PCFs and consumers of bindings (TS 29.521), and preloaded sessions;
 //! * [`policy`]: SMFs and AMFs with policy associations (TS 29.512, TS 29.507, TS 29.525);
 //! * [`pcrf`]: PCEFs at Gx (TS 29.212) with calls of P-CSCFs at Rx;
+//! * [`charging`]: gateways at Gy (RFC 8506);
 //! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214);
 //! * [`stp`]: MSCs, HLRs and SMSCs around a signal transfer point.
 //!
@@ -12,6 +13,7 @@
 //! made from the section of its function in a [`callmodel::CallModel`].
 
 pub mod bsf;
+pub mod charging;
 pub mod dsr;
 pub mod nrf;
 pub mod pcrf;

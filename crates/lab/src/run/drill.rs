@@ -11,7 +11,7 @@ use super::children::Simulator;
 use super::rig::RigError;
 use super::window::{Mark, Window};
 use ::report::{Check, Destinations};
-use loadgen::Record;
+use loadgen::{OperationRecord, Record};
 use simulators::Stats;
 
 /// Something that happens while the load goes on.
@@ -110,6 +110,21 @@ pub struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
+    /// What came of the requests of the operation of this name, in some parts.
+    pub fn of_operation<'p>(
+        &self,
+        parts: impl IntoIterator<Item = &'p PartRecord>,
+        name: &str,
+    ) -> OperationRecord {
+        let at = self.names.iter().position(|known| known == name);
+        let mut all = OperationRecord::default();
+        for part in parts {
+            let record = at.and_then(|at| part.record.operations.get(at));
+            all.merge(&record.cloned().unwrap_or_default());
+        }
+        all
+    }
+
     /// What the simulators have done in the whole run.
     pub fn simulators(&self) -> impl Iterator<Item = &Stats> {
         self.end.simulators.iter().map(|(stats, _)| stats)

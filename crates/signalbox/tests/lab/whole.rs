@@ -216,20 +216,40 @@ fn honest_roamers_have_no_findings_and_every_attack_is_found() {
 /// hold, holds where the machine has answered in time. A kill explains failures of its own, so that its own check has to hold alone.
 #[test]
 fn a_policy_dra_and_its_pcrfs_are_judged() {
+    are_judged(
+        &[
+            ("dsr/pdra", "RARs reach their session"),
+            ("dsr/pdra-kill-pcrfs", "sessions begin at the others"),
+            ("dsr/pdra-kill-router", "sessions that were acknowledged"),
+        ],
+        None,
+    );
+}
+
+/// As for PCRFs: an OCS that answers too late has its sessions moved.
+#[test]
+fn an_online_charging_dra_and_its_ocss_are_judged() {
+    are_judged(
+        &[
+            ("dsr/ocdra", "each request number at one OCS"),
+            ("dsr/ocdra-kill-ocs", "refused are those of the dead"),
+        ],
+        Some(200),
+    );
+}
+
+/// Each of these models passes, and its own check above all; with this number of sessions that stand before the load.
+fn are_judged(models: &[(&str, &str)], sessions: Option<u64>) {
     let program = program();
-    for (model, own) in [
-        ("dsr/pdra", "RARs reach their session"),
-        ("dsr/pdra-kill-pcrfs", "sessions begin at the others"),
-        ("dsr/pdra-kill-router", "sessions that were acknowledged"),
-    ] {
+    for (model, own) in models.iter().copied() {
         let folder = tempfile::tempdir().unwrap();
         let found = lab::callmodel::find(model).unwrap();
-        let (report, series) = lab::run::run(
-            &found,
-            &options(&folder, program.clone()),
-            &mut Progress::default(),
-        )
-        .unwrap_or_else(|error| panic!("{error}"));
+        let options = Options {
+            sessions,
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
         let own = report.checks.iter().find(|check| check.name == own);
         let own = own.unwrap_or_else(|| panic!("{model}"));
         let failed = failed(&report);

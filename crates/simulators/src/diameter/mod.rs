@@ -1,19 +1,23 @@
 //! Simulated Diameter servers: many nodes in one process, each at a port of its own.
 //!
 //! [`DiameterServer`] is the event loop; what a node answers is a [`Role`]: [`hss`] for S6a and Cx, [`pcf`] for Rx, [`pcrf`] for
-//! Gx and Rx.
+//! Gx and Rx, [`ocs`] for Gy.
 
+mod credit;
 pub mod hss;
+pub mod journal;
+pub mod ocs;
 pub mod pcf;
 pub mod pcrf;
 mod server;
 
+use std::io;
 use std::time::Duration;
 
 use diameter_proto::MessageRef;
 use rand::rngs::SmallRng;
 
-use loadgen::diameter::{Introduction, TemplateError};
+use loadgen::diameter::Introduction;
 
 pub use crate::settings::DiameterSettings;
 pub use server::DiameterServer;
@@ -63,14 +67,12 @@ impl Outcome {
 }
 
 /// The role that the settings ask for, for nodes of these names.
-pub(super) fn role(
-    settings: &super::Settings,
-    nodes: &[Introduction],
-) -> Result<Box<dyn Role>, TemplateError> {
+pub(super) fn role(settings: &super::Settings, nodes: &[Introduction]) -> io::Result<Box<dyn Role>> {
     let own = &settings.diameter;
     Ok(match settings.role {
         super::RoleName::PcfRx => Box::new(pcf::Pcf::new(own)),
         super::RoleName::Pcrf => Box::new(pcrf::Pcrf::new(own)),
-        _ => Box::new(hss::Hss::new(own, nodes)?),
+        super::RoleName::Ocs => Box::new(ocs::Ocs::new(own)?),
+        _ => Box::new(hss::Hss::new(own, nodes).map_err(io::Error::other)?),
     })
 }

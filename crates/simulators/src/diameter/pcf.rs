@@ -113,7 +113,7 @@ pub(super) fn follow_up(
     let dictionary = diameter_proto::Dictionary::standard();
     let (name, value) = match (code, app) {
         // AUTHORIZE_ONLY
-        (command::RE_AUTH, application::GX) => ("Re-Auth-Request-Type", 0_u32),
+        (command::RE_AUTH, application::GX | application::CREDIT_CONTROL) => ("Re-Auth-Request-Type", 0_u32),
         // INDICATION_OF_LOSS_OF_BEARER
         (command::RE_AUTH, _) => ("Specific-Action", 2),
         // BEARER_RELEASED

@@ -4,20 +4,17 @@
 use std::time::Duration;
 
 use ahash::AHashMap;
-use diameter_proto::known::{self, application, command};
-use diameter_proto::{MessageBuilder, MessageRef, ResultCode};
+use diameter_proto::known::{self, command};
+use diameter_proto::{MessageRef, ResultCode};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::pcf::follow_up;
+use super::credit::{INITIAL, TERMINATION, credit_answer, re_auth};
 use super::{DiameterSettings, Node, Outcome, Role};
 use loadgen::diameter::{Introduction, append};
 
 /// IP-CAN_SESSION_NOT_AVAILABLE (TS 29.214 §5.5).
 const NO_SESSION: u32 = 5065;
-/// CC-Request-Type (RFC 8506 §8.3).
-const INITIAL: i32 = 1;
-const TERMINATION: i32 = 3;
 /// END_USER_IMSI (RFC 8506 §8.47).
 const END_USER_IMSI: i32 = 1;
 /// The part of an address that is the prefix of a session, behind the reserved octet and the length (RFC 3162 §2.3).
@@ -57,7 +54,7 @@ impl Pcrf {
             prefixes: AHashMap::new(),
             subscribers: AHashMap::new(),
             rx: AHashMap::new(),
-            gx_rar: settings.gx_rar.fraction(),
+            gx_rar: settings.ccr_rar.fraction(),
             rx_rar: settings.rar.fraction(),
             after: settings.rar_after.duration(),
         }
@@ -114,19 +111,6 @@ impl Pcrf {
         let found = own.or_else(|| prefix_of(request).and_then(|prefix| self.prefixes.get(&prefix).copied()));
         found == Some(node)
     }
-
-    fn rar(
-        &self,
-        node: &Introduction,
-        request: MessageRef<'_>,
-        (app, id): (u32, &str),
-    ) -> Option<(Duration, Vec<u8>)> {
-        let origin = (
-            request.get(known::ORIGIN_HOST).ok().flatten()?,
-            request.get(known::ORIGIN_REALM).ok().flatten()?,
-        );
-        Some((self.after, follow_up((command::RE_AUTH, app), node, id, origin)))
-    }
 }
 
 fn imsi_of(request: MessageRef<'_>) -> Option<Box<str>> {
@@ -181,9 +165,7 @@ impl Role for Pcrf {
         };
         put_answer(own, request, code, out);
         let is_rar = code == ResultCode::SUCCESS && random.random_bool(share.clamp(0.0, 1.0));
-        let rar = is_rar
-            .then(|| self.rar(own, request, (request.application(), id)))
-            .flatten();
+        let rar = is_rar.then(|| re_auth(own, request, id, self.after)).flatten();
         Outcome {
             bad: is_wrong,
             then: rar.into_iter().collect(),
@@ -191,7 +173,7 @@ impl Role for Pcrf {
     }
 }
 
-/// A CCA has the request's type and number; the first one installs a rule, as the default bearer needs one.
+/// The first CCA installs a rule, as the default bearer needs one.
 fn put_answer(own: &Introduction, request: MessageRef<'_>, code: ResultCode, out: &mut Vec<u8>) {
     if code.0 == NO_SESSION {
         return own.put_experimental_result(request, NO_SESSION, out);
@@ -199,15 +181,7 @@ fn put_answer(own: &Introduction, request: MessageRef<'_>, code: ResultCode, out
     if request.command() != command::CREDIT_CONTROL {
         return own.put_result(request, code, out);
     }
-    let mut answer = MessageBuilder::answer(&request);
-    answer.put(known::AUTH_APPLICATION_ID, application::GX);
-    answer.result(code, &own.origin);
-    if let Ok(Some(kind)) = request.get(known::CC_REQUEST_TYPE) {
-        answer.put(known::CC_REQUEST_TYPE, kind);
-    }
-    if let Ok(Some(number)) = request.get(known::CC_REQUEST_NUMBER) {
-        answer.put(known::CC_REQUEST_NUMBER, number);
-    }
+    let mut answer = credit_answer(own, request, code);
     if code == ResultCode::SUCCESS {
         answer.group(known::CHARGING_RULE_INSTALL, |group| {
             group.put(known::CHARGING_RULE_NAME, b"default".as_slice());
@@ -219,7 +193,8 @@ fn put_answer(own: &Introduction, request: MessageRef<'_>, code: ResultCode, out
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diameter_proto::Message;
+    use diameter_proto::known::application;
+    use diameter_proto::{Message, MessageBuilder};
     use rand::SeedableRng;
 
     /// What comes of a request of this kind (CC-Request-Type; none: an AAR) at a PCRF.

@@ -109,7 +109,7 @@ impl DiameterServer {
         let handle = Handle::default();
         Ok(Self {
             playing: Playing {
-                role: role(settings, &nodes).map_err(io::Error::other)?,
+                role: role(settings, &nodes)?,
                 nodes,
                 latency: settings.latency.duration(),
                 misbehave: settings.misbehave.clone(),

@@ -1,5 +1,7 @@
 //! Settings of simulated Diameter servers.
 
+use std::path::PathBuf;
+
 use diameter_proto::Origin;
 use diameter_proto::known::application;
 use schemars::JsonSchema;
@@ -29,14 +31,19 @@ pub struct DiameterSettings {
     pub error_result: u32,
     /// Share of AARs after which a PCF or PCRF sends a RAR.
     pub rar: Percent,
-    /// Share of CCR-Us after which a PCRF sends a RAR.
-    pub gx_rar: Percent,
+    /// Share of CCR-Us after which a PCRF or OCS sends a RAR.
+    pub ccr_rar: Percent,
     /// Delay of the RAR after the AAR or CCR-U.
     pub rar_after: Period,
     /// Share of AARs after which a PCF sends an ASR.
     pub asr: Percent,
     /// Delay of the ASR after the AAR.
     pub asr_after: Period,
+    /// Share of sessions that an OCS lets move to another one (FAILOVER_SUPPORTED).
+    pub failover: Percent,
+    /// Where OCSs write the request numbers that they have counted; none: nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<PathBuf>,
 }
 
 impl Default for DiameterSettings {
@@ -49,10 +56,12 @@ impl Default for DiameterSettings {
             subscribers: None,
             error_result: 3004,
             rar: Percent::new(0.0),
-            gx_rar: Percent::new(0.0),
+            ccr_rar: Percent::new(0.0),
             rar_after: Period::from_millis(200),
             asr: Percent::new(0.0),
             asr_after: Period::from_millis(500),
+            failover: Percent::new(0.0),
+            journal: None,
         }
     }
 }
@@ -74,6 +83,7 @@ impl DiameterSettings {
         let applications = match role {
             super::RoleName::PcfRx => vec![application::RX],
             super::RoleName::Pcrf => vec![application::GX, application::RX],
+            super::RoleName::Ocs => vec![application::CREDIT_CONTROL],
             _ => vec![application::S6A, application::CX],
         };
         let nodes = (0..count).map(|number| Introduction {

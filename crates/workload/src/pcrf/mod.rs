@@ -13,3 +13,4 @@ mod tests;
 
 pub use clients::{OPERATIONS, PcrfClients, Plan, REALM, pcef};
 pub use counts::{Counts, Seen};
+pub(crate) use sessions::take;

@@ -91,7 +91,8 @@ impl Sessions {
     }
 }
 
-fn take(from: &mut Vec<Session>, random: &mut SmallRng) -> Option<Session> {
+/// Takes any of these.
+pub(crate) fn take<T>(from: &mut Vec<T>, random: &mut SmallRng) -> Option<T> {
     if from.is_empty() {
         return None;
     }

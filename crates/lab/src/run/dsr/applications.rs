@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use diameter_proto::known::application::{CX, GX, RX, S6A, S13};
+use diameter_proto::known::application::{CREDIT_CONTROL, CX, GX, RX, S6A, S13};
 use serde_json::{Value, json};
 
-use super::{pdra, security};
+use super::{ocdra, pdra, security};
 use crate::run::files;
 use crate::run::rig::{Place, RigError};
 use callmodel::dsr::DsrModel;
@@ -39,6 +39,10 @@ pub(super) fn add(
     if model.pdra.is_some() {
         let policy = pdra::application(hosts, place);
         host(router, policy, json!({ "applications": [GX, RX] }));
+    }
+    if model.ocdra.is_some() {
+        let charging = ocdra::application(hosts, place);
+        host(router, charging, json!({ "applications": [CREDIT_CONTROL] }));
     }
     Ok(())
 }

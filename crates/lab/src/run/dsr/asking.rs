@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::{drills, pdra, provisioning, security};
-use crate::run::rig::{Counter, Outgoing, Probe, RigError};
+use super::{drills, ocdra, pdra, provisioning, security};
+use crate::run::rig::{Counter, Outgoing, Place, Probe, RigError};
 use callmodel::dsr::DsrModel;
 use loadgen::diameter::{Introduction, Requests};
 use workload::dsr::{Checkers, Checks, Mmes, Plan, Roamers, Roams, checker, roaming_mme};
@@ -20,6 +20,8 @@ pub(crate) enum Asking {
     Roaming(Arc<Roams>),
     /// Requests of gateways and applications, to PCRFs.
     Sessions(pdra::Gateways),
+    /// Requests of gateways, to OCSs.
+    Charging(ocdra::Ctfs),
 }
 
 impl Asking {
@@ -27,6 +29,9 @@ impl Asking {
     pub(crate) fn new(model: &DsrModel) -> Result<Self, RigError> {
         if let Some(sessions) = &model.pdra {
             return Ok(Self::Sessions(pdra::Gateways::new(sessions)));
+        }
+        if let Some(charging) = &model.ocdra {
+            return ocdra::Ctfs::new(charging).map(Self::Charging);
         }
         let made = match (&model.equipment, &model.dsa) {
             (Some(lists), _) => Checks::new(lists).map(|checks| Self::Equipment(Arc::new(checks))),
@@ -39,6 +44,7 @@ impl Asking {
     pub(super) fn note(&self, clients: u32, servers: u16) -> String {
         match self {
             Self::Sessions(_) => format!("{clients} PCEFs, as many P-CSCFs, and {servers} PCRFs"),
+            Self::Charging(_) => format!("{clients} gateways and {servers} OCSs"),
             _ => format!(
                 "{clients} MMEs and {servers} HSSs; requests of {:.0} bytes on average",
                 self.message_bytes()
@@ -51,7 +57,7 @@ impl Asking {
             Self::Subscribers(plan, _) => plan.message_bytes(),
             Self::Equipment(checks) => checks.message_bytes() as f64,
             Self::Roaming(roams) => roams.message_bytes(),
-            Self::Sessions(_) => 0.0,
+            Self::Sessions(_) | Self::Charging(_) => 0.0,
         }
     }
 
@@ -62,6 +68,7 @@ impl Asking {
             Self::Equipment(_) => numbers.iter().map(|n| checker(usize::from(*n))).collect(),
             Self::Roaming(_) => numbers.iter().map(|n| roaming_mme(*n)).collect(),
             Self::Sessions(gateways) => gateways.nodes(numbers.len(), thread),
+            Self::Charging(ctfs) => ctfs.nodes(numbers.len(), thread),
         }
     }
 
@@ -75,6 +82,7 @@ impl Asking {
                 Box::new(roamers)
             }
             Self::Sessions(gateways) => gateways.requests(numbers.len(), thread),
+            Self::Charging(ctfs) => ctfs.requests(numbers.len(), thread),
         }
     }
 
@@ -93,12 +101,13 @@ impl Asking {
     }
 
     /// What is asked of the router with this admin endpoint when the load is over. Provisioning begins here.
-    pub(super) fn probes(&self, model: &DsrModel, admin: SocketAddr) -> Vec<Probe> {
+    pub(super) fn probes(&self, model: &DsrModel, admin: SocketAddr, place: &Place) -> Vec<Probe> {
         match self {
             Self::Subscribers(plan, _) => provisioning::start(model, plan, admin).into_iter().collect(),
             Self::Roaming(roams) => vec![security::findings(model, roams, admin)],
             Self::Sessions(gateways) if model.drill.is_none() => vec![gateways.re_auths()],
-            Self::Equipment(_) | Self::Sessions(_) => Vec::new(),
+            Self::Charging(ctfs) if model.drill.is_none() => ctfs.probes(ocdra::books(model, place)),
+            Self::Equipment(_) | Self::Sessions(_) | Self::Charging(_) => Vec::new(),
         }
     }
 }

@@ -7,17 +7,23 @@
 //! | `provisioning` | changes of subscribers beside the load |
 //! | `security` | tables of the security application, and its findings |
 //! | `pdra` | gateways, applications and PCRFs, and what happens to them |
+//! | `ocdra` | gateways and OCSs, and what happens to them |
+//! | `accounts` | what OCSs have counted |
+//! | `standing` | sessions that begin before the load |
 //! | `cluster` | several routers and front ends |
 //! | `drills`, `outage` | events during the load |
 
+mod accounts;
 mod applications;
 mod asking;
 mod cluster;
 mod drills;
+mod ocdra;
 mod outage;
 mod pdra;
 mod provisioning;
 mod security;
+mod standing;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -76,16 +82,15 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
     let function = start_router(place, made.clone(), over.as_deref(), address)?;
-    for (number, simulator) in hss.iter_mut().enumerate() {
-        let victims = drills::victims(model);
-        let count = if number == 0 { model.hss - victims } else { victims };
-        await_connections(simulator, count)?;
+    for (process, simulator) in server_processes(model).iter().zip(&mut hss) {
+        await_connections(simulator, process.count)?;
     }
     let mmes = options
         .connections
         .unwrap_or(load.connections)
         .clamp(1, MOST_NODES as u32);
-    let asking = Asking::new(model)?;
+    let mut asking = Asking::new(model)?;
+    standing::begin((address, admin), &mut asking, options, (mmes, model.hss))?;
     let timeout = load.timeout.duration();
     let habits = drills::habits(model);
     let workloads = traffic_of(
@@ -107,7 +112,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         counts: habits.counts,
     };
     let (drill, function) = drill(model, router, &asking, function, (place, address));
-    let mut probes = asking.probes(model, admin);
+    let mut probes = asking.probes(model, admin, place);
     let expected = model.cross_routed.fraction();
     if expected > 0.0 {
         probes.push(Box::new(move || crossing(admin, expected)));
@@ -132,15 +137,36 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     })
 }
 
-/// Starts the HSSs of a model; those that are to die are a process of their own, the second one.
-fn start_servers(model: &DsrModel, place: &Place) -> Result<Vec<Simulator>, RigError> {
+/// A process of HSSs, PCRFs or OCSs.
+struct ServerProcess {
+    name: &'static str,
+    first: u16,
+    count: u16,
+    dies: bool,
+}
+
+/// The processes of a model's servers; those that are to die are a process of their own, the second one.
+fn server_processes(model: &DsrModel) -> Vec<ServerProcess> {
     let victims = drills::victims(model);
     let first = model.hss - victims;
-    let mut servers = vec![start_some(model, place, "hss", 0, first)?];
+    let process = |name, first, count, dies| ServerProcess {
+        name,
+        first,
+        count,
+        dies,
+    };
+    let mut processes = vec![process("hss", 0, first, false)];
     if victims > 0 {
-        servers.push(start_some(model, place, "hss-to-kill", first, victims)?);
+        processes.push(process("hss-to-kill", first, victims, true));
     }
-    Ok(servers)
+    processes
+}
+
+/// Starts the HSSs of a model.
+fn start_servers(model: &DsrModel, place: &Place) -> Result<Vec<Simulator>, RigError> {
+    let processes = server_processes(model);
+    let started = processes.iter().map(|process| start_some(model, place, process));
+    started.collect()
 }
 
 /// The drill of a model, and the router where the drill has not taken it.
@@ -151,6 +177,10 @@ fn drill(
     function: Guarded,
     (place, address): (&Place, SocketAddr),
 ) -> (Option<Box<dyn Drill>>, Option<Guarded>) {
+    if let (Some(Wanted::KillPeers(kill)), Asking::Charging(ctfs)) = (&model.drill, asking) {
+        let dying = ctfs.dying(kill.clone(), ocdra::books(model, place));
+        return (Some(Box::new(dying)), Some(function));
+    }
     let (Some(Wanted::RestartRouter(_)), Asking::Sessions(gateways)) = (&model.drill, asking) else {
         return (drills::make(model, router), Some(function));
     };
@@ -167,7 +197,13 @@ fn drill(
 
 /// Starts the HSSs of a model, a port each.
 pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
-    start_some(model, place, "hss", 0, model.hss)
+    let process = ServerProcess {
+        name: "hss",
+        first: 0,
+        count: model.hss,
+        dies: false,
+    };
+    start_some(model, place, &process)
 }
 
 /// The realm of the router and its HSSs.
@@ -178,41 +214,53 @@ fn realm(model: &DsrModel) -> String {
         .map_or_else(|| REALM.to_owned(), |_| HOME.realm())
 }
 
-/// How HSSs and PCRFs are called.
+/// How HSSs, PCRFs and OCSs are called.
 fn hss_names(model: &DsrModel) -> DiameterSettings {
+    let prefix = match (&model.pdra, &model.ocdra) {
+        (Some(_), _) => "pcrf",
+        (None, Some(_)) => "ocs",
+        (None, None) => "hss",
+    };
     DiameterSettings {
-        prefix: model.pdra.as_ref().map_or("hss", |_| "pcrf").to_owned(),
+        prefix: prefix.to_owned(),
         realm: realm(model),
         ..DiameterSettings::default()
     }
 }
 
-/// Starts this many HSSs from this number on, in a process of this name.
-fn start_some(
-    model: &DsrModel,
-    place: &Place,
-    name: &str,
-    first: u16,
-    count: u16,
-) -> Result<Simulator, RigError> {
-    let sessions = model.pdra.as_ref();
+/// Starts a process of servers.
+fn start_some(model: &DsrModel, place: &Place, process: &ServerProcess) -> Result<Simulator, RigError> {
     let none = Percent::new(0.0);
+    let (role, ccr_rar, rar) = match (&model.pdra, &model.ocdra) {
+        (Some(own), _) => (RoleName::Pcrf, own.gx_rar, own.rx_rar),
+        (None, Some(own)) => (RoleName::Ocs, own.rar, none),
+        (None, None) => (RoleName::Hss, none, none),
+    };
+    let charging = model.ocdra.as_ref();
     let settings = Settings {
-        role: sessions.map_or(RoleName::Hss, |_| RoleName::Pcrf),
-        ports: count,
+        role,
+        ports: process.count,
         latency: model.hss_latency,
         diameter: DiameterSettings {
-            first,
+            first: process.first,
             answer_bytes: model.message_bytes,
             subscribers: model.subscribers(),
-            gx_rar: sessions.map_or(none, |own| own.gx_rar),
-            rar: sessions.map_or(none, |own| own.rx_rar),
+            ccr_rar,
+            rar,
             rar_after: Period::default(),
+            failover: charging.map_or(none, |own| own.failover),
+            journal: charging.map(|_| ocdra::journal(place, process.name)),
             ..hss_names(model)
         },
         ..Settings::default()
     };
-    let started = Simulator::start(&place.program, name, &settings, &place.lab_cpus, &place.folder)?;
+    let started = Simulator::start(
+        &place.program,
+        process.name,
+        &settings,
+        &place.lab_cpus,
+        &place.folder,
+    )?;
     Ok(started)
 }
 
@@ -257,6 +305,25 @@ pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
             return Err(RigError::Settings(format!(
                 "{connections} of {count} connections to {} stand after {} s",
                 hss.name(),
+                PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until the count of available peers fits that a router reports.
+pub(crate) fn await_peers(admin: SocketAddr, fits: impl Fn(f64) -> bool) -> Result<(), RigError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let metrics = Metrics::read(admin);
+        let peers = metrics.map(|metrics| metrics.sum("signalbox_dsr_peers", &[("state", "available")]));
+        if peers.is_some_and(&fits) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(RigError::Settings(format!(
+                "the router has {peers:?} available peers after {} s",
                 PATIENCE.as_secs()
             )));
         }
@@ -340,10 +407,10 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
 
 /// The realms of the clients.
 fn client_realms(model: &DsrModel) -> Vec<String> {
-    match (&model.dsa, &model.pdra) {
-        (Some(_), _) => foreign().iter().map(|network| network.realm()).collect(),
-        (None, Some(_)) => vec![workload::pcrf::REALM.to_owned()],
-        (None, None) => vec![REALM.to_owned()],
+    match &model.dsa {
+        Some(_) => foreign().iter().map(|network| network.realm()).collect(),
+        None if model.pdra.is_some() || model.ocdra.is_some() => vec![workload::pcrf::REALM.to_owned()],
+        None => vec![REALM.to_owned()],
     }
 }
 

@@ -1,4 +1,4 @@
-//! A router or a front end dies under load: how much is lost with it, and who serves its clients then.
+//! A router or a front end dies under load: how much is lost with it, and who serves its clients then. Or some of its servers do.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::run::children::Guarded;
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
 use ::report::Check;
-use callmodel::dsr::Outage;
+use callmodel::dsr::{KillPeers, Outage};
 use loadgen::{FailureKind, OperationRecord};
 use report::measure::Metrics;
 
@@ -150,6 +150,21 @@ impl Killing {
             raised == self.survivors.len(),
         )
     }
+}
+
+/// The parts of a drill in which servers of this kind die, those of the second process.
+pub(super) fn dying(kill: &KillPeers, kind: &str) -> Vec<Part> {
+    let after = kill.after.fraction().clamp(0.05, 0.95);
+    let dead = format!("{} {kind} dead", kill.hss);
+    vec![
+        Part::new(format!("all {kind} live"), after, 1.0),
+        Part::new(dead, 1.0 - after, 1.0).beginning(|simulators| {
+            for victim in simulators.iter_mut().skip(1) {
+                victim.kill()?;
+            }
+            Ok(())
+        }),
+    ]
 }
 
 /// A request counts for the part in which it was sent: those in flight at the moment of death are of the first.

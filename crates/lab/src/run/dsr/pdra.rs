@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::outage::dying;
 use super::{MOST_NODES, REALM, await_connections, start_router};
 use crate::run::children::{Guarded, Simulator};
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
@@ -52,8 +53,7 @@ impl Gateways {
             nodes,
             first: thread as u32,
             step: threads as u32,
-            // Above the numbers of the threads before.
-            first_node: thread * MOST_NODES.div_ceil(threads),
+            first_node: first_node((thread, threads)),
             most_sessions: own.sessions as usize / threads + 1,
             each: u32::from(own.each),
             has_alternate_keys: true,
@@ -74,17 +74,11 @@ impl Gateways {
         let (counts, own) = (self.counts.clone(), self.sessions.clone());
         Box::new(move || {
             let seen = counts.seen();
-            let of = |requests: u64, share: Percent| (requests as f64 * share.fraction()).round() as u64;
-            // Of requests that are answered too late, RARs follow too.
-            let rows = [
+            let [gx, rx] = [
                 (seen.gx.2, seen.accepted[0], seen.sent[0], own.gx_rar),
                 (seen.rx.0, seen.accepted[1], seen.sent[1], own.rx_rar),
-            ];
-            let [gx, rx] = rows.map(|(got, least, most, share)| {
-                let (least, most) = (of(least, share), of(most, share));
-                let is_right = fits(least, got) || fits(most, got) || (least..=most).contains(&got);
-                (is_right, format!("{least} to {most}"))
-            });
+            ]
+            .map(|(got, accepted, sent, share)| follows(got, (accepted, sent), share));
             Check::new(
                 "RARs reach their session",
                 format!("about {} over Gx and {} over Rx", gx.1, rx.1),
@@ -93,6 +87,20 @@ impl Gateways {
             )
         })
     }
+}
+
+/// The number of the first node of a thread, above those of the threads before.
+pub(super) fn first_node((thread, threads): (usize, usize)) -> usize {
+    thread * MOST_NODES.div_ceil(threads)
+}
+
+/// Whether as many RARs have come as follow from a share of the requests that were accepted, or sent: RARs follow too from those that
+/// are answered too late. And how many that are.
+pub(super) fn follows(got: u64, (accepted, sent): (u64, u64), share: Percent) -> (bool, String) {
+    let of = |requests: u64| (requests as f64 * share.fraction()).round() as u64;
+    let (least, most) = (of(accepted), of(sent));
+    let is_right = fits(least, got) || fits(most, got) || (least..=most).contains(&got);
+    (is_right, format!("{least} to {most}"))
 }
 
 /// A Policy DRA with one pool of PCRFs.
@@ -142,26 +150,11 @@ pub(super) struct PcrfsDie(pub(super) KillPeers);
 
 impl Drill for PcrfsDie {
     fn parts(&self) -> Vec<Part> {
-        let after = self.0.after.fraction().clamp(0.05, 0.95);
-        let dead = format!("{} PCRFs dead", self.0.hss);
-        vec![
-            Part::new("all PCRFs live", after, 1.0),
-            Part::new(dead, 1.0 - after, 1.0).beginning(|simulators| {
-                for victim in simulators.iter_mut().skip(1) {
-                    victim.kill()?;
-                }
-                Ok(())
-            }),
-        ]
+        dying(&self.0, "PCRFs")
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
-        let begun = outcome.names.iter().position(|name| name == OPERATIONS[0]);
-        let mut all = OperationRecord::default();
-        for part in outcome.parts {
-            let record = begun.and_then(|at| part.record.operations.get(at));
-            all.merge(&record.cloned().unwrap_or_default());
-        }
+        let all = outcome.of_operation(outcome.parts, OPERATIONS[0]);
         let astray = outcome.simulators().next().map_or(0, |stats| stats.bad_requests);
         Judgement {
             checks: vec![

@@ -1,14 +1,18 @@
 //! The traffic of a Diameter signaling router: MMEs, HSSs and the requests between them.
 
+mod drill;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use crate::equipment::EquipmentLists;
+use crate::ocdra::Charging;
 use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
+pub use drill::{Drill, KillPeers, Outage, OverloadDrill, Reconnect, Restart};
 
 /// Messages that a router processes for each request: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -28,7 +32,7 @@ pub struct DsrModel {
     /// Average size of ULRs and ULAs in bytes.
     #[schemars(range(min = 700, max = 60_000))]
     pub message_bytes: u32,
-    /// Simulated HSSs, or PCRFs with `pdra`, a connection each.
+    /// Simulated HSSs, PCRFs with `pdra` or OCSs with `ocdra`, a connection each.
     #[schemars(range(min = 1, max = 999))]
     pub hss: u16,
     /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
@@ -78,6 +82,10 @@ pub struct DsrModel {
     /// Sessions of gateways and applications at PCRFs, which a Policy DRA keeps together, instead of requests to HSSs.
     #[serde(default)]
     pub pdra: Option<Sessions>,
+    /// Charging sessions of gateways at OCSs, each of which an online charging DRA keeps at one of them, instead of requests
+    /// to HSSs.
+    #[serde(default)]
+    pub ocdra: Option<Charging>,
     /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -104,77 +112,6 @@ impl PriorityShare {
     pub fn operation(&self) -> String {
         format!("updateLocation priority {}", self.priority)
     }
-}
-
-/// An event at a router and its peers while the load runs, with checks of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Drill {
-    /// HSSs die with requests in flight.
-    KillPeers(KillPeers),
-    /// A router dies with requests in flight.
-    KillRouter(Outage),
-    /// The active front end of a pair dies with requests in flight.
-    KillFrontEnd(Outage),
-    /// The only router dies with requests in flight, and starts again.
-    RestartRouter(Restart),
-    /// MMEs reconnect without a DPR, with requests in flight.
-    Reconnect(Reconnect),
-    /// More load than the router may accept.
-    Overload(OverloadDrill),
-}
-
-/// HSSs die with requests in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct KillPeers {
-    /// Number of HSSs that die, of `hss`. They are one process, which is killed.
-    #[schemars(range(min = 1, max = 998))]
-    pub hss: u16,
-    /// Time, as a share of the run.
-    pub after: Percent,
-}
-
-/// A process dies, and others take its place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Outage {
-    /// Time, as a share of the run.
-    pub after: Percent,
-    /// The longest permitted outage: the number of failed requests, as a time in which the whole load fails.
-    pub outage: Period,
-}
-
-/// The router dies with requests in flight and starts again; what it has acknowledged, it still has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Restart {}
-
-/// MMEs reconnect without a DPR, with requests in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Reconnect {
-    /// Mean interval of the reconnections of each MME.
-    pub every: Period,
-}
-
-/// First the congestion levels in turn, at a load that is assumed instead of measured; then a ramp beyond the
-/// hard limit of the message processor's profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct OverloadDrill {
-    /// The assumed loads in percent, one for each level of `discards`.
-    pub loads: Vec<Percent>,
-    /// The rate meanwhile, as a multiple of the model's.
-    pub calm: f64,
-    /// The rates of the ramp, as multiples of the model's, which is the hard limit.
-    pub ramp: Vec<f64>,
-    /// Priorities up to this are never discarded.
-    pub spare_priority: u8,
-    /// How often each MME sends a DWR meanwhile.
-    pub watchdog: Period,
-    /// How long a DWA may take.
-    pub watchdog_within: Period,
 }
 
 /// Shares of the requests.
@@ -244,6 +181,7 @@ impl Default for DsrModel {
             fabr: None,
             dsa: None,
             pdra: None,
+            ocdra: None,
             drill: None,
         }
     }
@@ -253,16 +191,23 @@ impl DsrModel {
     /// Requests per second at the full rate.
     #[must_use]
     pub fn requests(&self) -> f64 {
-        let sessions = self.pdra.as_ref().map(Sessions::requests);
-        sessions.unwrap_or(self.mps / MESSAGES_PER_REQUEST)
+        self.of_sessions()
+            .map_or(self.mps / MESSAGES_PER_REQUEST, |(requests, _)| requests)
     }
 
     /// Messages for each request of a client: two, and those of requests that follow from the other side.
     #[must_use]
     pub fn messages_per_request(&self) -> f64 {
-        let sessions = self.pdra.as_ref().filter(|one| one.requests() > 0.0);
-        let follow = sessions.map_or(0.0, |one| one.re_auths() / one.requests());
+        let sessions = self.of_sessions().filter(|(requests, _)| *requests > 0.0);
+        let follow = sessions.map_or(0.0, |(requests, re_auths)| re_auths / requests);
         MESSAGES_PER_REQUEST * (1.0 + follow)
+    }
+
+    /// Requests of clients and of servers per second at the full rate, of an application that keeps sessions.
+    fn of_sessions(&self) -> Option<(f64, f64)> {
+        let policy = self.pdra.as_ref().map(|own| (own.requests(), own.re_auths()));
+        let charging = self.ocdra.as_ref();
+        policy.or_else(|| charging.map(|own| (own.requests(), own.re_auths())))
     }
 
     /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
@@ -287,79 +232,6 @@ impl DsrModel {
 }
 
 impl DsrModel {
-    fn validate_drill(&self, drill: &Drill, faults: &mut Faults) {
-        match drill {
-            Drill::KillPeers(kill) => {
-                if kill.hss == 0 || kill.hss >= self.hss {
-                    faults.at("drill.killPeers.hss").say(
-                        format!(
-                            "{} of {} HSSs leave no HSS alive, or kill none",
-                            kill.hss, self.hss
-                        ),
-                        "at least 1, and fewer than `hss`",
-                    );
-                }
-                if self.destination != Destination::Realm && self.pdra.is_none() {
-                    faults.at("destination").say(
-                        "names an HSS that may be dead",
-                        "`realm`, so that a route list chooses another",
-                    );
-                }
-            }
-            Drill::RestartRouter(_) => {
-                if self.pdra.is_none() {
-                    let right = "`pdra`, whose sessions outlive the router";
-                    faults
-                        .at("drill.restartRouter")
-                        .say("has nothing to find again", right);
-                }
-            }
-            Drill::KillRouter(_) => {
-                if self.routers < 2 {
-                    let right = "at least 2, so that one is left";
-                    faults
-                        .at("routers")
-                        .say("leaves no router when one is killed", right);
-                }
-            }
-            Drill::KillFrontEnd(_) => {
-                if self.front_ends < 2 {
-                    let right = "2: an active front end to kill, and its standby";
-                    faults
-                        .at("frontEnds")
-                        .say("leaves no front end when one is killed", right);
-                }
-            }
-            Drill::Reconnect(reconnect) => {
-                if reconnect.every.is_zero() {
-                    faults
-                        .at("drill.reconnect.every")
-                        .say("is 0", "a period such as 500ms");
-                }
-            }
-            Drill::Overload(overload) => {
-                if overload.loads.len() != self.discards.len() || self.discards.is_empty() {
-                    faults
-                        .at("drill.overload.loads")
-                        .say("and `discards` are not of one length", "a load for each level");
-                }
-                if self.priorities.is_empty() {
-                    faults
-                        .at("priorities")
-                        .say("is empty", "the priorities of requests");
-                }
-                let rates = overload.ramp.iter().chain(std::iter::once(&overload.calm));
-                if overload.ramp.is_empty() || rates.clone().any(|rate| !rate.is_finite() || *rate <= 0.0) {
-                    faults
-                        .at("drill.overload.ramp")
-                        .say("has no rates, or some are not above 0", "multiples above 0");
-                }
-            }
-        }
-    }
-}
-
-impl DsrModel {
     /// Applications of the router have requests of their own, and one router.
     fn validate_applications(&self, faults: &mut Faults) {
         if let Some(equipment) = &self.equipment {
@@ -373,7 +245,12 @@ impl DsrModel {
         }
         if let Some(sessions) = &self.pdra {
             faults.within("pdra", sessions);
-            let all = (sessions.requests() + sessions.re_auths()) * MESSAGES_PER_REQUEST;
+        }
+        if let Some(charging) = &self.ocdra {
+            faults.within("ocdra", charging);
+        }
+        if let Some((requests, re_auths)) = self.of_sessions() {
+            let all = (requests + re_auths) * MESSAGES_PER_REQUEST;
             if (all / self.mps - 1.0).abs() > 0.01 {
                 let sum = format!("{all} messages a second of its requests and RARs");
                 faults.at("mps").say(format!("is not {sum}"), "the sum of them");
@@ -384,23 +261,25 @@ impl DsrModel {
             ("fabr", self.fabr.is_some(), true),
             ("dsa", self.dsa.is_some(), false),
             ("pdra", self.pdra.is_some(), false),
+            ("ocdra", self.ocdra.is_some(), false),
         ];
         let mut given = applications.into_iter().filter(|(_, is_given, _)| *is_given);
         let Some((key, _, resolves)) = given.next() else {
             return;
         };
-        // PCRFs may die.
+        // PCRFs and OCSs may die.
         let is_drilled = match &self.drill {
             None => false,
-            Some(Drill::KillPeers(_) | Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
+            Some(Drill::RestartRouter(_)) => self.pdra.is_none(),
             Some(_) => true,
         };
         let is_alone = self.routers <= 1 && self.front_ends == 0;
         if given.next().is_some() || is_drilled || !is_alone || !self.priorities.is_empty() {
             faults.at(key).say(
                 "has requests of its own, of one router",
-                "one of `equipment`, `fabr`, `dsa` and `pdra`, without `drill`, `priorities`, `frontEnds` and further \
-                 `routers`",
+                "one of `equipment`, `fabr`, `dsa`, `pdra` and `ocdra`, without `drill`, `priorities`, `frontEnds` and \
+                 further `routers`",
             );
         }
         if resolves != (self.destination == Destination::Subscriber) {
@@ -484,9 +363,10 @@ mod tests {
 
     #[test]
     fn an_application_has_requests_of_its_own_and_one_router() {
-        let fabr = include_str!("../../../callmodels/dsr/fabr-sds.yaml");
-        let dsa = include_str!("../../../callmodels/dsr/dsa-attacks.yaml");
-        let pdra = include_str!("../../../callmodels/dsr/pdra.yaml");
+        let fabr = include_str!("../../../../callmodels/dsr/fabr-sds.yaml");
+        let dsa = include_str!("../../../../callmodels/dsr/dsa-attacks.yaml");
+        let pdra = include_str!("../../../../callmodels/dsr/pdra.yaml");
+        let ocdra = include_str!("../../../../callmodels/dsr/ocdra.yaml");
         for (model, from, to, place) in [
             (
                 fabr,
@@ -511,6 +391,14 @@ mod tests {
                 "dsr.destination",
             ),
             (pdra, "mps: 13000", "mps: 12000", "dsr.mps"),
+            (ocdra, "mps: 13000", "mps: 12000", "dsr.mps"),
+            (ocdra, "delete: 1300", "delete: 0", "dsr.ocdra.gy"),
+            (
+                ocdra,
+                "  daMps:",
+                "  drill: { restartRouter: {} }\n  daMps:",
+                "dsr.ocdra",
+            ),
         ] {
             assert!(model.contains(from), "{from}");
             let text = model.replace(from, to);

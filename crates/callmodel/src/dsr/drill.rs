@@ -1,0 +1,151 @@
+//! Events at a router and its peers while the load runs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period};
+
+use super::{Destination, DsrModel};
+
+/// An event at a router and its peers while the load runs, with checks of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// HSSs die with requests in flight.
+    KillPeers(KillPeers),
+    /// A router dies with requests in flight.
+    KillRouter(Outage),
+    /// The active front end of a pair dies with requests in flight.
+    KillFrontEnd(Outage),
+    /// The only router dies with requests in flight, and starts again.
+    RestartRouter(Restart),
+    /// MMEs reconnect without a DPR, with requests in flight.
+    Reconnect(Reconnect),
+    /// More load than the router may accept.
+    Overload(OverloadDrill),
+}
+
+/// HSSs die with requests in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KillPeers {
+    /// Number of HSSs that die, of `hss`. They are one process, which is killed.
+    #[schemars(range(min = 1, max = 998))]
+    pub hss: u16,
+    /// Time, as a share of the run.
+    pub after: Percent,
+}
+
+/// A process dies, and others take its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Outage {
+    /// Time, as a share of the run.
+    pub after: Percent,
+    /// The longest permitted outage: the number of failed requests, as a time in which the whole load fails.
+    pub outage: Period,
+}
+
+/// The router dies with requests in flight and starts again; what it has acknowledged, it still has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Restart {}
+
+/// MMEs reconnect without a DPR, with requests in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Reconnect {
+    /// Mean interval of the reconnections of each MME.
+    pub every: Period,
+}
+
+/// First the congestion levels in turn, at a load that is assumed instead of measured; then a ramp beyond the
+/// hard limit of the message processor's profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OverloadDrill {
+    /// The assumed loads in percent, one for each level of `discards`.
+    pub loads: Vec<Percent>,
+    /// The rate meanwhile, as a multiple of the model's.
+    pub calm: f64,
+    /// The rates of the ramp, as multiples of the model's, which is the hard limit.
+    pub ramp: Vec<f64>,
+    /// Priorities up to this are never discarded.
+    pub spare_priority: u8,
+    /// How often each MME sends a DWR meanwhile.
+    pub watchdog: Period,
+    /// How long a DWA may take.
+    pub watchdog_within: Period,
+}
+
+impl DsrModel {
+    pub(super) fn validate_drill(&self, drill: &Drill, faults: &mut Faults) {
+        match drill {
+            Drill::KillPeers(kill) => {
+                if kill.hss == 0 || kill.hss >= self.hss {
+                    faults.at("drill.killPeers.hss").say(
+                        format!(
+                            "{} of {} HSSs leave no HSS alive, or kill none",
+                            kill.hss, self.hss
+                        ),
+                        "at least 1, and fewer than `hss`",
+                    );
+                }
+                if self.destination != Destination::Realm && self.of_sessions().is_none() {
+                    faults.at("destination").say(
+                        "names an HSS that may be dead",
+                        "`realm`, so that a route list chooses another",
+                    );
+                }
+            }
+            Drill::RestartRouter(_) => {
+                if self.pdra.is_none() {
+                    let right = "`pdra`, whose sessions outlive the router";
+                    faults
+                        .at("drill.restartRouter")
+                        .say("has nothing to find again", right);
+                }
+            }
+            Drill::KillRouter(_) => {
+                if self.routers < 2 {
+                    let right = "at least 2, so that one is left";
+                    faults
+                        .at("routers")
+                        .say("leaves no router when one is killed", right);
+                }
+            }
+            Drill::KillFrontEnd(_) => {
+                if self.front_ends < 2 {
+                    let right = "2: an active front end to kill, and its standby";
+                    faults
+                        .at("frontEnds")
+                        .say("leaves no front end when one is killed", right);
+                }
+            }
+            Drill::Reconnect(reconnect) => {
+                if reconnect.every.is_zero() {
+                    faults
+                        .at("drill.reconnect.every")
+                        .say("is 0", "a period such as 500ms");
+                }
+            }
+            Drill::Overload(overload) => {
+                if overload.loads.len() != self.discards.len() || self.discards.is_empty() {
+                    faults
+                        .at("drill.overload.loads")
+                        .say("and `discards` are not of one length", "a load for each level");
+                }
+                if self.priorities.is_empty() {
+                    faults
+                        .at("priorities")
+                        .say("is empty", "the priorities of requests");
+                }
+                let rates = overload.ramp.iter().chain(std::iter::once(&overload.calm));
+                if overload.ramp.is_empty() || rates.clone().any(|rate| !rate.is_finite() || *rate <= 0.0) {
+                    faults
+                        .at("drill.overload.ramp")
+                        .say("has no rates, or some are not above 0", "multiples above 0");
+                }
+            }
+        }
+    }
+}
