@@ -204,7 +204,7 @@ fn why(state: &State, hex: &str) -> Value {
     let notice = decision.notice.map(|notice| match notice {
         Notice::Unreachable(_) => "DUNA",
         Notice::NoUser(..) => "DUPU",
-        Notice::Congested(_) => "SCON",
+        Notice::Congested(..) => "SCON",
     });
     let sent = decision.send.as_ref();
     json!({

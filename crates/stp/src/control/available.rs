@@ -6,6 +6,7 @@ use std::time::Instant;
 use ahash::AHashMap;
 use smallvec::SmallVec;
 use ss7_proto::asp::{AsId, AsState};
+use ss7_proto::m3ua::ServiceIndicator;
 use ss7_proto::mtp3::Carrier;
 use ss7_proto::sccp::{Management, ManagementType};
 
@@ -167,7 +168,7 @@ impl Inner {
                 congestion_level: 0,
             };
             let octets = management_unitdata(test, code, &tables);
-            let Some(send) = crate::path::own(&state, code, &octets) else {
+            let Some(send) = crate::path::own(&state, code, ServiceIndicator::SCCP, &octets) else {
                 continue;
             };
             let links = match send.target {

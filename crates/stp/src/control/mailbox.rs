@@ -58,7 +58,8 @@ const MANAGEMENT: usize = 4_096;
 
 /// What became of a frame that was put into a mailbox.
 pub(crate) enum Put {
-    Taken,
+    /// With the congestion level of the queue, 0 to 2.
+    Taken(u8),
     /// The queue is full.
     Full,
     /// No link takes it now.
@@ -118,10 +119,20 @@ impl Mailbox {
         {
             return Put::Stale(frame);
         }
-        if self.queued() < self.most && self.sender.try_send(frame).is_ok() {
-            Put::Taken
+        let queued = self.queued();
+        if queued < self.most && self.sender.try_send(frame).is_ok() {
+            Put::Taken(self.level(queued))
         } else {
             Put::Full
+        }
+    }
+
+    /// The congestion level (Q.704 §3.8.2): from half of the queue on 1, from three quarters on 2. Level 3 is a full queue.
+    const fn level(&self, queued: usize) -> u8 {
+        match queued.saturating_mul(4) / self.most {
+            0 | 1 => 0,
+            2 => 1,
+            _ => 2,
         }
     }
 
@@ -227,9 +238,12 @@ mod tests {
         let mailbox = Mailbox::new(16, false);
         let data = || Frame::data(vec![0; 8], 0);
         let taken = (0..20)
-            .filter(|_| matches!(mailbox.put(data(), 0), Put::Taken))
-            .count();
-        assert_eq!(taken, 16);
+            .filter_map(|_| match mailbox.put(data(), 0) {
+                Put::Taken(level) => Some(level),
+                _ => None,
+            })
+            .collect::<Vec<u8>>();
+        assert_eq!(taken, [[0; 8], [1, 1, 1, 1, 2, 2, 2, 2]].concat());
         assert!(mailbox.put_management(vec![1]));
         let mut receiver = mailbox.receiver.lock().take().unwrap();
         let last = std::iter::from_fn(|| receiver.try_recv().ok()).last().unwrap();

@@ -11,6 +11,7 @@ mod mailbox;
 mod moves;
 mod rows;
 mod ssnm;
+mod status;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -243,25 +244,25 @@ impl Control {
         });
     }
 
-    /// Sends a frame that a worker has decided on; `false` when the queue of a link is full.
-    pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> bool {
+    /// Sends a frame that a worker has decided on; returns the congestion level of its link, 3 when the queue is full.
+    pub(crate) fn deliver(&self, state: &State, hop: usize, target: &Target, frame: Frame) -> u8 {
         match target {
             Target::Pending => {
                 self.queue(hop, frame);
-                return true;
+                return 0;
             }
             Target::Held => {
                 self.keep(frame);
-                return true;
+                return 0;
             }
             Target::Link(_) | Target::Each(_) => {}
         }
         match self.post(state, target, frame) {
-            Put::Taken => true,
-            Put::Full | Put::Pending => false,
+            Put::Taken(level) => level,
+            Put::Full | Put::Pending => 3,
             Put::Stale(frame) => {
                 self.queue(hop, frame);
-                true
+                0
             }
         }
     }
@@ -275,7 +276,7 @@ impl Control {
             match self.post(&state, target, frame) {
                 // The link has failed a moment ago: its changeover follows.
                 Put::Stale(stale) => frame = stale,
-                Put::Taken | Put::Full | Put::Pending => return,
+                Put::Taken(_) | Put::Full | Put::Pending => return,
             }
         } else if target.is_none() && frame.is_m2pa() {
             return self.keep_within(&mut inner, &state, frame);
@@ -301,10 +302,14 @@ impl Control {
             Target::Link(link) => put(*link, frame),
             // Each takes what it can.
             Target::Each(links) => {
-                let full = links
-                    .iter()
-                    .filter(|link| !matches!(put(**link, frame.clone()), Put::Taken));
-                if full.count() == 0 { Put::Taken } else { Put::Full }
+                let mut worst = Some(0);
+                for link in links {
+                    worst = match (put(*link, frame.clone()), worst) {
+                        (Put::Taken(level), Some(worst)) => Some(level.max(worst)),
+                        _ => None,
+                    };
+                }
+                worst.map_or(Put::Full, Put::Taken)
             }
             Target::Pending | Target::Held => Put::Pending,
         }

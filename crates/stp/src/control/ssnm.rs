@@ -333,15 +333,20 @@ fn affected(cluster: Cluster) -> u32 {
 fn message(state: &State, kind: MessageType, contexts: &[u32], codes: &[u32]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut builder = Builder::new(kind, &mut out);
+    start(state, contexts, &mut builder);
+    builder.words(Tag::AFFECTED_POINT_CODE, codes);
+    builder.finish();
+    out
+}
+
+/// The parameters that messages of SSNM begin with.
+fn start(state: &State, contexts: &[u32], builder: &mut Builder<'_>) {
     if let Some(appearance) = state.tables.network_appearance {
         builder.word(Tag::NETWORK_APPEARANCE, appearance);
     }
     if !contexts.is_empty() {
         builder.words(Tag::ROUTING_CONTEXT, contexts);
     }
-    builder.words(Tag::AFFECTED_POINT_CODE, codes);
-    builder.finish();
-    out
 }
 
 /// Answers DAUD: DAVA and DUNA for each point code, and for each destination within a mask (RFC 4666 §4.5.3).
@@ -407,15 +412,19 @@ pub(crate) fn notice(state: &State, hop: usize, notice: Notice, out: &mut Vec<u8
     let one = |code: PointCode| [AffectedPointCode { mask: 0, code }.number()];
     match notice {
         Notice::Unreachable(code) => out.extend(message(state, MessageType::Duna, &context, &one(code))),
-        Notice::Congested(code) => out.extend(message(state, MessageType::Scon, &context, &one(code))),
+        Notice::Congested(code, level) => {
+            let mut builder = Builder::new(MessageType::Scon, out);
+            start(state, &context, &mut builder);
+            builder.words(Tag::AFFECTED_POINT_CODE, &one(code));
+            // International networks have no levels (Q.704 §11.2.3).
+            if state.tables.points.has_levels() {
+                builder.word(Tag::CONGESTION_INDICATIONS, u32::from(level));
+            }
+            builder.finish();
+        }
         Notice::NoUser(code, si) => {
             let mut builder = Builder::new(MessageType::Dupu, out);
-            if let Some(appearance) = state.tables.network_appearance {
-                builder.word(Tag::NETWORK_APPEARANCE, appearance);
-            }
-            if !context.is_empty() {
-                builder.words(Tag::ROUTING_CONTEXT, &context);
-            }
+            start(state, &context, &mut builder);
             builder.words(Tag::AFFECTED_POINT_CODE, &one(code));
             builder.word(Tag::USER_CAUSE, UNEQUIPPED << 16 | u32::from(si.0));
             builder.finish();

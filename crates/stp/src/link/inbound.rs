@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Cache};
 use function::live::Live;
+use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Builder, Class, Data, ErrorCode, Fault, Message, MessageType, Tag};
 use tokio::sync::mpsc::Receiver;
 
@@ -87,7 +88,7 @@ pub(super) struct Inbound {
     desk: Rc<Desk>,
     link: usize,
     /// What the peer was notified of lately.
-    notices: VecDeque<(Notice, Instant)>,
+    notices: VecDeque<(Notice, Addressee, Instant)>,
 }
 
 impl Inbound {
@@ -243,7 +244,12 @@ impl Inbound {
             self.desk.control.subsystem(from, management);
         }
         if let Some(notice) = decision.notice {
-            self.notify(state, hop, notice, out);
+            self.notify(state, hop, data.opc, notice, out);
+        }
+        if let Some((server, notice)) = decision.advice
+            && self.is_new(notice, Addressee::Server(server))
+        {
+            self.desk.control.advise(state, server, notice);
         }
         let Some(send) = decision.send else {
             return;
@@ -253,31 +259,54 @@ impl Inbound {
         }
         count(&meters.egress, send.hop);
         let frame = Frame::data(send.octets, send.sls);
-        if !self.desk.control.deliver(state, send.hop, &send.target, frame) {
-            self.notify(state, hop, Notice::Congested(data.dpc), out);
+        let level = self.desk.control.deliver(state, send.hop, &send.target, frame);
+        if level > 0 {
+            self.notify(state, hop, data.opc, Notice::Congested(data.dpc, level), out);
         }
     }
 
     /// Notifies the peer, unless it was notified of the same a moment ago.
-    fn notify(&mut self, state: &State, hop: usize, what: Notice, out: &mut Vec<u8>) {
-        let now = Instant::now();
-        self.notices
-            .retain(|(_, at)| now.duration_since(*at) < NOTICE_INTERVAL);
-        if self.notices.len() >= NOTICES || self.notices.iter().any(|(known, _)| *known == what) {
+    fn notify(&mut self, state: &State, hop: usize, origin: PointCode, what: Notice, out: &mut Vec<u8>) {
+        let is_set = state.tables.set_of(self.link).is_some();
+        let to = if is_set {
+            Addressee::Node(origin)
+        } else {
+            Addressee::Peer
+        };
+        if !self.is_new(what, to) {
             return;
         }
-        self.notices.push_back((what, now));
-        if state.tables.set_of(self.link).is_some() {
-            if let Notice::Unreachable(code) = what {
-                self.desk.control.prohibit(state, hop, code);
-            }
-            return;
-        }
-        // Only a gateway has these messages (RFC 4666 §3.4), and SCON goes either way.
-        if state.tables.grants(self.link) || matches!(what, Notice::Congested(_)) {
+        if is_set {
+            self.desk.control.inform(state, hop, origin, what);
+        } else if state.tables.grants(self.link) || matches!(what, Notice::Congested(..)) {
+            // Only a gateway has these messages (RFC 4666 §3.4), and SCON goes either way.
             notice(state, hop, what, out);
         }
     }
+
+    /// Whether a notice was not sent a moment ago.
+    fn is_new(&mut self, what: Notice, to: Addressee) -> bool {
+        let now = Instant::now();
+        self.notices
+            .retain(|(_, _, at)| now.duration_since(*at) < NOTICE_INTERVAL);
+        let is_known = |one: &(Notice, Addressee, Instant)| (one.0, one.1) == (what, to);
+        if self.notices.len() >= NOTICES || self.notices.iter().any(is_known) {
+            return false;
+        }
+        self.notices.push_back((what, to, now));
+        true
+    }
+}
+
+/// Who gets a notice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addressee {
+    /// The peer of the link.
+    Peer,
+    /// The origin of a message that came by a link of M2PA.
+    Node(PointCode),
+    /// The ASPs of an application server.
+    Server(usize),
 }
 
 /// The hop of DATA, or why they are refused (RFC 4666 §3.8.1).

@@ -158,10 +158,19 @@ impl SignallingLink {
                 "link test for another node or network"
             ),
             ServiceIndicator::SNM if is_mine => {
-                if let Some(message) = Management::read(data.user_data, plan) {
-                    self.desk
-                        .control
-                        .network_management(self.number, data.sls, message);
+                match Management::read(data.user_data, plan) {
+                    // They concern messages that this node has sent, none of which it holds back.
+                    Some(
+                        Management::TransferControlled { .. }
+                        | Management::UserPartUnavailable { .. }
+                        | Management::CongestionTest,
+                    )
+                    | None => {}
+                    Some(message) => {
+                        self.desk
+                            .control
+                            .network_management(self.number, data.sls, message);
+                    }
                 }
             }
             _ => inbound.msu(state, self.hop, &data, out),

@@ -12,9 +12,10 @@ mod trace;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ss7_proto::PointCode;
 use ss7_proto::m3ua::{Data, ServiceIndicator, TrafficMode};
+use ss7_proto::mtp3::Management as NetworkManagement;
 use ss7_proto::sccp::Management;
+use ss7_proto::{Plan, PointCode};
 
 use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
 use crate::config::Action;
@@ -36,6 +37,8 @@ pub(crate) struct Decision {
     pub(crate) cause: Option<Cause>,
     /// What its sender is notified of.
     pub(crate) notice: Option<Notice>,
+    /// What network management for nodes behind an application server means for its ASPs.
+    pub(crate) advice: Option<(usize, Notice)>,
     /// Management of a subsystem, from a node.
     pub(crate) management: Option<(PointCode, Management)>,
     /// The screening list and the rule that decided.
@@ -66,8 +69,8 @@ pub(crate) enum Notice {
     Unreachable(PointCode),
     /// DUPU: this node has no such user.
     NoUser(PointCode, ServiceIndicator),
-    /// SCON.
-    Congested(PointCode),
+    /// SCON, or TFC to a node, with the congestion level.
+    Congested(PointCode, u8),
 }
 
 /// What decides needs besides the message.
@@ -122,6 +125,9 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     }
     if !tables.points.are(data.dpc) {
         trace.add(|| "discrimination: the destination is another node".to_owned());
+        if is_management && let Some(decision) = advise(ingress, data, trace) {
+            return Decision { rule, ..decision };
+        }
         let decision = match interception::intercept(ingress, data, trace) {
             Some(decision) => decision,
             None => pass(ingress, data, trace, unchanged(data.user_data)),
@@ -131,6 +137,10 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     trace.add(|| "discrimination: the destination is this STP".to_owned());
     let decision = match data.si {
         ServiceIndicator::SCCP => sccp::local(ingress, data, work, trace),
+        ServiceIndicator::SNM if is_status(data, plan) => {
+            trace.add(|| "network management: TFC or UPU for this STP ends here".to_owned());
+            Decision::default()
+        }
         si => {
             trace.add(|| format!("this STP has no user of service indicator {}", si.0));
             Decision {
@@ -140,6 +150,48 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         }
     };
     Decision { rule, ..decision }
+}
+
+/// Whether a message informs of a node that messages were sent to: it may come from any node (Q.704 §11.2, §13.7).
+fn is_status(data: &Data<'_>, plan: Plan) -> bool {
+    let message = NetworkManagement::read(data.user_data, plan);
+    matches!(
+        message,
+        Some(NetworkManagement::TransferControlled { .. } | NetworkManagement::UserPartUnavailable { .. })
+    )
+}
+
+/// Network management for a node behind an application server: SSNM stands for it (RFC 4666 §1.4.2.3, §4.5.1). `None` when the
+/// next node is one of MTP.
+fn advise(ingress: &Ingress<'_>, data: &Data<'_>, trace: &mut Trace) -> Option<Decision> {
+    let tables = &ingress.state.tables;
+    let destination = tables.routes.find(data.dpc)?;
+    let hop = ingress.state.choose(destination, data.sls, ingress.hop)?;
+    if tables.hops.get(hop)?.adjacent.is_some() {
+        return None;
+    }
+    let notice = match NetworkManagement::read(data.user_data, tables.points.plan) {
+        Some(NetworkManagement::TransferControlled { destination, level }) => {
+            Notice::Congested(destination, level)
+        }
+        Some(NetworkManagement::UserPartUnavailable {
+            destination, user, ..
+        }) => Notice::NoUser(destination, ServiceIndicator(user)),
+        _ => {
+            trace.add(|| "network management: nothing that ASPs are notified of".to_owned());
+            return Some(Decision::drop(Cause::UserPart));
+        }
+    };
+    trace.add(|| {
+        format!(
+            "network management: ASPs of `{}` are notified",
+            tables.hops.get(hop).map_or("", |hop| &hop.name)
+        )
+    });
+    Some(Decision {
+        advice: Some((hop, notice)),
+        ..Decision::default()
+    })
 }
 
 /// Appends user data as they are.
@@ -182,14 +234,14 @@ impl Decision {
     }
 }
 
-/// A message of this node's own SCCP management.
-pub(crate) fn own(state: &State, to: PointCode, user_data: &[u8]) -> Option<Send> {
+/// A message of this node's own.
+pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data: &[u8]) -> Option<Send> {
     let label = Data {
         network_appearance: None,
         routing_context: None,
         opc: state.tables.points.own,
         dpc: to,
-        si: ServiceIndicator::SCCP,
+        si,
         ni: state.tables.points.network_indicator,
         mp: 0,
         sls: 0,

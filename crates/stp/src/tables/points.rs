@@ -32,6 +32,11 @@ impl Default for Points {
 }
 
 impl Points {
+    /// Whether the network has levels of congestion: national ones may (Q.704 §11.2.4, §11.2.5).
+    pub(crate) const fn has_levels(&self) -> bool {
+        self.network_indicator >= 2
+    }
+
     pub(super) fn compile(config: &PointCodes, idle: bool, faults: &mut Faults) -> Self {
         let plan = config.plan.plan();
         let mut points = Self {

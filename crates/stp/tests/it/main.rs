@@ -18,6 +18,7 @@ mod roles;
 mod screening;
 mod sctp;
 mod signalling_links;
+mod status;
 mod support;
 mod transfer;
 mod translation;
