@@ -1,4 +1,5 @@
-//! Why a message is not delivered, what the look-up of its number led to, what became of calls, what is said of equipment.
+//! Why a message is not delivered, what the look-up of its number led to, what became of calls, what is said of equipment, what
+//! became of segments.
 
 /// An enumeration whose members are labels of a metric.
 macro_rules! labels {
@@ -78,6 +79,16 @@ labels! {
         Refused = "refused",
         Queried = "queried",
         Oversize = "oversize",
+    }
+}
+
+labels! {
+    /// What became of segments to a subsystem of this node: the label of a metric.
+    Segmented {
+        Whole = "whole",
+        Sequence = "sequence",
+        Full = "full",
+        Late = "late",
     }
 }
 

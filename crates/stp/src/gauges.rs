@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 use telemetry::Registry;
 
 use crate::control::Control;
-use crate::metrics::{DESTINATIONS, ENTRIES, HOPS, LINKS, QUEUED};
+use crate::metrics::{DESTINATIONS, ENTRIES, HOPS, LINKS, QUEUED, SEGMENTS};
 
 /// The names that a gauge shows, each with its value.
 type Values = fn(&Control) -> Vec<(String, f64)>;
 
 /// Shows what is available for as long as the control side is in use.
 pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
-    let shown: [(&telemetry::Declaration, Values); 5] = [
+    let shown: [(&telemetry::Declaration, Values); 6] = [
         (&QUEUED, |control| {
             let rows = control.links().into_iter();
             rows.map(|row| (row.name, row.queued as f64)).collect()
@@ -30,6 +30,13 @@ pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
         (&DESTINATIONS, |control| {
             let rows = control.routes().into_iter();
             rows.map(|row| (row.destination, f64::from(u8::from(row.state == "available"))))
+                .collect()
+        }),
+        (&SEGMENTS, |control| {
+            let state = control.state.load();
+            let counts = state.tables.hops.iter().zip(&control.segments);
+            counts
+                .map(|(hop, segments)| (hop.name.clone(), segments.lock().len() as f64))
                 .collect()
         }),
         (&ENTRIES, |control| {

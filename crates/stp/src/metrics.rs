@@ -3,7 +3,7 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
 use crate::tables::Tables;
 
 telemetry::declare! {
@@ -23,11 +23,13 @@ telemetry::declare! {
     counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
     counter CALLS = "signalbox_stp_calls_total" ["service", "outcome"]: "Calls of number services. Service: query (a message to a subsystem of `numberServices.calls`), interception (an IAM). Outcome: routed (ported: Connect, or the IAM with the routing number), home (a number of this network), unlisted, unconditioned (no number of 5 to 15 digits) and circular (it came with a routing number of this network and is not here) go on as they were, with Continue; released (unallocated: ReleaseCall or REL), damaged (its part of the file: an error of the operation; the IAM passes), prepaid (InitialDP relayed to a service control point), refused (no InitialDP that can be served: error, Reject or Abort), queried (the number was queried before: the IAM passes), oversize (no room for the routing number: the IAM passes).";
     counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "What the lists of equipment say to checkIMEI requests: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered dataMissing or rejected).";
+    counter SEGMENTED = "signalbox_stp_reassemblies_total" ["outcome"]: "Messages in segments to a subsystem of this STP: whole (all segments came), sequence (one was out of sequence), full (`segments` is reached), late (they did not come in time). All but the first return where the sender asks for it.";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
     gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
     gauge HOPS = "signalbox_stp_hop_available" ["hop"]: "Whether an application server or link set takes messages: 1 or 0.";
     gauge DESTINATIONS = "signalbox_stp_destination_available" ["destination"]: "Whether messages to a destination are sent: 1 or 0.";
+    gauge SEGMENTS = "signalbox_stp_awaited_messages" ["hop"]: "Messages in segments to a subsystem of this STP of which segments are awaited, by the application server or link set that they come from.";
     gauge ENTRIES = "signalbox_stp_translations" ["set"]: "Translations of a set, those of its file included.";
 }
 
@@ -49,6 +51,7 @@ pub(crate) struct Meters {
     /// By service and outcome.
     calls: Vec<Vec<Counter>>,
     pub(crate) equipment: Vec<Counter>,
+    pub(crate) segmented: Vec<Counter>,
     pub(crate) connections: Connections,
 }
 
@@ -90,6 +93,7 @@ impl Meters {
         let connections = registry.counters(&CONNECTIONS);
         let numbers = registry.counters(&NUMBERS);
         let equipment = registry.counters(&EQUIPMENT);
+        let segmented = registry.counters(&SEGMENTED);
         Self {
             received: by_link(&RECEIVED),
             sent: by_link(&SENT),
@@ -121,6 +125,10 @@ impl Meters {
             equipment: Equipment::ALL
                 .iter()
                 .map(|found| equipment.get(&[found.label()]))
+                .collect(),
+            segmented: Segmented::ALL
+                .iter()
+                .map(|outcome| segmented.get(&[outcome.label()]))
                 .collect(),
             connections: Connections {
                 accepted: connections.get(&["accepted"]),

@@ -200,7 +200,12 @@ fn why(state: &State, hex: &str) -> Value {
             format!("the link would decide: {others} has the same routing context, and its own screening")
         });
     }
-    let decision = decide(&Ingress { state, hop }, &data, &mut Work::default(), &mut trace);
+    let ingress = Ingress {
+        state,
+        hop,
+        segments: None,
+    };
+    let decision = decide(&ingress, &data, &mut Work::default(), &mut trace);
     let notice = decision.notice.map(|notice| match notice {
         Notice::Unreachable(_) => "DUNA",
         Notice::NoUser(..) => "DUPU",

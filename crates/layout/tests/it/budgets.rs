@@ -55,7 +55,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scef", 211),
     ("dsr", 634),
     ("ipfe", 34),
-    ("stp", 127),
+    ("stp", 129),
     ("enum", 40),
     ("console", 5),
 ];

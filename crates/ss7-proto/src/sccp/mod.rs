@@ -13,6 +13,7 @@ mod connection;
 mod kind;
 mod management;
 mod message;
+mod reassembly;
 mod title;
 mod unitdata;
 
@@ -22,5 +23,6 @@ pub use connection::Connection;
 pub use kind::MessageType;
 pub use management::{Management, ManagementType};
 pub use message::{Fault, Message, OptionalParameter, Optionals};
+pub use reassembly::{Reassembled, Reassembly, ReassemblyFault, ReassemblyLimits};
 pub use title::{GlobalTitle, GlobalTitleBuf};
 pub use unitdata::{HopCounter, Segmentation, TooLong, Unitdata, optional_part};

@@ -5,6 +5,7 @@ mod mtp;
 mod network;
 mod numbers;
 mod screening;
+mod segments;
 mod translation;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ pub use network::{
 };
 pub use numbers::{CallRelated, MobileTitle, NumberServices};
 pub use screening::{Action, Party, Rule, ScreeningList};
+pub use segments::Segments;
 pub use translation::{Entry, Group, GroupMember, GroupMode, NextRouting, Translation, TranslationSet};
 
 /// Settings of a signal transfer point. Without links it connects nothing.
@@ -77,6 +79,8 @@ pub struct Config {
     pub m2pa: M2pa,
     /// Timers of link sets of such links. They change with a restart.
     pub mtp: Mtp,
+    /// Messages in segments to subsystems of this STP. They change with a restart.
+    pub segments: Segments,
     /// How long a link that connects waits after a failure before it tries again.
     #[schemars(extend("x-reload" = true))]
     pub reconnect: Period,
@@ -110,6 +114,7 @@ impl Default for Config {
             heartbeat: Period::from_secs(30),
             m2pa: M2pa::default(),
             mtp: Mtp::default(),
+            segments: Segments::default(),
             reconnect: Period::from_secs(2),
             queue: 4_096,
             pending: 4_096,

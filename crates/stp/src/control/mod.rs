@@ -10,6 +10,7 @@ mod links;
 mod mailbox;
 mod moves;
 mod rows;
+mod segments;
 mod ssnm;
 mod status;
 
@@ -29,6 +30,7 @@ use telemetry::{Alarms, Registry};
 use crate::cause::Cause;
 use crate::config::{Config, Role};
 use crate::metrics::Meters;
+use crate::path::Segments;
 use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
@@ -48,6 +50,8 @@ pub(crate) struct Control {
     inner: Mutex<Inner>,
     pub(crate) state: Arc<ArcSwap<State>>,
     pub(crate) mailboxes: Vec<Mailbox>,
+    /// By hop.
+    pub(crate) segments: Vec<Segments>,
     registry: Registry,
     alarms: Alarms,
 }
@@ -116,6 +120,7 @@ impl Control {
                 .iter()
                 .map(|link| Mailbox::new(config.queue, link.role == Role::M2pa))
                 .collect(),
+            segments: inner.tables.hops.iter().map(|_| segments::new(config)).collect(),
             inner: Mutex::new(inner),
             state,
             registry: registry.clone(),
@@ -199,13 +204,16 @@ impl Control {
             inner.test_subsystems(now);
             inner.announce(now);
         });
+        self.return_late(now);
     }
 
     /// When [`Self::tick`] has something to do.
     pub(crate) fn wake(&self) -> Option<Instant> {
         let inner = self.inner.lock();
         let asps = inner.asps.iter().flatten().filter_map(Asp::wake);
+        let segments = self.segments.iter().filter_map(|segments| segments.lock().wake());
         asps.chain(inner.gateway.wake())
+            .chain(segments)
             .chain(inner.prohibited.values().copied())
             .chain(inner.sets.wake())
             .chain(inner.moves.wake())

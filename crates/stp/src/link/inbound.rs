@@ -201,6 +201,7 @@ impl Inbound {
         let ingress = Ingress {
             state,
             hop: Some(hop),
+            segments: self.desk.control.segments.get(hop),
         };
         let decision = decide(
             &ingress,
@@ -236,6 +237,9 @@ impl Inbound {
         }
         if let Some(found) = decision.equipment {
             count(&meters.equipment, found as usize);
+        }
+        if let Some(outcome) = decision.segmented {
+            count(&meters.segmented, outcome as usize);
         }
         if let Some(cause) = decision.cause {
             meters.dropped(cause);

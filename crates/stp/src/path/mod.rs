@@ -8,6 +8,7 @@ mod number;
 mod query;
 mod request;
 pub(crate) mod sccp;
+mod segments;
 mod trace;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,12 +18,13 @@ use ss7_proto::mtp3::Management as NetworkManagement;
 use ss7_proto::sccp::Management;
 use ss7_proto::{Plan, PointCode};
 
-use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
 pub(crate) use frame::{again, management_frame, own_frame, read_msu};
+pub(crate) use segments::Segments;
 pub(crate) use trace::Trace;
 
 /// The next Correlation Id: one that no other MSU to an application server has had lately.
@@ -51,6 +53,8 @@ pub(crate) struct Decision {
     pub(crate) call: Option<(CallService, CallOutcome)>,
     /// What is said of an IMEI.
     pub(crate) equipment: Option<Equipment>,
+    /// What became of segments.
+    pub(crate) segmented: Option<Segmented>,
 }
 
 /// A frame for a hop.
@@ -78,6 +82,8 @@ pub(crate) struct Ingress<'a> {
     pub(crate) state: &'a State,
     /// The hop that the message came from, where it is known.
     pub(crate) hop: Option<usize>,
+    /// Segments from there; none where nothing is to change.
+    pub(crate) segments: Option<&'a Segments>,
 }
 
 /// Buffers that a worker keeps from message to message.

@@ -278,29 +278,30 @@ impl Relay<'_> {
             });
             return self.manage(management, trace);
         }
-        if let Some(ssn) = ssn
-            && self.ingress.state.tables.has_user(ssn)
-            && !self.unitdata.is_whole()
-        {
-            trace.add(|| format!("SCCP: segments to subsystem {ssn} are not reassembled"));
-            let returned = ReturnCause::DESTINATION_CANNOT_REASSEMBLE;
-            return self.give_back(Cause::Subsystem, returned, work, trace);
+        let Some(ssn) = ssn else {
+            trace.add(|| "SCCP: the address names no subsystem".to_owned());
+            return self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace);
+        };
+        if self.ingress.state.tables.has_user(ssn) && !self.unitdata.is_whole() {
+            return self.segment(ssn, work, trace);
         }
-        if ssn == Some(EIR)
-            && let Some(lists) = &self.ingress.state.tables.equipment
+        self.serve(ssn, work, trace)
+    }
+
+    /// A whole message to a subsystem of this node.
+    pub(super) fn serve(&self, ssn: u8, work: &mut Work, trace: &mut Trace) -> Decision {
+        let tables = &self.ingress.state.tables;
+        if ssn == EIR
+            && let Some(lists) = &tables.equipment
         {
             return self.equipment(lists, work, trace);
         }
-        if let Some(ssn) = ssn
-            && let Some(services) = &self.ingress.state.tables.numbers
+        if let Some(services) = &tables.numbers
             && services.calls.serves(ssn)
         {
             return query::serve(self, services, ssn, work, trace);
         }
-        trace.add(|| match ssn {
-            Some(ssn) => format!("SCCP: subsystem {ssn} is not at this STP"),
-            None => "SCCP: the address names no subsystem".to_owned(),
-        });
+        trace.add(|| format!("SCCP: subsystem {ssn} is not at this STP"));
         self.give_back(Cause::Subsystem, ReturnCause::UNEQUIPPED_USER, work, trace)
     }
 

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use ss7_proto::m3ua::MessageType;
-use ss7_proto::sccp::{self, Format, Management, ManagementType, ReturnCause};
+use ss7_proto::sccp::{self, Format, Management, ManagementType};
 use ss7_proto::tcap::{self, ComponentType, Transaction, element};
 use ss7_proto::{Digits, PointCode};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::judge::capture;
 use crate::support::{Asp, OWN, config, data, metric, start};
-use crate::translation::{parsed, segment, subsystem, to_stp, udt, unitdata};
+use crate::translation::{parsed, subsystem, to_stp, udt, unitdata};
 
-fn settings(file: &Path) -> stp::Config {
+pub(crate) fn settings(file: &Path) -> stp::Config {
     let mut config = config();
     config.equipment = Some(dsr_eir::config::Eir {
         file: Some(file.to_owned()),
@@ -22,7 +22,7 @@ fn settings(file: &Path) -> stp::Config {
 }
 
 /// A Begin with checkIMEI in a version of equipmentMngt.
-fn check(version: u8, imei: &str) -> Vec<u8> {
+pub(crate) fn check(version: u8, imei: &str) -> Vec<u8> {
     let digits = Digits::parse(imei).unwrap();
     let mut octets = digits.packed().to_vec();
     if !imei.len().is_multiple_of(2) {
@@ -343,9 +343,9 @@ fn what_the_register_cannot_serve_is_rejected_or_aborted() {
     }
 }
 
-/// Q.714 §4: a service message to a subsystem of this STP is neither executed nor answered; a segment is not a request.
+/// Q.714 §4: a service message to a subsystem of this STP is neither executed nor answered.
 #[test]
-fn service_messages_and_segments_are_not_served() {
+fn service_messages_are_not_served() {
     let folder = tempfile::tempdir().unwrap();
     let stp = lists(folder.path());
     let mut one = Asp::active(stp.addresses()[0], 11, 11);
@@ -378,12 +378,4 @@ fn service_messages_and_segments_are_not_served() {
             "{kind:?}"
         );
     }
-    let (eir, msc) = (subsystem(9, Some(OWN)), subsystem(8, Some(1)));
-    let octets = segment(&eir, &msc, &check(3, "352099001761481"));
-    one.send(&to_stp(11, 1, &octets));
-    let received = one.expect(MessageType::Data);
-    assert_eq!(
-        parsed(&received).return_cause(),
-        Some(ReturnCause::DESTINATION_CANNOT_REASSEMBLE)
-    );
 }

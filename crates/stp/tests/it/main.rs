@@ -17,6 +17,7 @@ mod prepaid;
 mod roles;
 mod screening;
 mod sctp;
+mod segments;
 mod signalling_links;
 mod status;
 mod support;

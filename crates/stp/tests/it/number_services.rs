@@ -12,8 +12,9 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::equipment::aarq;
 use crate::judge::capture;
+use crate::segments::segment;
 use crate::support::{Asp, data, metric, start};
-use crate::translation::{member, parsed, segment, title, to_stp, translating, udt, unitdata, written};
+use crate::translation::{member, parsed, title, to_stp, translating, udt, unitdata, written};
 
 /// Numbers in ascending order: kind, digits, what is said of them.
 pub(crate) fn write(path: &Path, entries: &[(Kind, &str, &str)]) {

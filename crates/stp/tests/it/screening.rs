@@ -5,8 +5,9 @@ use ss7_proto::sccp;
 use ss7_proto::tcap::element;
 use stp::config::{Action, Party, Rule, ScreeningList};
 
+use crate::segments::segment;
 use crate::support::{Asp, config, data, isup, metric, msu, start};
-use crate::translation::{segment, subsystem, title, udt, unitdata};
+use crate::translation::{subsystem, title, udt, unitdata};
 
 fn blocking(rule: Rule) -> stp::Config {
     let mut settings = config();

@@ -68,29 +68,6 @@ pub(crate) fn udt(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
     unitdata(sccp::MessageType::Udt, 0, called, calling, data)
 }
 
-/// The first of two segments, which asks for return on error.
-pub(crate) fn segment(called: &[u8], calling: &[u8], data: &[u8]) -> Vec<u8> {
-    let segmentation = sccp::Segmentation {
-        first: true,
-        class: 0,
-        remaining: 1,
-        reference: 7,
-    };
-    let mut out = Vec::new();
-    Unitdata {
-        message_type: sccp::MessageType::Xudt,
-        class_or_cause: 0x80,
-        hop_counter: 9,
-        called,
-        calling,
-        data,
-        optional: &sccp::optional_part(Some(segmentation), None),
-    }
-    .write(&mut out)
-    .unwrap();
-    out
-}
-
 pub(crate) fn to_stp(context: u32, opc: u32, octets: &[u8]) -> Vec<u8> {
     msu(context, opc, OWN, 5, ServiceIndicator::SCCP, octets)
 }
