@@ -88,7 +88,8 @@ pub struct Config {
     /// notified (SCON).
     #[schemars(range(min = 16, max = 1_000_000))]
     pub queue: usize,
-    /// Messages queued for an application server between its last active ASP and the next one, for at most `recovery`.
+    /// Messages queued for an application server between its last active ASP and the next one, for at most `recovery`, and messages
+    /// held for link sets during changeover and changeback, for the timers of `mtp`.
     #[schemars(range(max = 1_000_000))]
     pub pending: usize,
 }
@@ -117,7 +118,7 @@ impl Default for Config {
             segments: Segments::default(),
             reconnect: Period::from_secs(2),
             queue: 4_096,
-            pending: 4_096,
+            pending: 32_768,
         }
     }
 }
