@@ -310,11 +310,13 @@ impl Control {
             Target::Link(link) => put(*link, frame),
             // Each takes what it can.
             Target::Each(links) => {
-                let levels = links.iter().map(|link| match put(*link, frame.clone()) {
-                    Put::Taken(level) => Some(level),
-                    Put::Full | Put::Pending | Put::Stale(_) => None,
-                });
-                let worst = levels.fold(Some(0), |worst, level| Some(worst?.max(level?)));
+                let mut worst = Some(0);
+                for link in links {
+                    worst = match (put(*link, frame.clone()), worst) {
+                        (Put::Taken(level), Some(worst)) => Some(level.max(worst)),
+                        _ => None,
+                    };
+                }
                 worst.map_or(Put::Full, Put::Taken)
             }
             Target::Pending | Target::Held => Put::Pending,

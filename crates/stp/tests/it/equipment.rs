@@ -190,7 +190,7 @@ fn the_changes_of_a_router_are_not_opened() {
 }
 
 /// A Begin: the octets of its dialogue portion, and those of its components.
-fn begin(dialogue: &[u8], components: &[u8]) -> Vec<u8> {
+pub(crate) fn begin(dialogue: &[u8], components: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     element(0x62, &mut out, |out| {
         out.extend([0x48, 2, 0xab, 0xcd]);

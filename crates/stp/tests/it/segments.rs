@@ -9,7 +9,7 @@ use ss7_proto::sccp::{self, ReturnCause, Segmentation, Unitdata};
 use ss7_proto::tcap::{ComponentType, Transaction};
 use stp::config::GroupMode;
 
-use crate::equipment::{check, settings};
+use crate::equipment::{begin, check, settings};
 use crate::support::{Asp, OWN, data, metric, msu, start, until};
 use crate::translation::{parsed, subsystem, title, to_stp, translating, udt};
 
@@ -225,6 +225,35 @@ fn segments_that_never_end_fill_the_table_of_their_sender_only() {
     one.send(&to_stp(11, 1, &udt(&eir, &subsystem(8, Some(1)), &request)));
     assert!(is_checked(&one.expect(MessageType::Data)));
     until("the first one's are bounded", || awaited("two") == 0.0);
+}
+
+/// Segments have room for more than a UDT has: indefinite lengths that nest 1,000 deep, and the longest LUDT.
+#[test]
+fn what_nests_a_thousand_deep_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let stp = register(folder.path(), |_| ());
+    let mut one = Asp::active(stp.addresses()[0], 11, 11);
+    let (eir, msc) = (subsystem(9, Some(OWN)), subsystem(8, Some(1)));
+    let nested = begin(&[], &[0xa1, 0x80].repeat(1_000));
+    let long = begin(&[], &[&[0xa1, 0x82, 0x0b, 0xb8][..], &[0xff; 3_000]].concat());
+    for (kind, request) in [
+        (sccp::MessageType::Xudt, &nested),
+        (sccp::MessageType::Ludt, &nested),
+        (sccp::MessageType::Xudt, &long),
+    ] {
+        for octets in split(kind, [&eir, &msc], 3, request, 16) {
+            one.send(&to_stp(11, 1, &octets));
+        }
+        // Reject: the component is badly structured (Q.773 §4.2.2).
+        let answer = one.expect(MessageType::Data);
+        let answer = parsed(&answer).data;
+        assert!(
+            answer.windows(3).any(|part| part[..2] == [0x80, 1]),
+            "{answer:02x?}"
+        );
+    }
+    one.send(&to_stp(11, 1, &udt(&eir, &msc, &check(3, "352099001761481"))));
+    assert!(is_checked(&one.expect(MessageType::Data)));
 }
 
 /// Segments of a message have one link selection: they go to one node of a group that shares the load.
