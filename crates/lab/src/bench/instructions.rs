@@ -291,6 +291,7 @@ fn reference(job: &str) -> Option<&'static str> {
         ANSWER => Some(NGINX),
         routed::UPDATE => Some(routed::RELAY),
         routed::ROAMING => Some(routed::ROAMED),
+        routed::SESSIONS => Some(routed::RELAYED_SESSIONS),
         _ => None,
     }
 }
@@ -450,6 +451,8 @@ mod tests {
                 (routed::FABR, routed::UPDATE, 30_000.0),
                 (routed::ROAMED, routed::ROAMING, 20_000.0),
                 (routed::DSA, routed::ROAMING, 37_000.0),
+                (routed::RELAYED_SESSIONS, routed::SESSIONS, 20_000.0),
+                (routed::PDRA, routed::SESSIONS, 50_000.0),
             ],
             100,
         );
@@ -469,7 +472,9 @@ mod tests {
                 Some(1.25),
                 Some(1.5),
                 Some(1.0),
-                Some(1.85)
+                Some(1.85),
+                Some(1.0),
+                Some(2.5)
             ]
         );
         assert_eq!(

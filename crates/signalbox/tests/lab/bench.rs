@@ -227,6 +227,8 @@ fn instructions_are_counted_under_callgrind() {
             "dsr-fabr",
             "dsr-relay-roaming",
             "dsr-dsa",
+            "dsr-relay-gx",
+            "dsr-pdra",
             "scp-model-c",
             "scp-model-d",
             "haproxy",
