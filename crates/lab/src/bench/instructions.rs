@@ -1,5 +1,6 @@
 //! User instructions per request: our SCP (Models C and D), our NRF (a discovery), our PCF (an SM policy association created
-//! and deleted) and our Diameter router (relayed, and with its applications), beside HAProxy, nghttpx and nginx.
+//! and deleted), our STP (an MSU whose global title is translated) and our Diameter router (relayed, and with its applications),
+//! beside HAProxy, nghttpx and nginx.
 //!
 //! Each program runs under `valgrind --tool=callgrind`, which counts the instructions that it executes in user mode,
 //! whatever else the machine does: a figure without noise, on a machine of any speed. One request is in flight at a time,
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contest::Requests;
 use super::processes::{self, PATIENCE, register};
-use super::{nrf, policy, routed, scp};
+use super::{nrf, policy, routed, scp, stp};
 use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure};
 use ::report::Check;
 use loadgen::client::{Client, Request};
@@ -27,6 +28,8 @@ use report::measure::Machine;
 pub struct Settings {
     /// Requests of the shorter run.
     pub requests: u32,
+    /// Global titles that the STP translates.
+    pub translations: u32,
     /// Settings and logs go under this.
     pub out: PathBuf,
     /// The program that runs our functions and the simulators, instead of this one.
@@ -70,6 +73,8 @@ const COPY_BY_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
 const DISCOVERED: f64 = 1.1;
 /// The most instructions that relaying a request may take.
 const BAR: f64 = 20_000.0;
+/// The most instructions that translating and routing an MSU may take.
+const TRANSLATED: f64 = 4_000.0;
 
 /// The most instructions of a request that is resolved subscriber by subscriber, by those of one resolved by ranges, and of one
 /// that a security application screens, by those of the same relayed.
@@ -79,23 +84,27 @@ const SCREENED: f64 = 1.8;
 const RELAY: &str = "relay of a 4.2 KB POST, 4.8 KB answer";
 const ANSWER: &str = "answer of the size of a discovery's";
 const ASSOCIATION: &str = "SM policy, created and deleted";
+const TRANSLATION: &str = "MSU of 200 octets, title translated";
 const OURS: &str = "nrf";
 const NGINX: &str = "nginx";
+
+/// Programs that are needed, and the packages that have them.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("valgrind", "valgrind"),
+    ("haproxy", "haproxy"),
+    ("nghttpx", "nghttp2-proxy"),
+    ("nginx", "nginx-light"),
+];
 
 /// Counts.
 ///
 /// # Errors
 /// When something does not start; [`RunError::Missing`] when a program is not installed.
 pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, RunError> {
-    processes::find("valgrind", "valgrind")?;
-    processes::find("haproxy", "haproxy")?;
-    processes::find("nghttpx", "nghttp2-proxy")?;
-    processes::find("nginx", "nginx-light")?;
-    let place = Place::new(&Options {
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    for (program, packages) in PROGRAMS {
+        processes::find(program, packages)?;
+    }
+    let place = place(settings)?;
     let producers = scp::Producers::start(&place, 1)?;
     let (known, known_address) = scp::nrf(&place, &producers)?;
     let relayed = producers.model_c();
@@ -116,6 +125,9 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     let associations = policy::Counted::start(&place, PATIENCE + SLOWNESS)?;
     let pcf = || associations.pcf(&place);
     let until_served = |address| associations.await_service(address);
+    let messages = stp::Counted::new(&place, settings.translations);
+    let stp_command = || messages.stp();
+    let to_translate = |address, count| messages.relay(address, count, PATIENCE + SLOWNESS);
     let population = |address| {
         register(address, &nrf::profiles())?;
         // nginx serves what our NRF answers.
@@ -127,7 +139,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     let as_is = |address, count| send(address, &plain, count);
     let to_discover = |address, count| send(address, &discoveries, count);
     let to_associate = |address, count| associations.create_and_delete(address, count);
-    let functions: [Program<'_>; 7] = [
+    let functions: [Program<'_>; 8] = [
         (scp::MODEL_C, RELAY, &scp_command, &learning, &to_relay),
         (
             scp::MODEL_D,
@@ -141,6 +153,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
         (OURS, ANSWER, &nrf_command, &population, &to_discover),
         (NGINX, ANSWER, &nginx, &nothing, &to_discover),
         (policy::OURS, ASSOCIATION, &pcf, &until_served, &to_associate),
+        (stp::OURS, TRANSLATION, &stp_command, &nothing, &to_translate),
     ];
     let routers = routed::all(&place)?;
     let actions: Vec<_> = routers.iter().map(|router| Routing::of(router, &place)).collect();
@@ -159,6 +172,14 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     }
     known.stop();
     Ok(counts(&counted, settings.requests))
+}
+
+fn place(settings: &Settings) -> Result<Place, RigError> {
+    Place::new(&Options {
+        out: settings.out.clone(),
+        program: settings.program.clone(),
+        ..Options::default()
+    })
 }
 
 /// A name, a job, what starts it, what is done before the requests, and what sends a number of them.
@@ -270,6 +291,7 @@ fn reference(job: &str) -> Option<&'static str> {
         ANSWER => Some(NGINX),
         routed::UPDATE => Some(routed::RELAY),
         routed::ROAMING => Some(routed::ROAMED),
+        routed::SESSIONS => Some(routed::RELAYED_SESSIONS),
         _ => None,
     }
 }
@@ -319,6 +341,12 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
                 ),
                 figure(discovered),
                 discovered <= DISCOVERED * relayed,
+            ),
+            Check::new(
+                "user instructions per MSU whose title is translated",
+                format!("at most {}", figure(TRANSLATED)),
+                figure(of(stp::OURS)),
+                of(stp::OURS) <= TRANSLATED,
             ),
             Check::new(
                 "user instructions per discovery",
@@ -417,11 +445,14 @@ mod tests {
                 (OURS, ANSWER, 9_000.0),
                 (NGINX, ANSWER, 12_000.0),
                 (policy::OURS, ASSOCIATION, 500_000.0),
+                (stp::OURS, TRANSLATION, 3_900.0),
                 (routed::RELAY, routed::UPDATE, 20_000.0),
                 (routed::RBAR, routed::UPDATE, 25_000.0),
                 (routed::FABR, routed::UPDATE, 30_000.0),
                 (routed::ROAMED, routed::ROAMING, 20_000.0),
                 (routed::DSA, routed::ROAMING, 37_000.0),
+                (routed::RELAYED_SESSIONS, routed::SESSIONS, 20_000.0),
+                (routed::PDRA, routed::SESSIONS, 50_000.0),
             ],
             100,
         );
@@ -436,16 +467,19 @@ mod tests {
                 Some(0.75),
                 Some(1.0),
                 None,
+                None,
                 Some(1.0),
                 Some(1.25),
                 Some(1.5),
                 Some(1.0),
-                Some(1.85)
+                Some(1.85),
+                Some(1.0),
+                Some(2.5)
             ]
         );
         assert_eq!(
             counts.checks.iter().map(|check| check.pass).collect::<Vec<_>>(),
-            [false, true, true, true, false]
+            [false, true, true, true, true, false]
         );
         assert!(counts.markdown().contains("| nrf | **0.75** | 9,000 |"));
         assert!(counts.markdown().contains("| pcf | **-** | 500,000 |"));

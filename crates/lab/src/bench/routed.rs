@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
+use diameter_proto::known::application::GX;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::diameter_client::DiameterClient;
-use crate::run::dsr::{Asking, await_connections, config, start_hss};
+use crate::run::dsr::{Asking, REPOSITORY, await_connections, config, start_hss};
 use crate::run::{Place, RigError, Simulator, free_address, write_config};
 use callmodel::dsr::{Destination, DsrModel, Mix};
+use callmodel::pdra::Sessions;
+use callmodel::policy::Rates;
 use callmodel::resolution::Resolution;
 use callmodel::roaming::Roaming;
 use loadgen::diameter::Turn;
@@ -21,11 +24,15 @@ use settings::Percent;
 pub(super) const UPDATE: &str = "Update-Location of 1.2 KB through a router";
 /// The same number of AIRs and ULRs.
 pub(super) const ROAMING: &str = "roamer authenticated and registered through a router";
+/// As many CCR-Is and CCR-Ts as CCR-Us.
+pub(super) const SESSIONS: &str = "request of a Gx session through a router";
 pub(super) const RELAY: &str = "dsr-relay";
 pub(super) const RBAR: &str = "dsr-rbar";
 pub(super) const FABR: &str = "dsr-fabr";
 pub(super) const ROAMED: &str = "dsr-relay-roaming";
 pub(super) const DSA: &str = "dsr-dsa";
+pub(super) const RELAYED_SESSIONS: &str = "dsr-relay-gx";
+pub(super) const PDRA: &str = "dsr-pdra";
 /// Ranges of the guide's smallest router, and as many subscribers as there are in a few of them.
 const RANGES: u64 = 5000;
 const SUBSCRIBERS: u64 = 20_000;
@@ -70,12 +77,20 @@ pub(super) fn all(place: &Place) -> Result<Vec<Routed>, RigError> {
         dsa: Some(Roaming::default()),
         ..plain.clone()
     };
+    let sessions = DsrModel {
+        hss: 1,
+        destination: Destination::Realm,
+        pdra: Some(gx()),
+        ..plain.clone()
+    };
     let rows = [
         (RELAY, UPDATE, plain, true),
         (RBAR, UPDATE, by_ranges, true),
         (FABR, UPDATE, one_by_one, true),
         (ROAMED, ROAMING, roaming.clone(), false),
         (DSA, ROAMING, roaming, true),
+        (RELAYED_SESSIONS, SESSIONS, sessions.clone(), false),
+        (PDRA, SESSIONS, sessions, true),
     ];
     let made = rows.into_iter().map(|(name, job, model, is_guarded)| {
         Ok(Routed {
@@ -87,6 +102,25 @@ pub(super) fn all(place: &Place) -> Result<Vec<Routed>, RigError> {
         })
     });
     made.collect()
+}
+
+/// Gx sessions at one PCRF, without calls and RARs.
+fn gx() -> Sessions {
+    let rates = |create, update, delete| Rates {
+        create,
+        update,
+        delete,
+    };
+    let none = Percent::new(0.0);
+    Sessions {
+        gx: rates(1.0, 2.0, 1.0),
+        rx: rates(0.0, 0.0, 0.0),
+        gx_rar: none,
+        rx_rar: none,
+        subscribers: SUBSCRIBERS as u32,
+        each: 1,
+        sessions: SUBSCRIBERS as u32,
+    }
 }
 
 /// A folder of its own.
@@ -104,11 +138,18 @@ impl Routed {
     pub(super) fn command(&self, place: &Place) -> Result<(Command, SocketAddr), RigError> {
         let place = within(place, self.name)?;
         let (address, admin) = (free_address()?, free_address()?);
+        // A run begins without the sessions of the one before.
+        let _ = std::fs::remove_dir_all(place.folder.join(REPOSITORY));
         let hss = self.hss.borrow().addresses.clone();
         let mut settings = config(&self.model, &place, (address, admin), &hss)?;
         if !self.is_guarded {
             settings["dsr"]["applications"] = serde_json::json!([]);
-            settings["dsr"]["routing"]["applicationRouteTables"] = serde_json::json!([]);
+            let routing = &mut settings["dsr"]["routing"];
+            routing["applicationRouteTables"] = serde_json::json!([]);
+            if self.model.pdra.is_some() {
+                // By the realm, as other requests; a Policy DRA has a pool instead.
+                routing["peerRouteTables"][0]["rules"][0]["when"]["applications"] = serde_json::json!([GX]);
+            }
         }
         let file = place.folder.join("dsr.yaml");
         write_config(&file, settings, None)?;

@@ -14,7 +14,7 @@ use crate::run::{self, Progress};
 pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
-    /// PCF and router and of those beside them, under callgrind)
+    /// PCF, STP and router and of those beside them, under callgrind)
     #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions"])]
     what: String,
     /// How often each is measured
@@ -154,6 +154,7 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
         "instructions" => bench::instructions::count(
             &bench::instructions::Settings {
                 requests: if args.quick { 100 } else { args.requests },
+                translations: if args.quick { 10_000 } else { 1_000_000 },
                 out,
                 program: args.program,
             },

@@ -209,6 +209,7 @@ fn instructions_are_counted_under_callgrind() {
     let settings = lab::bench::instructions::Settings {
         // What a function does by itself meanwhile differs from run to run, by millions of instructions.
         requests: 300,
+        translations: 1_000,
         out: folder.path().to_owned(),
         program: Some(program()),
     };
@@ -226,13 +227,16 @@ fn instructions_are_counted_under_callgrind() {
             "dsr-fabr",
             "dsr-relay-roaming",
             "dsr-dsa",
+            "dsr-relay-gx",
+            "dsr-pdra",
             "scp-model-c",
             "scp-model-d",
             "haproxy",
             "nghttpx",
             "nrf",
             "nginx",
-            "pcf"
+            "pcf",
+            "stp"
         ]
     );
     for row in &counts.rows {

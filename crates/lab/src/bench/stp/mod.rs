@@ -3,6 +3,7 @@
 //! Each unit sends SCCP of about 200 octets to the one that it is paired with; an STP routes it by point code. All programs run all
 //! the time on the same cores and are loaded in turns. What counts is processor time per MSU, from `/proc`.
 
+mod counted;
 mod osmo;
 mod result;
 
@@ -24,10 +25,11 @@ use loadgen::m3ua::{Node, Nodes, Protocol};
 use workload::stp::{OWN, Pairs, Unit};
 
 pub use crate::bench::turns::Row;
+pub(super) use counted::Counted;
 pub use result::Comparison;
 
 /// Names of the programs.
-const OURS: &str = "stp";
+pub(super) const OURS: &str = "stp";
 const SCREENED: &str = "stp-screened";
 const THEIRS: &str = "osmo-stp";
 /// Rules of the screening list, none of which fits.

@@ -22,6 +22,8 @@ use loadgen::{FailureKind, OperationRecord};
 use settings::Percent;
 use workload::pcrf::{Counts, OPERATIONS, PcrfClients, Plan};
 
+/// The folder of the sessions.
+pub(crate) const REPOSITORY: &str = "sbr";
 /// The data network of the sessions.
 const APN: &str = "ims";
 
@@ -109,7 +111,7 @@ pub(super) fn application(hosts: &[String], place: &Place) -> Value {
     json!({
         "name": "policy",
         "pdra": {
-            "repository": { "store": { "embedded": { "directory": place.folder.join("sbr") } } },
+            "repository": { "store": { "embedded": { "directory": place.folder.join(REPOSITORY) } } },
             "pools": [{ "name": "all", "pcrfs": pcrfs }],
             // Also a request that was in flight at a PCRF that dies goes to another one.
             "rebind": "unanswered",
