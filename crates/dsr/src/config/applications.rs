@@ -90,13 +90,13 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
             );
         }
         let repositories = [
-            ("dsa", application.dsa.as_ref().and_then(Dsa::directory)),
+            ("dsa.store", application.dsa.as_ref().and_then(Dsa::directory)),
             (
-                "pdra.repository",
+                "pdra.repository.store.embedded",
                 application.pdra.as_ref().and_then(Pdra::directory),
             ),
             (
-                "ocdra.repository",
+                "ocdra.repository.store.embedded",
                 application.ocdra.as_ref().and_then(Ocdra::directory),
             ),
         ];
@@ -109,7 +109,7 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
                 true => Ok(()),
                 false => Err(format!("is the directory of dsr.applications[{first}] too")),
             };
-            let at = format!("{at}.{kind}.store.embedded.directory");
+            let at = format!("{at}.{kind}.directory");
             judge(
                 at,
                 judged,
