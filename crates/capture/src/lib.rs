@@ -13,7 +13,8 @@
 //! | `file` | packets of a file, with their times |
 //! | `frame` | addresses and payload of a packet |
 //! | `exported` | exported PDUs |
-//! | `streams` | the streams of a file, and what they have in common |
+//! | `streams` | the streams of a file |
+//! | `sink` | what streams find, and what they have in common |
 //! | `tcp` | segments in order, and messages in them |
 //! | `sctp` | chunks, and messages of several fragments |
 //! | `head` | what a Diameter message begins with |
@@ -23,6 +24,7 @@ mod file;
 mod frame;
 mod head;
 mod sctp;
+mod sink;
 mod streams;
 mod tcp;
 

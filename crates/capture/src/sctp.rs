@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ahash::AHashSet;
 
 use crate::head;
-use crate::streams::{OneWay, Sink};
+use crate::sink::{OneWay, Sink};
 use crate::{MAX_BUFFERED, MAX_MESSAGE, Summary};
 
 /// Types of chunks (RFC 9260 §3.2).

@@ -1,6 +1,5 @@
 //! The streams of a file: one from each sender to each receiver.
 
-use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use ahash::AHashMap;
@@ -8,44 +7,9 @@ use ahash::AHashMap;
 use crate::file::Packet;
 use crate::frame::{Content, Segment, Tcp};
 use crate::sctp::Association;
+use crate::sink::{Ends, OneWay, Sink};
 use crate::tcp::Stream;
 use crate::{Captured, MAX_STREAMS, Summary};
-
-type Ends = (SocketAddr, SocketAddr);
-
-/// Where streams put what they find.
-pub(crate) struct Sink<'s> {
-    pub(crate) at: SystemTime,
-    pub(crate) ends: Ends,
-    pub(crate) comment: Option<&'s str>,
-    pub(crate) summary: &'s mut Summary,
-    /// Bytes that all streams have buffered.
-    pub(crate) buffered: &'s mut usize,
-    pub(crate) take: &'s mut dyn FnMut(&Captured<'_>),
-}
-
-impl Sink<'_> {
-    pub(crate) fn message(&mut self, bytes: &[u8]) {
-        self.summary.messages += 1;
-        (self.take)(&Captured {
-            at: self.at,
-            from: self.ends.0,
-            to: self.ends.1,
-            comment: self.comment,
-            bytes,
-        });
-    }
-}
-
-/// What streams of both protocols have in common.
-pub(crate) trait OneWay: Default {
-    /// Whether it may still have messages.
-    fn is_needed(&self) -> bool;
-    /// Bytes that it has buffered.
-    fn size(&self) -> usize;
-    /// Counts what kind of stream it was.
-    fn count(&self, summary: &mut Summary);
-}
 
 /// Refused packets between two searches for streams that are not needed any more.
 const SEARCH_EVERY: u64 = 4096;

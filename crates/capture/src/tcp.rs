@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::frame::Tcp;
 use crate::head::{self, HEADER};
-use crate::streams::{OneWay, Sink};
+use crate::sink::{OneWay, Sink};
 use crate::{MAX_BUFFERED, Summary};
 
 /// Bound on segments behind a gap: with more of them the gap will not be filled.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Period, Validate};
-use store::EngineKind;
 
 /// Security application: screens what foreign peers send, and what is sent to foreign realms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,12 +28,28 @@ pub struct Dsa {
     pub lifetime: Period,
     /// Bound on known subscribers, of at most 64 bytes each.
     pub max_subscribers: usize,
-    /// Where what is known of subscribers survives the process, written within seconds after the messages; absent: in memory alone.
-    /// Of the embedded engine, with a directory of its own. A change takes effect when the router starts.
+    /// Where what is known of subscribers survives the process, written within seconds after the messages; absent: in memory
+    /// alone. A change takes effect when the router starts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub store: Option<store::Config>,
+    pub store: Option<Store>,
     /// The speed of a subscriber that is still plausible, in km/h.
     pub max_speed: u32,
+}
+
+/// A store of subscribers: the embedded engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Store {
+    /// Directory of the data, of its own for each router and application; created when absent.
+    pub directory: PathBuf,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            directory: "data/dsa".into(),
+        }
+    }
 }
 
 impl Default for Dsa {
@@ -57,9 +72,7 @@ impl Dsa {
     /// The directory of its store.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
-        self.store
-            .as_ref()
-            .map(|store| store.embedded.directory.as_path())
+        self.store.as_ref().map(|store| store.directory.as_path())
     }
 }
 
@@ -69,17 +82,6 @@ impl Validate for Dsa {
             faults
                 .at("tables")
                 .say("is absent", "the path of a directory with the tables");
-        }
-        faults.within("store", &self.store);
-        if self
-            .store
-            .as_ref()
-            .is_some_and(|store| store.engine != EngineKind::Embedded)
-        {
-            faults.at("store.engine").say(
-                "is a database",
-                "embedded: each router has what it has seen itself",
-            );
         }
         if self.max_speed == 0 {
             faults.at("maxSpeed").say("is 0", "a speed in km/h, such as 1000");

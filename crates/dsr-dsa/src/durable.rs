@@ -140,8 +140,10 @@ pub(crate) struct Settings {
 impl Settings {
     /// None: what is known is in memory alone.
     pub(crate) fn of(config: &Dsa) -> Option<Self> {
+        let mut store = store::Config::default();
+        store.embedded.directory = config.directory()?.to_owned();
         Some(Self {
-            store: config.store.clone()?,
+            store,
             learning: config.learning.duration(),
             lifetime: config.lifetime.duration(),
             max_subscribers: config.max_subscribers,

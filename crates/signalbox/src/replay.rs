@@ -103,7 +103,7 @@ fn page(report: &Report) -> String {
 
 fn span(report: &Report) -> String {
     let shown = |seconds: f64| {
-        let at = OffsetDateTime::from_unix_timestamp_nanos((seconds * 1e9) as i128).ok()?;
+        let at = OffsetDateTime::from_unix_timestamp_nanos((seconds * 1e6).round() as i128 * 1000).ok()?;
         at.format(&Rfc3339).ok()
     };
     let both = report.first.and_then(shown).zip(report.last.and_then(shown));
@@ -151,6 +151,9 @@ fn line(finding: &Value) -> String {
         text("sessionId")
     )
 }
+
+/// Bound on the senders that a page names.
+const MAX_UNNAMED: usize = 10;
 
 /// What could not be read, or is not known.
 fn unread(page: &mut String, report: &Report) {
@@ -205,7 +208,11 @@ fn unread(page: &mut String, report: &Report) {
     for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
         let _ = writeln!(page, "  {count} {what}");
     }
-    for peer in report.peers.iter().filter(|peer| peer.host.is_none()) {
+    let unnamed: Vec<_> = report.peers.iter().filter(|peer| peer.host.is_none()).collect();
+    for peer in unnamed.iter().take(MAX_UNNAMED) {
         let _ = writeln!(page, "  sender without a name: {}", peer.address);
+    }
+    if let Some(more @ 1..) = unnamed.len().checked_sub(MAX_UNNAMED) {
+        let _ = writeln!(page, "  and {more} more; --json has all of them");
     }
 }

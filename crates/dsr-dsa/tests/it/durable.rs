@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use dsr_dsa::config::Dsa;
+use dsr_dsa::config::{Dsa, Store};
 use testpeer::process::{Process, serve, settings as settings_of_process};
 
 use crate::support::*;
@@ -11,10 +11,10 @@ use crate::support::*;
 const IMSI: &str = "262011234567890";
 
 fn stored(directory: &Path, learning: u64) -> Dsa {
-    let mut store = store::Config::default();
-    store.embedded.directory = directory.join("store");
     Dsa {
-        store: Some(store),
+        store: Some(Store {
+            directory: directory.join("store"),
+        }),
         learning: settings::Period::from_secs(learning),
         ..settings(directory)
     }

@@ -94,13 +94,14 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
         let pdra = application.pdra.as_ref();
         let ocdra = application.ocdra.as_ref();
         let repositories = [
-            dsa.and_then(|dsa| Some(("dsa", Some(dsa.directory()?), PathBuf::new()))),
+            dsa.and_then(|dsa| Some(("dsa.store", Some(dsa.directory()?), PathBuf::new()))),
             pdra.map(|pdra| ("pdra.repository", pdra.directory(), pdra.repository_name())),
             ocdra.map(|ocdra| ("ocdra.repository", ocdra.directory(), ocdra.repository_name())),
         ];
         for (kind, directory, name) in repositories.into_iter().flatten() {
             // Kinds have tables of their own in a database, and a directory each.
             let (store, key, part) = match directory {
+                Some(directory) if kind == "dsa.store" => ("directory", one_name(directory), ".directory"),
                 Some(directory) => ("directory", one_name(directory), ".store.embedded.directory"),
                 None => ("database", Path::new(kind).join(name), ""),
             };

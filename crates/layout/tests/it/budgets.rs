@@ -37,9 +37,9 @@ const MORE_IMPORTERS: &[(&str, &str, usize)] = &[
     ("pcf", "config", 19),
     ("pcf", "events", 29),
     ("pcf", "worker", 26),
-    ("signalbox", "config", 16),
+    ("signalbox", "config", 17),
     // What each command ends with.
-    ("signalbox", "failure", 18),
+    ("signalbox", "failure", 19),
 ];
 
 /// Rows of the reference of settings, without groups, for each section. A row more needs a row less, or a reason in the
@@ -53,7 +53,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("bsf", 263),
     ("pcf", 448),
     ("scef", 216),
-    ("dsr", 634),
+    ("dsr", 635),
     ("ipfe", 34),
     ("stp", 129),
     ("enum", 40),
