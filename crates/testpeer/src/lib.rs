@@ -14,6 +14,7 @@ pub mod dns;
 #[cfg(feature = "diameter")]
 pub mod freediameter;
 pub mod http2;
+pub mod kamailio;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 #[cfg(feature = "pages")]
@@ -26,6 +27,7 @@ mod run;
 pub mod sbi;
 #[cfg(feature = "diameter")]
 pub mod sctp;
+pub mod sip;
 pub mod skip;
 #[cfg(feature = "tokens")]
 pub mod tokens;
