@@ -78,6 +78,15 @@ const SOURCES: &[Sources] = &[
         peers: &[],
     },
     Sources {
+        function: "sds",
+        unit: "requests",
+        requests: &["signalbox_sds_responses_total"],
+        by_label: &[("signalbox_sds_responses_total", "status", SERVER_ERROR)],
+        failures: &[],
+        own: &["signalbox_sds_request_seconds"],
+        peers: &[],
+    },
+    Sources {
         function: "dsr",
         unit: "requests",
         requests: &["signalbox_dsr_requests_total"],

@@ -4,7 +4,9 @@
 //! function may assemble an answer from bytes it serialised before. HTTP/2 frames are cut across segments,
 //! so a body of many small segments takes few frames.
 
+use std::fmt;
 use std::io::IoSlice;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, Bytes};
 use smallvec::SmallVec;
@@ -17,6 +19,17 @@ pub struct Body {
     /// First segment that still has bytes, for reading as [`Buf`].
     at: usize,
     len: usize,
+    /// What follows the segments, made while they are sent.
+    rest: Option<Arc<Rest>>,
+}
+
+/// The rest of a body that is made while it is sent. Clones of a body share it.
+struct Rest(Mutex<Box<dyn FnMut() -> Option<Bytes> + Send>>);
+
+impl fmt::Debug for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rest")
+    }
 }
 
 impl Body {
@@ -24,6 +37,47 @@ impl Body {
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
+    }
+
+    /// A body that is made while it is sent: `next` returns one segment after the other, and is called when all before it
+    /// are in the output, on the thread of the connection. The body has the first segment from the start; [`Self::len`] and
+    /// readers know of no more. It goes without Content-Length.
+    pub fn streamed(mut next: impl FnMut() -> Option<Bytes> + Send + 'static) -> Self {
+        let mut body = Self::empty();
+        if let Some(first) = next_of(&mut next) {
+            body.push(first);
+            body.rest = Some(Arc::new(Rest(Mutex::new(Box::new(next)))));
+        }
+        body
+    }
+
+    /// Whether more than the segments may follow.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The segment that follows all that are here; `None` behind the last one.
+    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
+        let next = {
+            let mut rest = self
+                .rest
+                .as_ref()?
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            next_of(&mut **rest)
+        };
+        if next.is_none() {
+            self.rest = None;
+        }
+        next
+    }
+
+    /// Replaces the segments, which were sent, by the one that follows them.
+    pub(crate) fn continue_with(&mut self, segment: Bytes) {
+        self.segments.clear();
+        (self.at, self.len) = (0, segment.len());
+        self.segments.push(segment);
     }
 
     /// Adds a segment at the end; an empty one adds nothing.
@@ -63,7 +117,7 @@ impl Body {
     /// Removes all bytes.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
-        (self.at, self.len) = (0, 0);
+        (self.at, self.len, self.rest) = (0, 0, None);
     }
 
     /// The segments; none of them is empty.
@@ -88,6 +142,11 @@ impl Body {
     pub fn to_bytes(&self) -> Bytes {
         self.clone().into_bytes()
     }
+}
+
+/// The next segment that is not empty.
+fn next_of(next: &mut (dyn FnMut() -> Option<Bytes> + Send)) -> Option<Bytes> {
+    std::iter::from_fn(next).find(|segment| !segment.is_empty())
 }
 
 impl<T: Into<Bytes>> From<T> for Body {

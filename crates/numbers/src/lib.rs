@@ -34,7 +34,7 @@ mod sorter;
 pub use error::{Damaged, Error};
 pub use file::{Writer, Written};
 pub use key::{Key, KeyError, Kind, MOST_DIGITS};
-pub use map::{Change, Explanation, Journal, Map, NoJournal, Place, Summary};
+pub use map::{Change, Explanation, Journal, Map, NoJournal, Place, Summary, Walk};
 pub use memory::Load;
 pub use names::{MOST_NAME_BYTES, NameError, Names, NamesBuilder};
 pub use sets::{

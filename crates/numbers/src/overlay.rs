@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::block::OwnedBlock;
+use crate::block::{Entry, OwnedBlock};
+use crate::error::Damaged;
 
 /// Shards at most and at least, as powers of two. Each has a pointer of its own, and a change copies the list of one.
 const MOST_SHARDS: u32 = 14;
@@ -17,6 +18,22 @@ pub(crate) enum Changed {
     Block(OwnedBlock),
     /// It was changed, but the file of changes is damaged at this offset; the base's block is out of date.
     Damaged(u64),
+}
+
+impl Changed {
+    /// All entries of a block that has this number.
+    pub(crate) fn entries(&self, block: u64) -> Result<Vec<Entry>, Damaged> {
+        match self {
+            Self::Block(owned) => {
+                let entries = owned.view().entries();
+                entries.ok_or(Damaged { block, offset: 0 })
+            }
+            Self::Damaged(offset) => Err(Damaged {
+                block,
+                offset: *offset,
+            }),
+        }
+    }
 }
 
 type Shard = Vec<(u64, Arc<Changed>)>;

@@ -45,12 +45,14 @@ impl Secure {
             function::settle_instance(&mut id, directory, name).map(|()| (name, id))
         };
         let (scp, bsf, pcf, scef) = (&config.scp, &config.bsf, &config.pcf, &config.scef);
+        let sds = &config.sds;
         let instances = vec![
             settled("nrf", &config.nrf.nf_instance_id, store)?,
             settled("scp", &scp.nf_instance_id, &scp.directory)?,
             settled("bsf", &bsf.nf_instance_id, &bsf.store.embedded.directory)?,
             settled("pcf", &pcf.nf_instance_id, &pcf.store.embedded.directory)?,
             settled("scef", &scef.nf_instance_id, &scef.store.embedded.directory)?,
+            settled("sds", &sds.nf_instance_id, &sds.directory)?,
         ];
         let certificates = Certificates::open(folder, &wanted(config, &instances))?;
         Ok(Self {
@@ -102,6 +104,7 @@ impl Secure {
                 "scp" => &mut config.scp.nf_instance_id,
                 "pcf" => &mut config.pcf.nf_instance_id,
                 "scef" => &mut config.scef.nf_instance_id,
+                "sds" => &mut config.sds.nf_instance_id,
                 _ => &mut config.bsf.nf_instance_id,
             };
             // A certificate is about one instance; another comes with another start.
@@ -161,6 +164,12 @@ impl Secure {
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
 
+        let section = &mut config.sds;
+        section.tls = Some(self.files("sds"));
+        section.tokens.required = true;
+        section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
+        section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
+
         for node in &mut config.dsr.local_nodes {
             node.tls = Some(self.files("dsr"));
         }
@@ -213,6 +222,7 @@ fn wanted(config: &Config, instances: &[(&'static str, String)]) -> Vec<(String,
             "scp" => &config.scp.listen,
             "pcf" => &config.pcf.listen,
             "scef" => &config.scef.listen,
+            "sds" => &config.sds.listen,
             _ => &config.bsf.listen,
         };
         let mut names = here(listen);

@@ -215,7 +215,9 @@ impl Connection {
             stream.window -= len as i64;
             self.unsent -= len;
             self.floods.sent_data(len);
-            let ends = len == stream.outgoing.len();
+            let is_all = len == stream.outgoing.len();
+            let more = if is_all { stream.outgoing.take_rest() } else { None };
+            let ends = is_all && more.is_none();
             let head = Head {
                 len,
                 kind: kind::DATA,
@@ -224,6 +226,10 @@ impl Connection {
             };
             self.output.buffer().extend_from_slice(&head.bytes());
             put(&mut self.output, &mut stream.outgoing, len);
+            if let Some(more) = more {
+                self.unsent += more.len();
+                stream.outgoing.continue_with(more);
+            }
             if ends {
                 stream.outgoing.clear();
                 self.sent(id);
@@ -269,7 +275,7 @@ fn put(output: &mut Output, body: &mut Body, mut len: usize) {
 
 /// The Content-Length that a head lacks, or 0.
 fn missing_length(fields: &Fields, body: &Body) -> usize {
-    match body.is_empty() || fields.contains(name::CONTENT_LENGTH) {
+    match body.is_empty() || body.is_streamed() || fields.contains(name::CONTENT_LENGTH) {
         true => 0,
         false => body.len(),
     }

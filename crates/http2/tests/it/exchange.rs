@@ -1,5 +1,7 @@
 //! Requests and responses between two engines.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -169,6 +171,79 @@ fn three_bodies_for_one_window(takes: bool) {
     };
     assert!(pair.server.respond(stream, &ok(), body(99_999)));
     pair.settle().unwrap();
+    assert_eq!(pair.server.unsent(), 0);
+}
+
+#[test]
+fn a_body_that_is_made_while_it_is_sent_takes_one_segment_of_memory() {
+    const SEGMENTS: u8 = 20;
+    let client = Config {
+        max_body: 999_999,
+        ..Config::default()
+    };
+    let server = Config {
+        max_output: 65_536,
+        ..Config::default()
+    };
+    let mut pair = Pair::new(server, client);
+    pair.client.request(&get("/"), Body::empty()).unwrap();
+    pair.settle().unwrap();
+    let Some(Event::Request { stream, .. }) = pair.server.next_event() else {
+        panic!()
+    };
+    let made = Arc::new(AtomicU8::new(0));
+    let counted = made.clone();
+    let body = Body::streamed(move || {
+        let number = counted.fetch_add(1, Ordering::Relaxed);
+        // An empty segment is passed over.
+        let length = if number % 3 == 1 { 0 } else { 40_000 };
+        (number < SEGMENTS).then(|| vec![number; length].into())
+    });
+    assert_eq!(made.load(Ordering::Relaxed), 1, "the first one");
+    assert!(pair.server.respond(stream, &ok(), body));
+    // No more is made than fills the output, and one segment.
+    pair.server.output();
+    assert!(pair.server.is_sending(stream) && made.load(Ordering::Relaxed) < 6);
+    let mut received = Vec::new();
+    while received.is_empty() {
+        pair.settle().unwrap();
+        assert!(pair.server.unsent() <= 40_000);
+        for event in events(&mut pair.client) {
+            match event {
+                Event::Response { head, .. } => assert_eq!(head.fields.get(name::CONTENT_LENGTH), None),
+                Event::Body { body, .. } => received = body.to_bytes().to_vec(),
+                _ => {}
+            }
+        }
+    }
+    let expected: Vec<u8> = (0..SEGMENTS)
+        .filter(|number| number % 3 != 1)
+        .flat_map(|number| vec![number; 40_000])
+        .collect();
+    assert_eq!(received, expected);
+    assert_eq!(events(&mut pair.server), [Event::Sent { stream }]);
+    assert_eq!((pair.server.unsent(), pair.server.streams()), (0, 0));
+}
+
+#[test]
+fn a_body_that_is_made_while_it_is_sent_ends_with_its_stream() {
+    let mut pair = Pair::default();
+    let asked = pair.client.request(&get("/"), Body::empty()).unwrap();
+    pair.settle().unwrap();
+    let Some(Event::Request { stream, .. }) = pair.server.next_event() else {
+        panic!()
+    };
+    let held = Arc::new(());
+    let weak = Arc::downgrade(&held);
+    let body = Body::streamed(move || {
+        let _ = &held;
+        Some(vec![0; 9_000].into())
+    });
+    assert!(pair.server.respond(stream, &ok(), body));
+    pair.server.output();
+    pair.client.reset(asked, Reason::CANCEL);
+    pair.settle().unwrap();
+    assert_eq!(weak.upgrade(), None, "what makes it is dropped");
     assert_eq!(pair.server.unsent(), 0);
 }
 

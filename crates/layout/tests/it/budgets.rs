@@ -17,6 +17,7 @@ const FUNCTIONS: &[&str] = &[
     "ipfe",
     "stp",
     "enum-server",
+    "sds",
     "console",
 ];
 
@@ -57,6 +58,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("ipfe", 34),
     ("stp", 129),
     ("enum", 40),
+    ("sds", 169),
     ("console", 5),
 ];
 

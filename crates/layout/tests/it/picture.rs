@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "functions",
         "network functions",
-        "nrf scp bsf pcf scef dsr ipfe stp enum-server console",
+        "nrf scp bsf pcf scef dsr ipfe stp enum-server sds console",
     ),
     (
         "applications",

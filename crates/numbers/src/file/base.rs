@@ -190,6 +190,20 @@ impl Base {
         Some((self.directory.slots[place].offset, self.block(place)))
     }
 
+    /// How many numbers a block has, by its head.
+    pub(crate) fn count_of(&self, block: u64) -> u64 {
+        let slot = self
+            .directory
+            .locate(block)
+            .and_then(|place| self.directory.slots.get(place));
+        slot.map_or(0, |slot| u64::from(slot.head.count))
+    }
+
+    /// The numbers of all its blocks, in ascending order.
+    pub(crate) fn all_blocks(&self) -> &[u64] {
+        &self.directory.blocks
+    }
+
     /// The numbers of its blocks in a range, in ascending order; none of them is empty.
     pub(crate) fn blocks_between(&self, first: u64, last: u64) -> &[u64] {
         let blocks = &self.directory.blocks;

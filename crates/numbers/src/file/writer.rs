@@ -150,6 +150,14 @@ impl Writer {
         self.finish_as(0, 0)
     }
 
+    /// As [`Self::finish`], of a state that has the changes up to a position of the journal.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_at(self, position: u64) -> Result<Written, Error> {
+        self.finish_as(0, position)
+    }
+
     /// As [`Self::finish`], for the changed blocks of a base, up to a position of the journal.
     pub(crate) fn finish_as(mut self, base: u64, position: u64) -> Result<Written, Error> {
         self.flush()?;

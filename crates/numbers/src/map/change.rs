@@ -142,16 +142,7 @@ impl Map {
 
     /// The entries of a block as it is now.
     pub(super) fn entries(&self, block: u64) -> Result<Vec<Entry>, Damaged> {
-        let changed = self.overlay.read(block, |changed| match changed {
-            Changed::Block(owned) => {
-                let entries = owned.view().entries();
-                entries.ok_or(Damaged { block, offset: 0 })
-            }
-            Changed::Damaged(offset) => Err(Damaged {
-                block,
-                offset: *offset,
-            }),
-        });
+        let changed = self.overlay.read(block, |changed| changed.entries(block));
         changed.unwrap_or_else(|| self.base.entries(block))
     }
 

@@ -4,6 +4,7 @@ mod change;
 mod checkpoint;
 mod explain;
 mod longer;
+mod walk;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 
 pub use change::{Change, Journal, NoJournal};
 pub use explain::{Explanation, Place, Summary};
+pub use walk::Walk;
 
 use crate::error::{Damaged, Error};
 use crate::file::Base;

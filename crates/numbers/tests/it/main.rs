@@ -10,3 +10,4 @@ mod fuzz;
 mod longer;
 mod names;
 mod support;
+mod walk;

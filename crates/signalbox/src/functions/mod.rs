@@ -208,6 +208,8 @@ table! {
     stp: ::stp::Stp;
     /// ENUM server (RFC 6116): what a telephone number resolves to in DNS.
     r#enum: ::enum_server::EnumServer;
+    /// Subscriber database server: which servers each subscriber has, provisioned once for all database processors.
+    sds: ::sds::Sds;
     /// Console: one page that shows how all functions are doing, what is wrong and the remedy.
     console: ::console::Console;
 }

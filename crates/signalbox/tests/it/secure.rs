@@ -101,7 +101,7 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     assert_eq!(mode(&core.certificates.join("nrf.key")), 0o600);
 
     // Nothing without a certificate; and nothing in the clear.
-    for function in ["nrf", "scp", "bsf", "pcf", "scef"] {
+    for function in ["nrf", "scp", "bsf", "pcf", "scef", "sds"] {
         let address = core.up.address(function, "https");
         let refused = is_refused_without_certificate(&core.certificates.join("authority.crt"), address);
         assert_ne!(refused, Some(false), "{function}");

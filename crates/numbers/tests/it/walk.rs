@@ -1,0 +1,50 @@
+//! Walks: all numbers as they are at one moment.
+
+use numbers::{Change, Key, Map, NoJournal, Walk};
+
+use crate::changes::put;
+use crate::support::{Model, folder_with, imsi, model, open, set};
+
+fn all(walk: Walk) -> Model {
+    let found: Vec<_> = walk.map(Result::unwrap).collect();
+    assert!(found.is_sorted_by_key(|(key, _)| *key));
+    let owned = found.into_iter().map(|(key, set)| (key, (*set).clone()));
+    owned.collect()
+}
+
+#[test]
+fn a_walk_has_the_numbers_of_its_moment() {
+    let mut expected = model(7, 3_000);
+    let (_folder, path) = folder_with(&expected);
+    let map = open(&path);
+    let keys: Vec<Key> = expected.keys().copied().collect();
+    let removed = keys.iter().step_by(3).map(|key| Change::Remove { key: *key });
+    let changes: Vec<Change> = removed
+        .chain((0..500).map(|number| put(imsi(number * 70_001), 5)))
+        .collect();
+    map.replay(&changes, 17).unwrap();
+    expected.retain(|key, _| !changes.contains(&Change::Remove { key: *key }));
+    expected.extend((0..500).map(|number| (imsi(number * 70_001), set(5))));
+
+    let walk = map.walk(None);
+    let middle = *expected.keys().nth(expected.len() / 2).unwrap();
+    let behind = map.walk(Some(middle));
+    assert_eq!(map.count(), expected.len() as u64);
+    // What follows is not in them.
+    let later: Vec<Change> = keys.iter().map(|key| put(*key, 9)).collect();
+    map.change(&later, &mut NoJournal::default()).unwrap();
+    assert_eq!((walk.position(), all(walk)), (17, expected.clone()));
+    let mut above = expected.split_off(&middle);
+    above.remove(&middle);
+    assert_eq!(all(behind), above);
+}
+
+#[test]
+fn a_walk_through_nothing_ends() {
+    let map = Map::empty();
+    assert_eq!((all(map.walk(None)).len(), map.count()), (0, 0));
+    map.replay(&[Change::Remove { key: imsi(1) }], 1).unwrap();
+    assert_eq!((all(map.walk(None)).len(), map.count()), (0, 0));
+    map.replay(&[put(imsi(1), 1)], 2).unwrap();
+    assert_eq!((all(map.walk(Some(imsi(1)))).len(), map.count()), (0, 1));
+}

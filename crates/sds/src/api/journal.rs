@@ -1,0 +1,133 @@
+//! `/journal`: transactions behind an offset, as lines; a poll waits for the next one.
+
+use std::time::{Duration, Instant};
+
+use function::records::store_problem;
+use function::sbi::Call;
+use http::StatusCode;
+use sbi::Response;
+use sbi::name::CONTENT_TYPE;
+use sbi::problem::{Cause, Problem};
+
+use super::export::NDJSON;
+use super::{Answer, HEAD, ID, number, query_of, stopped, wrong};
+use crate::events::Event;
+use crate::journal::Known;
+use crate::repository::PAGE;
+use crate::tail::line;
+use crate::worker::Worker;
+
+/// Transactions of a page, without `limit` and at most, and the bytes of a page.
+const USUAL: u64 = 1_000;
+const MOST: u64 = 10_000;
+const PAGE_BYTES: usize = 1_024 * 1_024;
+/// Seconds that a poll waits at most.
+const MOST_SECONDS: u64 = 30;
+/// Bytes of the name of a database processor.
+const MOST_NAME: usize = 64;
+
+/// A page of the journal.
+pub(crate) async fn read(call: Call<Worker>) -> Answer {
+    let (worker, shared) = (&*call.worker, call.worker.shared());
+    let [after, limit, wait, dp] = query_of(&call.request, ["after", "limit", "wait", "dp"])?;
+    let after = after.ok_or_else(|| wrong("query after: missing; expected an offset"))?;
+    let after = number("after", Some(&after), 0, u64::MAX - 1)?;
+    let limit = number("limit", limit.as_deref(), USUAL, MOST)?.max(1) as usize;
+    let wait = Duration::from_secs(number("wait", wait.as_deref(), 0, MOST_SECONDS)?);
+    worker.count(Event::Poll);
+    if let Some(dp) = dp {
+        let fits = (1..=MOST_NAME).contains(&dp.len()) && dp.bytes().all(|byte| byte.is_ascii_graphic());
+        if !fits {
+            return Err(wrong("query dp: expected 1 to 64 visible ASCII characters"));
+        }
+        shared.pollers.polled(&dp, after, Instant::now());
+    }
+    let mut known = shared.known.clone();
+    if after > known.borrow().head.offset {
+        // The processor may come from a server that is ahead of this one.
+        shared.journal.refresh().await;
+    }
+    let deadline = tokio::time::Instant::now() + wait;
+    loop {
+        let now = known.borrow_and_update().clone();
+        if let Some(reason) = &now.stopped {
+            return Err(stopped(reason));
+        }
+        if after > now.head.offset || after + 1 < now.head.first {
+            return Err(removed(worker, after, &now));
+        }
+        if after < now.head.offset {
+            return page(worker, after, limit, &now).await;
+        }
+        if wait.is_zero() || !changes(worker, &mut known, deadline).await? {
+            return Ok(answer(Vec::new(), &now));
+        }
+    }
+}
+
+/// Waits for the next transaction; false where none comes in time, or the server stops.
+async fn changes(
+    worker: &Worker,
+    known: &mut tokio::sync::watch::Receiver<Known>,
+    deadline: tokio::time::Instant,
+) -> Result<bool, Problem> {
+    let shared = worker.shared();
+    let _place = shared.pollers.wait().ok_or_else(|| {
+        worker.count(Event::Discarded);
+        Problem::new(Cause::NfCongestion).detail("too many polls wait; try later")
+    })?;
+    let mut next = std::pin::pin!(async {
+        tokio::select! {
+            changed = known.changed() => changed.is_ok(),
+            () = tokio::time::sleep_until(deadline) => false,
+            () = shared.shutdown.fired() => false,
+        }
+    });
+    // The control thread writes.
+    let next =
+        std::future::poll_fn(|context| worker::outside::poll(context, |context| next.as_mut().poll(context)));
+    Ok(next.await)
+}
+
+async fn page(worker: &Worker, after: u64, limit: usize, now: &Known) -> Answer {
+    if let Some(lines) = worker.shared().tail.after(after, limit, PAGE_BYTES) {
+        worker.count(Event::Page);
+        return Ok(answer(lines, now));
+    }
+    let entries = worker.shared().repository.entries(after + 1, limit.min(PAGE));
+    let entries = entries.await.map_err(store_problem)?;
+    let mut lines = Vec::new();
+    for (entry, offset) in entries.iter().zip(after + 1..=now.head.offset) {
+        if entry.offset != offset {
+            break;
+        }
+        let line = line(offset, &entry.changes);
+        if !lines.is_empty() && lines.len() + line.len() > PAGE_BYTES {
+            break;
+        }
+        lines.extend_from_slice(&line);
+    }
+    if lines.is_empty() {
+        // They were removed meanwhile.
+        return Err(removed(worker, after, now));
+    }
+    worker.count(Event::Page);
+    Ok(answer(lines, now))
+}
+
+fn answer(lines: Vec<u8>, now: &Known) -> Response {
+    let mut response = Response::ok(lines).with(CONTENT_TYPE, NDJSON);
+    let headers = response.headers_mut();
+    headers.set_number(HEAD, now.head.offset);
+    headers.set_printed(ID, &now.head.id);
+    response
+}
+
+/// The journal does not lead from an offset to the newest one: the processor takes a checkpoint.
+fn removed(worker: &Worker, after: u64, now: &Known) -> Problem {
+    worker.count(Event::Removed);
+    let (first, last) = (now.head.first, now.head.offset);
+    let detail =
+        format!("the journal has transactions {first} to {last}, not those behind {after}; take /checkpoint");
+    Problem::of_status(StatusCode::GONE).detail(detail)
+}

@@ -1,0 +1,255 @@
+//! The data on the disk of a server: numbers, their changed blocks, names, and the journal that they belong to.
+//!
+//! | on the disk | what it has |
+//! |---|---|
+//! | `numbers.num`, `numbers.changes` | numbers, and the blocks that were changed since, each with its offset |
+//! | `names.csv` | names |
+//! | `state.json` | identity of the journal, offset of the names; written after the names |
+//! | `load.csv` | from an operator: a whole state, which replaces all others at the start, and is `loaded.csv` then |
+//!
+//! A crash between two files leaves some of them at a later offset than others. The journal is applied again from the earliest one
+//! on; what is applied twice has the same result.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use numbers::csv::{FIRST_LINE, ImportError};
+use numbers::{Load, Map, NoJournal};
+use serde::{Deserialize, Serialize};
+
+use super::Data;
+use super::load::{self, Origin};
+use super::names::Names;
+use crate::subject::NAME;
+
+/// The files of a server. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    directory: PathBuf,
+    /// Locked as long as the server runs.
+    _lock: Arc<File>,
+}
+
+/// What `state.json` has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    journal: String,
+    names: u64,
+}
+
+/// Why the data cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilesError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Numbers(#[from] numbers::Error),
+    #[error("{}: {error}", path.display())]
+    Text { path: PathBuf, error: ImportError },
+    #[error("{}: {reason}", path.display())]
+    State { path: PathBuf, reason: String },
+}
+
+impl FilesError {
+    /// The thread that wrote has ended.
+    pub(crate) fn interrupted() -> Self {
+        let reason = "the writing was interrupted".to_owned();
+        Self::State {
+            path: PathBuf::new(),
+            reason,
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
+    |error| FilesError::Io {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+impl Files {
+    /// The files in a directory, which is created.
+    pub(crate) fn new(directory: &Path) -> Result<Self, FilesError> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        // Numbers of subscribers: for their owner alone.
+        let created = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
+        created.map_err(at(directory))?;
+        let path = directory.join("lock");
+        let mut options = File::options();
+        let lock = options.write(true).create(true).truncate(false).open(&path);
+        let lock = lock.map_err(at(&path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another process uses this directory".to_owned();
+                return Err(FilesError::State { path, reason });
+            }
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            _lock: Arc::new(lock),
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet.
+    pub(crate) fn open(&self) -> Result<(Data, Option<String>), FilesError> {
+        self.load()?;
+        let Some(state) = self.state()? else {
+            return Ok((Data::new(Map::empty(), Names::default(), 0), None));
+        };
+        let map = self.numbers()?;
+        let text = self.path("names.csv");
+        let names = match text.exists() {
+            true => load::names(&text).map_err(|error| FilesError::Text { path: text, error })?,
+            false => Names::default(),
+        };
+        // Without numbers there is no file that has an offset.
+        let offset = match map.size() {
+            (_, 0) => state.names,
+            _ => map.position().min(state.names),
+        };
+        Ok((Data::new(map, names, offset), Some(state.journal)))
+    }
+
+    fn numbers(&self) -> Result<Map, FilesError> {
+        let (base, changes) = (self.path("numbers.num"), self.path("numbers.changes"));
+        if !base.exists() {
+            return Ok(Map::empty());
+        }
+        let open = || match Map::open(&base, changes.exists().then_some(&*changes), Load::Mapped) {
+            // A crash has left the changes of the base before: the base has them.
+            Err(numbers::Error::OtherBase { .. }) => Map::open(&base, None, Load::Mapped),
+            other => other,
+        };
+        let map = open()?;
+        for warning in map.warnings() {
+            tracing::warn!(warning, "numbers are damaged");
+        }
+        let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if size(&changes) <= size(&base) / 2 {
+            return Ok(map);
+        }
+        // Changed blocks stay in memory; those of a base are mapped.
+        map.rewrite(&base)?;
+        fs::remove_file(&changes).map_err(at(&changes))?;
+        Ok(Map::open(&base, None, Load::Mapped)?)
+    }
+
+    fn state(&self) -> Result<Option<State>, FilesError> {
+        let path = self.path("state.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(at(&path)(error)),
+        };
+        let reason = |error: serde_json::Error| FilesError::State {
+            path,
+            reason: error.to_string(),
+        };
+        serde_json::from_slice(&text).map(Some).map_err(reason)
+    }
+
+    /// Replaces the data by those of `load.csv`, where an operator has put one.
+    fn load(&self) -> Result<(), FilesError> {
+        let text = self.path("load.csv");
+        if !text.exists() {
+            return Ok(());
+        }
+        let origin = Origin::read(&text).map_err(at(&text))?;
+        // Data without a journal count as its first transaction: no processor takes an empty state for the beginning.
+        let (journal, offset) = match (origin.journal, origin.offset) {
+            (Some(journal), Some(offset)) => (journal, offset),
+            (None, None) => (uuid::Uuid::new_v4().to_string(), 1),
+            _ => {
+                let reason = "has one of the lines #journal and #offset; expected both, or none".to_owned();
+                return Err(FilesError::State { path: text, reason });
+            }
+        };
+        tracing::info!(journal, offset, path = %text.display(), "loading records");
+        // A text that is wrong changes nothing. A crash behind it finds the text, and loads again.
+        let loaded = load::load(&text, &self.path("numbers.num"), offset);
+        let names = loaded.map_err(|error| FilesError::Text {
+            path: text.clone(),
+            error,
+        })?;
+        remove(&self.path("numbers.changes"))?;
+        self.write_names(&names, offset, &journal)?;
+        fs::rename(&text, self.path("loaded.csv")).map_err(at(&text))
+    }
+
+    /// Writes the data as they are now; returns the offset from which on the journal is needed. Blocks.
+    pub(crate) fn checkpoint(&self, data: &Data, journal: &str) -> Result<u64, FilesError> {
+        let (offset, names) = data.names();
+        // Before the names: a state stands for numbers of its offset, or later ones.
+        let base = self.path("numbers.num");
+        match data.map.size() {
+            (_, 0) => data.map.rewrite(&base)?,
+            _ => data
+                .map
+                .checkpoint(&self.path("numbers.changes"), &mut NoJournal::default())?,
+        };
+        self.write_names(&names, offset, journal)?;
+        Ok(offset)
+    }
+
+    fn write_names(&self, names: &Names, offset: u64, journal: &str) -> Result<(), FilesError> {
+        let path = self.path("names.csv");
+        if names.len() == 0 {
+            remove(&path)?;
+        } else {
+            self.write(&path, |out| {
+                writeln!(out, "{FIRST_LINE}")?;
+                for (name, set) in names.above(None) {
+                    writeln!(out, "{NAME},{name},{set}")?;
+                }
+                writeln!(out, "#end,{}", names.len())
+            })?;
+        }
+        let state = State {
+            journal: journal.to_owned(),
+            names: offset,
+        };
+        let path = self.path("state.json");
+        self.write(&path, |out| Ok(serde_json::to_writer(out, &state)?))
+    }
+
+    /// Writes a file as a whole: under another name, synced, renamed.
+    fn write(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), FilesError> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let new = path.with_added_extension("new");
+        let mut options = File::options();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(&new).and_then(|file| {
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            write(&mut out)?;
+            out.flush()?;
+            out.get_ref().sync_all()
+        });
+        written.map_err(at(&new))?;
+        fs::rename(&new, path).map_err(at(path))?;
+        let synced = File::open(&self.directory).and_then(|folder| folder.sync_all());
+        synced.map_err(at(&self.directory))
+    }
+}
+
+fn remove(path: &Path) -> Result<(), FilesError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,103 @@
+//! A text of records that is loaded whole: the first data of a journal, or the checkpoint of another server.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use numbers::csv::{Entry, ImportError, Mistake, entries};
+use numbers::{DestinationSet, Error, SetError, Writer};
+
+use super::names::Names;
+use crate::subject::Subject;
+
+/// Bytes of the beginning of a text in which `#journal` and `#offset` stand.
+const BEGINNING: u64 = 1_024;
+/// Between two lines in the log, in lines of the text.
+const REPORT: u64 = 10_000_000;
+
+/// What a text says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The journal that it is a state of.
+    pub(crate) journal: Option<String>,
+    /// The offset of the state.
+    pub(crate) offset: Option<u64>,
+}
+
+impl Origin {
+    /// Reads the comments at the beginning of a text.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let mut origin = Self::default();
+        let beginning = BufReader::new(File::open(path)?.take(BEGINNING));
+        for line in beginning.split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if !line.starts_with('#') {
+                break;
+            }
+            if let Some(id) = line.strip_prefix("#journal,") {
+                origin.journal = Some(id.trim_end().to_owned());
+            }
+            if let Some(offset) = line.strip_prefix("#offset,") {
+                origin.offset = offset.trim_end().parse().ok();
+            }
+        }
+        Ok(origin)
+    }
+}
+
+/// Loads a text: its numbers into a file at `numbers`, which is a state up to `offset`; returns its names.
+///
+/// # Errors
+/// Names the first line that is wrong; the file is as it was.
+pub(super) fn load(text: &Path, numbers: &Path, offset: u64) -> Result<Names, ImportError> {
+    let mut input = BufReader::with_capacity(1 << 20, File::open(text).map_err(ImportError::Read)?);
+    let mut writer = Writer::create(numbers)?;
+    let names = read(&mut input, Some(&mut writer))?;
+    writer.finish_at(offset)?;
+    Ok(names)
+}
+
+/// Reads a text of names alone.
+pub(super) fn names(text: &Path) -> Result<Names, ImportError> {
+    read(
+        &mut BufReader::new(File::open(text).map_err(ImportError::Read)?),
+        None,
+    )
+}
+
+fn read(input: &mut impl io::BufRead, mut writer: Option<&mut Writer>) -> Result<Names, ImportError> {
+    let mut names = Names::default();
+    entries(
+        input,
+        |line,
+         Entry {
+             kind,
+             value,
+             destinations,
+         }| {
+            if line % REPORT == 0 {
+                tracing::info!(lines = line, "loading records");
+            }
+            let subject = Subject::parse(kind, value).map_err(|error| Mistake::at(line, error))?;
+            let set = DestinationSet::parse(destinations).map_err(|error| Mistake::at(line, error))?;
+            match (subject, &mut writer) {
+                (Subject::Name(name), _) => {
+                    if names.find(&name).is_some() {
+                        return Err(Mistake::at(line, format!("{name} is there twice")));
+                    }
+                    let full = |error: SetError| Mistake::at(line, error);
+                    names.change(&name, Some(&set)).map_err(full)
+                }
+                (Subject::Number(key), Some(writer)) => {
+                    let pushed = writer.intern(&set).and_then(|id| writer.push(key, id));
+                    pushed.map_err(|error| match error {
+                        Error::Io { .. } | Error::Busy(_) => ImportError::Write(error),
+                        other => Mistake::at(line, other),
+                    })
+                }
+                (Subject::Number(_), None) => Err(Mistake::at(line, "a number among names")),
+            }
+        },
+    )?;
+    Ok(names)
+}

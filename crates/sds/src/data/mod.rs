@@ -1,0 +1,150 @@
+//! The master data: numbers and names with their destinations, as of one offset of the journal.
+
+mod files;
+mod load;
+mod names;
+mod text;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use numbers::{Damaged, DestinationSet, Key, Map, Walk};
+use parking_lot::{Mutex, RwLock};
+
+pub(crate) use files::{Files, FilesError};
+pub(crate) use names::Names;
+pub(crate) use text::Text;
+
+use crate::change::Change;
+use crate::subject::Subject;
+
+/// All records. One writer applies transactions; readers see a transaction record by record.
+#[derive(Debug)]
+pub(crate) struct Data {
+    map: Map,
+    names: RwLock<Names>,
+    offset: AtomicU64,
+    /// Held while a transaction is applied, and while numbers and names of one offset are copied.
+    applying: Mutex<()>,
+}
+
+/// Numbers and names of one offset.
+pub(crate) struct Snapshot {
+    pub(crate) offset: u64,
+    pub(crate) numbers: Walk,
+    pub(crate) names: Names,
+}
+
+/// Why a change cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unchangeable {
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    #[error("more different destination sets than {}", numbers::MOST_SETS)]
+    Sets,
+}
+
+impl Data {
+    /// Data that have all transactions up to this offset.
+    pub(crate) fn new(map: Map, names: Names, offset: u64) -> Self {
+        Self {
+            map,
+            names: RwLock::new(names),
+            offset: AtomicU64::new(offset),
+            applying: Mutex::default(),
+        }
+    }
+
+    /// The offset of the last transaction that is in them.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset.load(Ordering::Acquire)
+    }
+
+    /// The destinations of a subject.
+    pub(crate) fn find(&self, subject: &Subject) -> Result<Option<DestinationSet>, Damaged> {
+        match subject {
+            Subject::Number(key) => {
+                let set = self.map.find(*key)?.and_then(|id| self.map.set(id));
+                Ok(set.map(|set| DestinationSet::clone(&set)))
+            }
+            Subject::Name(name) => Ok(self.names.read().find(name).cloned()),
+        }
+    }
+
+    /// Checks that changes can be applied behind `planned` other ones.
+    pub(crate) fn check(&self, changes: &[Change], planned: usize) -> Result<(), Unchangeable> {
+        let sets = self.map.sets();
+        // Only near the bound each set has to be searched for.
+        let new = planned + changes.len();
+        let is_near = sets.len() + new > numbers::MOST_SETS;
+        for change in changes {
+            let set = change.destinations.as_ref();
+            let fits = match &change.subject {
+                Subject::Number(key) => {
+                    self.map.find(*key)?;
+                    !is_near || set.is_none_or(|set| sets.iter().any(|one| **one == *set))
+                }
+                Subject::Name(_) => set.is_none_or(|set| self.names.read().may_take(set, new)),
+            };
+            if !fits {
+                return Err(Unchangeable::Sets);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a transaction.
+    ///
+    /// # Errors
+    /// Why it cannot be applied; the offset is as before then.
+    pub(crate) fn apply(&self, changes: &[Change], offset: u64) -> Result<(), numbers::Error> {
+        let _applying = self.applying.lock();
+        let numbers: Vec<numbers::Change> = changes.iter().filter_map(of_number).collect();
+        self.map.replay(&numbers, offset)?;
+        for change in changes {
+            if let Subject::Name(name) = &change.subject {
+                self.names.write().change(name, change.destinations.as_ref())?;
+            }
+        }
+        self.offset.store(offset, Ordering::Release);
+        Ok(())
+    }
+
+    /// Numbers above `after`, and all names, of one offset.
+    pub(crate) fn snapshot(&self, after: Option<Key>) -> Snapshot {
+        let _applying = self.applying.lock();
+        Snapshot {
+            offset: self.offset(),
+            numbers: self.map.walk(after),
+            names: self.names.read().clone(),
+        }
+    }
+
+    /// All names, and their offset.
+    pub(crate) fn names(&self) -> (u64, Names) {
+        let _applying = self.applying.lock();
+        (self.offset(), self.names.read().clone())
+    }
+
+    /// Numbers, names.
+    pub(crate) fn count(&self) -> (u64, u64) {
+        (self.map.count(), self.names.read().len())
+    }
+
+    /// Bytes of memory that the names take.
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.names.read().bytes()
+    }
+}
+
+fn of_number(change: &Change) -> Option<numbers::Change> {
+    let Subject::Number(key) = change.subject else {
+        return None;
+    };
+    Some(match &change.destinations {
+        Some(set) => numbers::Change::Put {
+            key,
+            set: set.clone(),
+        },
+        None => numbers::Change::Remove { key },
+    })
+}

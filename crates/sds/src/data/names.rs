@@ -1,0 +1,222 @@
+//! Names in order, each with a destination set, in memory.
+//!
+//! Names lie packed in chunks, each of them immutable; a change copies the one chunk that it is in. A clone shares all chunks, and so
+//! is the names as they were. A name takes three bytes besides its own, and a share of its chunk's pointer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use numbers::{DestinationSet, MOST_SETS, SetError};
+
+/// Names of a chunk, at most; one that has more is split.
+const MOST_LISTED: usize = 128;
+/// Length and set before a name.
+const HEAD: usize = 3;
+
+/// Names with their sets. A clone is the state of that moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    chunks: Arc<Vec<Chunk>>,
+    count: u64,
+    bytes: usize,
+    sets: Arc<Sets>,
+}
+
+/// Names that follow one another: length, set and bytes of each.
+type Chunk = Arc<[u8]>;
+
+/// Sets by position.
+#[derive(Clone, Debug, Default)]
+struct Sets {
+    all: Vec<DestinationSet>,
+    ids: HashMap<DestinationSet, u16>,
+}
+
+impl Names {
+    /// The destinations of a name.
+    pub(crate) fn find(&self, name: &str) -> Option<&DestinationSet> {
+        let chunk = self.chunks.get(self.position(name))?;
+        let (_, set) = entries(chunk).find(|(one, _)| *one == name.as_bytes())?;
+        self.sets.all.get(usize::from(set))
+    }
+
+    /// Sets a name, or removes it.
+    ///
+    /// # Errors
+    /// When there are too many sets; nothing has changed then.
+    pub(crate) fn change(&mut self, name: &str, set: Option<&DestinationSet>) -> Result<(), SetError> {
+        let set = set.map(|set| self.intern(set)).transpose()?;
+        let place = self.position(name);
+        let chunk = self.chunks.get(place).cloned().unwrap_or_else(|| Arc::new([]));
+        let mut list: Vec<(&[u8], u16)> = entries(&chunk).collect();
+        let found = list.binary_search_by_key(&name.as_bytes(), |(one, _)| *one);
+        match (found, set) {
+            (Ok(at), Some(set)) => {
+                if let Some(entry) = list.get_mut(at) {
+                    entry.1 = set;
+                }
+            }
+            (Ok(at), None) => {
+                list.remove(at);
+                self.count -= 1;
+                self.bytes -= name.len() + HEAD;
+            }
+            (Err(at), Some(set)) => {
+                list.insert(at, (name.as_bytes(), set));
+                self.count += 1;
+                self.bytes += name.len() + HEAD;
+            }
+            (Err(_), None) => return Ok(()),
+        }
+        let rest = match list.len() > MOST_LISTED {
+            true => list.split_off(list.len() / 2),
+            false => Vec::new(),
+        };
+        let new = [list, rest].into_iter().filter(|list| !list.is_empty());
+        let new: Vec<Chunk> = new.map(|list| packed(&list)).collect();
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let end = (place + 1).min(chunks.len());
+        chunks.splice(place.min(end)..end, new);
+        Ok(())
+    }
+
+    /// How many names there are.
+    pub(crate) const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.chunks.len() * size_of::<Chunk>()
+    }
+
+    /// Whether a set may be given to names, among this number of changes.
+    pub(crate) fn may_take(&self, set: &DestinationSet, changes: usize) -> bool {
+        self.sets.all.len() + changes <= MOST_SETS || self.sets.ids.contains_key(set)
+    }
+
+    /// Names above `after` with their sets, in ascending order.
+    pub(crate) fn above<'n>(
+        &'n self,
+        after: Option<&'n str>,
+    ) -> impl Iterator<Item = (&'n str, &'n DestinationSet)> {
+        let first = after.map_or(0, |name| self.position(name));
+        let chunks = self.chunks.get(first..).unwrap_or_default();
+        let names = chunks.iter().flat_map(|chunk| entries(chunk));
+        let names = names.skip_while(move |(name, _)| after.is_some_and(|after| *name <= after.as_bytes()));
+        names.filter_map(|(name, set)| {
+            // What was put in was text, with a set of the table.
+            Some((
+                std::str::from_utf8(name).ok()?,
+                self.sets.all.get(usize::from(set))?,
+            ))
+        })
+    }
+
+    /// The chunk that has a name, or would have it.
+    fn position(&self, name: &str) -> usize {
+        let before = |chunk: &Chunk| {
+            entries(chunk)
+                .next()
+                .is_some_and(|(first, _)| first <= name.as_bytes())
+        };
+        self.chunks.partition_point(before).saturating_sub(1)
+    }
+
+    fn intern(&mut self, set: &DestinationSet) -> Result<u16, SetError> {
+        if let Some(id) = self.sets.ids.get(set) {
+            return Ok(*id);
+        }
+        let id = u16::try_from(self.sets.all.len()).map_err(|_| SetError::TooManySets)?;
+        if usize::from(id) >= MOST_SETS {
+            return Err(SetError::TooManySets);
+        }
+        let sets = Arc::make_mut(&mut self.sets);
+        sets.all.push(set.clone());
+        sets.ids.insert(set.clone(), id);
+        Ok(id)
+    }
+}
+
+fn entries(chunk: &[u8]) -> impl Iterator<Item = (&[u8], u16)> {
+    let mut rest = chunk;
+    std::iter::from_fn(move || {
+        let ([length, low, high], behind) = rest.split_first_chunk::<HEAD>()?;
+        let (name, next) = behind.split_at_checked(usize::from(*length))?;
+        rest = next;
+        Some((name, u16::from_le_bytes([*low, *high])))
+    })
+}
+
+/// The bytes of names, each of 255 bytes at most.
+fn packed(list: &[(&[u8], u16)]) -> Chunk {
+    let mut bytes = Vec::with_capacity(list.iter().map(|(name, _)| name.len() + HEAD).sum());
+    for (name, set) in list {
+        bytes.push(name.len() as u8);
+        bytes.extend(set.to_le_bytes());
+        bytes.extend_from_slice(name);
+    }
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn set(number: u32) -> DestinationSet {
+        DestinationSet::parse(&format!("hss{number}")).unwrap()
+    }
+
+    #[test]
+    fn names_are_what_a_tree_would_be() {
+        let (mut names, mut expected) = (Names::default(), BTreeMap::new());
+        let mut state = 1_u32;
+        let mut copies = Vec::new();
+        for step in 0..6_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let name = format!("device{}@iot.example", (state >> 8) % 3_000);
+            if state >> 30 == 0 {
+                names.change(&name, None).unwrap();
+                expected.remove(&name);
+            } else {
+                names.change(&name, Some(&set(state % 50))).unwrap();
+                expected.insert(name.clone(), set(state % 50));
+            }
+            assert_eq!(names.find(&name), expected.get(&name));
+            if step % 2_000 == 0 {
+                copies.push((names.clone(), expected.clone()));
+            }
+        }
+        copies.push((names, expected));
+        for (names, expected) in copies {
+            assert_eq!(names.len(), expected.len() as u64);
+            let found = |after| {
+                names
+                    .above(after)
+                    .map(|(name, set)| (name.to_owned(), set.clone()))
+            };
+            assert!(found(None).eq(expected.clone()));
+            for after in ["", "device2", "device250@iot.example", "zz"] {
+                let above = expected.iter().filter(|(name, _)| name.as_str() > after);
+                assert!(found(Some(after)).eq(above.map(|(name, set)| (name.clone(), set.clone()))));
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_all_removed_leave_nothing() {
+        let mut names = Names::default();
+        for number in 0..1_000 {
+            names.change(&format!("n{number}"), Some(&set(number))).unwrap();
+        }
+        for number in 0..1_000 {
+            names.change(&format!("n{number}"), None).unwrap();
+        }
+        assert_eq!((names.len(), names.bytes()), (0, 0));
+        assert_eq!(names.above(None).next(), None);
+        names.change("n1", Some(&set(1))).unwrap();
+        assert_eq!(names.find("n1"), Some(&set(1)));
+    }
+}

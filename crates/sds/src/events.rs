@@ -1,0 +1,64 @@
+//! What can happen in an SDS: counted here, logged where it matters.
+
+use function::AdmissionMetrics;
+use function::sbi::TurnedAway;
+use telemetry::{Alert, When};
+
+/// The metrics of admission.
+pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("sds");
+
+telemetry::events! {
+    "sds";
+    /// A transaction of this server was written.
+    Transaction = "transactions";
+    /// A record was set or removed by a transaction of this server.
+    Change = "changes";
+    /// A record was read.
+    Read = "reads";
+    /// A database processor polled the journal.
+    Poll = "polls";
+    /// A page of the journal was sent that had transactions.
+    Page = "journal_pages";
+    /// The journal does not have what a database processor lacks; it takes a checkpoint.
+    Removed = "journal_removed";
+    /// A checkpoint was begun to be sent.
+    Checkpoint = "checkpoints_sent";
+    /// A checkpoint ended before its end, because a block of numbers is damaged.
+    CheckpointFailed = "checkpoint_failures", alert Alert::major(When::Occurs, 1, "A block of numbers is damaged: the log names it. Restart this server with a checkpoint of another one as load.csv.");
+    /// The records were written to the directory.
+    Saved = "saves";
+    /// The records could not be written to the directory, or the journal not be trimmed.
+    SaveFailed = "save_failures", alert Alert::minor(When::Occurs, 1, "The log has the reason; until records are written, the journal grows and a start takes longer.");
+    /// A transaction was refused because a record was not what it expects.
+    ExpectedOther = "conflicts";
+    /// A request was wrong.
+    BadRequest = "bad_requests";
+    /// A request failed for a reason of ours.
+    Failed = "failures", alert Alert::major(When::Occurs, 1, "The log has the reason of each failure; check the store first.");
+    /// A request was refused because it had waited longer than its consumer does.
+    TooLate = "late_requests";
+    /// A request was discarded under overload, or because too many are pending.
+    Discarded = "discards";
+    /// A request was refused by the limit on requests a second.
+    RateLimited = "rate_limited";
+    /// A request was refused because its consumer sends more than it may.
+    ConsumerLimited = "consumer_limited";
+    /// A request was refused because its access token does not permit it.
+    Denied = "denied";
+    /// A request was refused because its sender is not who it may be.
+    IdentityRefused = "identities_refused";
+}
+
+impl Event {
+    /// The event of a request that was not admitted.
+    pub(crate) fn of(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::IngressRate => Self::RateLimited,
+            TurnedAway::ConsumerRate => Self::ConsumerLimited,
+            TurnedAway::Late => Self::TooLate,
+            TurnedAway::Discarded | TurnedAway::ShutDown => Self::Discarded,
+            TurnedAway::Token => Self::Denied,
+            TurnedAway::Identity => Self::IdentityRefused,
+        }
+    }
+}

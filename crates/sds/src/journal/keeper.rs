@@ -1,0 +1,321 @@
+//! The task of the journal.
+//!
+//! Servers on one database decide by the version of the journal's head who has written first; the other one reads what it has
+//! missed, checks its transactions again, and tries with the next offset.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use numbers::DestinationSet;
+use store::{Conflict, Error, Record as _, Stored};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Known, Order, Refused, Transaction};
+use crate::change::{Change, decode, encode};
+use crate::data::{Data, Unchangeable};
+use crate::record::{Entry, Group, Head};
+use crate::repository::{PAGE, Repository};
+use crate::subject::Subject;
+use crate::tail::{Tail, line};
+
+/// Transactions that are made durable together, at most, and the bytes of their changes.
+const MOST_TOGETHER: usize = 256;
+const BYTES_TOGETHER: usize = 4 * 1_024 * 1_024;
+/// Attempts to write before other servers.
+const ATTEMPTS: usize = 100;
+
+/// The journal's task.
+pub(crate) struct Keeper {
+    pub(crate) repository: Repository,
+    pub(crate) data: Arc<Data>,
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) head: Stored<Head>,
+    pub(crate) known: watch::Sender<Known>,
+    /// Whether writes may have happened that this server has not seen.
+    pub(crate) stale: bool,
+}
+
+type Pending = (Transaction, oneshot::Sender<Result<u64, Refused>>);
+
+impl Keeper {
+    /// Carries out orders, and reads what other servers write at this interval; zero: there are none.
+    pub(crate) async fn run(mut self, mut orders: mpsc::Receiver<Order>, poll: Duration) {
+        let mut ticks = (!poll.is_zero()).then(|| {
+            let mut ticks = tokio::time::interval(poll);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            ticks
+        });
+        let mut received = Vec::new();
+        loop {
+            tokio::select! {
+                count = orders.recv_many(&mut received, MOST_TOGETHER) => {
+                    if count == 0 {
+                        return;
+                    }
+                    self.carry_out(received.drain(..).collect()).await;
+                }
+                () = tick(&mut ticks) => self.follow().await,
+            }
+        }
+    }
+
+    /// Reads what other servers have written; what fails is tried again with the next order or tick.
+    async fn follow(&mut self) {
+        if let Err(refused) = self.catch_up().await
+            && !matches!(refused, Refused::Stopped(_))
+        {
+            tracing::debug!(%refused, "the journal cannot be read");
+        }
+    }
+
+    async fn carry_out(&mut self, orders: Vec<Order>) {
+        let mut group: Vec<Pending> = Vec::new();
+        let mut bytes = 0;
+        for order in orders {
+            match order {
+                Order::Write(transaction, answer) => {
+                    bytes += transaction.changes.iter().map(Change::weight).sum::<usize>();
+                    let alone = transaction.group.is_some();
+                    if alone || bytes > BYTES_TOGETHER {
+                        self.write(std::mem::take(&mut group)).await;
+                        bytes = 0;
+                    }
+                    group.push((transaction, answer));
+                    if alone {
+                        self.write(std::mem::take(&mut group)).await;
+                    }
+                }
+                Order::Refresh(answer) => {
+                    self.follow().await;
+                    let _ = answer.send(());
+                }
+                Order::Trim(to, answer) => {
+                    let _ = answer.send(self.trim(to).await);
+                }
+            }
+        }
+        self.write(group).await;
+    }
+
+    /// Writes transactions together, as far as each can be written.
+    async fn write(&mut self, mut group: Vec<Pending>) {
+        for _ in 0..ATTEMPTS {
+            if group.is_empty() {
+                return;
+            }
+            if self.stale
+                && let Err(refused) = self.catch_up().await
+            {
+                return refuse(group, &refused);
+            }
+            let entries = self.plan(&mut group);
+            let Some(last) = entries.last() else { return };
+            let head = Head {
+                offset: last.offset,
+                ..self.head.record.clone()
+            };
+            let write = group
+                .first()
+                .and_then(|(transaction, _)| transaction.group.as_ref());
+            let appended = self.repository.append(&head, self.head.version, &entries, write);
+            match appended.await {
+                Ok(version) => {
+                    self.head.record = head;
+                    self.head.version = version;
+                    return self.written(group, &entries);
+                }
+                Err(Error::Conflict { table, conflict, .. }) => {
+                    let unique = matches!(conflict, Conflict::Unique { .. });
+                    if unique || table == Group::TABLE.name {
+                        return refuse(group, &Refused::Group);
+                    }
+                    // Another server has written.
+                    self.stale = true;
+                }
+                Err(error) => {
+                    self.stale = true;
+                    return refuse(group, &error.into());
+                }
+            }
+        }
+        refuse(group, &Refused::Overtaken);
+    }
+
+    /// The entries of those transactions that can be written; the others are answered and removed.
+    fn plan(&self, group: &mut Vec<Pending>) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(group.len());
+        let mut planned = HashMap::new();
+        let mut offset = self.head.offset;
+        let checked = std::mem::take(group)
+            .into_iter()
+            .filter_map(
+                |(transaction, answer)| match check(&self.data, &transaction.changes, &planned) {
+                    Ok(()) => {
+                        offset += 1;
+                        entries.push(Entry {
+                            offset,
+                            changes: encode(&transaction.changes).into(),
+                        });
+                        for change in &transaction.changes {
+                            planned.insert(change.subject.clone(), change.destinations.clone());
+                        }
+                        Some((transaction, answer))
+                    }
+                    Err(refused) => {
+                        let _ = answer.send(Err(refused));
+                        None
+                    }
+                },
+            );
+        *group = checked.collect();
+        entries
+    }
+
+    /// Applies what is durable, and acknowledges it.
+    fn written(&mut self, group: Vec<Pending>, entries: &[Entry]) {
+        for ((transaction, answer), entry) in group.into_iter().zip(entries) {
+            let applied = self.apply(entry, &transaction.changes);
+            let _ = answer.send(applied.map(|()| entry.offset));
+        }
+        self.publish();
+    }
+
+    fn apply(&mut self, entry: &Entry, changes: &[Change]) -> Result<(), Refused> {
+        if let Err(error) = self.data.apply(changes, entry.offset) {
+            let reason = format!("transaction {} cannot be applied here: {error}", entry.offset);
+            return Err(self.stop(reason));
+        }
+        self.tail.push(entry.offset, line(entry.offset, &entry.changes));
+        Ok(())
+    }
+
+    /// Reads and applies what this server does not have of the journal.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), Refused> {
+        if let Some(reason) = self.known.borrow().stopped.clone() {
+            return Err(Refused::Stopped(reason));
+        }
+        let Some(head) = self.repository.head().await? else {
+            return Err(self.stop("the journal is not in the store any more".to_owned()));
+        };
+        if head.id != self.head.id {
+            return Err(self.stop(format!("the store has another journal, {}", head.id)));
+        }
+        if head.offset < self.data.offset() || head.first > self.data.offset() + 1 {
+            let reason = format!(
+                "the journal has transactions {} to {}, and this server has those up to {}; restart it with a checkpoint of another server as load.csv",
+                head.first,
+                head.offset,
+                self.data.offset()
+            );
+            return Err(self.stop(reason));
+        }
+        while self.data.offset() < head.offset {
+            let next = self.data.offset() + 1;
+            let page = self.repository.entries(next, PAGE).await?;
+            if page.first().map(|entry| entry.offset) != Some(next) {
+                // It was removed while it was read, or a replica is late: the next attempt shows.
+                return Err(Refused::Overtaken);
+            }
+            for entry in page {
+                let follows = entry.offset == self.data.offset() + 1 && entry.offset <= head.offset;
+                if !follows {
+                    break;
+                }
+                let changes = decode(&entry.changes).map_err(|reason| {
+                    let reason = format!("transaction {} of the journal: {reason}", entry.offset);
+                    self.stop(reason)
+                })?;
+                self.apply(&entry, &changes)?;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.head = head;
+        self.stale = false;
+        self.publish();
+        Ok(())
+    }
+
+    async fn trim(&mut self, to: u64) -> Result<(), Error> {
+        while self.head.first <= to {
+            let last = to.min(self.head.first + PAGE as u64 - 1).min(self.head.offset);
+            if last < self.head.first {
+                break;
+            }
+            let head = Head {
+                first: last + 1,
+                ..self.head.record.clone()
+            };
+            let offsets = self.head.first..=last;
+            match self.repository.trim(&head, self.head.version, offsets).await {
+                Ok(version) => {
+                    self.head.record = head;
+                    self.head.version = version;
+                    self.publish();
+                }
+                Err(error) => {
+                    self.stale = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let head = self.head.record.clone();
+        self.known.send_if_modified(|known| {
+            let changed = known.head != head;
+            known.head = head;
+            changed
+        });
+    }
+
+    /// Ends the service of this server: what it has is not the state of the journal.
+    fn stop(&mut self, reason: String) -> Refused {
+        self.stale = true;
+        tracing::error!(reason, "this server does not follow the journal any more");
+        self.known
+            .send_modify(|known| known.stopped = Some(reason.clone()));
+        Refused::Stopped(reason)
+    }
+}
+
+async fn tick(ticks: &mut Option<tokio::time::Interval>) {
+    match ticks {
+        Some(ticks) => drop(ticks.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn refuse(group: Vec<Pending>, refused: &Refused) {
+    for (_, answer) in group {
+        let _ = answer.send(Err(refused.clone()));
+    }
+}
+
+/// Whether a transaction can be written behind those that are planned.
+fn check(
+    data: &Data,
+    changes: &[Change],
+    planned: &HashMap<Subject, Option<DestinationSet>>,
+) -> Result<(), Refused> {
+    data.check(changes, planned.len())?;
+    for (at, change) in changes.iter().enumerate() {
+        let Some(expected) = &change.expected else {
+            continue;
+        };
+        let found = match planned.get(&change.subject) {
+            Some(destinations) => destinations.clone(),
+            None => data.find(&change.subject).map_err(Unchangeable::from)?,
+        };
+        if found != *expected {
+            return Err(Refused::Expected {
+                position: at + 1,
+                subject: change.subject.clone(),
+                found,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The SDS as a network function: how it opens, and what its threads share.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use function::sbi::{Operational, Routed as _, Sbi, State};
+use function::{
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance, store_copies,
+};
+use sbi::client::Client;
+use store::{EngineKind, Stored};
+use telemetry::{Declaration, health::Component};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::data::{Data, Files};
+use crate::journal::{Journal, Keeper, Known};
+use crate::live::{Derived, Effective};
+use crate::pages;
+use crate::record::Head;
+use crate::repository::Repository;
+use crate::shared::Sds;
+use crate::tail::Tail;
+use crate::upkeep;
+use crate::worker::{Front, Worker};
+
+/// A running SDS.
+pub type Running = function::Running<Sds>;
+
+/// Starts an SDS. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file or the store cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    function::start(config)
+}
+
+/// Reads the records of the directory; they belong to the journal with this identity.
+async fn read(config: &Config) -> Result<(Files, Data, Option<String>), StartError> {
+    let directory = config.directory.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let files = Files::new(&directory)?;
+        let (data, journal) = files.open()?;
+        Ok((files, data, journal))
+    });
+    let read = read
+        .await
+        .map_err(|error| StartError::Config(error.to_string()))?;
+    read.map_err(|error: crate::data::FilesError| StartError::Config(error.to_string()))
+}
+
+/// The head of the journal, which is created where there is none.
+async fn head_of(
+    repository: &Repository,
+    files: &Files,
+    data: &Arc<Data>,
+    journal: Option<String>,
+) -> Result<Stored<Head>, StartError> {
+    let (mut own, offset) = (journal, data.offset());
+    if repository.head().await?.is_none() {
+        // Records whose journal is lost begin another one: processors have to take them whole.
+        let id = uuid::Uuid::new_v4().to_string();
+        if own.is_some() {
+            // Before the journal: one that is there has the identity that the records have.
+            let (files, data, new) = (files.clone(), data.clone(), id.clone());
+            let saved = tokio::task::spawn_blocking(move || files.checkpoint(&data, &new)).await;
+            let saved = saved.map_err(|error| StartError::Config(error.to_string()))?;
+            saved.map_err(|error| StartError::Config(error.to_string()))?;
+            own = Some(id.clone());
+        }
+        tracing::info!(journal = id, offset, "no journal in the store; creating one");
+        let first = offset + 1;
+        repository.create(&Head { id, offset, first }).await?;
+    }
+    let missing = || StartError::Config("the store does not return the head of the journal".to_owned());
+    let head = repository.head().await?.ok_or_else(missing)?;
+    match own {
+        Some(own) if own != head.id => Err(StartError::Config(format!(
+            "the records in `directory` are of journal {own}, the store has journal {}; put a checkpoint of a server \
+             with this journal into the directory as load.csv",
+            head.id
+        ))),
+        _ => Ok(head),
+    }
+}
+
+/// Shows as readiness whether the server follows the journal.
+async fn show(mut known: watch::Receiver<Known>, component: Component) {
+    loop {
+        let stopped = known.borrow_and_update().stopped.clone();
+        match stopped {
+            None => component.ready(),
+            Some(reason) => component.not_ready(reason),
+        }
+        if known.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+impl NetworkFunction for Sds {
+    const NAME: &'static str = "sds";
+    const TITLE: &'static str = "SDS";
+    const PAGES: &'static [Page] = pages::PAGES;
+
+    type Config = Config;
+    type Derived = Derived;
+    type Listeners = Sbi;
+    type Worker = Worker;
+
+    fn common(config: &Config) -> Common<'_> {
+        Common {
+            admin: config.admin,
+            instance: &config.nf_instance_id,
+            listen: listening("listen", &config.listen),
+            directory: Some(&config.directory),
+            workers: config.workers,
+            cores: &config.cores,
+            tls: config.tls.as_ref(),
+            client_tls: None,
+            other_tls: None,
+        }
+    }
+
+    fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
+        function::sbi::certify_instance(&mut config.nf_instance_id, config.tls.as_ref(), None)?;
+        settle_instance(&mut config.nf_instance_id, &config.directory, Self::NAME)?;
+        Sbi::reserve(&config.listen, &Self::common(config), workers)
+    }
+
+    fn derive(config: &Arc<Config>, before: Option<&Effective>) -> Result<Derived, String> {
+        Derived::new(config, before)
+    }
+
+    async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        let config = opening.live.load_full().config.clone();
+        let (files, data, journal) = read(&config).await?;
+        let data = Arc::new(data);
+        opening.wait_for_store(&config.store).await?;
+        let repository = Repository::open(&config.store).await?;
+        opening.watch_store(repository.store());
+        let head = head_of(&repository, &files, &data, journal).await?;
+        let tail = Arc::new(Tail::default());
+        let (known, watched) = watch::channel(Known {
+            head: head.record.clone(),
+            stopped: None,
+        });
+        let mut keeper = Keeper {
+            repository: repository.clone(),
+            data: data.clone(),
+            tail: tail.clone(),
+            head,
+            known,
+            stale: true,
+        };
+        keeper
+            .catch_up()
+            .await
+            .map_err(|refused| StartError::Config(refused.to_string()))?;
+        let (journal, orders) = Journal::channel();
+        let sds = Arc::new(Self {
+            repository: repository.clone(),
+            data,
+            tail,
+            journal,
+            known: watched.clone(),
+            pollers: Arc::default(),
+            counts: Counts::new(opening.workers, &opening.registry),
+            operational: Operational::new(opening.workers, State::Serving),
+            workers: opening.workers,
+            live: opening.live.clone(),
+            shutdown: opening.shutdown.clone(),
+        });
+        pages::observe(&opening.registry, &sds);
+        let poll = match config.store.engine {
+            // One process has the store.
+            EngineKind::Embedded => Duration::ZERO,
+            EngineKind::Mariadb | EngineKind::Cassandra => config.journal.poll.duration(),
+        };
+        tokio::task::spawn_local(keeper.run(orders, poll));
+        tokio::task::spawn_local(show(watched, opening.health.component("journal")));
+        tokio::task::spawn_local(upkeep::run(sds.clone(), files, sds.counts.control()));
+        let client = Client::with_names(Arc::new(config.client.clone()), None, None);
+        tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
+        let store = repository.store().clone();
+        let control = async move {
+            opening.drained.fired().await;
+            store.close().await;
+        };
+        Ok(Opened::new(sds, control))
+    }
+
+    fn worker(
+        self: &Arc<Self>,
+        seat: &Seat<Self>,
+        now: &Arc<Effective>,
+        before: Option<&Rc<Worker>>,
+    ) -> Rc<Worker> {
+        Rc::new(Worker::new(self, seat, now.clone(), before))
+    }
+
+    async fn serve(front: Rc<Front>, beginning: Beginning) -> io::Result<()> {
+        let (sds, index) = (front.function().clone(), front.seat().context.index);
+        let sampled = move |worker: &Worker| {
+            sds.operational.set_load(index, worker.shedder().load());
+            worker.completion().measured(index, worker.shedder());
+        };
+        tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
+        let listeners = front.seat().listeners.clone();
+        drop(beginning);
+        let limits = Arc::new(front.worker().config().server.clone());
+        listeners.serve_routed(front, limits).await
+    }
+
+    fn routes(self: &Arc<Self>) -> Router {
+        let own = Arc::downgrade(self);
+        pages::routes(&own).merge(store_copies::routes(&own, |sds| sds.repository.store()))
+    }
+
+    fn metrics() -> Vec<Declaration> {
+        pages::metrics()
+    }
+
+    fn hints(uri: &str) -> Vec<String> {
+        pages::hints(uri)
+    }
+}

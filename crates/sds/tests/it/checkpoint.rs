@@ -1,0 +1,219 @@
+//! Checkpoints: whole, of one offset, beside writes; and servers that load them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Api, config, imsi, local, set, start};
+
+/// The records of a checkpoint by their subjects, and its offset; checked against its form.
+fn parse(text: &str) -> (BTreeMap<String, String>, u64) {
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, journal, offset, records @ .., end] = &lines[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(*first, "#signalbox-numbers,1");
+    assert!(journal.starts_with("#journal,"), "{journal}");
+    assert_eq!(*end, format!("#end,{}", records.len()));
+    let subject = |line: &&str| {
+        let (kind, rest) = line.split_once(',').unwrap();
+        let (value, destinations) = rest.split_once(',').unwrap();
+        (format!("{kind},{value}"), destinations.to_owned())
+    };
+    let order = |line: &&str| {
+        let (subject, _) = subject(line);
+        let (kind, value) = subject.split_once(',').unwrap();
+        let place = ["imei", "imsi", "msisdn", "name"]
+            .iter()
+            .position(|one| *one == kind);
+        let length = if kind == "name" { 0 } else { value.len() };
+        (place.unwrap(), length, value.to_owned())
+    };
+    assert!(records.is_sorted_by_key(order));
+    let offset = offset.strip_prefix("#offset,").unwrap().parse().unwrap();
+    (records.iter().map(subject).collect(), offset)
+}
+
+/// Adds a transaction of the journal to records.
+fn apply(records: &mut BTreeMap<String, String>, transaction: &serde_json::Value) {
+    for change in transaction["changes"].as_array().unwrap() {
+        let (kind, value) = change.as_object().unwrap().iter().next().unwrap();
+        let subject = format!("{kind},{}", value.as_str().unwrap());
+        match change["destinations"].as_str() {
+            Some(destinations) => records.insert(subject, destinations.to_owned()),
+            None => records.remove(&subject),
+        };
+    }
+}
+
+/// Transactions that set and remove numbers of many blocks, and names.
+async fn write(api: &Api, from: u64, count: u64) {
+    for step in from..from + count {
+        let number = step * 7_919 % 500 * 40_000;
+        let name = json!({"name": format!("n{}@x", step % 300), "destinations": if step % 4 == 0 { json!(null) } else { json!("b") }});
+        let change = match step % 5 {
+            0 => json!({"imsi": imsi(number), "destinations": null}),
+            _ => set(number, &format!("hss{}", step % 9)),
+        };
+        api.write(&json!([change, name, {"msisdn": format!("{step}"), "destinations": "c,ocs=o"}]))
+            .await
+            .offset();
+    }
+}
+
+#[test]
+fn a_checkpoint_and_the_journal_behind_it_are_the_records() {
+    let sds = start(|_| {});
+    local(async {
+        let api = sds.api.clone();
+        write(&api, 0, 200).await;
+        let writing = {
+            let api = api.clone();
+            tokio::task::spawn_local(async move { write(&api, 200, 200).await })
+        };
+        let mut checkpoints = Vec::new();
+        while !writing.is_finished() {
+            let got = api.get("/checkpoint").await;
+            let (records, offset) = parse(&got.text);
+            assert_eq!(got.number("journal-offset"), offset);
+            checkpoints.push((records, offset));
+        }
+        writing.await.unwrap();
+        let journal = api.journal(0).await;
+        assert_eq!(journal.len(), 400);
+        checkpoints.push(parse(&api.get("/checkpoint").await.text));
+        let (mut records, mut applied) = (BTreeMap::new(), 0);
+        for (found, offset) in checkpoints {
+            for transaction in &journal[applied as usize..offset as usize] {
+                apply(&mut records, transaction);
+            }
+            applied = offset;
+            assert_eq!(found, records, "exactly the transactions up to {offset}");
+        }
+        assert_eq!(applied, 400);
+    });
+    sds.stop();
+}
+
+#[test]
+fn a_large_checkpoint_is_sent_in_pieces_beside_other_requests() {
+    let sds = start(|_| {});
+    local(async {
+        let api = &sds.api;
+        for part in 0..10_u64 {
+            let line = |number: u64| {
+                format!(
+                    "imsi,{},hss{},pcrf=p\n",
+                    imsi(part * 10_000 + number),
+                    number % 300
+                )
+            };
+            let body: String = (0..10_000).map(line).collect();
+            assert_eq!(api.post("/records", "text/csv", body).await.status(), 200);
+        }
+        let (one, other) = tokio::join!(api.get("/checkpoint"), api.get("/checkpoint"));
+        let (records, _) = parse(&one.text);
+        assert_eq!(records.len(), 100_000);
+        assert_eq!(one.text, other.text);
+        assert_eq!(one.header("content-length"), "");
+    });
+    sds.stop();
+}
+
+fn refused(directory: &Path) -> String {
+    match sds::start(config(directory)) {
+        Ok(_) => panic!("it starts"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn first_data_are_loaded_and_begin_a_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = directory.path().join("load.csv");
+    let text = format!(
+        "#signalbox-numbers,1\nimsi,{},hss1\nmsisdn,49,hss1\nname,a@b,hss2\n#end,3\n",
+        imsi(1)
+    );
+    for (wrong, reason) in [
+        (text.replace("#end,3\n", ""), "line 5: expected #end"),
+        (text.replace("#end,3", "#end,4"), "lines are lost"),
+        (text.replace("msisdn,49", "msisdn,4A"), "line 3: character 2"),
+        (
+            text.replace("hss2\n", "hss2\nname,a@b,hss3\n"),
+            "line 5: a@b is there twice",
+        ),
+        (text.replace("1\nimsi", "1\n#offset,3\nimsi"), "expected both"),
+    ] {
+        std::fs::write(&load, &wrong).unwrap();
+        let refused = refused(directory.path());
+        assert!(refused.contains(reason), "{wrong}: {refused}");
+    }
+    std::fs::write(&load, &text).unwrap();
+    let sds = crate::support::start_in(directory, |_| {});
+    local(async {
+        let api = &sds.api;
+        assert_eq!(api.find("name/a@b").await.as_deref(), Some("hss2"));
+        // Nothing of it is in the journal: a processor takes a checkpoint.
+        assert_eq!(api.get("/journal?after=0").await.status(), 410);
+        let (records, offset) = parse(&api.get("/checkpoint").await.text);
+        assert_eq!((records.len(), offset), (3, 1));
+        assert_eq!(api.write(&json!([set(1, "hss3")])).await.offset(), 2);
+    });
+    // It is loaded once.
+    let directory = sds.stop();
+    assert!(!directory.path().join("load.csv").exists());
+    let sds = crate::support::start_in(directory, |_| {});
+    let found = local(sds.api.find(&format!("imsi/{}", imsi(1))));
+    assert_eq!(found.as_deref(), Some("hss3"));
+    sds.stop();
+}
+
+#[test]
+fn a_checkpoint_restores_records_whose_journal_is_lost() {
+    let sds = start(|_| {});
+    let (text, id) = local(async {
+        write(&sds.api, 0, 30).await;
+        let got = sds.api.get("/checkpoint").await;
+        (got.text.clone(), got.header("journal-id").to_owned())
+    });
+    let directory = sds.stop();
+    // A wrong one changes nothing.
+    let load = directory.path().join("load.csv");
+    std::fs::write(&load, text.replace("#end", "#End")).unwrap();
+    assert!(refused(directory.path()).contains("expected #end"));
+    std::fs::remove_file(&load).unwrap();
+    let sds = crate::support::start_in(directory, |_| {});
+    assert_eq!(local(sds.api.journal(0)).len(), 30);
+    sds.stop();
+
+    let empty = tempfile::tempdir().unwrap();
+    std::fs::write(empty.path().join("load.csv"), &text).unwrap();
+    let sds = crate::support::start_in(empty, |_| {});
+    local(async {
+        let got = sds.api.get("/checkpoint").await;
+        assert_eq!(parse(&got.text), parse(&text));
+        assert_ne!(got.header("journal-id"), id, "another journal");
+        assert_eq!(sds.api.write(&json!([set(1, "x")])).await.offset(), 31);
+    });
+    let directory = sds.stop();
+    let sds = crate::support::start_in(directory, |_| {});
+    assert_eq!(local(sds.api.journal(30)).len(), 1);
+    sds.stop();
+}
+
+#[test]
+fn a_directory_has_one_server_and_one_journal() {
+    let sds = start(|_| {});
+    local(async { sds.api.write(&json!([set(1, "a")])).await.offset() });
+    assert!(refused(sds.directory.path()).contains("another process"));
+    let text = local(sds.api.get("/checkpoint")).text;
+    let directory = sds.stop();
+    // A store with another journal.
+    let other = start(|_| {});
+    let other = other.stop();
+    std::fs::write(other.path().join("load.csv"), text).unwrap();
+    assert!(refused(other.path()).contains("the store has journal"));
+    drop(directory);
+}
