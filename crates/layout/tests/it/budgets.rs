@@ -17,6 +17,7 @@ const FUNCTIONS: &[&str] = &[
     "ipfe",
     "stp",
     "enum-server",
+    "dp",
     "console",
 ];
 
@@ -57,6 +58,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("ipfe", 34),
     ("stp", 125),
     ("enum", 40),
+    ("dp", 14),
     ("console", 5),
 ];
 

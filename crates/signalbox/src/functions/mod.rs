@@ -208,6 +208,8 @@ table! {
     stp: ::stp::Stp;
     /// ENUM server (RFC 6116): what a telephone number resolves to in DNS.
     r#enum: ::enum_server::EnumServer;
+    /// Database processor: which servers a subscriber belongs to, for many Diameter routers.
+    dp: ::dp::DatabaseProcessor;
     /// Console: one page that shows how all functions are doing, what is wrong and the remedy.
     console: ::console::Console;
 }

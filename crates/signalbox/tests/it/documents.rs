@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
-const SECTIONS: [&str; 12] = [
-    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "log:", "admin:", "traces:",
+const SECTIONS: [&str; 13] = [
+    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "dp:", "log:", "admin:",
+    "traces:",
 ];
 
 fn pages() -> Vec<PathBuf> {

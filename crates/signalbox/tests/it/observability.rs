@@ -302,14 +302,16 @@ fn a_real_prometheus_gets_data_for_every_query() {
     calls_stand(&up);
     let pack = folder.path().join("pack");
     write(&pack);
-    let targets =
-        ["nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum"].map(|function| up.admin(function));
+    let targets = [
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "dp",
+    ]
+    .map(|function| up.admin(function));
     let prometheus = Prometheus::start(folder.path(), &targets);
     patiently("every function to be scraped", || {
         let targets = prometheus.get("/api/v1/targets");
         let targets = targets["activeTargets"].as_array().unwrap();
         let well = targets.iter().filter(|target| target["health"] == "up").count();
-        if well == 9 {
+        if well == 10 {
             Vec::new()
         } else {
             targets.iter().map(Value::to_string).collect()
@@ -357,7 +359,7 @@ fn an_alarm_becomes_an_alert(folder: &Path, up: &Up, prometheus: &Prometheus) {
     // Of both formats, and of each metric of the process at one function only.
     let page = |function: &str| ask(up.admin(function), "GET", "/metrics").1;
     assert!(page("nrf").contains("signalbox_build_info{version="));
-    for function in ["scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum"] {
+    for function in ["scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "dp"] {
         assert!(!page(function).contains("signalbox_build_info"), "{function}");
     }
     assert_eq!(prometheus.count("signalbox_process_cpu_seconds_total"), 1);

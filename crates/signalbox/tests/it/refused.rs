@@ -204,6 +204,7 @@ fn a_reload_does_not_empty_what_had_settings() {
         ("ipfe", "/ipfe"),
         ("stp", "/stp"),
         ("enum", "/enum"),
+        ("dp", "/dp"),
     ] {
         std::fs::write(&config, settings::to_yaml(&before)).unwrap();
         let process = Process::start(

@@ -82,7 +82,9 @@ fn what_up_suggests_works_as_printed() {
         let output = Command::new("sh").args(["-c", command]).output().unwrap();
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
     }
-    for function in ["nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum"] {
+    for function in [
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "dp",
+    ] {
         let admin = up.admin(function);
         assert!(
             up.page.contains(&format!("curl http://{admin}/metrics")),
@@ -97,7 +99,9 @@ fn metrics_of_the_process_stand_at_one_endpoint() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &[]);
     let mut pages = String::new();
-    for function in ["nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum"] {
+    for function in [
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "dp",
+    ] {
         pages.push_str(&ask(up.admin(function), "GET", "/metrics").1);
     }
     for metric in [
@@ -133,7 +137,9 @@ fn metrics_come_in_the_format_that_is_accepted() {
         eprintln!("skipped: promtool is not installed (package prometheus)");
         return;
     }
-    for function in ["nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum"] {
+    for function in [
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "dp",
+    ] {
         let page = ask(up.admin(function), "GET", "/metrics").1;
         let mut child = Command::new("promtool")
             .args(["check", "metrics"])
