@@ -54,7 +54,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("bsf", 263),
     ("pcf", 448),
     ("scef", 211),
-    ("dsr", 634),
+    ("dsr", 637),
     ("ipfe", 34),
     ("stp", 125),
     ("enum", 40),
