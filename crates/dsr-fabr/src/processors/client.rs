@@ -70,8 +70,9 @@ pub(super) struct Peer {
     /// What is to be sent.
     pub(super) out: RefCell<Bundle>,
     pub(super) written: Notify,
-    /// Ends the connection.
-    pub(super) ended: Notify,
+    /// Whether the connection has to end, and its wake-up.
+    is_ending: Cell<bool>,
+    ending: Notify,
     /// Since when it owes an answer.
     silent_since: Cell<Option<Instant>>,
     /// Requests that wait for its answers.
@@ -105,7 +106,8 @@ impl Client {
             is_up: Cell::new(false),
             out: RefCell::default(),
             written: Notify::new(),
-            ended: Notify::new(),
+            is_ending: Cell::new(false),
+            ending: Notify::new(),
             silent_since: Cell::new(None),
             pending: Cell::new(0),
         };
@@ -344,6 +346,20 @@ impl Shared {
 }
 
 impl Peer {
+    /// Ends the connection.
+    fn end(&self) {
+        self.is_ending.set(true);
+        self.ending.notify_one();
+    }
+
+    /// Waits until a connection that begins now has to end. A wake-up that was for the one before is passed over.
+    pub(super) async fn ended(&self) {
+        self.is_ending.set(false);
+        while !self.is_ending.get() {
+            self.ending.notified().await;
+        }
+    }
+
     /// Notes that it owes an answer from now on, unless it does already.
     fn owes(&self, now: Instant) {
         if self.silent_since.get().is_none() {
@@ -364,13 +380,13 @@ async fn sweep(shared: Rc<Shared>) {
         let is_late = |since: Instant| now.saturating_duration_since(since) > patience;
         for peer in &shared.peers {
             if peer.silent_since.get().is_some_and(is_late) {
-                peer.ended.notify_one();
+                peer.end();
             }
         }
         shared.pending.borrow_mut().retain(|_, pending| {
             // It may answer others, or probes, and not this one.
             if let Some(peer) = shared.peers.get(pending.at).filter(|_| is_late(pending.sent)) {
-                peer.ended.notify_one();
+                peer.end();
             }
             let stays = pending.until > now;
             if !stays {

@@ -59,7 +59,7 @@ async fn carry(shared: &Shared, at: usize, peer: &Peer, stream: TcpStream) -> St
         ended = read(shared, at, input) => ended,
         ended = write(peer, output) => ended,
         () = probe(shared, at) => Ok(()),
-        () = peer.ended.notified() => return "the processor does not answer".to_owned(),
+        () = peer.ended() => return "the processor does not answer".to_owned(),
     };
     match ended {
         Ok(()) => "the processor has closed the connection".to_owned(),
