@@ -55,7 +55,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Sds {
-    /// Where they are, such as `http://192.0.2.1:8110`, in the order in which they are tried.
+    /// Where they are, such as `http://192.0.2.1:8095`, in the order in which they are tried.
     pub addresses: Vec<String>,
     /// The name by which they know this processor.
     pub name: String,
