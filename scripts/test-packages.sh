@@ -84,7 +84,7 @@ install_it() {
   mount -t proc proc "$ROOT/proc"
   cp "$DEB" "$ROOT/tmp/signalbox.deb"
   inside dpkg -i /tmp/signalbox.deb
-  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds; do
+  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds dp; do
     is_there "/etc/signalbox/$name.yaml"
     inside getent passwd "signalbox-$name" > /dev/null || die "user signalbox-$name"
     inside signalbox check "/etc/signalbox/$name.yaml" > /dev/null || die "$name.yaml"
@@ -108,7 +108,7 @@ whole_core() {
 
 each_function() {
   local port=9010
-  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds; do
+  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds dp; do
     install -d -o "$(inside id -u "signalbox-$name")" -m 0700 "$ROOT/var/lib/signalbox/$name"
     run_until "$ROOT" "http://127.0.0.1:$port/livez" '' --userspec="signalbox-$name:signalbox-$name" "$ROOT" \
       sh -c "cd /var/lib/signalbox/$name && exec signalbox run $name --config /etc/signalbox/$name.yaml"

@@ -127,6 +127,19 @@ const SOURCES: &[Sources] = &[
         own: &[],
         peers: &[],
     },
+    Sources {
+        function: "dp",
+        unit: "queries",
+        requests: &["signalbox_dp_queries_total"],
+        by_label: &[(
+            "signalbox_dp_queries_total",
+            "outcome",
+            &["damaged", "congested", "unavailable"],
+        )],
+        failures: &[],
+        own: &[],
+        peers: &[],
+    },
 ];
 
 /// Whether this is the name of a kind of function.

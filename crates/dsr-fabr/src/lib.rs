@@ -9,6 +9,7 @@ mod address;
 pub mod config;
 mod data;
 mod events;
+mod processors;
 mod read;
 mod resolve;
 
@@ -16,15 +17,17 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use diameter_proto::Fault;
-use dsr_app::{Application, Explained, Flow, On, Request, Table};
+use diameter_proto::{Fault, Origin};
+use dsr_app::{Application, Explained, Flow, On, Request, Resume, Resumed, Table};
 use serde_json::{Value, json};
 
 pub use events::Event;
+pub use processors::Replies;
 
 use address::Address;
-use config::{Destination, Entity, Otherwise};
-use data::Data;
+use config::{Destination, Entity, Otherwise, Service};
+use data::{Data, Failure, Found};
+use processors::{Client, Happened, Processors, Queries, Refusal};
 use resolve::{Exception, Outcome, Resolver};
 
 /// Checks the files of a configuration. It makes none, and another process may have them open.
@@ -37,6 +40,8 @@ pub fn check_files(config: &config::Fabr) -> Result<(), String> {
 
 /// The unit of `queriesPerSecond`.
 const SECOND: Duration = Duration::from_secs(1);
+/// Beyond the deadline of a query: the answer that comes last is handed to the worker within it.
+const GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 enum Action {
@@ -54,13 +59,23 @@ pub struct Fabr {
     destinations: Vec<Destination>,
     max_changes: usize,
     queries_per_second: u32,
+    processors: Option<Processors>,
     /// In the order of [`Exception`].
     exceptions: [Action; 5],
 }
 
+/// What a worker has of a resolution.
+#[derive(Debug, Default)]
+pub struct State {
+    rate: Rate,
+    client: Option<Client>,
+    /// Events of clients that have ended.
+    happened: Happened,
+}
+
 /// Queries of a worker in the present second.
 #[derive(Debug, Default)]
-pub struct Rate {
+struct Rate {
     since: Option<Instant>,
     queries: u32,
 }
@@ -107,6 +122,7 @@ impl Fabr {
             destinations: config.destinations.clone(),
             max_changes: config.max_changes,
             queries_per_second: config.queries_per_second,
+            processors: Processors::new(config),
             exceptions: config.exceptions().map(|(_, otherwise)| action(otherwise)),
         })
     }
@@ -117,36 +133,8 @@ impl Fabr {
         to.map_or(Flow::Next, |to| Flow::to(&*to.realm, &*to.host))
     }
 
-    fn except(&self, exception: Exception) -> Flow<'_> {
-        match self.exceptions.get(exception as usize) {
-            Some(Action::To(number)) => self.to(*number),
-            Some(Action::Answer(fault)) => Flow::Answer(Cow::Borrowed(fault)),
-            Some(Action::Abandon) => Flow::Drop,
-            Some(Action::Forward) | None => Flow::Next,
-        }
-    }
-}
-
-impl Application for Fabr {
-    const KIND: &'static str = "fabr";
-
-    type Event = Event;
-    type Worker = Rate;
-    type Found = ();
-
-    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
-        on.count(Event::Requests);
-        let (now, most) = (on.now, self.queries_per_second);
-        let mut queried = false;
-        let admit = || {
-            let admitted = on.worker.admits(now, most);
-            queried |= admitted;
-            admitted
-        };
-        let outcome = self.resolver.resolve(&self.data, request, admit, &mut ());
-        if queried {
-            on.count(Event::Queries);
-        }
+    /// Counts what has become of a request, and does it.
+    fn conclude(&self, on: &On<'_, Self>, outcome: Outcome) -> Flow<'_> {
         match outcome {
             Outcome::Found(to, by) => {
                 on.count(if by.is_exact() {
@@ -164,17 +152,124 @@ impl Application for Fabr {
                 on.count(exception.event());
                 self.except(exception)
             }
+            Outcome::Pending => Flow::Next,
         }
     }
 
+    /// Asks a database processor and waits for the answer: for explanations and pages alone.
+    fn ask_now(
+        &self,
+        address: &Address,
+        service: Option<Service>,
+        asked: &mut Vec<String>,
+    ) -> Result<Found, Failure> {
+        let Some(processors) = &self.processors else {
+            return Ok(None);
+        };
+        let (reply, by) = processors.ask(address, service, self.data.by_name());
+        asked.push(format!("{address}: asked {by}"));
+        reply.found()
+    }
+
+    fn except(&self, exception: Exception) -> Flow<'_> {
+        match self.exceptions.get(exception as usize) {
+            Some(Action::To(number)) => self.to(*number),
+            Some(Action::Answer(fault)) => Flow::Answer(Cow::Borrowed(fault)),
+            Some(Action::Abandon) => Flow::Drop,
+            Some(Action::Forward) | None => Flow::Next,
+        }
+    }
+}
+
+impl Application for Fabr {
+    const KIND: &'static str = "fabr";
+
+    type Event = Event;
+    type Worker = State;
+    type Found = Replies;
+    const TICK: Option<Duration> = Some(SECOND);
+
+    fn configure(&self, worker: &mut State, resume: Resume<Replies>) {
+        let names = self.data.by_name();
+        let before = worker.client.take();
+        let (kept, ended) = match (before, &self.processors) {
+            (Some(client), Some(settings)) if client.follows(settings) => (Some(client), None),
+            (before, _) => (None, before),
+        };
+        worker.happened.extend(ended.into_iter().flat_map(Client::end));
+        worker.client = match (kept, &self.processors) {
+            (Some(client), _) => {
+                client.update(names, resume);
+                Some(client)
+            }
+            (None, Some(settings)) => Some(Client::new(settings, names, resume)),
+            (None, None) => None,
+        };
+    }
+
+    /// Counts what the connections to database processors have met.
+    fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        let State { client, happened, .. } = &mut *on.worker;
+        let of_client = client.as_ref().map(Client::happened).into_iter().flatten();
+        for (event, count) in std::mem::take(happened).into_iter().chain(of_client) {
+            on.counters.add(event, count);
+        }
+    }
+
+    fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
+        on.count(Event::Requests);
+        let (now, most) = (on.now, self.queries_per_second);
+        let (mut queried, mut queries) = (false, Queries::new());
+        let admit = || {
+            let admitted = on.worker.rate.admits(now, most);
+            queried |= admitted;
+            admitted
+        };
+        let ask = |address: &Address, service| {
+            queries.push((address.clone(), service));
+            Err(Failure::Pending)
+        };
+        let outcome = self.resolver.resolve(&self.data, request, admit, &mut (), ask);
+        if queried {
+            on.count(Event::Queries);
+        }
+        match (outcome, &on.worker.client, &self.processors) {
+            (Outcome::Pending, Some(client), Some(settings)) => match client.ask(on.ticket, queries, now) {
+                Ok(()) => Flow::Later(settings.deadline() + GRACE),
+                Err(Refusal::Unreachable) => self.conclude(on, Outcome::Exception(Exception::DatabaseError)),
+                Err(Refusal::Full) => self.conclude(on, Outcome::Exception(Exception::DatabaseCongested)),
+            },
+            _ => self.conclude(on, outcome),
+        }
+    }
+
+    fn resume<'a>(&'a self, on: &mut On<'_, Self>, resumed: &Resumed<'_>, found: Replies) -> Flow<'a> {
+        let Resumed::Request(request) = resumed else {
+            return Flow::Next;
+        };
+        let ask = |address: &Address, _| found.find(address);
+        let outcome = self.resolver.resolve(&self.data, request, || true, &mut (), ask);
+        self.conclude(on, outcome)
+    }
+
+    fn expired<'a>(&'a self, on: &mut On<'_, Self>, _: &Resumed<'_>) -> Flow<'a> {
+        self.conclude(on, Outcome::Exception(Exception::DatabaseError))
+    }
+
     fn explain<'a>(&'a self, request: &Request<'_>) -> Option<Explained<'a>> {
-        let mut reasons = Vec::new();
-        let outcome = self.resolver.resolve(&self.data, request, || true, &mut reasons);
+        let (mut reasons, mut asked) = (Vec::new(), Vec::new());
+        let ask = |address: &Address, service| self.ask_now(address, service, &mut asked);
+        let outcome = self
+            .resolver
+            .resolve(&self.data, request, || true, &mut reasons, ask);
+        reasons.extend(asked);
         let name = |to: u16| self.destinations.get(usize::from(to)).map_or("", |to| &to.name);
         let (flow, reason) = match outcome {
             Outcome::Found(to, by) => (self.to(to), format!("destination {} by {}", name(to), by.name())),
             Outcome::Default(to) => (self.to(to), format!("destination {} by default", name(to))),
             Outcome::Exception(exception) => (self.except(exception), exception.key().to_owned()),
+            // The processors were asked at once.
+            Outcome::Pending => (Flow::Next, "not resolved".to_owned()),
         };
         reasons.push(reason);
         Some(Explained { flow, reasons })
@@ -198,7 +293,8 @@ impl Application for Fabr {
             Err(wrong) => return Some(json!({"entity": word, "value": value, "error": wrong})),
         };
         let shown = |service| {
-            let found = self.data.find(&address, service)?;
+            let ask = |address: &Address| self.ask_now(address, service, &mut Vec::new());
+            let found = self.data.find(&address, service, ask)?;
             Ok(found.map(|(to, by)| {
                 let to = self.destinations.get(usize::from(to));
                 format!("{} by {}", to.map_or("", |to| &to.name), by.name())
@@ -212,12 +308,12 @@ impl Application for Fabr {
                 rows.extend(own.map(|own| format!("{}={own}", service.as_str())));
             }
             rows.splice(0..0, any);
-            Ok::<_, numbers::Damaged>(rows.join(", "))
+            Ok::<_, Failure>(rows.join(", "))
         };
         Some(match rows() {
             Ok(rows) => json!({"entity": word, "value": address.to_string(), "destinations": rows}),
-            Err(damaged) => {
-                json!({"entity": word, "value": address.to_string(), "error": damaged.to_string()})
+            Err(failure) => {
+                json!({"entity": word, "value": address.to_string(), "error": failure.to_string()})
             }
         })
     }

@@ -5,7 +5,7 @@ use dsr_app::Request;
 
 use crate::address::{Address, shown};
 use crate::config::{self, Service, Source};
-use crate::data::{By, Data};
+use crate::data::{By, Data, Failure, Found};
 use crate::events::Event;
 use crate::read::values;
 
@@ -16,6 +16,8 @@ pub(crate) enum Outcome {
     Found(u16, By),
     Default(u16),
     Exception(Exception),
+    /// Database processors have to be asked.
+    Pending,
 }
 
 /// Why a request is not resolved, in the order of [`config::Fabr::exceptions`].
@@ -101,13 +103,15 @@ impl Resolver {
         }
     }
 
-    /// What becomes of a request. `admit` is asked once, before the first search.
+    /// What becomes of a request. `admit` is asked once, before the first search; `ask` has the answer of a database processor.
+    /// Where one has to be asked first, the addresses that may be needed after it are handed to `ask` as well.
     pub(crate) fn resolve(
         &self,
         data: &Data,
         request: &Request<'_>,
         mut admit: impl FnMut() -> bool,
         notes: &mut impl Notes,
+        mut ask: impl FnMut(&Address, Option<Service>) -> Result<Found, Failure>,
     ) -> Outcome {
         let (application, command) = (request.view.application, request.view.command);
         let fits = |lookup: &&Lookup| {
@@ -117,7 +121,7 @@ impl Resolver {
         let Some(lookup) = self.lookups.iter().find(fits) else {
             return Outcome::Exception(Exception::UnknownCommand);
         };
-        let mut any = false;
+        let (mut any, mut pending) = (false, false);
         for source in &lookup.entities {
             let Some(address) = self.address(source, request, notes) else {
                 continue;
@@ -126,14 +130,24 @@ impl Resolver {
                 return Outcome::Exception(Exception::DatabaseCongested);
             }
             any = true;
-            match data.find(&address, lookup.service) {
-                Ok(Some((to, by))) => return Outcome::Found(to, by),
+            let found = data.find(&address, lookup.service, |address| ask(address, lookup.service));
+            match found {
                 Ok(None) => notes.note(|| format!("{} {address} is not known", source.entity.as_str())),
-                Err(damaged) => {
-                    notes.note(|| damaged.to_string());
-                    return Outcome::Exception(Exception::DatabaseError);
+                Err(Failure::Pending) => pending = true,
+                // What comes before it decides first.
+                _ if pending => break,
+                Ok(Some((to, by))) => return Outcome::Found(to, by),
+                Err(failure) => {
+                    notes.note(|| failure.to_string());
+                    return Outcome::Exception(match failure {
+                        Failure::Congested => Exception::DatabaseCongested,
+                        _ => Exception::DatabaseError,
+                    });
                 }
             }
+        }
+        if pending {
+            return Outcome::Pending;
         }
         match (any, lookup.default) {
             (false, _) => Outcome::Exception(Exception::NoValidAddress),

@@ -163,15 +163,13 @@ impl Names {
         }
         let bucket = bucket_of(self.hasher.hash_one(name), self.directory.len() - 1);
         let (start, end) = (self.directory.get(bucket)?, self.directory.get(bucket + 1)?);
-        let mut rest = self.data.get(*start as usize..*end as usize)?;
-        while let [length, low, high, behind @ ..] = rest {
-            let (known, next) = behind.split_at_checked(usize::from(*length))?;
-            if known == name {
-                return Some(u16::from_le_bytes([*low, *high]));
-            }
-            rest = next;
-        }
-        None
+        let mut bucket = entries(self.data.get(*start as usize..*end as usize)?);
+        bucket.find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// All names with their values, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u16)> {
+        entries(&self.data)
     }
 
     /// How many there are.
@@ -191,6 +189,18 @@ impl Names {
     pub fn bytes(&self) -> usize {
         self.data.len() + size_of_val(&*self.directory)
     }
+}
+
+/// The names that follow one another in bytes of a table.
+fn entries(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], u16)> {
+    std::iter::from_fn(move || {
+        let [length, low, high, behind @ ..] = rest else {
+            return None;
+        };
+        let (name, next) = behind.split_at_checked(usize::from(*length))?;
+        rest = next;
+        Some((name, u16::from_le_bytes([*low, *high])))
+    })
 }
 
 impl fmt::Debug for Names {

@@ -267,7 +267,7 @@ pub(crate) fn words(metric: &str) -> String {
         .iter()
         .fold(rest, |rest, unit| rest.strip_suffix(unit).unwrap_or(rest));
     let function = match function {
-        "nrf" | "scp" | "bsf" | "pcf" | "dsr" | "ipfe" | "stp" | "enum" | "sbi" => {
+        "nrf" | "scp" | "bsf" | "pcf" | "dsr" | "ipfe" | "stp" | "enum" | "dp" | "sbi" => {
             function.to_ascii_uppercase()
         }
         other => {

@@ -32,6 +32,7 @@ pub(crate) fn judge(config: &Config, faults: &mut Faults) {
     stp::check_files(&config.stp, faults);
     dsr::check_files(&config.dsr, faults);
     enum_server::check_files(&config.r#enum, faults);
+    dp::check_files(&config.dp, faults);
     for function in ALL {
         for (key, address) in (function.addresses)(config) {
             // Port 0 asks for nothing but the address.

@@ -3,19 +3,22 @@
 mod words;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use dsr_app::Answer;
 use dsr_app::appended::one_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Validate};
+use settings::{Faults, Period, Validate};
 
 pub use words::{Avp, Entity, Service};
 
 /// Most entities of a lookup, and most AVPs of an entity.
 const MOST_ENTITIES: usize = 3;
 const MOST_AVPS: usize = 2;
+/// Most database processors.
+const MOST_PROCESSORS: usize = 32;
 /// Most destinations: a position has 16 bits.
 const MOST_DESTINATIONS: usize = 65_535;
 
@@ -30,6 +33,11 @@ pub struct Fabr {
     /// IMSIs and MSISDNs by the million: a file that `signalbox numbers import` has written. Reloaded when it is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<PathBuf>,
+    /// Database processors (`signalbox run dp`) that are asked in place of `numbers`, each by one connection of every worker. Queries
+    /// are shared among those that answer.
+    pub processors: Vec<Processor>,
+    /// Time from a query to its answer, whichever processor gives it; after it `onDatabaseError` applies.
+    pub processor_deadline: Period,
     /// More subscribers, names and ranges, as text: one `ENTITY,VALUE,DESTINATION[,SERVICE=DESTINATION…]` per line. VALUE is
     /// a number, a name, `00101*` or `00101..00104` (first digits), or `*@realm`. They go before `numbers`. Reloaded when it
     /// changes.
@@ -54,9 +62,9 @@ pub struct Fabr {
     pub on_no_valid_address: Otherwise,
     /// Action when no address of the request is known, and the lookup has no default.
     pub on_no_match: Otherwise,
-    /// Action when the entry of an address is damaged.
+    /// Action when the entry of an address is damaged, or no database processor answers.
     pub on_database_error: Otherwise,
-    /// Action beyond `queriesPerSecond`.
+    /// Action beyond `queriesPerSecond`, here or at a database processor.
     pub on_database_congested: Otherwise,
 }
 
@@ -66,6 +74,8 @@ impl Default for Fabr {
             lookups: Vec::new(),
             destinations: Vec::new(),
             numbers: None,
+            processors: Vec::new(),
+            processor_deadline: Period::from_millis(500),
             file: None,
             max_entries: 10_000_000,
             changes: None,
@@ -122,6 +132,15 @@ pub struct Destination {
     pub host: String,
 }
 
+/// A database processor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Processor {
+    /// Where it listens.
+    #[schemars(extend("format" = "socket-address"))]
+    pub address: SocketAddr,
+}
+
 /// What happens to a request that is not resolved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -169,6 +188,21 @@ impl Validate for Fabr {
             faults
                 .at("changes")
                 .say("is the same file as `file`", "a file that only the router writes");
+        }
+        if self.numbers.is_some() && !self.processors.is_empty() {
+            faults
+                .at("numbers")
+                .say("is set beside processors", "either a file or processors");
+        }
+        if self.processors.len() > MOST_PROCESSORS {
+            faults
+                .at("processors")
+                .say("has too many entries", format!("at most {MOST_PROCESSORS}"));
+        }
+        if self.processor_deadline.is_zero() {
+            faults
+                .at("processorDeadline")
+                .say("is 0", "a period such as 500ms");
         }
         let mut names = BTreeSet::new();
         for (index, destination) in self.destinations.iter().enumerate() {

@@ -5,6 +5,7 @@ mod listed;
 mod ranges;
 mod targets;
 
+use std::fmt;
 use std::sync::Arc;
 
 use numbers::{Damaged, Load, Map};
@@ -21,10 +22,12 @@ use listed::Listed;
 /// What is known.
 #[derive(Debug)]
 pub(crate) struct Data {
-    by_name: ByName,
+    by_name: Arc<ByName>,
     changes: Option<Arc<Changes>>,
     listed: Listed,
     base: Option<Base>,
+    /// Whether database processors are asked in place of the file of numbers.
+    is_elsewhere: bool,
 }
 
 /// A file of numbers, with the destinations of its sets.
@@ -40,9 +43,34 @@ pub(crate) enum By {
     Change,
     File,
     Numbers,
+    Processor,
     /// With the count of its digits.
     Range(usize),
     Wildcard,
+}
+
+/// Why it is not known whether an address is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The entry of a number is damaged.
+    Damaged(Damaged),
+    /// A database processor gives no answer that could be used.
+    NoAnswer(&'static str),
+    /// A database processor has too many queries.
+    Congested,
+    /// A database processor has to be asked.
+    Pending,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(damaged) => damaged.fmt(f),
+            Self::NoAnswer(why) => f.write_str(why),
+            Self::Congested => f.write_str("the database processor is congested"),
+            Self::Pending => f.write_str("a database processor has to be asked"),
+        }
+    }
 }
 
 impl By {
@@ -56,6 +84,7 @@ impl By {
             Self::Change => "changes".to_owned(),
             Self::File => "file".to_owned(),
             Self::Numbers => "numbers".to_owned(),
+            Self::Processor => "a database processor".to_owned(),
             Self::Range(digits) => format!("a range of {digits} digits"),
             Self::Wildcard => "the realm".to_owned(),
         }
@@ -88,10 +117,11 @@ impl Data {
             })?;
         }
         Ok(Self {
-            by_name,
+            by_name: Arc::new(by_name),
             changes,
             listed,
             base,
+            is_elsewhere: !config.processors.is_empty(),
         })
     }
 
@@ -136,15 +166,27 @@ impl Data {
             Address::Number(key) => !matches!(base.map.find(*key), Ok(None)),
             Address::Name(..) => false,
         };
-        self.listed.exact(address).is_some() || self.base.as_ref().is_some_and(in_numbers)
+        self.is_elsewhere
+            || self.listed.exact(address).is_some()
+            || self.base.as_ref().is_some_and(in_numbers)
+    }
+
+    /// Positions of destinations by their names.
+    pub(crate) const fn by_name(&self) -> &Arc<ByName> {
+        &self.by_name
     }
 
     /// Finds the destination of an address for a service: the address itself, then the realm of a name or the range of a
-    /// number.
+    /// number. `ask` has the answer of a database processor, where there are any.
     ///
     /// # Errors
-    /// When the entry of a number is damaged: what it was is not known, so no range stands in.
-    pub(crate) fn find(&self, address: &Address, service: Option<Service>) -> Result<Found, Damaged> {
+    /// When the entry of a number is damaged, or a processor does not answer: what it was is not known, so no range stands in.
+    pub(crate) fn find(
+        &self,
+        address: &Address,
+        service: Option<Service>,
+        ask: impl FnOnce(&Address) -> Result<Found, Failure>,
+    ) -> Result<Found, Failure> {
         if let Some(changed) = self.changes.as_ref().and_then(|changes| changes.find(address)) {
             // A subscriber that was taken away may still be in a range, but is in no file.
             let set = changed.and_then(|set| Targets::new(&set, &self.by_name).ok());
@@ -158,13 +200,18 @@ impl Data {
             return Ok(found.or_else(|| self.around(address, service)));
         }
         if let (Some(base), Address::Number(key)) = (&self.base, address)
-            && let Some(id) = base.map.find(*key)?
+            && let Some(id) = base.map.find(*key).map_err(Failure::Damaged)?
         {
             let targets = base.targets.get(id.index());
             let found = targets.and_then(|targets| targets.of(service));
             return Ok(found
                 .map(|to| (to, By::Numbers))
                 .or_else(|| self.around(address, service)));
+        }
+        if self.is_elsewhere
+            && let Some(found) = ask(address)?
+        {
+            return Ok(Some(found));
         }
         Ok(self.around(address, service))
     }

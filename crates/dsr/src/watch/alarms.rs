@@ -38,10 +38,16 @@ alarms! {
         "Compare Origin-Host, address and applications of the peer with `peers` and `dynamicPeers`; `signalbox_dsr_connection_incidents_total` counts by reason.";
     BAD_ANSWERS = 10519 "Answer Of Another Request" Minor: "A peer sends answers whose Command-Code, Application-Id or End-to-End Identifier is not that of the request; they are dropped.",
         "Report it to the vendor of the peer: RFC 6733 §6.2 has the answer copy the three from the request. The clients get the answer of `exceptions.noAnswer`.";
-    ROUTED_SERVICE = 19822 "Communication Agent Routed Service Congested" Major: "Full address resolution gets more requests in a second than `fabr.queriesPerSecond` permits.",
+    PROCESSOR_STATE = 19816 "Communication Agent Connection State Changed" Info: "Connections to database processors were made or lost in the last second.",
+        "Where they were lost, check that the processor runs and is reachable (`fabr.processors`); the log has its address and the reason.";
+    ROUTED_SERVICE = 19822 "Communication Agent Routed Service Congested" Major: "Full address resolution gets more requests in a second than `fabr.queriesPerSecond` permits, or than database processors answer.",
         "Add message processors, or raise `fabr.queriesPerSecond`; `fabr.onDatabaseCongested` says what becomes of the requests.";
-    FAILURE_RATE = 19825 "Communication Agent Transaction Failure Rate" Minor: "Queries of full address resolution met damaged entries of the file of numbers.",
-        "`signalbox numbers explain FILE` names the damaged blocks; import the file again from its source.";
+    FAILURE_RATE = 19825 "Communication Agent Transaction Failure Rate" Minor: "Queries of full address resolution met damaged entries of the file of numbers, or no database processor answered them.",
+        "`signalbox numbers explain FILE` names the damaged blocks; import the file again from its source. With `fabr.processors` see alarms 19816 and 19831.";
+    PROCESSOR_CONGESTED = 19826 "Communication Agent Connection Congested" Major: "Database processors answer queries as congested.",
+        "Add a database processor to `fabr.processors`, or raise `dp.queriesPerSecond`; `fabr.onDatabaseCongested` says what becomes of the requests.";
+    SERVICE_STATE = 19831 "Communication Agent Service Operational State Changed" Info: "Message processors have no database processor that answers; `fabr.onDatabaseError` says what becomes of the requests.",
+        "Check that the processors of `fabr.processors` run and are reachable, and that they have data (`signalbox dp data`).";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",

@@ -180,6 +180,7 @@ impl Control {
         if let Some(last) = before.and_then(|before| self.samples.get(before)) {
             discards(&self.dsr, &snapshot, &self.alarms, last, new);
             resolution::congestion(&self.alarms, last, new);
+            resolution::processors(&self.alarms, last, new);
         }
         if seconds > 0.0 {
             let indicate = Indicate {

@@ -1,9 +1,8 @@
-//! The measurement and the alarms of full address resolution, by the guide's numbers. Its database is in the process: those of
-//! the connections to a database processor (19816, 19826, 19831, 19900) have nothing to be about.
+//! The measurement and the alarms of full address resolution, by the guide's numbers. 19900 is of the database processor itself.
 
 use telemetry::{Alarms, Severity};
 
-use super::alarms::{FAILURE_RATE, ROUTED_SERVICE};
+use super::alarms::{FAILURE_RATE, PROCESSOR_CONGESTED, PROCESSOR_STATE, ROUTED_SERVICE, SERVICE_STATE};
 use super::indicators::Indicate;
 use super::sample::Sample;
 use crate::rows::IndicatorRow;
@@ -34,7 +33,7 @@ impl Indicate<'_> {
         }
         match severity(errors, queries) {
             Some(severity) => {
-                let detail = format!("{errors} of {queries} queries met a damaged entry");
+                let detail = format!("{errors} of {queries} queries met a damaged entry, or got no answer");
                 self.alarms.raise_as(&FAILURE_RATE, severity, DATABASE, detail);
             }
             None => self.alarms.clear(&FAILURE_RATE, DATABASE),
@@ -57,6 +56,22 @@ pub(super) fn congestion(alarms: &Alarms, last: &Sample, new: &Sample) {
     let gone = new.resolution.congested.saturating_sub(last.resolution.congested);
     let detail = (gone > 0).then(|| format!("{gone} requests in the last second"));
     alarms.set(&ROUTED_SERVICE, DATABASE, detail);
+}
+
+/// The alarms of connections to database processors.
+pub(super) fn processors(alarms: &Alarms, last: &Sample, new: &Sample) {
+    let (last, new) = (&last.resolution, &new.resolution);
+    let (made, lost) = (
+        new.connected.saturating_sub(last.connected),
+        new.lost.saturating_sub(last.lost),
+    );
+    let detail = (made + lost > 0).then(|| format!("{made} made, {lost} lost in the last second"));
+    alarms.set(&PROCESSOR_STATE, DATABASE, detail);
+    let refused = new.refused.saturating_sub(last.refused);
+    let detail = (refused > 0).then(|| format!("{refused} queries in the last second"));
+    alarms.set(&PROCESSOR_CONGESTED, DATABASE, detail);
+    let detail = (new.cut_off > 0).then(|| format!("{} message processors", new.cut_off));
+    alarms.set(&SERVICE_STATE, DATABASE, detail);
 }
 
 #[cfg(test)]

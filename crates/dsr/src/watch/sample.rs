@@ -39,6 +39,13 @@ pub(super) struct Resolved {
     pub(super) queries: u64,
     pub(super) errors: u64,
     pub(super) congested: u64,
+    /// Connections to database processors that were made, and those that were lost.
+    pub(super) connected: u64,
+    pub(super) lost: u64,
+    /// Answers of congested processors.
+    pub(super) refused: u64,
+    /// Message processors without a database processor.
+    pub(super) cut_off: u64,
 }
 
 /// Differences of two samples.
@@ -97,6 +104,12 @@ impl Sample {
                 queries: dsr.count_of::<Fabr>(Resolution::Queries),
                 errors: dsr.count_of::<Fabr>(Resolution::DatabaseError),
                 congested: dsr.count_of::<Fabr>(Resolution::DatabaseCongested),
+                connected: dsr.count_of::<Fabr>(Resolution::ProcessorConnected),
+                lost: dsr.count_of::<Fabr>(Resolution::ProcessorLost),
+                refused: dsr.count_of::<Fabr>(Resolution::ProcessorCongested),
+                cut_off: dsr
+                    .count_of::<Fabr>(Resolution::ServiceLost)
+                    .saturating_sub(dsr.count_of::<Fabr>(Resolution::ServiceRestored)),
             },
             records: records::of(&dsr.applications()),
         }

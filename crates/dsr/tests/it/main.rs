@@ -24,6 +24,7 @@ mod obedience;
 mod ocdra;
 mod overload;
 mod pdra;
+mod processors;
 mod profile;
 mod relay;
 mod replay;

@@ -18,6 +18,7 @@ const FUNCTIONS: &[&str] = &[
     "stp",
     "enum-server",
     "sds",
+    "dp",
     "console",
 ];
 
@@ -54,11 +55,12 @@ const SETTINGS: &[(&str, usize)] = &[
     ("bsf", 263),
     ("pcf", 448),
     ("scef", 216),
-    ("dsr", 635),
+    ("dsr", 637),
     ("ipfe", 34),
     ("stp", 129),
     ("enum", 40),
     ("sds", 169),
+    ("dp", 14),
     ("console", 5),
 ];
 

@@ -12,7 +12,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "functions",
         "network functions",
-        "nrf scp bsf pcf scef dsr ipfe stp enum-server sds console",
+        "nrf scp bsf pcf scef dsr ipfe stp enum-server sds dp console",
     ),
     (
         "applications",
@@ -32,7 +32,7 @@ const FLOORS: &[(&str, &str, &str)] = &[
     (
         "pure",
         "pure: no runtime in their trees",
-        "discovery routing mediation policy pcc records registry bindings numbers sbi-proto http2 diameter-proto \
+        "discovery routing mediation policy pcc records registry bindings numbers dp-proto sbi-proto http2 diameter-proto \
          ss7-proto capture overload bounded settings model",
     ),
 ];

@@ -30,6 +30,9 @@ proptest! {
             let part = &name[..name.len().saturating_sub(1)];
             prop_assert_eq!(names.find(part.as_bytes()), known.get(part).copied());
         }
+        let listed: HashMap<&[u8], u16> = names.iter().collect();
+        let expected = known.iter().map(|(name, value)| (name.as_bytes(), *value));
+        prop_assert_eq!((names.iter().count(), listed), (known.len(), expected.collect()));
     }
 }
 

@@ -210,6 +210,8 @@ table! {
     r#enum: ::enum_server::EnumServer;
     /// Subscriber database server: which servers each subscriber has, provisioned once for all database processors.
     sds: ::sds::Sds;
+    /// Database processor: which servers a subscriber belongs to, for many Diameter routers.
+    dp: ::dp::DatabaseProcessor;
     /// Console: one page that shows how all functions are doing, what is wrong and the remedy.
     console: ::console::Console;
 }

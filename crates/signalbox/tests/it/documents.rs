@@ -6,7 +6,7 @@ use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
 const SECTIONS: [&str; 13] = [
-    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "log:", "admin:",
+    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "dp:", "log:", "admin:",
     "traces:",
 ];
 

@@ -306,7 +306,7 @@ fn a_real_prometheus_gets_data_for_every_query() {
     let pack = folder.path().join("pack");
     write(&pack);
     let targets = [
-        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds",
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp",
     ]
     .map(|function| up.admin(function));
     let prometheus = Prometheus::start(folder.path(), &targets);
@@ -362,7 +362,7 @@ fn an_alarm_becomes_an_alert(folder: &Path, up: &Up, prometheus: &Prometheus) {
     // Of both formats, and of each metric of the process at one function only.
     let page = |function: &str| ask(up.admin(function), "GET", "/metrics").1;
     assert!(page("nrf").contains("signalbox_build_info{version="));
-    for function in ["scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds"] {
+    for function in ["scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp"] {
         assert!(!page(function).contains("signalbox_build_info"), "{function}");
     }
     assert_eq!(prometheus.count("signalbox_process_cpu_seconds_total"), 1);

@@ -205,6 +205,7 @@ fn a_reload_does_not_empty_what_had_settings() {
         ("stp", "/stp"),
         ("enum", "/enum"),
         ("sds", "/sds"),
+        ("dp", "/dp"),
     ] {
         std::fs::write(&config, settings::to_yaml(&before)).unwrap();
         let process = Process::start(

@@ -83,7 +83,7 @@ fn what_up_suggests_works_as_printed() {
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
     }
     for function in [
-        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds",
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp",
     ] {
         let admin = up.admin(function);
         assert!(
@@ -100,7 +100,7 @@ fn metrics_of_the_process_stand_at_one_endpoint() {
     let up = Up::start(folder.path(), &[]);
     let mut pages = String::new();
     for function in [
-        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds",
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp",
     ] {
         pages.push_str(&ask(up.admin(function), "GET", "/metrics").1);
     }
@@ -138,7 +138,7 @@ fn metrics_come_in_the_format_that_is_accepted() {
         return;
     }
     for function in [
-        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds",
+        "nrf", "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp",
     ] {
         let page = ask(up.admin(function), "GET", "/metrics").1;
         let mut child = Command::new("promtool")

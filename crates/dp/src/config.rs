@@ -1,0 +1,142 @@
+//! Every setting of a database processor.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Listen, Period, Validate};
+
+/// Settings of a database processor. Its data come from the files `numbers` and `names`, or from `sds`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Worker threads; each has a listener of its own. 0: one per core.
+    pub workers: usize,
+    /// Where routers connect. Empty: nowhere.
+    pub listen: Listen,
+    /// Networks whose routers may connect. Empty: all.
+    #[schemars(extend("x-reload" = true))]
+    pub clients: Vec<IpNet>,
+    /// The file of numbers (`signalbox numbers import`). Reloaded when it is replaced and the processor is asked to reload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub numbers: Option<PathBuf>,
+    /// Names, as text: one `name,VALUE,DESTINATION[,SERVICE=DESTINATION…]` per line. VALUE is an IMPI, an IMPU, a NAI or an
+    /// External Identifier, or `*@realm` for all of a realm. Reloaded as `numbers` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub names: Option<PathBuf>,
+    /// Bound on names, each of which takes four bytes of memory besides its own.
+    pub max_names: usize,
+    /// Subscriber database servers whose data this processor has, in place of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sds: Option<Sds>,
+    /// Directory of the data that come from `sds`, so that a restart continues where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Queries that each worker answers in a second; those beyond are answered as congested. 0: no bound.
+    #[schemars(extend("x-reload" = true))]
+    pub queries_per_second: u32,
+    /// Connections of each worker; a new one beyond them is closed at once.
+    #[schemars(range(min = 1, max = 100_000), extend("x-reload" = true))]
+    pub connections: usize,
+    /// A connection without a whole frame for this time ends, and so does one whose router does not read its answers. Routers
+    /// send one every second.
+    #[schemars(extend("x-reload" = true))]
+    pub idle: Period,
+}
+
+/// Servers whose journal is polled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Sds {
+    /// Where they are, such as `http://192.0.2.1:8095`, in the order in which they are tried.
+    pub addresses: Vec<String>,
+    /// The name by which they know this processor.
+    pub name: String,
+    /// Bound on the text of all their subscribers (`/checkpoint`), which is in memory while it is read.
+    pub checkpoint_bytes: ByteSize,
+}
+
+impl Default for Sds {
+    fn default() -> Self {
+        Self {
+            addresses: Vec::new(),
+            name: String::new(),
+            checkpoint_bytes: ByteSize::mib(1_024),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            admin: SocketAddr::from(([127, 0, 0, 1], 9100)),
+            workers: 0,
+            listen: Listen(Vec::new()),
+            clients: Vec::new(),
+            numbers: None,
+            names: None,
+            max_names: 10_000_000,
+            sds: None,
+            directory: None,
+            queries_per_second: 0,
+            connections: 1_024,
+            idle: Period::from_secs(60),
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if !(1..=100_000).contains(&self.connections) {
+            let what = format!("is {}", self.connections);
+            faults.at("connections").say(what, "1 to 100000");
+        }
+        if self.idle.is_zero() {
+            faults.at("idle").say("is 0", "a period such as 60s");
+        }
+        faults.within("sds", &self.sds);
+        if self.sds.is_none() {
+            return;
+        }
+        for (key, file) in [("numbers", &self.numbers), ("names", &self.names)] {
+            if file.is_some() {
+                faults.at(key).say("is set beside sds", "either files or sds");
+            }
+        }
+        if self.directory.is_none() {
+            faults
+                .at("directory")
+                .say("is absent", "a directory for the data of sds");
+        }
+    }
+}
+
+impl Validate for Sds {
+    fn validate(&self, faults: &mut Faults) {
+        if self.addresses.is_empty() {
+            faults.at("addresses").say("is empty", "at least one address");
+        }
+        for (index, address) in self.addresses.iter().enumerate() {
+            let origin = address.parse::<sbi::client::Origin>();
+            if !origin.is_ok_and(|origin| origin.scheme() == sbi::client::Scheme::Http) {
+                faults
+                    .at(format!("addresses[{index}]"))
+                    .say(format!("`{address}` is not an address"), "http://HOST:PORT");
+            }
+        }
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if !self.name.bytes().all(is_plain) || self.name.len() > 64 {
+            faults.at("name").say(
+                format!("`{}` is not a name", self.name),
+                "up to 64 letters, digits, `-`, `.` and `_`",
+            );
+        }
+    }
+}

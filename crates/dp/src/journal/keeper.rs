@@ -1,0 +1,229 @@
+//! The data in effect, together with what is kept of them.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::directory::{Directory, Position};
+use super::transaction::Transaction;
+use crate::data::{Data, Holder};
+
+/// Bytes of the log after which the data are rewritten: some three million transactions, seconds of a start.
+const MOST_LOG_BYTES: u64 = 256 << 20;
+
+/// Changes the data that workers read, and keeps them. It waits for the disk.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    holder: Arc<Holder>,
+    directory: Directory,
+    max_names: usize,
+    now: Option<Now>,
+}
+
+#[derive(Debug)]
+struct Now {
+    data: Arc<Data>,
+    journal: String,
+    offset: u64,
+}
+
+impl Keeper {
+    /// Opens a directory; its data are in effect from now on.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub(crate) fn open(path: &Path, max_names: usize, holder: Arc<Holder>) -> Result<Self, String> {
+        let (directory, position) = Directory::open(path, max_names)?;
+        let mut keeper = Self {
+            holder,
+            directory,
+            max_names,
+            now: None,
+        };
+        if let Some(position) = position {
+            keeper.adopt(position);
+        }
+        Ok(keeper)
+    }
+
+    fn adopt(&mut self, position: Position) {
+        let Position {
+            data,
+            journal,
+            offset,
+        } = position;
+        let data = Arc::new(data);
+        self.holder.store(data.clone());
+        self.now = Some(Now {
+            data,
+            journal,
+            offset,
+        });
+    }
+
+    /// The identity of the journal, and the offset in it; none: there are no data.
+    pub(crate) fn position(&self) -> Option<(&str, u64)> {
+        self.now.as_ref().map(|now| (now.journal.as_str(), now.offset))
+    }
+
+    /// Puts the transactions of an answer into effect, each of them a line; returns how many. All of them are checked first.
+    ///
+    /// # Errors
+    /// When one is not a transaction, does not follow the one before it, or cannot be put into effect: all data must be taken
+    /// again. Those before it may be in effect.
+    pub(crate) fn apply(&mut self, body: &[u8]) -> Result<u64, String> {
+        let Some(now) = &mut self.now else {
+            return Err("there are no data".to_owned());
+        };
+        let lines: Vec<&[u8]> = body
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .collect();
+        let mut all = Transaction::default();
+        let mut offset = now.offset;
+        for line in &lines {
+            let one = Transaction::parse(line)?;
+            if one.offset != offset + 1 {
+                return Err(format!("offset {} behind {offset}", one.offset));
+            }
+            offset = one.offset;
+            all.numbers.extend(one.numbers);
+            all.names.extend(one.names);
+        }
+        if lines.is_empty() {
+            return Ok(0);
+        }
+        self.directory.append(&lines).map_err(|error| error.to_string())?;
+        now.data.change(&all.numbers, all.names, offset, self.max_names)?;
+        now.offset = offset;
+        let count = lines.len() as u64;
+        if self.directory.log_bytes() > MOST_LOG_BYTES {
+            self.rewrite()?;
+        }
+        Ok(count)
+    }
+
+    /// Takes the text of all subscribers.
+    ///
+    /// # Errors
+    /// What is wrong with it; the data stay as they are.
+    pub(crate) fn take(&mut self, text: &mut impl BufRead, journal: &str, offset: u64) -> Result<(), String> {
+        let position = self.directory.take(text, journal, offset)?;
+        self.adopt(position);
+        Ok(())
+    }
+
+    fn rewrite(&mut self) -> Result<(), String> {
+        let Some(now) = &self.now else { return Ok(()) };
+        let position = self.directory.rewrite(&now.data, now.offset)?;
+        self.adopt(position);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use numbers::{Key, Kind};
+
+    use super::*;
+
+    const TEXT: &str =
+        "#signalbox-numbers,1\nimsi,001010000000001,hss1\nname,a@b,hss1\nname,c@d,hss1\n#end,3\n";
+    const LINES: &str = r#"{"offset": 6, "changes": [{"imsi": "001010000000001", "destinations": null}]}
+{"offset": 7, "changes": [{"imsi": "001010000000002", "destinations": "hss2"}, {"name": "a@b", "destinations": "hss2"}]}
+{"offset": 8, "changes": [{"name": "c@d", "destinations": null}]}
+"#;
+
+    fn open(path: &Path) -> (Keeper, Arc<Holder>) {
+        let holder = Arc::new(Holder::default());
+        (Keeper::open(path, 10, holder.clone()).unwrap(), holder)
+    }
+
+    /// Destinations of two IMSIs and two names.
+    fn found(holder: &Holder) -> [Option<String>; 4] {
+        let data = holder.load();
+        let data = data.as_ref().unwrap();
+        let number = |digits: &[u8]| {
+            let id = data.map.find(Key::new(Kind::Imsi, digits).unwrap()).unwrap()?;
+            Some(data.map.set(id)?.to_string())
+        };
+        let name = |name: &str| data.names.find(name, |set| Some(set.to_string()));
+        let numbers = [number(b"001010000000001"), number(b"001010000000002")];
+        let [first, second] = numbers;
+        [first, second, name("a@b"), name("c@d")]
+    }
+
+    #[test]
+    fn data_are_the_same_after_transactions_a_rewriting_and_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, holder) = open(folder.path());
+        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        assert_eq!(keeper.apply(LINES.as_bytes()), Ok(3));
+        let expected = [None, Some("hss2".to_owned()), Some("hss2".to_owned()), None];
+        assert_eq!(found(&holder), expected);
+        keeper.rewrite().unwrap();
+        assert_eq!(
+            (found(&holder), keeper.position()),
+            (expected.clone(), Some(("j1", 8)))
+        );
+        assert_eq!(keeper.directory.log_bytes(), 0);
+        let next = r#"{"offset": 9, "changes": [{"name": "c@d", "destinations": "hss3"}]}"#;
+        assert_eq!(keeper.apply(next.as_bytes()), Ok(1));
+        // One process at a time.
+        assert!(Keeper::open(folder.path(), 10, Arc::default()).is_err());
+        drop(keeper);
+        let (keeper, holder) = open(folder.path());
+        assert_eq!(keeper.position(), Some(("j1", 9)));
+        let [.., last] = found(&holder);
+        assert_eq!(last.as_deref(), Some("hss3"));
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["2.log", "2.names", "2.num", "current", "lock"]);
+    }
+
+    #[test]
+    fn nothing_of_an_answer_with_a_wrong_line_is_in_effect() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, holder) = open(folder.path());
+        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        let before = found(&holder);
+        for (from, to) in [
+            ("\"offset\": 7", "\"offset\": 8"),
+            ("001010000000002", "00101000000000x"),
+            ("c@d", ""),
+        ] {
+            assert!(keeper.apply(LINES.replace(from, to).as_bytes()).is_err());
+            assert_eq!(
+                (found(&holder), keeper.position()),
+                (before.clone(), Some(("j1", 5)))
+            );
+        }
+        // A text that is cut, and more names than are permitted.
+        assert!(
+            keeper
+                .take(&mut TEXT.replace("#end,3\n", "").as_bytes(), "j1", 9)
+                .is_err()
+        );
+        let names: String = (0..11).map(|at| format!("name,{at}@b,hss1\n")).collect();
+        let wrong = keeper.take(&mut names.as_bytes(), "j1", 9).unwrap_err();
+        assert!(wrong.contains("maxNames (10)"), "{wrong}");
+        assert_eq!((found(&holder), keeper.position()), (before, Some(("j1", 5))));
+    }
+
+    #[test]
+    fn damage_of_what_is_kept_leads_to_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _) = open(folder.path());
+        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        drop(keeper);
+        for (file, bytes) in [("1.names", &b"name,a@b"[..]), ("1.num", b"x"), ("current", b"{")] {
+            let path = folder.path().join(file);
+            let before = std::fs::read(&path).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(open(folder.path()).0.position(), None, "{file}");
+            std::fs::write(&path, before).unwrap();
+        }
+        assert_eq!(open(folder.path()).0.position(), Some(("j1", 5)));
+    }
+}

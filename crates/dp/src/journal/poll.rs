@@ -1,0 +1,232 @@
+//! Requests to the servers: the journal behind our offset, and where that is not possible the text of all subscribers.
+
+use std::cell::Cell;
+use std::io::BufReader;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Buf as _;
+use http::{Method, StatusCode};
+use parking_lot::Mutex;
+use sbi::client::{Client, ClientConfig, Origin, SendOptions};
+use sbi::{Outbound, Response, Value};
+use telemetry::health::Component;
+
+use super::Keeper;
+use crate::alarms::NOT_FOLLOWED;
+use crate::config::Sds;
+use crate::control::Control;
+
+/// Transactions of one answer.
+const MOST_TRANSACTIONS: u64 = 1_000;
+/// Bytes of one answer, unless the text of all subscribers may have more.
+const MOST_JOURNAL_BYTES: u64 = 64 << 20;
+/// How long a server waits for a transaction before it answers that there is none.
+const WAIT: Duration = Duration::from_secs(20);
+/// Time from a request to the whole answer beyond that.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for the text of all subscribers.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Pause after a round in which no server has answered, and longest one before all data are taken again once more.
+const PAUSE: Duration = Duration::from_secs(1);
+const MOST_PAUSE: Duration = Duration::from_secs(64);
+/// Pause after an answer without transactions: a server may not wait for one.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// What an answer has led to.
+enum Step {
+    /// This count of transactions was put into effect.
+    Followed(u64),
+    /// All data must be taken again.
+    Retake(String),
+}
+
+struct Poller {
+    client: Client,
+    origins: Vec<Origin>,
+    name: String,
+    keeper: Arc<Mutex<Keeper>>,
+    control: Arc<Control>,
+    /// Before all data are taken again: those of a journal that cannot be used are not taken over and over.
+    pause: Cell<Duration>,
+}
+
+/// Follows the journal until the task is aborted.
+pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, ready: Component) {
+    let config = ClientConfig {
+        user_agent: "DP".to_owned(),
+        max_body: settings::ByteSize(sds.checkpoint_bytes.bytes().max(MOST_JOURNAL_BYTES)),
+        ..ClientConfig::default()
+    };
+    let has_data = keeper.position().is_some();
+    let poller = Poller {
+        client: Client::new(Arc::new(config), None),
+        // They were checked with the settings.
+        origins: sds.addresses.iter().filter_map(|one| one.parse().ok()).collect(),
+        name: sds.name,
+        keeper: Arc::new(Mutex::new(keeper)),
+        control,
+        pause: Cell::default(),
+    };
+    match has_data {
+        true => ready.ready(),
+        false => ready.not_ready("no data yet: no subscriber database server has answered"),
+    }
+    poller.report(0);
+    let (mut at, mut failed) = (0, 0);
+    loop {
+        let Some(origin) = poller.origins.get(at) else {
+            return;
+        };
+        match poller.ask(origin).await {
+            Ok(()) => {
+                failed = 0;
+                ready.ready();
+                poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
+            }
+            Err(error) => {
+                tracing::warn!(server = %origin, %error, "subscriber data are not followed");
+                failed += 1;
+                at = (at + 1) % poller.origins.len();
+                if failed >= poller.origins.len() {
+                    poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+impl Poller {
+    /// Asks a server for what is new; all that it has is in effect afterwards.
+    async fn ask(&self, origin: &Origin) -> Result<(), String> {
+        let position = {
+            let keeper = self.keeper.lock();
+            keeper
+                .position()
+                .map(|(journal, offset)| (journal.to_owned(), offset))
+        };
+        let polls = &self.control.meters.polls;
+        let Some((journal, offset)) = position else {
+            return self.checkpoint(origin).await;
+        };
+        let step = self.journal(origin, &journal, offset).await;
+        match step.inspect_err(|_| polls.failed.inc())? {
+            Step::Followed(count) => {
+                polls.answered.inc();
+                self.pause.set(Duration::ZERO);
+                if count == 0 {
+                    tokio::time::sleep(IDLE).await;
+                }
+                Ok(())
+            }
+            Step::Retake(reason) => {
+                polls.refused.inc();
+                tracing::warn!(server = %origin, reason, "all subscriber data are taken again");
+                tokio::time::sleep(self.pause.get()).await;
+                self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
+                self.checkpoint(origin).await
+            }
+        }
+    }
+
+    async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
+        let target = format!(
+            "/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={}&dp={}",
+            WAIT.as_secs(),
+            self.name
+        );
+        let answer = self.send(origin, &target, WAIT + TIMEOUT).await?;
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::GONE => {
+                return Ok(Step::Retake(format!("the journal begins behind offset {offset}")));
+            }
+            status => return Err(format!("status {status}")),
+        }
+        if header(&answer, "journal-id").is_none_or(|id| id != journal) {
+            return Ok(Step::Retake("the journal is another one".to_owned()));
+        }
+        let head = number(&answer, "journal-head")?;
+        if head < offset {
+            return Err(format!("the server is at offset {head}, behind ours of {offset}"));
+        }
+        let body = answer.into_body().into_bytes();
+        let applied = self.blocking(move |keeper| keeper.apply(&body)).await?;
+        let count = match applied {
+            Ok(count) => count,
+            Err(reason) => return Ok(Step::Retake(reason)),
+        };
+        self.control.meters.transactions.add(count);
+        self.report(head);
+        if count == 0 && head > offset {
+            return Ok(Step::Retake(format!(
+                "no transaction behind offset {offset}, though the head is {head}"
+            )));
+        }
+        Ok(Step::Followed(count))
+    }
+
+    async fn checkpoint(&self, origin: &Origin) -> Result<(), String> {
+        let polls = &self.control.meters.polls;
+        let taken = self.take(origin).await;
+        match &taken {
+            Ok(()) => polls.checkpoint.inc(),
+            Err(_) => polls.failed.inc(),
+        }
+        taken
+    }
+
+    async fn take(&self, origin: &Origin) -> Result<(), String> {
+        let answer = self.send(origin, "/checkpoint", CHECKPOINT_TIMEOUT).await?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("status {}", answer.status()));
+        }
+        let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
+        let offset = number(&answer, "journal-offset")?;
+        let body = answer.into_body();
+        let taken = self.blocking(move |keeper| {
+            let mut text = BufReader::with_capacity(1 << 20, body.reader());
+            keeper.take(&mut text, &journal, offset)
+        });
+        taken.await?.map_err(|wrong| format!("checkpoint: {wrong}"))?;
+        self.report(offset);
+        Ok(())
+    }
+
+    async fn send(&self, origin: &Origin, target: &str, deadline: Duration) -> Result<Response, String> {
+        let target = Value::new(target.as_bytes()).map_err(|error| error.to_string())?;
+        let options = SendOptions {
+            deadline,
+            ..SendOptions::default()
+        };
+        let request = Outbound::new(Method::GET, target);
+        let answer = self.client.send(origin, request, options).await;
+        answer.map_err(|error| error.to_string())
+    }
+
+    /// Works beside the control thread, which serves pages meanwhile.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Keeper) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let keeper = self.keeper.clone();
+        let done = tokio::task::spawn_blocking(move || work(&mut keeper.lock()));
+        done.await.map_err(|error| error.to_string())
+    }
+
+    fn report(&self, head: u64) {
+        let offset = self.keeper.lock().position().map_or(0, |(_, offset)| offset);
+        self.control.progress.report(offset, head);
+    }
+}
+
+fn header(answer: &Response, name: &'static str) -> Option<String> {
+    let value = answer.headers().get(name)?;
+    value.to_str().ok().map(str::to_owned)
+}
+
+fn number(answer: &Response, name: &'static str) -> Result<u64, String> {
+    let value = header(answer, name).and_then(|value| value.parse().ok());
+    value.ok_or_else(|| format!("the answer has no {name}"))
+}

@@ -1,0 +1,7 @@
+//! A database processor at the wire.
+
+mod bounds;
+mod files;
+mod following;
+mod process;
+mod support;

@@ -1,0 +1,110 @@
+//! The connection to one processor.
+
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use dp_proto::{Answer, Frame};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::client::{Peer, Shared};
+
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Pauses before the next attempt: the first one, and the longest.
+const PAUSE: Duration = Duration::from_millis(50);
+const MOST_PAUSE: Duration = Duration::from_secs(2);
+/// A connection that was there for this time is made again at once.
+const STABLE: Duration = Duration::from_secs(5);
+/// Interval of probes.
+const PROBE: Duration = Duration::from_secs(1);
+/// Octets that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Keeps a connection to a processor, until the task is aborted.
+pub(super) async fn keep(shared: Rc<Shared>, at: usize) {
+    let Some(peer) = shared.peers.get(at) else { return };
+    let mut pause = PAUSE;
+    loop {
+        let made = tokio::time::timeout(CONNECT, TcpStream::connect(peer.address)).await;
+        let why = match made {
+            Ok(Ok(stream)) => {
+                let begun = Instant::now();
+                let why = carry(&shared, at, peer, stream).await;
+                // One that breaks off again and again is tried less and less often.
+                if begun.elapsed() > STABLE {
+                    pause = PAUSE;
+                }
+                why
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the connection is not made in time".to_owned(),
+        };
+        shared.lost(at, &why);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MOST_PAUSE);
+    }
+}
+
+/// Carries queries and answers until the connection ends; why it has.
+async fn carry(shared: &Shared, at: usize, peer: &Peer, stream: TcpStream) -> String {
+    if let Err(error) = stream.set_nodelay(true) {
+        return error.to_string();
+    }
+    let (input, output) = stream.into_split();
+    shared.probe(at, Instant::now());
+    let ended = tokio::select! {
+        ended = read(shared, at, input) => ended,
+        ended = write(peer, output) => ended,
+        () = probe(shared, at) => Ok(()),
+        () = peer.ended() => return "the processor does not answer".to_owned(),
+    };
+    match ended {
+        Ok(()) => "the processor has closed the connection".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn read(shared: &Shared, at: usize, mut stream: OwnedReadHalf) -> io::Result<()> {
+    let mut input = Vec::new();
+    loop {
+        input.reserve(READ_BYTES);
+        if stream.read_buf(&mut input).await? == 0 {
+            return Ok(());
+        }
+        let (mut done, now) = (0, Instant::now());
+        while let Some((frame, length)) = input
+            .get(done..)
+            .map_or(Ok(None), Frame::<Answer<'_>>::split)
+            .map_err(io::Error::other)?
+        {
+            frame
+                .each(|answer| shared.answer(at, &answer, now))
+                .map_err(io::Error::other)?;
+            done += length;
+        }
+        if done > 0 {
+            shared.heard(at, now);
+            input.drain(..done);
+        }
+    }
+}
+
+/// Sends what was bundled since it ran last: the queries of a wake-up of the worker go together.
+async fn write(peer: &Peer, mut stream: OwnedWriteHalf) -> io::Result<()> {
+    let mut output = Vec::new();
+    loop {
+        peer.written.notified().await;
+        peer.out.borrow_mut().take_into(&mut output);
+        stream.write_all(&output).await?;
+    }
+}
+
+async fn probe(shared: &Shared, at: usize) {
+    loop {
+        tokio::time::sleep(PROBE).await;
+        shared.probe(at, Instant::now());
+    }
+}

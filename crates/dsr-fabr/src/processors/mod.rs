@@ -1,0 +1,150 @@
+//! Database processors: what they are asked, and what they answer.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `client` | the queries of a worker: which processor is asked, and again another one |
+//! | `connection` | the connection to one processor |
+//! | `once` | a few queries for an explanation |
+
+mod client;
+mod connection;
+mod once;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dp_proto::{Answer, Bundle, Kind, Outcome, Query};
+use numbers::MOST_DIGITS;
+use smallvec::SmallVec;
+
+use crate::address::Address;
+use crate::config::{self, Service};
+use crate::data::{By, ByName, Failure, Found};
+
+pub(crate) use client::{Client, Happened, Refusal};
+
+/// The settings that a client follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Processors {
+    addresses: Vec<SocketAddr>,
+    deadline: Duration,
+}
+
+/// The addresses of a request that processors are asked about, in its order, and the kind of server.
+pub(crate) type Queries = SmallVec<[(Address, Option<Service>); 1]>;
+
+/// What processors have answered about the addresses of a request.
+#[derive(Debug, Default)]
+pub struct Replies(SmallVec<[(Address, Reply); 1]>);
+
+/// The answer to one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The position of a destination.
+    Destination(u16, By),
+    Unknown,
+    Damaged,
+    Congested,
+    /// The destination is not one of the settings.
+    NoDestination,
+    /// No processor has answered.
+    Nothing,
+}
+
+impl Processors {
+    /// Those of a configuration; none: it has no processor.
+    pub(crate) fn new(config: &config::Fabr) -> Option<Self> {
+        let addresses: Vec<SocketAddr> = config.processors.iter().map(|one| one.address).collect();
+        let deadline = config.processor_deadline.duration();
+        (!addresses.is_empty()).then_some(Self { addresses, deadline })
+    }
+
+    /// Time from a query to its answer.
+    pub(crate) const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Asks once, for an explanation. It waits for the answer.
+    pub(crate) fn ask(&self, address: &Address, service: Option<Service>, names: &ByName) -> (Reply, String) {
+        once::ask(self, address, service, names)
+    }
+}
+
+impl Replies {
+    /// The reply about an address.
+    ///
+    /// # Errors
+    /// When there is none that could be used.
+    pub(crate) fn find(&self, address: &Address) -> Result<Found, Failure> {
+        let reply = self.0.iter().find(|(of, _)| of == address);
+        reply.map_or(Reply::Nothing, |(_, reply)| *reply).found()
+    }
+}
+
+impl Reply {
+    fn new(answer: &Answer<'_>, names: &ByName) -> Self {
+        let by = match answer.outcome {
+            Outcome::Exact => By::Processor,
+            Outcome::Realm => By::Wildcard,
+            Outcome::Unknown => return Self::Unknown,
+            Outcome::Damaged => return Self::Damaged,
+            Outcome::Congested => return Self::Congested,
+            Outcome::Unavailable => return Self::Nothing,
+        };
+        let name = std::str::from_utf8(answer.destination).ok();
+        let to = name.and_then(|name| names.get(name));
+        to.map_or(Self::NoDestination, |to| Self::Destination(*to, by))
+    }
+
+    /// What it says of its address.
+    ///
+    /// # Errors
+    /// When it says nothing that could be used.
+    pub(crate) fn found(self) -> Result<Found, Failure> {
+        match self {
+            Self::Destination(to, by) => Ok(Some((to, by))),
+            Self::Unknown => Ok(None),
+            Self::Congested => Err(Failure::Congested),
+            Self::Damaged => Err(Failure::NoAnswer(
+                "the entry is damaged at the database processor",
+            )),
+            Self::NoDestination => Err(Failure::NoAnswer(
+                "the database processor answered a destination that does not exist here",
+            )),
+            Self::Nothing => Err(Failure::NoAnswer("no database processor answers")),
+        }
+    }
+}
+
+/// Appends the query about an address.
+fn push(bundle: &mut Bundle, id: u32, address: &Address, service: Option<Service>) {
+    let service = service.map_or("", Service::as_str).as_bytes();
+    let mut query = |kind, value: &[u8]| {
+        bundle.push(&Query {
+            id,
+            kind,
+            service,
+            value,
+        });
+    };
+    match address {
+        Address::Number(key) => {
+            let kind = match key.kind() {
+                numbers::Kind::Imei => Kind::Imei,
+                numbers::Kind::Imsi => Kind::Imsi,
+                numbers::Kind::Msisdn => Kind::Msisdn,
+            };
+            let (mut digits, mut rest) = ([b'0'; MOST_DIGITS], key.number());
+            for digit in digits.iter_mut().rev() {
+                *digit += (rest % 10) as u8;
+                rest /= 10;
+            }
+            query(kind, digits.get(MOST_DIGITS - key.length()..).unwrap_or_default());
+        }
+        Address::Name(_, name) => query(Kind::Name, name.as_bytes()),
+    }
+}
+
+/// Names of destinations that many threads read.
+type Names = Arc<ByName>;
