@@ -57,7 +57,11 @@ impl Routed for Worker {
 
     fn turned_away(&self, request: &Request, class: Option<Weight>) -> Option<Problem> {
         let creates = class == Some(Weight::Changes);
-        let (why, problem) = self.door().turned_away(request, State::Serving, creates)?;
+        let weight = class.unwrap_or(Weight::Begins);
+        let turned_away = self
+            .door()
+            .turned_away_by(request, State::Serving, creates, weight);
+        let (why, problem) = turned_away?;
         self.count(Event::of(why));
         Some(problem)
     }

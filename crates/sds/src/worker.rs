@@ -41,6 +41,7 @@ impl Worker {
             before.map(|before| &before.door),
             (&ADMISSION, &seat.registry, index),
         );
+        door.shedder().enforce(config.overload.enabled);
         Self {
             shared: shared.clone(),
             door,

@@ -142,6 +142,7 @@ fn problem(worker: &Worker, refused: Refused) -> Problem {
         Refused::Store(error) => store_problem(error),
         Refused::Overtaken => overtaken("journal"),
         Refused::Stopped(reason) => stopped(&reason),
+        Refused::Older { .. } => stopped(&refused.to_string()),
         Refused::Full => {
             worker.count(Event::Discarded);
             Problem::new(Cause::NfCongestion).detail(refused.to_string())

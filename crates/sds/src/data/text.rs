@@ -26,6 +26,7 @@ enum Part {
     Numbers,
     /// The last name that was written.
     Names(Option<String>),
+    Damaged(Damaged),
     Ended,
 }
 
@@ -48,26 +49,39 @@ impl Text {
         let mut out = self.begin.take().unwrap_or_default().into_bytes();
         while out.len() < PIECE {
             match &self.part {
-                Part::Numbers => self.numbers(&mut out)?,
+                Part::Numbers => self.numbers(&mut out),
                 Part::Names(_) => self.names(&mut out),
+                // What is before it goes first.
+                Part::Damaged(_) if !out.is_empty() => break,
+                Part::Damaged(damaged) => {
+                    let damaged = *damaged;
+                    self.part = Part::Ended;
+                    return Err(damaged);
+                }
                 Part::Ended => break,
             }
         }
         Ok((!out.is_empty()).then(|| out.into()))
     }
 
-    fn numbers(&mut self, out: &mut Vec<u8>) -> Result<(), Damaged> {
+    fn numbers(&mut self, out: &mut Vec<u8>) {
         while out.len() < PIECE {
-            let Some(next) = self.snapshot.numbers.next() else {
-                self.part = Part::Names(None);
-                return Ok(());
-            };
-            let (key, set) = next.inspect_err(|_| self.part = Part::Ended)?;
-            self.count += 1;
-            // A vector takes all bytes.
-            let _ = writeln!(out, "{key},{set}");
+            match self.snapshot.numbers.next() {
+                Some(Ok((key, set))) => {
+                    self.count += 1;
+                    // A vector takes all bytes.
+                    let _ = writeln!(out, "{key},{set}");
+                }
+                Some(Err(damaged)) => {
+                    self.part = Part::Damaged(damaged);
+                    return;
+                }
+                None => {
+                    self.part = Part::Names(None);
+                    return;
+                }
+            }
         }
-        Ok(())
     }
 
     fn names(&mut self, out: &mut Vec<u8>) {

@@ -53,7 +53,7 @@ impl Keeper {
                     if count == 0 {
                         return;
                     }
-                    self.carry_out(received.drain(..).collect()).await;
+                    self.carry_out(std::mem::take(&mut received)).await;
                 }
                 () = tick(&mut ticks) => self.follow().await,
             }
@@ -201,12 +201,17 @@ impl Keeper {
         if head.id != self.head.id {
             return Err(self.stop(format!("the store has another journal, {}", head.id)));
         }
-        if head.offset < self.data.offset() || head.first > self.data.offset() + 1 {
+        let own = self.data.offset();
+        if head.offset < own {
+            let store = head.offset;
+            tracing::warn!(store, own, "the store is older than the records of this server");
+            return Err(Refused::Older { store, own });
+        }
+        if head.first > own + 1 {
+            let (first, last) = (head.first, head.offset);
             let reason = format!(
-                "the journal has transactions {} to {}, and this server has those up to {}; restart it with a checkpoint of another server as load.csv",
-                head.first,
-                head.offset,
-                self.data.offset()
+                "the journal has transactions {first} to {last}, and this server has those up to {own}; restart it with a \
+                 checkpoint of another server as load.csv"
             );
             return Err(self.stop(reason));
         }

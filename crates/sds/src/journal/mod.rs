@@ -54,6 +54,13 @@ pub(crate) enum Refused {
     Store(#[from] Error),
     #[error("other servers keep writing before this one; try again")]
     Overtaken,
+    #[error("the store has transactions up to {store} alone, this server has those up to {own}; try later")]
+    Older {
+        /// The newest offset of the store: of a node that is late, or restored from a copy.
+        store: u64,
+        /// The newest offset here.
+        own: u64,
+    },
     #[error("{0}")]
     Stopped(String),
     #[error("too many transactions are pending; try later")]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Api, config, imsi, local, set, start};
+use crate::support::{Api, config, imsi, local, set, start, start_in, until};
 
 /// The records of a checkpoint by their subjects, and its offset; checked against its form.
 fn parse(text: &str) -> (BTreeMap<String, String>, u64) {
@@ -151,7 +151,7 @@ fn first_data_are_loaded_and_begin_a_journal() {
         assert!(refused.contains(reason), "{wrong}: {refused}");
     }
     std::fs::write(&load, &text).unwrap();
-    let sds = crate::support::start_in(directory, |_| {});
+    let sds = start_in(directory, |_| {});
     local(async {
         let api = &sds.api;
         assert_eq!(api.find("name/a@b").await.as_deref(), Some("hss2"));
@@ -164,7 +164,7 @@ fn first_data_are_loaded_and_begin_a_journal() {
     // It is loaded once.
     let directory = sds.stop();
     assert!(!directory.path().join("load.csv").exists());
-    let sds = crate::support::start_in(directory, |_| {});
+    let sds = start_in(directory, |_| {});
     let found = local(sds.api.find(&format!("imsi/{}", imsi(1))));
     assert_eq!(found.as_deref(), Some("hss3"));
     sds.stop();
@@ -184,13 +184,13 @@ fn a_checkpoint_restores_records_whose_journal_is_lost() {
     std::fs::write(&load, text.replace("#end", "#End")).unwrap();
     assert!(refused(directory.path()).contains("expected #end"));
     std::fs::remove_file(&load).unwrap();
-    let sds = crate::support::start_in(directory, |_| {});
+    let sds = start_in(directory, |_| {});
     assert_eq!(local(sds.api.journal(0)).len(), 30);
     sds.stop();
 
     let empty = tempfile::tempdir().unwrap();
     std::fs::write(empty.path().join("load.csv"), &text).unwrap();
-    let sds = crate::support::start_in(empty, |_| {});
+    let sds = start_in(empty, |_| {});
     local(async {
         let got = sds.api.get("/checkpoint").await;
         assert_eq!(parse(&got.text), parse(&text));
@@ -198,7 +198,7 @@ fn a_checkpoint_restores_records_whose_journal_is_lost() {
         assert_eq!(sds.api.write(&json!([set(1, "x")])).await.offset(), 31);
     });
     let directory = sds.stop();
-    let sds = crate::support::start_in(directory, |_| {});
+    let sds = start_in(directory, |_| {});
     assert_eq!(local(sds.api.journal(30)).len(), 1);
     sds.stop();
 }
@@ -216,4 +216,50 @@ fn a_directory_has_one_server_and_one_journal() {
     std::fs::write(other.path().join("load.csv"), text).unwrap();
     assert!(refused(other.path()).contains("the store has journal"));
     drop(directory);
+}
+
+#[test]
+fn a_damaged_block_refuses_its_own_numbers() {
+    let sds = start(|config| config.journal.checkpoint = settings::Period::from_millis(50));
+    local(async {
+        let changes =
+            json!([set(1, "a"), {"msisdn": "49", "destinations": "b"}, {"name": "a@b", "destinations": "c"}]);
+        sds.api.write(&changes).await.offset();
+        let state = sds.directory.path().join("state.json");
+        until("a save", async || {
+            let state = std::fs::read_to_string(&state);
+            state.is_ok_and(|state| state.contains("\"names\":1"))
+        })
+        .await;
+    });
+    let directory = sds.stop();
+    let path = directory.path().join("numbers.num");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The first block, which has the IMSI, lies behind the header.
+    bytes[128] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let sds = start_in(directory, |_| {});
+    local(async {
+        let api = &sds.api;
+        let refused = api.get(&format!("/subscribers/imsi/{}", imsi(1))).await;
+        assert_eq!(refused.status(), 500);
+        assert!(refused.detail().contains("damaged"), "{}", refused.text);
+        let refused = api
+            .write(&json!([{"name": "new@b", "destinations": "c"}, set(2, "a")]))
+            .await;
+        assert_eq!(refused.status(), 500);
+        assert_eq!(api.find("name/new@b").await, None, "nothing of it was written");
+        let text = api.get("/checkpoint").await.text;
+        assert!(
+            text.starts_with("#signalbox-numbers,1\n") && !text.contains("#end"),
+            "{text}"
+        );
+        assert_eq!(sds.running.count(sds::Event::CheckpointFailed), 1);
+        // All others are served and changed.
+        assert_eq!(api.find("msisdn/49").await.as_deref(), Some("b"));
+        let changes = json!([{"msisdn": "49", "destinations": "d"}, {"name": "a@b", "destinations": null}]);
+        assert_eq!(api.write(&changes).await.offset(), 2);
+        assert_eq!(api.find("msisdn/49").await.as_deref(), Some("d"));
+    });
+    sds.stop();
 }
