@@ -1,5 +1,7 @@
 //! Look-ups a second of a database processor with one worker over one connection: `make bench-dp`.
 
+#![allow(clippy::print_stdout)]
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;

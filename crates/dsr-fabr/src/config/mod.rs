@@ -157,6 +157,24 @@ pub enum Otherwise {
 }
 
 impl Fabr {
+    fn validate_processors(&self, faults: &mut Faults) {
+        if self.numbers.is_some() && !self.processors.is_empty() {
+            faults
+                .at("numbers")
+                .say("is set beside processors", "either a file or processors");
+        }
+        if self.processors.len() > MOST_PROCESSORS {
+            faults
+                .at("processors")
+                .say("has too many entries", format!("at most {MOST_PROCESSORS}"));
+        }
+        if self.processor_deadline.is_zero() {
+            faults
+                .at("processorDeadline")
+                .say("is 0", "a period such as 500ms");
+        }
+    }
+
     /// The exceptions with their keys.
     pub(crate) fn exceptions(&self) -> [(&'static str, &Otherwise); 5] {
         [
@@ -189,21 +207,7 @@ impl Validate for Fabr {
                 .at("changes")
                 .say("is the same file as `file`", "a file that only the router writes");
         }
-        if self.numbers.is_some() && !self.processors.is_empty() {
-            faults
-                .at("numbers")
-                .say("is set beside processors", "either a file or processors");
-        }
-        if self.processors.len() > MOST_PROCESSORS {
-            faults
-                .at("processors")
-                .say("has too many entries", format!("at most {MOST_PROCESSORS}"));
-        }
-        if self.processor_deadline.is_zero() {
-            faults
-                .at("processorDeadline")
-                .say("is 0", "a period such as 500ms");
-        }
+        self.validate_processors(faults);
         let mut names = BTreeSet::new();
         for (index, destination) in self.destinations.iter().enumerate() {
             let at = format!("destinations[{index}]");

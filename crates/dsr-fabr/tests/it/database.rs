@@ -88,3 +88,19 @@ fn a_damaged_block_refuses_its_own_numbers() {
     let error = fabr.look_up("imsi:001020000000001").unwrap()["error"].to_string();
     assert!(error.contains("001020000"), "{error}");
 }
+
+#[test]
+fn a_file_of_numbers_and_processors_exclude_one_another() {
+    let wrong = |yaml: &str| {
+        let read = ::settings::from_str::<dsr_fabr::config::Fabr>(yaml, "test");
+        read.unwrap_err().to_string()
+    };
+    let processors = "processors: [{address: \"192.0.2.1:3800\"}]\n";
+    let both = wrong(&format!("numbers: s.num\n{processors}"));
+    assert!(both.contains("is set beside processors"), "{both}");
+    let at_once = wrong(&format!("{processors}processorDeadline: 0s\n"));
+    assert!(at_once.contains("processorDeadline"), "{at_once}");
+    let many = "{address: \"192.0.2.1:3800\"},".repeat(33);
+    let many = wrong(&format!("processors: [{many}]\n"));
+    assert!(many.contains("at most 32"), "{many}");
+}
