@@ -78,7 +78,7 @@ fn an_af_finds_the_pcrf_by_each_key_as_soon_as_the_session_has_begun() {
 fn requests_of_a_session_find_its_peers_without_their_names_until_it_ends() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
         let by_address = |session: &str| {
             aar(session, |b| {
@@ -153,7 +153,7 @@ fn requests_of_sessions_that_are_not_known_are_refused_or_go_where_they_say() {
 fn a_session_that_one_of_its_ends_does_not_know_is_ended() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         let at = world.session(&ccr("pgw;1;1", 1, whole)).await;
         let rar = |to: &str| {
             request(command::RE_AUTH, application::GX, PCRFS[at], "pgw;1;1", |b| {
@@ -327,7 +327,7 @@ fn afs_that_fill_their_sessions_keep_no_gateway_out() {
 fn a_request_right_behind_the_answer_that_ends_a_session_does_not_find_it() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         for number in 0..50 {
             let session = format!("pgw;1;{number}");
             let at = world.session(&ccr(&session, 1, whole)).await;

@@ -127,7 +127,7 @@ fn a_flood_of_one_subscriber_holds_a_bounded_number_and_others_are_served_beside
 fn sessions_begin_again_when_the_store_takes_them_again() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = agent(folder.path(), &PCRFS, "");
+        let mut config = agent(folder.path(), &PCRFS, "      wait: 60s");
         let pdra = config.applications[0].pdra.as_mut().unwrap();
         let store = &mut pdra.repository.store;
         store.max_batch_bytes = settings::ByteSize::kib(16);

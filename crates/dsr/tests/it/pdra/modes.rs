@@ -17,7 +17,7 @@ fn of_af(session: &str) -> MessageMut {
 fn with_pa2_sessions_of_gateways_end_here_and_those_of_afs_are_not_kept() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "      mode: pa2").await;
+        let mut world = World::new(folder.path(), "      mode: pa2\n      wait: 60s").await;
         let at = world.session(&initial("pgw;1;1", IMSI)).await;
         assert_eq!(world.of_af(&of_af("af;1;1")).await, at);
         assert_eq!(world.count(Event::Kept), 1);
@@ -61,7 +61,7 @@ async fn redirected(client: &mut Peer, request: &MessageMut) -> (usize, i32, Opt
 fn a_redirect_agent_sends_all_clients_of_a_subscriber_to_one_pcrf_until_its_session_ends() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "      mode: redirect").await;
+        let mut world = World::new(folder.path(), "      mode: redirect\n      wait: 60s").await;
         let first = initial("pgw;1;1", IMSI);
         let (at, usage, seconds) = redirected(&mut world.pgw, &first).await;
         // DONT_CACHE: the gateway asks again when it ends its session.

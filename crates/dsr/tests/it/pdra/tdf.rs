@@ -31,7 +31,7 @@ fn session_request(at: usize, session: &str) -> MessageMut {
 fn a_tdf_finds_the_pcrf_of_its_subscriber() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         let at = world.session(&initial("pgw;1;1", IMSI)).await;
         let unsolicited = report("tdf;1;1", 1, |b| subscriber(b, 1, IMSI));
         assert_eq!(world.of_af(&unsolicited).await, at);
@@ -42,7 +42,7 @@ fn a_tdf_finds_the_pcrf_of_its_subscriber() {
 fn a_session_that_a_pcrf_begins_at_a_tdf_leads_both_ways_until_it_ends() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         for at in [0, 1] {
             let session = format!("pcrf;1;{at}");
             world.pcrfs[at]
@@ -78,7 +78,7 @@ fn a_session_that_a_pcrf_begins_at_a_tdf_leads_both_ways_until_it_ends() {
 fn a_session_that_a_tdf_refuses_is_not_kept() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut world = World::new(folder.path(), "").await;
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
         world.pcrfs[0]
             .send(session_request(0, "pcrf;1;1").as_bytes())
             .await;
