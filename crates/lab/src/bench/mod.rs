@@ -12,6 +12,7 @@ mod others;
 pub mod policy;
 mod processes;
 mod routed;
+pub mod sbr;
 pub mod scp;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};
