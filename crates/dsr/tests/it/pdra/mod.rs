@@ -8,4 +8,5 @@ mod failures;
 mod hiding;
 mod kept;
 mod order;
+mod programs;
 pub(crate) mod support;
