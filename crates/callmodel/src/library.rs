@@ -30,6 +30,7 @@ const MODELS: &[(&str, &str)] = models![
     "bsf/scenario-14",
     "core/bad-day",
     "core/voice-call",
+    "core/voice-pdra",
     "dsr/da-mp-relay",
     "dsr/da-mp-large-rbar",
     "dsr/overload-3x",

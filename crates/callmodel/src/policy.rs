@@ -55,6 +55,9 @@ pub struct PolicyModel {
     /// Whether the PCF registers SM associations at a BSF (TS 29.521).
     #[serde(default)]
     pub bsf: bool,
+    /// Whether a Policy DRA is before the PCFs of all sites: gateways and P-CSCFs of `gx` and `rx` are connected to it alone.
+    #[serde(default)]
+    pub pdra: bool,
     /// What happens to the PCF while the load runs.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -267,6 +270,11 @@ impl Validate for PolicyModel {
             faults
                 .at("rx")
                 .say("has no sessions for its calls", "`gx`, whose sessions have them");
+        }
+        if self.pdra && self.gx.is_none() {
+            faults
+                .at("pdra")
+                .say("has no sessions to keep together", "`gx`, whose sessions pass it");
         }
         if self.transactions() <= 0.0 {
             faults

@@ -115,22 +115,44 @@ static void on_answer(void *data, struct msg **message) {
   *message = NULL;
 }
 
+/* Of the AVPs of a request, the value of the one of this name; 0: none. */
+static int value_of(struct msg *request, const char *name, union avp_value *value) {
+  struct avp *found = NULL;
+  struct avp_hdr *header = NULL;
+  struct dict_object *model = find(DICT_AVP, AVP_BY_NAME_ALL_VENDORS, name);
+  if (!model || fd_msg_search_avp(request, model, &found) || !found) return 0;
+  if (fd_msg_avp_hdr(found, &header) || !header->avp_value) return 0;
+  *value = *header->avp_value;
+  return 1;
+}
+
+static int add(struct msg *message, const char *name, union avp_value *value) {
+  struct avp *avp = NULL;
+  CHECK_FCT(fd_msg_avp_new(find(DICT_AVP, AVP_BY_NAME_ALL_VENDORS, name), 0, &avp));
+  CHECK_FCT(fd_msg_avp_setvalue(avp, value));
+  return fd_msg_avp_add(message, MSG_BRW_LAST_CHILD, avp);
+}
+
 static int on_request(struct msg **message, struct avp *avp, struct session *session, void *data,
                       enum disp_action *action) {
   struct msg_hdr *header = NULL;
-  struct avp *id = NULL;
-  union avp_value application;
+  union avp_value application, type, number;
+  int is_credit;
   (void)avp; (void)session; (void)data; (void)action;
   print(*message);
   CHECK_FCT(fd_msg_hdr(*message, &header));
+  /* A CCA has both of its CCR (RFC 8506, 3.2). */
+  is_credit = header->msg_code == 272 && value_of(*message, "CC-Request-Type", &type) &&
+              value_of(*message, "CC-Request-Number", &number);
   application.u32 = header->msg_appl;
   CHECK_FCT(fd_msg_new_answer_from_req(fd_g_config->cnf_dict, message, 0));
   CHECK_FCT(fd_msg_rescode_set(*message, "DIAMETER_SUCCESS", NULL, NULL, 1));
-  if (header->msg_code != 258 && header->msg_code != 274) {
-    /* RAA and ASA have none. */
-    CHECK_FCT(fd_msg_avp_new(find(DICT_AVP, AVP_BY_NAME_ALL_VENDORS, "Auth-Application-Id"), 0, &id));
-    CHECK_FCT(fd_msg_avp_setvalue(id, &application));
-    CHECK_FCT(fd_msg_avp_add(*message, MSG_BRW_LAST_CHILD, id));
+  /* RAA and ASA have none. */
+  if (header->msg_code != 258 && header->msg_code != 274)
+    CHECK_FCT(add(*message, "Auth-Application-Id", &application));
+  if (is_credit) {
+    CHECK_FCT(add(*message, "CC-Request-Type", &type));
+    CHECK_FCT(add(*message, "CC-Request-Number", &number));
   }
   return fd_msg_send(message, NULL, NULL);
 }
@@ -220,6 +242,17 @@ static int add_command(struct dict_object *application, const char *name, uint8_
   return fd_dict_new(fd_g_config->cnf_dict, DICT_COMMAND, &data, application, NULL);
 }
 
+/* Gx and Rx share commands with applications of the IETF, and require fewer AVPs (TS 29.212, 5.6.2; TS 29.214, 5.6.1). */
+static int require_not(const char *command, const char *avp) {
+  struct dict_rule_request wanted;
+  struct dict_object *rule = NULL;
+  wanted.rule_parent = find(DICT_COMMAND, CMD_BY_NAME, command);
+  wanted.rule_avp = find(DICT_AVP, AVP_BY_NAME_ALL_VENDORS, avp);
+  if (!wanted.rule_parent || !wanted.rule_avp) return 0;
+  CHECK_FCT(fd_dict_search(fd_g_config->cnf_dict, DICT_RULE, RULE_BY_AVP_AND_PARENT, &wanted, &rule, 0));
+  return rule ? fd_dict_delete(rule) : 0;
+}
+
 static int serve(uint32_t id) {
   struct dict_object *vendor, *application = NULL;
   struct dict_vendor_data vendor_data = {VENDOR_3GPP, "3GPP"};
@@ -244,6 +277,8 @@ static int serve(uint32_t id) {
 static int entry(char *arguments) {
   char *rest = NULL, *word = strtok_r(arguments, " ", &rest);
   snprintf(file, sizeof file, "%s", word ? word : "/dev/stdout");
+  CHECK_FCT(require_not("Credit-Control-Request", "Service-Context-Id"));
+  CHECK_FCT(require_not("AA-Request", "Auth-Request-Type"));
   while ((word = strtok_r(NULL, " ", &rest))) CHECK_FCT(serve((uint32_t)strtoul(word, NULL, 10)));
   CHECK_POSIX(pthread_create(&reader, NULL, read_lines, NULL));
   return 0;

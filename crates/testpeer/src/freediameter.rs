@@ -178,6 +178,12 @@ impl Console {
         Some(Self { running, input })
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.running.address
+    }
+
     /// Sends a request with the AVPs of this one, once it is connected: freeDiameter encodes it by its own dictionary.
     /// Origin-Host and Origin-Realm are its own.
     ///

@@ -206,6 +206,35 @@ pub(crate) fn one_list(hosts: &[&str]) -> String {
     )
 }
 
+/// Has a router write every message to a file in this folder; the file.
+pub(crate) fn trace_all(config: &mut Config, directory: &Path) -> std::path::PathBuf {
+    std::fs::create_dir_all(directory).unwrap();
+    config.trace = dsr::config::Trace {
+        directory: directory.to_owned(),
+        points: vec![dsr::config::TracePoint {
+            name: "all".to_owned(),
+            ..dsr::config::TracePoint::default()
+        }],
+        ..dsr::config::Trace::default()
+    };
+    directory.join("all.pcapng")
+}
+
+/// Another program as a peer, which waits for the router at this address.
+pub(crate) fn program(host: &str, address: SocketAddr) -> PeerConfig {
+    PeerConfig {
+        host: host.to_owned(),
+        addresses: vec![address],
+        timers: dsr::config::Timers {
+            reconnect_min: settings::Period::from_millis(50),
+            reconnect_max: settings::Period::from_millis(500),
+            reopen: dsr::config::ReopenPolicy::Never,
+            ..dsr::config::Timers::default()
+        },
+        ..PeerConfig::default()
+    }
+}
+
 /// Waits until `done`; the test's own deadline bounds the wait.
 pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     while !done() {

@@ -13,6 +13,7 @@ mod phase;
 pub mod policy;
 mod processes;
 mod routed;
+pub mod sbr;
 pub mod scp;
 pub mod stp;
 mod turns;

@@ -14,8 +14,8 @@ use crate::run::{self, Progress};
 pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
-    /// PCF, STP and router and of those beside them, under callgrind)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions"])]
+    /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -70,6 +70,9 @@ pub(super) struct BenchArgs {
     /// Requests per second instead of the most that each carries (dsr, stp)
     #[arg(long)]
     rate: Option<f64>,
+    /// Subscribers that are bound, with two sessions each (sbr)
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    bindings: u64,
     /// Where the result goes, as <what>.json, and its tables as <what>.md
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
@@ -155,6 +158,16 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
             &bench::instructions::Settings {
                 requests: if args.quick { 100 } else { args.requests },
                 translations: if args.quick { 10_000 } else { 1_000_000 },
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "sbr" => bench::sbr::preload(
+            &bench::sbr::Settings {
+                bindings: if args.quick { 1000 } else { args.bindings },
+                pin,
                 out,
                 program: args.program,
             },

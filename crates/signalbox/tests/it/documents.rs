@@ -6,8 +6,8 @@ use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
 const SECTIONS: [&str; 13] = [
-    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "dp:", "log:", "admin:",
-    "traces:",
+    "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "dp:", "log:",
+    "admin:", "traces:",
 ];
 
 fn pages() -> Vec<PathBuf> {

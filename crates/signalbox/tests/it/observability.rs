@@ -362,7 +362,9 @@ fn an_alarm_becomes_an_alert(folder: &Path, up: &Up, prometheus: &Prometheus) {
     // Of both formats, and of each metric of the process at one function only.
     let page = |function: &str| ask(up.admin(function), "GET", "/metrics").1;
     assert!(page("nrf").contains("signalbox_build_info{version="));
-    for function in ["scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp"] {
+    for function in [
+        "scp", "bsf", "pcf", "scef", "dsr", "ipfe", "stp", "enum", "sds", "dp",
+    ] {
         assert!(!page(function).contains("signalbox_build_info"), "{function}");
     }
     assert_eq!(prometheus.count("signalbox_process_cpu_seconds_total"), 1);

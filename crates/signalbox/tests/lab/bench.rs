@@ -276,3 +276,30 @@ fn our_stp_and_osmo_stp_route_the_same_messages() {
     assert_eq!(result.checks.len(), 3);
     assert!(result.to_string().contains("| at one rate | osmo-stp |"));
 }
+
+#[test]
+fn a_router_starts_with_the_sessions_that_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::sbr::Settings {
+        bindings: 300,
+        pin: Vec::new(),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let made = lab::bench::sbr::preload(&settings, &mut Progress::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((made.bindings, made.sessions), (300, 600));
+    // A record has more than its Session-Id, and each of its six keys a slot.
+    assert!(
+        made.live_bytes > 600 * 100 && made.disk_bytes >= made.live_bytes,
+        "{made:?}"
+    );
+    assert!(made.index_bytes > 600 * 6, "{made:?}");
+    assert!(
+        made.empty_bytes > 1 << 20 && made.resident_bytes > 1 << 20,
+        "{made:?}"
+    );
+    let names: Vec<&str> = made.checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["memory of a binding", "ready"]);
+    assert!(made.markdown().contains("| bindings | 300 |"));
+}

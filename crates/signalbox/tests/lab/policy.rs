@@ -101,6 +101,7 @@ fn our_pcrf_serves_sessions_and_calls() {
         ),
         ("policy/pcrf-data-30k", &voice[..3]),
         ("policy/usage-monitoring-27k", &voice[..3]),
+        ("core/voice-pdra", &voice[..]),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let options = Options {

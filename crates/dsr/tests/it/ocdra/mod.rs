@@ -2,6 +2,7 @@
 
 mod failures;
 mod kept;
+mod programs;
 mod seen;
 mod sessions;
 pub(crate) mod support;

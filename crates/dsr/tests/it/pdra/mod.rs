@@ -10,6 +10,7 @@ mod hiding;
 mod kept;
 mod modes;
 mod order;
+mod programs;
 pub(crate) mod support;
 mod suspects;
 mod tdf;

@@ -35,6 +35,7 @@ pub(super) fn model() -> PolicyModel {
         udr: Some(Source::default()),
         chf: None,
         bsf: true,
+        pdra: false,
         drill: None,
     }
 }

@@ -1,6 +1,7 @@
 //! A PCF under test, at one site or several: its policy projects, the UDR and the CHF from which it has its data, an
 //! NRF at which it finds them, a BSF, and the associations that stand before the load.
 
+mod agent;
 mod diameter;
 mod kill;
 pub(crate) mod network;
@@ -38,7 +39,7 @@ pub fn start(
     place: &Place,
     progress: &mut Progress,
 ) -> Result<Rig, RigError> {
-    let network = Network::start(model, place, free_address()?)?;
+    let mut network = Network::start(model, place, free_address()?)?;
     let kinds = kinds(model);
     let documents = Arc::new(Documents::new(model, &format!("http://{}", network.consumer)));
     let mut sites = Vec::new();
@@ -46,6 +47,7 @@ pub fn start(
         Some(target) => sites.push(Site {
             process: None,
             launch: None,
+            host: String::new(),
             address: target,
             diameter: None,
             ready: Duration::ZERO,
@@ -62,6 +64,17 @@ pub fn start(
         each: options.generators.max(1),
     };
     let mut notes = notes(model, options, plan, &sites);
+    if model.pdra && options.target.is_none() {
+        let (router, address) = agent::start(place, &sites)?;
+        network.beside.push(router);
+        notes.push(format!(
+            "{} PCFs behind a Policy DRA, which is not among the processor time",
+            sites.len()
+        ));
+        for site in &mut sites {
+            site.diameter = Some(address);
+        }
+    }
     let (workloads, pcrf) = match &model.gx {
         Some(gx) => {
             let nodes = diameter::Nodes::new(model, gx, load, options);
@@ -137,8 +150,10 @@ struct Site {
     process: Option<Guarded>,
     /// How it was started.
     launch: Option<Launch>,
+    /// Its name in Diameter.
+    host: String,
     address: SocketAddr,
-    /// Where it takes Gx and Rx; none where it ran already.
+    /// Where Gx and Rx go to; none where it ran already.
     diameter: Option<SocketAddr>,
     /// From its start to the first connection that is served.
     ready: Duration,
@@ -175,6 +190,11 @@ impl Site {
             "diameter": { "listen": [diameter], "realm": diameter::REALM },
         }});
         merge(&mut made["pcf"], network.settings(model));
+        let host = format!("{name}.{}", diameter::REALM);
+        if model.pdra {
+            let own = json!({ "host": host, "agents": [agent::host()] });
+            merge(&mut made["pcf"]["diameter"], own);
+        }
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, options.function_config.as_deref())?;
         let launch = Launch {
@@ -187,6 +207,7 @@ impl Site {
         Ok(Self {
             process: Some(process),
             launch: Some(launch),
+            host,
             address,
             diameter: Some(diameter),
             ready,
