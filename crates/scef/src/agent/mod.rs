@@ -10,7 +10,7 @@ mod triggers;
 
 use std::rc::Rc;
 
-use diameter::endpoint::{Endpoint, Request, SendOptions, Service, To};
+use diameter::endpoint::{Endpoint, Request, RequestError, SendOptions, Service, To};
 use diameter::proto::check;
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
@@ -85,17 +85,19 @@ pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Age
     Ok(node)
 }
 
-/// Reports as a dependency that no peer serves S6t, and that one does again. Whether it answers is what requests show.
+/// Reports as a dependency that no peer serves S6t, and that one does again. Whether it answers is what requests show. Without
+/// `diameter.peers`, an HSS that has not connected yet is not missed. One that is connected and has not answered stays reported.
 async fn watch(node: Endpoint<Agent>, front: Rc<Front>) {
-    let mut before = None;
+    let config = front.worker().config().clone();
+    let mut before = config.diameter.peers.is_empty().then_some(false);
     loop {
         let found = is_served(&node, application::S6T);
         if before.replace(found) != Some(found) {
             let hss = &front.function().hss;
-            if found {
-                hss.succeeded("connected");
-            } else {
+            if !found {
                 hss.failed("no connected peer serves S6t");
+            } else if hss.row().last_error != RequestError::Timeout.to_string() {
+                hss.succeeded("connected");
             }
         }
         tokio::time::sleep(PAUSE).await;

@@ -22,7 +22,10 @@ async fn says(scef: &Scef, words: Option<&str>) {
 fn an_hss_that_is_not_connected_or_does_not_answer_is_named() {
     local(async {
         let (scef, server) = (start(|_| {}), server());
-        says(&scef, Some("no connected peer serves S6t")).await;
+        says(&scef, None).await;
+        let body = subscription(&server.root(), &json!({}));
+        scef.api.post(SUBSCRIPTIONS, &body).await;
+        says(&scef, Some("no peer is available")).await;
         assert!(
             scef.running.handle().health().not_ready().is_empty(),
             "what is buffered is still delivered"
@@ -30,7 +33,6 @@ fn an_hss_that_is_not_connected_or_does_not_answer_is_named() {
         let mut hss = Node::hss(scef.diameter()).await;
         says(&scef, None).await;
 
-        let body = subscription(&server.root(), &json!({}));
         let silent = async {
             hss.expect(command::CONFIGURATION_INFORMATION).await;
             hss.0.break_off();
@@ -40,6 +42,22 @@ fn an_hss_that_is_not_connected_or_does_not_answer_is_named() {
         says(&scef, Some("no connected peer serves S6t")).await;
         let mut hss = Node::hss(scef.diameter()).await;
         let (_, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        says(&scef, None).await;
+        scef.stop();
+    });
+}
+
+#[test]
+fn an_hss_of_the_settings_is_missed_from_the_start() {
+    local(async {
+        let scef = start(|config| {
+            config.diameter.peers = vec![scef::config::Peer {
+                host: "hss.example.org".to_owned(),
+                addresses: vec![free_ports::address().unwrap()],
+            }];
+        });
+        says(&scef, Some("no connected peer serves S6t")).await;
+        let _hss = Node::hss(scef.diameter()).await;
         says(&scef, None).await;
         scef.stop();
     });
