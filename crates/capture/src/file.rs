@@ -64,10 +64,10 @@ struct Context {
 /// Opens a file.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     // The opening of a FIFO would wait for its writer.
-    match std::fs::metadata(path)?.is_file() {
-        true => Ok(File::open(path)?),
-        false => Err(std::io::Error::other("is not a regular file").into()),
+    if std::fs::metadata(path)?.is_file() {
+        return Ok(File::open(path)?);
     }
+    Err(std::io::Error::other("is not a regular file").into())
 }
 
 /// Shows each packet to `take`; returns whether the file ends within a packet, or is damaged from there on.
@@ -112,10 +112,8 @@ impl Context {
         match block {
             PcapBlockOwned::LegacyHeader(header) => self.begin(header),
             PcapBlockOwned::Legacy(packet) => {
-                let nanoseconds = match self.has_nanoseconds {
-                    true => packet.ts_usec,
-                    false => packet.ts_usec.saturating_mul(1000),
-                };
+                let unit = if self.has_nanoseconds { 1 } else { 1000 };
+                let nanoseconds = packet.ts_usec.saturating_mul(unit);
                 let since =
                     Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(nanoseconds.into());
                 let captured = (packet.caplen, packet.origlen);

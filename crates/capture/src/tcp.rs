@@ -148,12 +148,11 @@ impl Stream {
         let mut at = 0;
         loop {
             let rest = self.buffer.get(at..).unwrap_or_default();
-            let is_head = match self.is_synchronous {
-                true => rest.len() < 4 || head::length(rest).is_some(),
-                false => {
-                    rest.first().is_none_or(|first| *first == 1)
-                        && (rest.len() < HEADER || head::begins(rest))
-                }
+            let is_head = if self.is_synchronous {
+                rest.len() < 4 || head::length(rest).is_some()
+            } else {
+                let may_be = rest.first().is_none_or(|first| *first == 1);
+                may_be && (rest.len() < HEADER || head::begins(rest))
             };
             if !is_head {
                 self.buffer.drain(..at);

@@ -168,13 +168,11 @@ impl Dsa {
     /// # Errors
     /// When the store is another one: subscribers are in the one that is open.
     pub fn may_replace(settings: &config::Dsa, before: &config::Dsa) -> Result<(), String> {
-        match settings.store == before.store {
-            true => Ok(()),
-            false => Err(
-                "`store` has changed, which takes effect when the router starts: restart it, or reload with `store` as it was"
-                    .to_owned(),
-            ),
+        if settings.store == before.store {
+            return Ok(());
         }
+        let why = "`store` has changed, which takes effect when the router starts: restart it, or reload with `store` as it was";
+        Err(why.to_owned())
     }
 
     /// What is known; nothing before the first worker has it. Pages may ask before, and must not take its place.
