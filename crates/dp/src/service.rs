@@ -163,9 +163,10 @@ impl NetworkFunction for DatabaseProcessor {
             _ if now.derived.load().is_some() => ready.ready(),
             _ => {
                 ready.ready();
-                ready.remark(Some(
-                    "no data: set `dp.numbers` and `dp.names`, or `dp.sds`".to_owned(),
-                ));
+                // One that listens nowhere is not asked.
+                let words = "no data: set `dp.numbers` and `dp.names`, or `dp.sds`";
+                let is_asked = !now.config.listen.0.is_empty();
+                ready.remark(is_asked.then(|| words.to_owned()));
             }
         }
         tokio::task::spawn_local(watch(control.clone(), opening.workers));

@@ -9,7 +9,7 @@ use crate::process::{Process, ask, harmless, signalbox, text, until};
 use crate::up::Up;
 
 /// Functions that `up` starts beside the console.
-const FOLLOWED: usize = 9;
+const FOLLOWED: usize = 11;
 
 fn summary(console: SocketAddr) -> Value {
     let (status, body) = ask(console, "GET", "/api/v1/summary");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::process::{signalbox, text};
 
 /// Sections of a configuration.
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 14] = [
     "nrf:", "scp:", "bsf:", "pcf:", "scef:", "dsr:", "ipfe:", "stp:", "enum:", "sds:", "dp:", "log:",
     "admin:", "traces:",
 ];

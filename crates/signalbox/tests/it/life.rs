@@ -34,8 +34,13 @@ fn every_example_starts_and_ends() {
         for function in functions {
             let admin = process.address(&format!("{function} admin"));
             let (status, words) = ask(admin, "GET", "/readyz");
-            // The NRF of the example is not there, so an SCP knows no producer.
-            let is_truthful = function == "scp" && status == 503 && words.contains("no NRF answers");
+            // The NRF and the SDS of the examples are not there, so an SCP knows no producer, and a database processor no subscriber.
+            let reason = match function {
+                "scp" => "no NRF answers",
+                "dp" => "no subscriber database server has answered",
+                _ => "",
+            };
+            let is_truthful = !reason.is_empty() && status == 503 && words.contains(reason);
             assert!(
                 status == 200 || is_truthful,
                 "{}: {status} {words}",
