@@ -213,3 +213,36 @@ impl Interface {
         Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanoseconds as u64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_parser::Linktype;
+
+    /// `findings/pcap-parser-time.sh`: the library has no resolution for powers of 2, and cuts fine ones.
+    #[test]
+    fn times_are_read_in_each_resolution() {
+        for (octet, units) in [
+            (6, 1_000_000),
+            (9, 1_000_000_000),
+            (12, 1_000_000_000_000),
+            (0x8a, 1 << 10),
+            (0x94, 1 << 20),
+            (0xa0, 1 << 32),
+        ] {
+            let interface = Interface::new(&InterfaceDescriptionBlock {
+                block_type: 1,
+                block_len1: 20,
+                linktype: Linktype::ETHERNET,
+                reserved: 0,
+                snaplen: 0,
+                options: Vec::new(),
+                block_len2: 20,
+                if_tsresol: octet,
+                if_tsoffset: 1_000_000_000,
+            });
+            let half = Duration::from_secs(1_000_000_000) + Duration::from_millis(500);
+            assert_eq!(interface.time(units / 2), Some(half), "{octet:#x}");
+        }
+    }
+}

@@ -130,6 +130,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Termination-Cause", "Termination-Cause-3GPP"),
     ("1xRTT-RCID", "OnexRTT-RCID"),
     ("Service-ID", "S6-Service-ID"),
+    ("Group-Report", "Group-Monitoring-Event-Report"),
+    ("Group-Report-Item", "Group-Monitoring-Event-Report-Item"),
 ];
 
 /// AVPs whose bytes tshark looks into: our example is of the right type, and no right content. (The first is a
