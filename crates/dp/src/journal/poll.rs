@@ -100,14 +100,8 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
 impl Poller {
     /// Asks a server for what is new; all that it has is in effect afterwards.
     async fn ask(&self, origin: &Origin) -> Result<(), String> {
-        let position = {
-            let keeper = self.keeper.lock();
-            keeper
-                .position()
-                .map(|(journal, offset)| (journal.to_owned(), offset))
-        };
         let polls = &self.control.meters.polls;
-        let Some((journal, offset)) = position else {
+        let Some((journal, offset)) = self.position() else {
             return self.checkpoint(origin).await;
         };
         let step = self.journal(origin, &journal, offset).await;
@@ -130,6 +124,13 @@ impl Poller {
         }
     }
 
+    /// The journal of the data in effect, and their offset in it; none: there are no data.
+    fn position(&self) -> Option<(String, u64)> {
+        let keeper = self.keeper.lock();
+        let position = keeper.position();
+        position.map(|(journal, offset)| (journal.to_owned(), offset))
+    }
+
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
         let target = format!(
             "/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={}&dp={}",
@@ -140,7 +141,8 @@ impl Poller {
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::GONE => {
-                return Ok(Step::Retake(format!("the journal begins behind offset {offset}")));
+                let reason = format!("the journal does not lead on from offset {offset}");
+                return Ok(Step::Retake(reason));
             }
             status => return Err(format!("status {status}")),
         }
@@ -184,6 +186,11 @@ impl Poller {
         }
         let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
         let offset = number(&answer, "journal-offset")?;
+        let own = self.position().filter(|(own, _)| *own == journal);
+        if let Some((_, own)) = own.filter(|(_, own)| *own > offset) {
+            // Changes that are in effect would be undone.
+            return Err(format!("the server is at offset {offset}, behind ours of {own}"));
+        }
         let body = answer.into_body();
         let taken = self.blocking(move |keeper| {
             let mut text = BufReader::with_capacity(1 << 20, body.reader());
