@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Buf as _;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
-use sbi::client::{Client, ClientConfig, Origin, SendOptions};
+use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
 use sbi::{Outbound, Response, Value};
 use telemetry::health::Component;
 
@@ -102,6 +102,7 @@ impl Poller {
     async fn ask(&self, origin: &Origin) -> Result<(), String> {
         let polls = &self.control.meters.polls;
         let Some((journal, offset)) = self.position() else {
+            tokio::time::sleep(self.pause.get()).await;
             return self.checkpoint(origin).await;
         };
         let step = self.journal(origin, &journal, offset).await;
@@ -118,10 +119,15 @@ impl Poller {
                 polls.refused.inc();
                 tracing::warn!(server = %origin, reason, "all subscriber data are taken again");
                 tokio::time::sleep(self.pause.get()).await;
-                self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
+                self.back_off();
                 self.checkpoint(origin).await
             }
         }
+    }
+
+    /// Makes the pause longer before all data are taken again.
+    fn back_off(&self) {
+        self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
     }
 
     /// The journal of the data in effect, and their offset in it; none: there are no data.
@@ -155,12 +161,12 @@ impl Poller {
         }
         let body = answer.into_body().into_bytes();
         let applied = self.blocking(move |keeper| keeper.apply(&body)).await?;
+        self.report(head);
         let count = match applied {
             Ok(count) => count,
             Err(reason) => return Ok(Step::Retake(reason)),
         };
         self.control.meters.transactions.add(count);
-        self.report(head);
         if count == 0 && head > offset {
             return Ok(Step::Retake(format!(
                 "no transaction behind offset {offset}, though the head is {head}"
@@ -196,7 +202,10 @@ impl Poller {
             let mut text = BufReader::with_capacity(1 << 20, body.reader());
             keeper.take(&mut text, &journal, offset)
         });
-        taken.await?.map_err(|wrong| format!("checkpoint: {wrong}"))?;
+        taken.await?.map_err(|wrong| {
+            self.back_off();
+            format!("checkpoint: {wrong}")
+        })?;
         self.report(offset);
         Ok(())
     }
@@ -209,7 +218,13 @@ impl Poller {
         };
         let request = Outbound::new(Method::GET, target);
         let answer = self.client.send(origin, request, options).await;
-        answer.map_err(|error| error.to_string())
+        answer.map_err(|error| match error.kind {
+            SendErrorKind::TooLarge => {
+                self.back_off();
+                format!("{error}; dp.sds.checkpointBytes has to be larger")
+            }
+            _ => error.to_string(),
+        })
     }
 
     /// Works beside the control thread, which serves pages meanwhile.
