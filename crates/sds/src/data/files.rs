@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::Data;
 use super::load::{self, Origin};
 use super::names::Names;
+use crate::record::Head;
 use crate::subject::NAME;
 
 /// The files of a server. Clones share them.
@@ -102,9 +103,10 @@ impl Files {
         self.directory.join(name)
     }
 
-    /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet.
-    pub(crate) fn open(&self) -> Result<(Data, Option<String>), FilesError> {
-        self.load()?;
+    /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet. `stored` is the
+    /// head of the journal in the store.
+    pub(crate) fn open(&self, stored: Option<&Head>) -> Result<(Data, Option<String>), FilesError> {
+        self.load(stored)?;
         let Some(state) = self.state()? else {
             return Ok((Data::new(Map::empty(), Names::default(), 0), None));
         };
@@ -161,12 +163,18 @@ impl Files {
     }
 
     /// Replaces the data by those of `load.csv`, where an operator has put one.
-    fn load(&self) -> Result<(), FilesError> {
+    ///
+    /// # Errors
+    /// Where it cannot be used, or the journal of the store does not lead on from it; the data are as before.
+    fn load(&self, stored: Option<&Head>) -> Result<(), FilesError> {
         let text = self.path("load.csv");
         if !text.exists() {
             return Ok(());
         }
         let origin = Origin::read(&text).map_err(at(&text))?;
+        if let Some(reason) = stored.and_then(|stored| origin.unfit(stored)) {
+            return Err(FilesError::State { path: text, reason });
+        }
         // Data without a journal count as its first transaction: no processor takes an empty state for the beginning.
         let (journal, offset) = match (origin.journal, origin.offset) {
             (Some(journal), Some(offset)) => (journal, offset),

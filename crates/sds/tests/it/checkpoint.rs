@@ -212,9 +212,19 @@ fn a_directory_has_one_server_and_one_journal() {
     let directory = sds.stop();
     // A store with another journal.
     let other = start(|_| {});
+    local(async { other.api.write(&json!([set(2, "b")])).await.offset() });
     let other = other.stop();
-    std::fs::write(other.path().join("load.csv"), text).unwrap();
-    assert!(refused(other.path()).contains("the store has journal"));
+    let load = other.path().join("load.csv");
+    for text in [&*text, "imsi,1,a\n"] {
+        std::fs::write(&load, text).unwrap();
+        assert!(refused(other.path()).contains("the store has journal"));
+    }
+    // Its records are as before.
+    std::fs::remove_file(&load).unwrap();
+    let other = start_in(other, |_| {});
+    let found = local(other.api.find(&format!("imsi/{}", imsi(2))));
+    assert_eq!(found.as_deref(), Some("b"));
+    other.stop();
     drop(directory);
 }
 
