@@ -252,6 +252,8 @@ fn another_server_is_asked_where_one_does_not_answer() {
         reached(&processor, 5).await;
         journal.borrow_mut().put("001010000000003", "hss3");
         reached(&processor, 6).await;
+        let (_, data) = testpeer::page(processor.handle().routes(), "/dp/data").await;
+        assert!(data.contains("\"numbers\":3,"), "{data}");
     });
 }
 
