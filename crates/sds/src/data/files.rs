@@ -30,7 +30,19 @@ use crate::subject::NAME;
 pub(crate) struct Files {
     directory: PathBuf,
     /// Locked as long as the server runs.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
+}
+
+/// The lock of a directory. A call releases it: a process that another thread is just starting holds a copy of the descriptor
+/// until it runs its own program.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The end of the process releases it in any case.
+        let _ = self.0.unlock();
+    }
 }
 
 /// What `state.json` has.
@@ -95,7 +107,7 @@ impl Files {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            _lock: Arc::new(lock),
+            _lock: Arc::new(Lock(lock)),
         })
     }
 
