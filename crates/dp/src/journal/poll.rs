@@ -138,11 +138,12 @@ impl Poller {
     }
 
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
-        let target = format!(
-            "/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={}&dp={}",
-            WAIT.as_secs(),
-            self.name
-        );
+        let wait = WAIT.as_secs();
+        let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={wait}");
+        if !self.name.is_empty() {
+            target.push_str("&dp=");
+            target.push_str(&self.name);
+        }
         let answer = self.send(origin, &target, WAIT + TIMEOUT).await?;
         match answer.status() {
             StatusCode::OK => {}
@@ -150,7 +151,7 @@ impl Poller {
                 let reason = format!("the journal does not lead on from offset {offset}");
                 return Ok(Step::Retake(reason));
             }
-            status => return Err(format!("status {status}")),
+            _ => return Err(refusal(answer)),
         }
         if header(&answer, "journal-id").is_none_or(|id| id != journal) {
             return Ok(Step::Retake("the journal is another one".to_owned()));
@@ -188,7 +189,7 @@ impl Poller {
     async fn take(&self, origin: &Origin) -> Result<(), String> {
         let answer = self.send(origin, "/checkpoint", CHECKPOINT_TIMEOUT).await?;
         if answer.status() != StatusCode::OK {
-            return Err(format!("status {}", answer.status()));
+            return Err(refusal(answer));
         }
         let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
         let offset = number(&answer, "journal-offset")?;
@@ -240,6 +241,17 @@ impl Poller {
     fn report(&self, head: u64) {
         let offset = self.keeper.lock().position().map_or(0, |(_, offset)| offset);
         self.control.progress.report(offset, head);
+    }
+}
+
+/// What an answer without data says.
+fn refusal(answer: Response) -> String {
+    let status = answer.status();
+    let body = answer.into_body().into_bytes();
+    let problem = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+    match problem.get("detail").and_then(serde_json::Value::as_str) {
+        Some(detail) => format!("status {status}: {detail}"),
+        None => format!("status {status}"),
     }
 }
 

@@ -248,12 +248,16 @@ fn another_server_is_asked_where_one_does_not_answer() {
         let root = format!("http://{}", dead.local_addr().unwrap());
         drop(dead);
         let (server, journal) = served(Journal::new("j1", 5, TEXT));
-        let processor = dp::start(following(&[root, server.root()], folder.path())).unwrap();
+        let mut config = following(&[root, server.root()], folder.path());
+        // Servers need no name, and refuse an empty one.
+        config.sds.iter_mut().for_each(|sds| sds.name.clear());
+        let processor = dp::start(config).unwrap();
         reached(&processor, 5).await;
         journal.borrow_mut().put("001010000000003", "hss3");
         reached(&processor, 6).await;
         let (_, data) = testpeer::page(processor.handle().routes(), "/dp/data").await;
         assert!(data.contains("\"numbers\":3,"), "{data}");
+        assert!(server.seen().iter().all(|seen| !seen.path.contains("dp=")));
     });
 }
 
