@@ -74,6 +74,8 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
     }
     poller.report(0);
     let (mut at, mut failed) = (0, 0);
+    // By server, what has been logged: one line, and not one a second for as long as a server is away.
+    let mut logged: Vec<Option<String>> = vec![None; poller.origins.len()];
     loop {
         let Some(origin) = poller.origins.get(at) else {
             return;
@@ -81,11 +83,17 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         match poller.ask(origin).await {
             Ok(()) => {
                 failed = 0;
+                logged.fill(None);
                 ready.ready();
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
             }
             Err(error) => {
-                tracing::warn!(server = %origin, %error, "subscriber data are not followed");
+                if let Some(logged) = logged.get_mut(at)
+                    && logged.as_ref() != Some(&error)
+                {
+                    tracing::warn!(server = %origin, %error, "subscriber data are not followed");
+                    *logged = Some(error.clone());
+                }
                 failed += 1;
                 at = (at + 1) % poller.origins.len();
                 if failed >= poller.origins.len() {
