@@ -68,9 +68,10 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         control,
         pause: Cell::default(),
     };
-    match has_data {
-        true => ready.ready(),
-        false => ready.not_ready("no data yet: no subscriber database server has answered"),
+    if has_data {
+        ready.ready();
+    } else {
+        ready.not_ready("no data yet: no subscriber database server has answered");
     }
     poller.report(0);
     let (mut at, mut failed) = (0, 0);

@@ -124,9 +124,10 @@ impl Files {
         };
         let map = self.numbers()?;
         let text = self.path("names.csv");
-        let names = match text.exists() {
-            true => load::names(&text).map_err(|error| FilesError::Text { path: text, error })?,
-            false => Names::default(),
+        let names = if text.exists() {
+            load::names(&text).map_err(|error| FilesError::Text { path: text, error })?
+        } else {
+            Names::default()
         };
         // Without numbers there is no file that has an offset.
         let offset = match map.size() {
