@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `numbers.num`, `numbers.changes` | numbers, and the blocks that were changed since, each with its offset |
 //! | `names.csv` | names |
-//! | `state.json` | identity of the journal, offset of the names; written after the names |
+//! | `state.json` | identity of the journal, offset of the names and their count; written after the names |
 //! | `load.csv` | from an operator: a whole state, which replaces all others at the start, and is `loaded.csv` then |
 //!
 //! A crash between two files leaves some of them at a later offset than others. The journal is applied again from the earliest one
@@ -50,6 +50,9 @@ impl Drop for Lock {
 struct State {
     journal: String,
     names: u64,
+    /// Names in `names.csv`, which does not count where there are none.
+    #[serde(default)]
+    count: Option<u64>,
 }
 
 /// Why the data cannot be read or written.
@@ -124,7 +127,8 @@ impl Files {
         };
         let map = self.numbers()?;
         let text = self.path("names.csv");
-        let names = if text.exists() {
+        let names = if state.count.map_or_else(|| text.exists(), |count| count > 0) {
+            expect(&text)?;
             load::names(&text).map_err(|error| FilesError::Text { path: text, error })?
         } else {
             Names::default()
@@ -139,9 +143,7 @@ impl Files {
 
     fn numbers(&self) -> Result<Map, FilesError> {
         let (base, changes) = (self.path("numbers.num"), self.path("numbers.changes"));
-        if !base.exists() {
-            return Ok(Map::empty());
-        }
+        expect(&base)?;
         let open = || match Map::open(&base, changes.exists().then_some(&*changes), Load::Mapped) {
             // A crash has left the changes of the base before: the base has them.
             Err(numbers::Error::OtherBase { .. }) => Map::open(&base, None, Load::Mapped),
@@ -226,9 +228,7 @@ impl Files {
 
     fn write_names(&self, names: &Names, offset: u64, journal: &str) -> Result<(), FilesError> {
         let path = self.path("names.csv");
-        if names.len() == 0 {
-            remove(&path)?;
-        } else {
+        if names.len() > 0 {
             self.write(&path, |out| {
                 writeln!(out, "{FIRST_LINE}")?;
                 for (name, set) in names.above(None) {
@@ -240,9 +240,13 @@ impl Files {
         let state = State {
             journal: journal.to_owned(),
             names: offset,
+            count: Some(names.len()),
         };
-        let path = self.path("state.json");
-        self.write(&path, |out| Ok(serde_json::to_writer(out, &state)?))
+        self.write(&self.path("state.json"), |out| {
+            Ok(serde_json::to_writer(out, &state)?)
+        })?;
+        // Behind the state: one that has names is not without them.
+        if names.len() == 0 { remove(&path) } else { Ok(()) }
     }
 
     /// Writes a file as a whole: under another name, synced, renamed.
@@ -266,6 +270,19 @@ impl Files {
         let synced = File::open(&self.directory).and_then(|folder| folder.sync_all());
         synced.map_err(at(&self.directory))
     }
+}
+
+/// Refuses where a file is missing, whose records would be taken for removed ones.
+fn expect(path: &Path) -> Result<(), FilesError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let reason = "is missing, though state.json is there; restore it, or put a checkpoint of another server into the \
+                  directory as load.csv";
+    Err(FilesError::State {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 fn remove(path: &Path) -> Result<(), FilesError> {
