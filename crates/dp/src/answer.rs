@@ -40,10 +40,14 @@ impl Responder {
             refuse(frame, Outcome::Unavailable, out, &mut tally);
             return Ok(tally);
         };
+        let mut admitted = admitted(&mut self.rate, most, frame.count());
+        // Nothing is searched for those that are refused.
+        let searched = self.has_key.iter().take(admitted).filter(|has| **has).count();
         self.found.clear();
         let found = &mut self.found;
-        data.map.find_many(&self.keys, |one| found.push(one));
-        let (sets, mut admitted) = (data.map.sets(), admitted(&mut self.rate, most, frame.count()));
+        let keys = self.keys.get(..searched).unwrap_or_default();
+        data.map.find_many(keys, |one| found.push(one));
+        let sets = data.map.sets();
         let (mut found, mut has_key) = (self.found.iter(), self.has_key.iter());
         frame.each(|query| {
             let key = has_key.next().copied().unwrap_or_default().then(|| found.next());

@@ -55,7 +55,7 @@ fn shown(control: &Weak<Control>, make: impl FnOnce(&Control, Option<&Data>) -> 
 fn summary(control: &Control, data: Option<&Data>) -> Value {
     json!({
         "loaded": data.is_some(),
-        "numbers": data.map(|data| data.map.size().0),
+        "numbers": data.map(|data| data.map.count()),
         "names": data.map(|data| data.names.len()),
         "offset": control.progress.offset(),
         "pendingTransactions": control.progress.behind(),

@@ -100,10 +100,11 @@ pub(crate) async fn accept(listener: TcpListener, desk: Rc<Desk>, shutdown: Shut
             continue;
         }
         desk.meters.accepted.inc();
+        // Before the task runs: many connections may be accepted in one turn of the worker.
+        desk.open.set(desk.open.get() + 1);
+        desk.meters.open.inc();
         let (desk, shutdown) = (desk.clone(), shutdown.clone());
         tokio::task::spawn_local(async move {
-            desk.open.set(desk.open.get() + 1);
-            desk.meters.open.inc();
             match carry(stream, &desk, &shutdown).await {
                 Ok(End::Idle) => desk.meters.idle.inc(),
                 Ok(End::Broken) => desk.meters.broken.inc(),

@@ -42,6 +42,8 @@ pub fn check_files(config: &config::Fabr) -> Result<(), String> {
 const SECOND: Duration = Duration::from_secs(1);
 /// Beyond the deadline of a query: the answer that comes last is handed to the worker within it.
 const GRACE: Duration = Duration::from_millis(50);
+/// Time after a change of `processors` for which those of before are asked while no new one answers.
+const CHANGEOVER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 enum Action {
@@ -69,8 +71,32 @@ pub struct Fabr {
 pub struct State {
     rate: Rate,
     client: Option<Client>,
+    /// That of other settings, and when they were replaced: its requests in flight are answered.
+    before: Option<(Client, Instant)>,
     /// Events of clients that have ended.
     happened: Happened,
+}
+
+impl State {
+    /// The client whose processors are asked.
+    fn client(&self, now: Instant) -> Option<&Client> {
+        let client = self.client.as_ref()?;
+        match &self.before {
+            Some((before, since))
+                if client.is_cut_off()
+                    && !before.is_cut_off()
+                    && now.saturating_duration_since(*since) < CHANGEOVER =>
+            {
+                Some(before)
+            }
+            _ => Some(client),
+        }
+    }
+
+    fn end_before(&mut self) {
+        let ended = self.before.take().map(|(before, _)| before.end());
+        self.happened.extend(ended.into_iter().flatten());
+    }
 }
 
 /// Queries of a worker in the present second.
@@ -191,27 +217,50 @@ impl Application for Fabr {
 
     fn configure(&self, worker: &mut State, resume: Resume<Replies>) {
         let names = self.data.by_name();
-        let before = worker.client.take();
-        let (kept, ended) = match (before, &self.processors) {
-            (Some(client), Some(settings)) if client.follows(settings) => (Some(client), None),
-            (before, _) => (None, before),
+        let before = worker.before.iter().map(|(before, _)| before);
+        for client in worker.client.iter().chain(before) {
+            client.update(names, resume.clone());
+        }
+        let is_same = match (&worker.client, &self.processors) {
+            (Some(client), Some(settings)) => client.follows(settings),
+            (client, settings) => client.is_none() && settings.is_none(),
         };
-        worker.happened.extend(ended.into_iter().flat_map(Client::end));
-        worker.client = match (kept, &self.processors) {
-            (Some(client), _) => {
-                client.update(names, resume);
-                Some(client)
+        if is_same {
+            return;
+        }
+        match worker.client.take() {
+            // Two changes that follow closely: the first one has not reached a processor yet.
+            Some(client) if client.is_cut_off() && worker.before.is_some() => {
+                worker.happened.extend(client.end());
             }
-            (None, Some(settings)) => Some(Client::new(settings, names, resume)),
-            (None, None) => None,
-        };
+            Some(client) => {
+                worker.end_before();
+                worker.before = Some((client, Instant::now()));
+            }
+            None => {}
+        }
+        let settings = self.processors.as_ref();
+        worker.client = settings.map(|settings| Client::new(settings, names, resume));
     }
 
     /// Counts what the connections to database processors have met.
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
-        let State { client, happened, .. } = &mut *on.worker;
-        let of_client = client.as_ref().map(Client::happened).into_iter().flatten();
-        for (event, count) in std::mem::take(happened).into_iter().chain(of_client) {
+        let now = on.now;
+        let is_over = |(before, since): &(Client, Instant)| {
+            before.is_idle() && now.saturating_duration_since(*since) >= CHANGEOVER
+        };
+        if on.worker.before.as_ref().is_some_and(is_over) {
+            on.worker.end_before();
+        }
+        let State {
+            client,
+            before,
+            happened,
+            ..
+        } = &mut *on.worker;
+        let clients = client.iter().chain(before.iter().map(|(before, _)| before));
+        let of_clients = clients.flat_map(Client::happened);
+        for (event, count) in std::mem::take(happened).into_iter().chain(of_clients) {
             on.counters.add(event, count);
         }
     }
@@ -233,7 +282,7 @@ impl Application for Fabr {
         if queried {
             on.count(Event::Queries);
         }
-        match (outcome, &on.worker.client, &self.processors) {
+        match (outcome, on.worker.client(now), &self.processors) {
             (Outcome::Pending, Some(client), Some(settings)) => match client.ask(on.ticket, queries, now) {
                 Ok(()) => Flow::Later(settings.deadline() + GRACE),
                 Err(Refusal::Unreachable) => self.conclude(on, Outcome::Exception(Exception::DatabaseError)),

@@ -39,18 +39,15 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     function::start(config)
 }
 
-/// Reads the records of the directory; they belong to the journal with this identity.
-async fn read(config: &Config) -> Result<(Files, Data, Option<String>), StartError> {
-    let directory = config.directory.clone();
-    let read = tokio::task::spawn_blocking(move || {
-        let files = Files::new(&directory)?;
-        let (data, journal) = files.open()?;
-        Ok((files, data, journal))
-    });
+/// Reads the records of the directory; they belong to the journal with this identity. A text to load must be of the journal
+/// that the store has.
+async fn read(files: &Files, stored: Option<Head>) -> Result<(Data, Option<String>), StartError> {
+    let files = files.clone();
+    let read = tokio::task::spawn_blocking(move || files.open(stored.as_ref()));
     let read = read
         .await
         .map_err(|error| StartError::Config(error.to_string()))?;
-    read.map_err(|error: crate::data::FilesError| StartError::Config(error.to_string()))
+    read.map_err(|error| StartError::Config(error.to_string()))
 }
 
 /// The head of the journal, which is created where there is none.
@@ -138,10 +135,13 @@ impl NetworkFunction for Sds {
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
-        let (files, data, journal) = read(&config).await?;
-        let data = Arc::new(data);
+        let files = Files::new(&config.directory);
+        let files = files.map_err(|error| StartError::Config(error.to_string()))?;
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store).await?;
+        let stored = repository.head().await?.map(|head| head.record.clone());
+        let (data, journal) = read(&files, stored).await?;
+        let data = Arc::new(data);
         opening.watch_store(repository.store());
         let head = head_of(&repository, &files, &data, journal).await?;
         let tail = Arc::new(Tail::default());

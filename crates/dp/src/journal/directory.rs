@@ -79,7 +79,10 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((directory, None)),
             Err(error) => return Err(wrong(error)),
         };
-        let position = current.and_then(|current| directory.load(current));
+        let position = current.and_then(|current| {
+            let data = directory.data(&current)?;
+            directory.adopt(current, data)
+        });
         let position = position.inspect_err(|error| {
             tracing::error!(directory = %path.display(), %error, "data cannot be used; they are taken again from a server");
         });
@@ -90,12 +93,16 @@ impl Directory {
         self.path.join(format!("{generation}.{ending}"))
     }
 
-    /// Opens the files that count, and puts the transactions of the log into effect.
-    fn load(&mut self, current: Current) -> Result<Position, String> {
+    /// Opens the files of numbers and names.
+    fn data(&self, current: &Current) -> Result<Data, String> {
         let generation = current.generation;
         let numbers = current.has_numbers.then(|| self.file(generation, "num"));
         let names = current.has_names.then(|| self.file(generation, "names"));
-        let data = Data::open(numbers.as_deref(), names.as_deref(), self.max_names)?;
+        Data::open(numbers.as_deref(), names.as_deref(), self.max_names)
+    }
+
+    /// Puts the transactions of the log into effect.
+    fn adopt(&mut self, current: Current, data: Data) -> Result<Position, String> {
         let (log, offset) = self.replay(&data, &current)?;
         self.log_bytes = log.metadata().map_or(0, |data| data.len());
         self.log = Some(log);
@@ -223,6 +230,8 @@ impl Directory {
 
     /// Has other files count, and removes those before them.
     fn turn(&mut self, current: Current) -> Result<Position, String> {
+        // Data that are refused do not count after a restart either.
+        let data = self.data(&current)?;
         let log = self.file(current.generation, "log");
         let text = serde_json::to_vec(&current).map_err(|error| error.to_string())?;
         let publish = || {
@@ -238,7 +247,7 @@ impl Directory {
         };
         publish().map_err(|error| format!("{}: {error}", self.path.display()))?;
         let generation = current.generation;
-        let position = self.load(current)?;
+        let position = self.adopt(current, data)?;
         self.remove_others(generation);
         Ok(position)
     }

@@ -93,8 +93,9 @@ impl Keeper {
         if lines.is_empty() {
             return Ok(0);
         }
-        self.directory.append(&lines).map_err(|error| error.to_string())?;
+        // A change that is refused must not be in the log, which could not be replayed.
         now.data.change(&all.numbers, all.names, offset, self.max_names)?;
+        self.directory.append(&lines).map_err(|error| error.to_string())?;
         now.offset = offset;
         let count = lines.len() as u64;
         if self.directory.log_bytes() > MOST_LOG_BYTES {
@@ -208,6 +209,19 @@ mod tests {
         let names: String = (0..11).map(|at| format!("name,{at}@b,hss1\n")).collect();
         let wrong = keeper.take(&mut names.as_bytes(), "j1", 9).unwrap_err();
         assert!(wrong.contains("maxNames (10)"), "{wrong}");
+        let changes: Vec<String> = (0..11)
+            .map(|at| format!(r#"{{"name": "{at}@b", "destinations": "hss1"}}"#))
+            .collect();
+        let line = format!(r#"{{"offset": 6, "changes": [{}]}}"#, changes.join(","));
+        let wrong = keeper.apply(line.as_bytes()).unwrap_err();
+        assert!(wrong.contains("maxNames (10)"), "{wrong}");
+        assert_eq!(
+            (found(&holder), keeper.position()),
+            (before.clone(), Some(("j1", 5)))
+        );
+        // Nor after a restart.
+        drop(keeper);
+        let (keeper, holder) = open(folder.path());
         assert_eq!((found(&holder), keeper.position()), (before, Some(("j1", 5))));
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Buf as _;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
-use sbi::client::{Client, ClientConfig, Origin, SendOptions};
+use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
 use sbi::{Outbound, Response, Value};
 use telemetry::health::Component;
 
@@ -68,12 +68,15 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         control,
         pause: Cell::default(),
     };
-    match has_data {
-        true => ready.ready(),
-        false => ready.not_ready("no data yet: no subscriber database server has answered"),
+    if has_data {
+        ready.ready();
+    } else {
+        ready.not_ready("no data yet: no subscriber database server has answered");
     }
     poller.report(0);
     let (mut at, mut failed) = (0, 0);
+    // By server, what has been logged: one line, and not one a second for as long as a server is away.
+    let mut logged: Vec<Option<String>> = vec![None; poller.origins.len()];
     loop {
         let Some(origin) = poller.origins.get(at) else {
             return;
@@ -81,11 +84,17 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         match poller.ask(origin).await {
             Ok(()) => {
                 failed = 0;
+                logged.fill(None);
                 ready.ready();
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
             }
             Err(error) => {
-                tracing::warn!(server = %origin, %error, "subscriber data are not followed");
+                if let Some(logged) = logged.get_mut(at)
+                    && logged.as_ref() != Some(&error)
+                {
+                    tracing::warn!(server = %origin, %error, "subscriber data are not followed");
+                    *logged = Some(error.clone());
+                }
                 failed += 1;
                 at = (at + 1) % poller.origins.len();
                 if failed >= poller.origins.len() {
@@ -100,14 +109,9 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
 impl Poller {
     /// Asks a server for what is new; all that it has is in effect afterwards.
     async fn ask(&self, origin: &Origin) -> Result<(), String> {
-        let position = {
-            let keeper = self.keeper.lock();
-            keeper
-                .position()
-                .map(|(journal, offset)| (journal.to_owned(), offset))
-        };
         let polls = &self.control.meters.polls;
-        let Some((journal, offset)) = position else {
+        let Some((journal, offset)) = self.position() else {
+            tokio::time::sleep(self.pause.get()).await;
             return self.checkpoint(origin).await;
         };
         let step = self.journal(origin, &journal, offset).await;
@@ -124,25 +128,39 @@ impl Poller {
                 polls.refused.inc();
                 tracing::warn!(server = %origin, reason, "all subscriber data are taken again");
                 tokio::time::sleep(self.pause.get()).await;
-                self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
+                self.back_off();
                 self.checkpoint(origin).await
             }
         }
     }
 
+    /// Makes the pause longer before all data are taken again.
+    fn back_off(&self) {
+        self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
+    }
+
+    /// The journal of the data in effect, and their offset in it; none: there are no data.
+    fn position(&self) -> Option<(String, u64)> {
+        let keeper = self.keeper.lock();
+        let position = keeper.position();
+        position.map(|(journal, offset)| (journal.to_owned(), offset))
+    }
+
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
-        let target = format!(
-            "/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={}&dp={}",
-            WAIT.as_secs(),
-            self.name
-        );
+        let wait = WAIT.as_secs();
+        let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={wait}");
+        if !self.name.is_empty() {
+            target.push_str("&dp=");
+            target.push_str(&self.name);
+        }
         let answer = self.send(origin, &target, WAIT + TIMEOUT).await?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::GONE => {
-                return Ok(Step::Retake(format!("the journal begins behind offset {offset}")));
+                let reason = format!("the journal does not lead on from offset {offset}");
+                return Ok(Step::Retake(reason));
             }
-            status => return Err(format!("status {status}")),
+            _ => return Err(refusal(answer)),
         }
         if header(&answer, "journal-id").is_none_or(|id| id != journal) {
             return Ok(Step::Retake("the journal is another one".to_owned()));
@@ -153,12 +171,12 @@ impl Poller {
         }
         let body = answer.into_body().into_bytes();
         let applied = self.blocking(move |keeper| keeper.apply(&body)).await?;
+        self.report(head);
         let count = match applied {
             Ok(count) => count,
             Err(reason) => return Ok(Step::Retake(reason)),
         };
         self.control.meters.transactions.add(count);
-        self.report(head);
         if count == 0 && head > offset {
             return Ok(Step::Retake(format!(
                 "no transaction behind offset {offset}, though the head is {head}"
@@ -180,16 +198,24 @@ impl Poller {
     async fn take(&self, origin: &Origin) -> Result<(), String> {
         let answer = self.send(origin, "/checkpoint", CHECKPOINT_TIMEOUT).await?;
         if answer.status() != StatusCode::OK {
-            return Err(format!("status {}", answer.status()));
+            return Err(refusal(answer));
         }
         let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
         let offset = number(&answer, "journal-offset")?;
+        let own = self.position().filter(|(own, _)| *own == journal);
+        if let Some((_, own)) = own.filter(|(_, own)| *own > offset) {
+            // Changes that are in effect would be undone.
+            return Err(format!("the server is at offset {offset}, behind ours of {own}"));
+        }
         let body = answer.into_body();
         let taken = self.blocking(move |keeper| {
             let mut text = BufReader::with_capacity(1 << 20, body.reader());
             keeper.take(&mut text, &journal, offset)
         });
-        taken.await?.map_err(|wrong| format!("checkpoint: {wrong}"))?;
+        taken.await?.map_err(|wrong| {
+            self.back_off();
+            format!("checkpoint: {wrong}")
+        })?;
         self.report(offset);
         Ok(())
     }
@@ -202,7 +228,13 @@ impl Poller {
         };
         let request = Outbound::new(Method::GET, target);
         let answer = self.client.send(origin, request, options).await;
-        answer.map_err(|error| error.to_string())
+        answer.map_err(|error| match error.kind {
+            SendErrorKind::TooLarge => {
+                self.back_off();
+                format!("{error}; dp.sds.checkpointBytes has to be larger")
+            }
+            _ => error.to_string(),
+        })
     }
 
     /// Works beside the control thread, which serves pages meanwhile.
@@ -218,6 +250,17 @@ impl Poller {
     fn report(&self, head: u64) {
         let offset = self.keeper.lock().position().map_or(0, |(_, offset)| offset);
         self.control.progress.report(offset, head);
+    }
+}
+
+/// What an answer without data says.
+fn refusal(answer: Response) -> String {
+    let status = answer.status();
+    let body = answer.into_body().into_bytes();
+    let problem = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+    match problem.get("detail").and_then(serde_json::Value::as_str) {
+        Some(detail) => format!("status {status}: {detail}"),
+        None => format!("status {status}"),
     }
 }
 

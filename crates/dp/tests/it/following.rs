@@ -105,6 +105,12 @@ async fn reached(processor: &dp::Running, offset: u64) {
     .await;
 }
 
+/// Whether the alarm is active that no server gives a usable answer.
+fn is_not_followed(processor: &dp::Running) -> bool {
+    let active = processor.handle().alarms().active();
+    active.iter().any(|alarm| alarm.number == 10_590)
+}
+
 fn checkpoints(server: &Server) -> usize {
     let seen = server.seen();
     seen.iter().filter(|seen| seen.path == "/checkpoint").count()
@@ -202,16 +208,34 @@ fn a_text_that_is_cut_changes_nothing_and_raises_the_alarm() {
             .1
             .truncate(cut.checkpoint.1.len() - "imsi,001010000000002,hss9\n#end,2\n".len());
         *journal.borrow_mut() = cut;
-        let raised = async || {
-            let active = processor.handle().alarms().active();
-            active.iter().any(|alarm| alarm.number == 10_590)
-        };
+        let raised = async || is_not_followed(&processor);
         until("the alarm", raised).await;
         let mut router = Router::new(processor.addresses()[0]);
         assert_eq!(router.imsi("001010000000001"), "exact hss1");
         *journal.borrow_mut() = Journal::new("j2", 9, "imsi,001010000000001,hss9\n");
         reached(&processor, 9).await;
         until("it is cleared", async || !raised().await).await;
+        assert_eq!(router.imsi("001010000000001"), "exact hss9");
+    });
+}
+
+#[test]
+fn a_text_of_an_earlier_offset_changes_nothing() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, journal) = served(Journal::new("j1", 5, TEXT));
+        let processor = dp::start(following(&[server.root()], folder.path())).unwrap();
+        reached(&processor, 5).await;
+        // A server that is late: it has no transaction behind ours (410), and the text of an earlier one.
+        let mut late = Journal::new("j1", 4, "imsi,001010000000001,hss9\n");
+        late.begin = 6;
+        *journal.borrow_mut() = late;
+        until("the alarm", async || is_not_followed(&processor)).await;
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "exact hss1");
+        assert_eq!(metric(&processor, "signalbox_dp_journal_offset"), 5.0);
+        *journal.borrow_mut() = Journal::new("j1", 7, "imsi,001010000000001,hss9\n");
+        reached(&processor, 7).await;
         assert_eq!(router.imsi("001010000000001"), "exact hss9");
     });
 }
@@ -224,10 +248,16 @@ fn another_server_is_asked_where_one_does_not_answer() {
         let root = format!("http://{}", dead.local_addr().unwrap());
         drop(dead);
         let (server, journal) = served(Journal::new("j1", 5, TEXT));
-        let processor = dp::start(following(&[root, server.root()], folder.path())).unwrap();
+        let mut config = following(&[root, server.root()], folder.path());
+        // Servers need no name, and refuse an empty one.
+        config.sds.iter_mut().for_each(|sds| sds.name.clear());
+        let processor = dp::start(config).unwrap();
         reached(&processor, 5).await;
         journal.borrow_mut().put("001010000000003", "hss3");
         reached(&processor, 6).await;
+        let (_, data) = testpeer::page(processor.handle().routes(), "/dp/data").await;
+        assert!(data.contains("\"numbers\":3,"), "{data}");
+        assert!(server.seen().iter().all(|seen| !seen.path.contains("dp=")));
     });
 }
 

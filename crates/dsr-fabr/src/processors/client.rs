@@ -170,6 +170,16 @@ impl Client {
         Ok(())
     }
 
+    /// Whether no processor answers.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.shared.is_cut_off()
+    }
+
+    /// Whether no request waits for an answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.shared.pending.borrow().is_empty()
+    }
+
     /// What has happened since the last call.
     pub(crate) fn happened(&self) -> Happened {
         self.shared.happened.take()
@@ -177,7 +187,7 @@ impl Client {
 
     /// Ends it; what has happened, so that no service counts as lost that is not asked any more.
     pub(crate) fn end(self) -> Happened {
-        if self.shared.is_cut_off() {
+        if self.is_cut_off() {
             self.shared.note(Event::ServiceRestored, 1);
         }
         self.happened()

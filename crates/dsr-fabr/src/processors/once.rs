@@ -23,8 +23,9 @@ pub(super) fn ask(
     let mut octets = Vec::new();
     query.take_into(&mut octets);
     let until = Instant::now() + processors.deadline;
-    let mut last = String::new();
-    for processor in &processors.addresses {
+    let (mut last, count) = (String::new(), processors.addresses.len() as u32);
+    for (processor, behind) in processors.addresses.iter().zip((0..count).rev()) {
+        let until = share(Instant::now(), until, behind);
         match ask_one(*processor, &octets, until, names) {
             Ok(Reply::Nothing) => last = format!("database processor {processor}: it has no data"),
             Ok(reply) => return (reply, format!("database processor {processor}")),
@@ -32,6 +33,11 @@ pub(super) fn ask(
         }
     }
     (Reply::Nothing, last)
+}
+
+/// The end of a processor's part of the time: one that is silent leaves as much to each of those behind it.
+fn share(now: Instant, until: Instant, behind: u32) -> Instant {
+    now + until.saturating_duration_since(now) / (behind + 1)
 }
 
 fn ask_one(processor: SocketAddr, query: &[u8], until: Instant, names: &ByName) -> io::Result<Reply> {
@@ -55,5 +61,20 @@ fn ask_one(processor: SocketAddr, query: &[u8], until: Instant, names: &ByName) 
         let mut reply = Reply::Nothing;
         let taken = frame.each(|answer| reply = Reply::new(&answer, names));
         return taken.map(|()| reply).map_err(io::Error::other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_processor_leaves_time_for_those_behind_it() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        assert_eq!(share(at(0), at(6), 2), at(2));
+        assert_eq!(share(at(2), at(6), 1), at(4));
+        assert_eq!(share(at(4), at(6), 0), at(6));
+        assert_eq!(share(at(7), at(6), 0), at(7));
     }
 }

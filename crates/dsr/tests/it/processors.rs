@@ -213,6 +213,29 @@ fn another_processor_takes_over_and_without_one_the_exception_applies() {
     });
 }
 
+#[test]
+fn other_processors_take_over_at_a_reload_beside_requests() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_first, one) = processor(folder.path(), any());
+        let (_second, two) = processor(folder.path(), any());
+        let (dsr, _servers, mut peers, mut mme) = connected(&[one], 30).await;
+        let before = dsr.snapshot().config.as_ref().clone();
+        let mut next = [(vec![one, two], 30), (vec![two], 30), (vec![two], 20)].into_iter();
+        led_until(&mut mme, &mut peers, |sent| match next.next() {
+            Some((processors, deadline)) => {
+                let next = read(before.clone(), &resolution(&processors, deadline));
+                dsr.reload(&next).unwrap();
+                false
+            }
+            None => sent >= 256,
+        })
+        .await;
+        let count = |event| dsr.count_of::<Fabr>(event);
+        assert_eq!((count(Event::DatabaseError), count(Event::NoMatch)), (0, 0));
+    });
+}
+
 /// What a processor made by hand does with a frame of queries.
 #[derive(Clone, Copy, PartialEq)]
 enum Odd {

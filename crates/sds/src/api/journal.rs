@@ -21,6 +21,8 @@ use crate::worker::Worker;
 const USUAL: u64 = 1_000;
 const MOST: u64 = 10_000;
 const PAGE_BYTES: usize = 1_024 * 1_024;
+/// Transactions that are read from the store at first.
+const FIRST_ENTRIES: usize = 8;
 /// Seconds that a poll waits at most.
 const MOST_SECONDS: u64 = 30;
 /// Bytes of the name of a database processor.
@@ -53,8 +55,12 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
         if let Some(reason) = &now.stopped {
             return Err(stopped(reason));
         }
-        if after > now.head.offset || after + 1 < now.head.first {
+        if after + 1 < now.head.first {
             return Err(removed(worker, after, &now));
+        }
+        if after > now.head.offset {
+            // A checkpoint of this server would undo what the processor has: the head shows that another one is needed.
+            return Ok(answer(Vec::new(), &now));
         }
         if after < now.head.offset {
             return page(worker, after, limit, &now).await;
@@ -94,25 +100,38 @@ async fn page(worker: &Worker, after: u64, limit: usize, now: &Known) -> Answer 
         worker.count(Event::Page);
         return Ok(answer(lines, now));
     }
-    let entries = worker.shared().repository.entries(after + 1, limit.min(PAGE));
-    let entries = entries.await.map_err(store_problem)?;
-    let mut lines = Vec::new();
-    for (entry, offset) in entries.iter().zip(after + 1..=now.head.offset) {
-        if entry.offset != offset {
-            break;
-        }
-        let line = line(offset, &entry.changes);
-        if !lines.is_empty() && lines.len() + line.len() > PAGE_BYTES {
-            break;
-        }
-        lines.extend_from_slice(&line);
-    }
+    let last = now.head.offset.min(after.saturating_add(limit as u64));
+    let lines = stored(worker, after, last).await?;
     if lines.is_empty() {
         // They were removed meanwhile.
         return Err(removed(worker, after, now));
     }
     worker.count(Event::Page);
     Ok(answer(lines, now))
+}
+
+/// Lines behind an offset up to another one, from the store. A transaction may have a hundred kilobytes: few are read at
+/// first, and more where those did not fill the page.
+async fn stored(worker: &Worker, after: u64, last: u64) -> Result<Vec<u8>, Problem> {
+    let (mut lines, mut offset, mut count) = (Vec::new(), after, FIRST_ENTRIES);
+    while offset < last {
+        let entries = worker.shared().repository.entries(offset + 1, count);
+        let entries = entries.await.map_err(store_problem)?;
+        if entries.is_empty() {
+            break;
+        }
+        for entry in &entries {
+            let line = line(entry.offset, &entry.changes);
+            let fits = lines.is_empty() || lines.len() + line.len() <= PAGE_BYTES;
+            if entry.offset != offset + 1 || offset == last || !fits {
+                return Ok(lines);
+            }
+            lines.extend_from_slice(&line);
+            offset = entry.offset;
+        }
+        count = (count * 2).min(PAGE);
+    }
+    Ok(lines)
 }
 
 fn answer(lines: Vec<u8>, now: &Known) -> Response {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `numbers.num`, `numbers.changes` | numbers, and the blocks that were changed since, each with its offset |
 //! | `names.csv` | names |
-//! | `state.json` | identity of the journal, offset of the names; written after the names |
+//! | `state.json` | identity of the journal, offset of the names and their count; written after the names |
 //! | `load.csv` | from an operator: a whole state, which replaces all others at the start, and is `loaded.csv` then |
 //!
 //! A crash between two files leaves some of them at a later offset than others. The journal is applied again from the earliest one
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::Data;
 use super::load::{self, Origin};
 use super::names::Names;
+use crate::record::Head;
 use crate::subject::NAME;
 
 /// The files of a server. Clones share them.
@@ -29,7 +30,19 @@ use crate::subject::NAME;
 pub(crate) struct Files {
     directory: PathBuf,
     /// Locked as long as the server runs.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
+}
+
+/// The lock of a directory. A call releases it: a process that another thread is just starting holds a copy of the descriptor
+/// until it runs its own program.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The end of the process releases it in any case.
+        let _ = self.0.unlock();
+    }
 }
 
 /// What `state.json` has.
@@ -37,6 +50,9 @@ pub(crate) struct Files {
 struct State {
     journal: String,
     names: u64,
+    /// Names in `names.csv`, which does not count where there are none.
+    #[serde(default)]
+    count: Option<u64>,
 }
 
 /// Why the data cannot be read or written.
@@ -94,7 +110,7 @@ impl Files {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            _lock: Arc::new(lock),
+            _lock: Arc::new(Lock(lock)),
         })
     }
 
@@ -102,17 +118,20 @@ impl Files {
         self.directory.join(name)
     }
 
-    /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet.
-    pub(crate) fn open(&self) -> Result<(Data, Option<String>), FilesError> {
-        self.load()?;
+    /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet. `stored` is the
+    /// head of the journal in the store.
+    pub(crate) fn open(&self, stored: Option<&Head>) -> Result<(Data, Option<String>), FilesError> {
+        self.load(stored)?;
         let Some(state) = self.state()? else {
             return Ok((Data::new(Map::empty(), Names::default(), 0), None));
         };
         let map = self.numbers()?;
         let text = self.path("names.csv");
-        let names = match text.exists() {
-            true => load::names(&text).map_err(|error| FilesError::Text { path: text, error })?,
-            false => Names::default(),
+        let names = if state.count.map_or_else(|| text.exists(), |count| count > 0) {
+            expect(&text)?;
+            load::names(&text).map_err(|error| FilesError::Text { path: text, error })?
+        } else {
+            Names::default()
         };
         // Without numbers there is no file that has an offset.
         let offset = match map.size() {
@@ -124,9 +143,7 @@ impl Files {
 
     fn numbers(&self) -> Result<Map, FilesError> {
         let (base, changes) = (self.path("numbers.num"), self.path("numbers.changes"));
-        if !base.exists() {
-            return Ok(Map::empty());
-        }
+        expect(&base)?;
         let open = || match Map::open(&base, changes.exists().then_some(&*changes), Load::Mapped) {
             // A crash has left the changes of the base before: the base has them.
             Err(numbers::Error::OtherBase { .. }) => Map::open(&base, None, Load::Mapped),
@@ -161,12 +178,18 @@ impl Files {
     }
 
     /// Replaces the data by those of `load.csv`, where an operator has put one.
-    fn load(&self) -> Result<(), FilesError> {
+    ///
+    /// # Errors
+    /// Where it cannot be used, or the journal of the store does not lead on from it; the data are as before.
+    fn load(&self, stored: Option<&Head>) -> Result<(), FilesError> {
         let text = self.path("load.csv");
         if !text.exists() {
             return Ok(());
         }
         let origin = Origin::read(&text).map_err(at(&text))?;
+        if let Some(reason) = stored.and_then(|stored| origin.unfit(stored)) {
+            return Err(FilesError::State { path: text, reason });
+        }
         // Data without a journal count as its first transaction: no processor takes an empty state for the beginning.
         let (journal, offset) = match (origin.journal, origin.offset) {
             (Some(journal), Some(offset)) => (journal, offset),
@@ -205,9 +228,7 @@ impl Files {
 
     fn write_names(&self, names: &Names, offset: u64, journal: &str) -> Result<(), FilesError> {
         let path = self.path("names.csv");
-        if names.len() == 0 {
-            remove(&path)?;
-        } else {
+        if names.len() > 0 {
             self.write(&path, |out| {
                 writeln!(out, "{FIRST_LINE}")?;
                 for (name, set) in names.above(None) {
@@ -219,9 +240,13 @@ impl Files {
         let state = State {
             journal: journal.to_owned(),
             names: offset,
+            count: Some(names.len()),
         };
-        let path = self.path("state.json");
-        self.write(&path, |out| Ok(serde_json::to_writer(out, &state)?))
+        self.write(&self.path("state.json"), |out| {
+            Ok(serde_json::to_writer(out, &state)?)
+        })?;
+        // Behind the state: one that has names is not without them.
+        if names.len() == 0 { remove(&path) } else { Ok(()) }
     }
 
     /// Writes a file as a whole: under another name, synced, renamed.
@@ -245,6 +270,19 @@ impl Files {
         let synced = File::open(&self.directory).and_then(|folder| folder.sync_all());
         synced.map_err(at(&self.directory))
     }
+}
+
+/// Refuses where a file is missing, whose records would be taken for removed ones.
+fn expect(path: &Path) -> Result<(), FilesError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let reason = "is missing, though state.json is there; restore it, or put a checkpoint of another server into the \
+                  directory as load.csv";
+    Err(FilesError::State {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 fn remove(path: &Path) -> Result<(), FilesError> {

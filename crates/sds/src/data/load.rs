@@ -8,6 +8,7 @@ use numbers::csv::{Entry, ImportError, Mistake, entries};
 use numbers::{DestinationSet, Error, SetError, Writer};
 
 use super::names::Names;
+use crate::record::Head;
 use crate::subject::Subject;
 
 /// Bytes of the beginning of a text in which `#journal` and `#offset` stand.
@@ -42,6 +43,22 @@ impl Origin {
             }
         }
         Ok(origin)
+    }
+
+    /// Why this journal does not lead on from the text; none: it does.
+    pub(super) fn unfit(&self, journal: &Head) -> Option<String> {
+        let Head { id, first, .. } = journal;
+        if self.journal.as_ref() != Some(id) {
+            return Some(format!(
+                "the store has journal {id}, and this is not a checkpoint of it (#journal,{id}); nothing was replaced. \
+                 Send the records to /records, or use a checkpoint of a server with this journal"
+            ));
+        }
+        let offset = self.offset.filter(|offset| offset.saturating_add(1) < *first)?;
+        Some(format!(
+            "a checkpoint of offset {offset}, and the journal of the store begins with transaction {first}; nothing was \
+             replaced. Use a newer one"
+        ))
     }
 }
 
@@ -100,4 +117,27 @@ fn read(input: &mut impl io::BufRead, mut writer: Option<&mut Writer>) -> Result
         },
     )?;
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_fits_the_journal_that_leads_on_from_it() {
+        let journal = Head {
+            id: "j1".to_owned(),
+            offset: 20,
+            first: 8,
+        };
+        let unfit = |id: Option<&str>, offset| {
+            let id = id.map(str::to_owned);
+            let origin = Origin { journal: id, offset };
+            origin.unfit(&journal)
+        };
+        assert_eq!(unfit(Some("j1"), Some(7)), None);
+        assert!(unfit(Some("j1"), Some(6)).is_some_and(|why| why.contains("begins with transaction 8")));
+        assert!(unfit(Some("j2"), Some(7)).is_some_and(|why| why.contains("the store has journal j1")));
+        assert!(unfit(None, None).is_some_and(|why| why.contains("/records")));
+    }
 }

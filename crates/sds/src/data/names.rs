@@ -68,9 +68,10 @@ impl Names {
             }
             (Err(_), None) => return Ok(()),
         }
-        let rest = match list.len() > MOST_LISTED {
-            true => list.split_off(list.len() / 2),
-            false => Vec::new(),
+        let rest = if list.len() > MOST_LISTED {
+            list.split_off(list.len() / 2)
+        } else {
+            Vec::new()
         };
         let new = [list, rest].into_iter().filter(|list| !list.is_empty());
         let new: Vec<Chunk> = new.map(|list| packed(&list)).collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Api, config, imsi, local, set, start, start_in, until};
+use crate::support::{Api, Sds, config, imsi, local, set, start, start_in, until};
 
 /// The records of a checkpoint by their subjects, and its offset; checked against its form.
 fn parse(text: &str) -> (BTreeMap<String, String>, u64) {
@@ -212,10 +212,62 @@ fn a_directory_has_one_server_and_one_journal() {
     let directory = sds.stop();
     // A store with another journal.
     let other = start(|_| {});
+    local(async { other.api.write(&json!([set(2, "b")])).await.offset() });
     let other = other.stop();
-    std::fs::write(other.path().join("load.csv"), text).unwrap();
-    assert!(refused(other.path()).contains("the store has journal"));
+    let load = other.path().join("load.csv");
+    for text in [&*text, "imsi,1,a\n"] {
+        std::fs::write(&load, text).unwrap();
+        assert!(refused(other.path()).contains("the store has journal"));
+    }
+    // Its records are as before.
+    std::fs::remove_file(&load).unwrap();
+    let other = start_in(other, |_| {});
+    let found = local(other.api.find(&format!("imsi/{}", imsi(2))));
+    assert_eq!(found.as_deref(), Some("b"));
+    other.stop();
     drop(directory);
+}
+
+/// Waits until the first transaction is in the files of the directory.
+async fn saved(sds: &Sds) {
+    let state = sds.directory.path().join("state.json");
+    until("a save", async || {
+        let state = std::fs::read_to_string(&state);
+        state.is_ok_and(|state| state.contains("\"names\":1,"))
+    })
+    .await;
+}
+
+#[test]
+fn a_file_that_is_missing_is_not_one_without_records() {
+    let sds = start(|config| config.journal.checkpoint = settings::Period::from_millis(50));
+    local(async {
+        let changes = json!([set(1, "a"), {"name": "a@b", "destinations": "c"}]);
+        sds.api.write(&changes).await.offset();
+        saved(&sds).await;
+    });
+    let directory = sds.stop();
+    let aside = directory.path().join("aside");
+    for name in ["numbers.num", "names.csv"] {
+        let path = directory.path().join(name);
+        std::fs::rename(&path, &aside).unwrap();
+        let refused = refused(directory.path());
+        assert!(refused.contains(&format!("{name}: is missing")), "{refused}");
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    // The last name is removed, and with it the file.
+    let sds = start_in(directory, |config| {
+        config.journal.checkpoint = settings::Period::from_millis(50);
+    });
+    local(async {
+        assert_eq!(sds.api.delete("/subscribers/name/a@b").await.offset(), 2);
+        let names = sds.directory.path().join("names.csv");
+        until("a save without names", async || !names.exists()).await;
+    });
+    let sds = start_in(sds.stop(), |_| {});
+    let found = local(sds.api.find(&format!("imsi/{}", imsi(1))));
+    assert_eq!(found.as_deref(), Some("a"));
+    sds.stop();
 }
 
 #[test]
@@ -225,12 +277,7 @@ fn a_damaged_block_refuses_its_own_numbers() {
         let changes =
             json!([set(1, "a"), {"msisdn": "49", "destinations": "b"}, {"name": "a@b", "destinations": "c"}]);
         sds.api.write(&changes).await.offset();
-        let state = sds.directory.path().join("state.json");
-        until("a save", async || {
-            let state = std::fs::read_to_string(&state);
-            state.is_ok_and(|state| state.contains("\"names\":1"))
-        })
-        .await;
+        saved(&sds).await;
     });
     let directory = sds.stop();
     let path = directory.path().join("numbers.num");
