@@ -11,6 +11,8 @@ use crate::{MAX_BUFFERED, MAX_MESSAGE, Summary};
 /// Types of chunks (RFC 9260 §3.2).
 const DATA: u8 = 0;
 const INIT: u8 = 1;
+/// ABORT, SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE: their sender has no more data (RFC 9260 §9).
+const LAST: [u8; 4] = [6, 7, 8, 14];
 /// Flags of DATA (RFC 9260 §3.3.1).
 const ENDS: u8 = 1;
 const BEGINS: u8 = 2;
@@ -31,6 +33,7 @@ pub(crate) struct Association {
     fragments: BTreeMap<u32, (u8, Vec<u8>)>,
     is_diameter: bool,
     is_encrypted: bool,
+    is_closed: bool,
 }
 
 impl Association {
@@ -46,6 +49,7 @@ impl Association {
             };
             match (kind, body) {
                 (INIT, _) => *self = Self::default(),
+                (last, _) if LAST.contains(&last) => self.is_closed = true,
                 (DATA, [a, b, c, d, _, _, _, _, e, f, g, h, data @ ..]) => {
                     self.is_encrypted |= u32::from_be_bytes([*e, *f, *g, *h]) == DIAMETER_IN_DTLS;
                     self.data(u32::from_be_bytes([*a, *b, *c, *d]), flags, data, sink);
@@ -121,7 +125,7 @@ impl Association {
 
 impl OneWay for Association {
     fn is_needed(&self) -> bool {
-        self.is_diameter
+        self.is_diameter && !self.is_closed
     }
 
     fn size(&self) -> usize {

@@ -38,6 +38,8 @@ pub(crate) trait OneWay: Default {
     fn is_needed(&self) -> bool;
     /// Bytes that it has buffered.
     fn size(&self) -> usize;
+    /// Shows what it has of messages behind gaps.
+    fn end(&mut self, _: &mut Sink<'_>) {}
     /// Counts what kind of stream it was.
     fn count(&self, summary: &mut Summary);
 }

@@ -44,7 +44,7 @@ impl Stream {
             self.end(sink);
             self.next = None;
         }
-        self.is_closed = tcp.is_last;
+        self.is_closed = tcp.is_last || self.is_closed && !tcp.is_first;
         let distance = distance(*self.next.get_or_insert(first));
         match u64::try_from(distance) {
             Ok(0) => self.append(tcp.data, sink),
@@ -81,12 +81,9 @@ impl Stream {
         *sink.buffered = (*sink.buffered + self.size()).saturating_sub(before);
     }
 
-    /// Ends the stream: what is behind gaps is read.
-    pub(crate) fn end(&mut self, sink: &mut Sink<'_>) {
-        while !self.later.is_empty() {
-            self.leap(sink);
-        }
-        self.skip(sink);
+    /// Its sender has ended it.
+    pub(crate) const fn close(&mut self) {
+        self.is_closed = true;
     }
 
     fn advance(&mut self, bytes: usize) {
@@ -173,6 +170,13 @@ impl Stream {
 }
 
 impl OneWay for Stream {
+    fn end(&mut self, sink: &mut Sink<'_>) {
+        while !self.later.is_empty() {
+            self.leap(sink);
+        }
+        self.skip(sink);
+    }
+
     fn is_needed(&self) -> bool {
         self.is_diameter && !self.is_closed
     }
