@@ -8,7 +8,8 @@ use crate::support::{ends, frames, message, read};
 
 const BEGINS: u8 = 2;
 const ENDS: u8 = 1;
-/// A type of chunk.
+/// Types of chunks.
+const INIT: u8 = 1;
 const SHUTDOWN: u8 = 7;
 
 /// A packet with a chunk of this type that has no more than its header.
@@ -57,6 +58,20 @@ fn a_message_without_all_fragments_is_a_gap() {
         (summary.gaps, summary.bytes_skipped),
         (1, long.len() as u64 - 100)
     );
+}
+
+#[test]
+fn a_new_association_of_the_same_ports_begins_anew() {
+    let (client, server) = ends();
+    let (long, short) = (message(1, 300), message(2, 10));
+    let packets = [
+        pcap::sctp(client, server, (7, BEGINS), &long[..100]),
+        bare(client, server, INIT),
+        pcap::sctp(client, server, (7, BEGINS | ENDS), &short),
+    ];
+    let (found, summary) = read(&frames(&packets));
+    assert_eq!(found, [short]);
+    assert_eq!((summary.gaps, summary.bytes_skipped), (1, 100));
 }
 
 #[test]
