@@ -10,6 +10,7 @@ mod judge;
 mod monitoring;
 mod network;
 mod nidd;
+mod overload;
 mod process;
 mod quotas;
 mod readiness;
