@@ -10,6 +10,7 @@ mod judge;
 mod monitoring;
 mod network;
 mod nidd;
+mod notices;
 mod overload;
 mod process;
 mod quotas;
