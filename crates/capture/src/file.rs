@@ -27,7 +27,7 @@ pub enum Error {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Its beginning.
-    #[error("is not a capture; expected pcap or pcapng")]
+    #[error("is not a capture; expected pcap or pcapng, not compressed")]
     Format,
 }
 

@@ -6,11 +6,13 @@ use ahash::AHashSet;
 
 use crate::head;
 use crate::sink::{OneWay, Sink};
-use crate::{MAX_BUFFERED, MAX_MESSAGE, Summary};
+use crate::{MAX_MESSAGE, Summary};
 
 /// Types of chunks (RFC 9260 §3.2).
 const DATA: u8 = 0;
 const INIT: u8 = 1;
+/// ABORT, SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE: their sender has no more data (RFC 9260 §9).
+const LAST: [u8; 4] = [6, 7, 8, 14];
 /// Flags of DATA (RFC 9260 §3.3.1).
 const ENDS: u8 = 1;
 const BEGINS: u8 = 2;
@@ -31,6 +33,7 @@ pub(crate) struct Association {
     fragments: BTreeMap<u32, (u8, Vec<u8>)>,
     is_diameter: bool,
     is_encrypted: bool,
+    is_closed: bool,
 }
 
 impl Association {
@@ -45,7 +48,8 @@ impl Association {
                 return;
             };
             match (kind, body) {
-                (INIT, _) => *self = Self::default(),
+                (INIT, _) => self.begin(sink),
+                (last, _) if LAST.contains(&last) => self.is_closed = true,
                 (DATA, [a, b, c, d, _, _, _, _, e, f, g, h, data @ ..]) => {
                     self.is_encrypted |= u32::from_be_bytes([*e, *f, *g, *h]) == DIAMETER_IN_DTLS;
                     self.data(u32::from_be_bytes([*a, *b, *c, *d]), flags, data, sink);
@@ -54,6 +58,25 @@ impl Association {
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         }
+    }
+
+    /// A new association of the same addresses and ports.
+    fn begin(&mut self, sink: &mut Sink<'_>) {
+        if !self.fragments.is_empty() {
+            self.give_up(sink);
+        }
+        self.known.clear();
+        self.order.clear();
+        self.is_closed = false;
+    }
+
+    /// Drops the fragments of messages that are not whole.
+    fn give_up(&mut self, sink: &mut Sink<'_>) {
+        let bytes = self.size();
+        *sink.buffered = sink.buffered.saturating_sub(bytes);
+        sink.summary.bytes_skipped += bytes as u64;
+        sink.summary.gaps += 1;
+        self.fragments.clear();
     }
 
     fn data(&mut self, number: u32, flags: u8, data: &[u8], sink: &mut Sink<'_>) {
@@ -70,12 +93,12 @@ impl Association {
             self.message(data, sink);
             return;
         }
-        if self.fragments.len() >= MAX_FRAGMENTS || *sink.buffered + data.len() > MAX_BUFFERED {
-            for (_, (_, data)) in std::mem::take(&mut self.fragments) {
-                *sink.buffered = sink.buffered.saturating_sub(data.len());
+        if self.fragments.len() >= MAX_FRAGMENTS || !sink.has_room(data.len()) {
+            self.give_up(sink);
+            if !sink.has_room(data.len()) {
                 sink.summary.bytes_skipped += data.len() as u64;
+                return;
             }
-            sink.summary.gaps += 1;
         }
         *sink.buffered += data.len();
         self.fragments.insert(number, (flags, data.to_vec()));
@@ -121,7 +144,7 @@ impl Association {
 
 impl OneWay for Association {
     fn is_needed(&self) -> bool {
-        self.is_diameter
+        self.is_diameter && !self.is_closed
     }
 
     fn size(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
-use crate::{Captured, Summary};
+use crate::{Captured, MAX_BUFFERED, Summary};
 
 /// Sender and receiver.
 pub(crate) type Ends = (SocketAddr, SocketAddr);
@@ -20,6 +20,11 @@ pub(crate) struct Sink<'s> {
 }
 
 impl Sink<'_> {
+    /// Whether streams may buffer this many bytes more.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.buffered.saturating_add(bytes) <= MAX_BUFFERED
+    }
+
     pub(crate) fn message(&mut self, bytes: &[u8]) {
         self.summary.messages += 1;
         (self.take)(&Captured {
@@ -38,6 +43,8 @@ pub(crate) trait OneWay: Default {
     fn is_needed(&self) -> bool;
     /// Bytes that it has buffered.
     fn size(&self) -> usize;
+    /// Shows what it has of messages behind gaps.
+    fn end(&mut self, _: &mut Sink<'_>) {}
     /// Counts what kind of stream it was.
     fn count(&self, summary: &mut Summary);
 }

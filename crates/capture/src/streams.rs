@@ -48,6 +48,11 @@ impl Streams {
                 acknowledge(&mut self.tcp, tcp, &mut sink);
                 sink.ends = ends;
                 if tcp.data.is_empty() && !tcp.is_first {
+                    if tcp.is_last
+                        && let Some(stream) = self.tcp.get_mut(&ends)
+                    {
+                        stream.close();
+                    }
                     return;
                 }
                 if let Some(stream) = entry(&mut self.tcp, &mut sink) {
@@ -99,14 +104,18 @@ fn acknowledge(streams: &mut AHashMap<Ends, Stream>, tcp: &Tcp<'_>, sink: &mut S
 fn entry<'s, S: OneWay>(streams: &'s mut AHashMap<Ends, S>, sink: &mut Sink<'_>) -> Option<&'s mut S> {
     if streams.len() >= MAX_STREAMS && !streams.contains_key(&sink.ends) {
         if sink.summary.packets_beyond_bounds.is_multiple_of(SEARCH_EVERY) {
-            streams.retain(|_, stream| {
+            let ends = sink.ends;
+            streams.retain(|key, stream| {
                 let is_needed = stream.is_needed();
                 if !is_needed {
+                    sink.ends = *key;
                     *sink.buffered = sink.buffered.saturating_sub(stream.size());
+                    stream.end(sink);
                     stream.count(sink.summary);
                 }
                 is_needed
             });
+            sink.ends = ends;
         }
         if streams.len() >= MAX_STREAMS {
             sink.summary.packets_beyond_bounds += 1;

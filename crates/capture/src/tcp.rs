@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::Summary;
 use crate::frame::Tcp;
 use crate::head::{self, HEADER};
 use crate::sink::{OneWay, Sink};
-use crate::{MAX_BUFFERED, Summary};
 
 /// Bound on segments behind a gap: with more of them the gap will not be filled.
 const MAX_LATER: usize = 1024;
@@ -44,11 +44,11 @@ impl Stream {
             self.end(sink);
             self.next = None;
         }
-        self.is_closed = tcp.is_last;
+        self.is_closed = tcp.is_last || self.is_closed && !tcp.is_first;
         let distance = distance(*self.next.get_or_insert(first));
         match u64::try_from(distance) {
             Ok(0) => self.append(tcp.data, sink),
-            Ok(ahead) => self.hold(self.position + ahead, tcp.data, *sink.buffered),
+            Ok(ahead) => self.hold(self.position + ahead, tcp.data, sink),
             // It has come before, at least in part.
             Err(_) => {
                 let known = distance.unsigned_abs() as usize;
@@ -66,7 +66,7 @@ impl Stream {
         while self.later.len() > MAX_LATER {
             self.leap(sink);
         }
-        *sink.buffered = (*sink.buffered + self.size()).saturating_sub(before);
+        self.account(before, sink);
     }
 
     /// The receiver has everything before this number: a gap before it is one of the capture.
@@ -78,15 +78,22 @@ impl Stream {
         while self.later.first_key_value().is_some_and(|(at, _)| *at < until) {
             self.leap(sink);
         }
-        *sink.buffered = (*sink.buffered + self.size()).saturating_sub(before);
+        self.account(before, sink);
     }
 
-    /// Ends the stream: what is behind gaps is read.
-    pub(crate) fn end(&mut self, sink: &mut Sink<'_>) {
-        while !self.later.is_empty() {
-            self.leap(sink);
+    /// Its sender has ended it.
+    pub(crate) const fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// Counts what it has buffered, which was `before`. Beyond the bound of all streams it gives its message up.
+    fn account(&mut self, before: usize, sink: &mut Sink<'_>) {
+        *sink.buffered = (*sink.buffered + self.size()).saturating_sub(before);
+        if !self.buffer.is_empty() && !sink.has_room(0) {
+            *sink.buffered = sink.buffered.saturating_sub(self.buffer.len());
+            sink.summary.gaps += 1;
+            self.skip(sink);
         }
-        self.skip(sink);
     }
 
     fn advance(&mut self, bytes: usize) {
@@ -95,9 +102,9 @@ impl Stream {
     }
 
     /// Keeps a segment until those before it are there.
-    fn hold(&mut self, at: u64, data: &[u8], buffered: usize) {
+    fn hold(&mut self, at: u64, data: &[u8], sink: &Sink<'_>) {
         let is_longer = self.later.get(&at).is_none_or(|known| known.len() < data.len());
-        if is_longer && buffered + data.len() <= MAX_BUFFERED {
+        if is_longer && sink.has_room(data.len()) {
             self.later.insert(at, data.to_vec());
         }
     }
@@ -173,6 +180,13 @@ impl Stream {
 }
 
 impl OneWay for Stream {
+    fn end(&mut self, sink: &mut Sink<'_>) {
+        while !self.later.is_empty() {
+            self.leap(sink);
+        }
+        self.skip(sink);
+    }
+
     fn is_needed(&self) -> bool {
         self.is_diameter && !self.is_closed
     }
@@ -187,5 +201,42 @@ impl OneWay for Stream {
         } else if !self.is_diameter {
             summary.streams_of_others += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MAX_BUFFERED;
+
+    #[test]
+    fn a_message_beyond_the_bound_of_all_streams_is_given_up() {
+        let (mut summary, mut buffered) = (Summary::default(), MAX_BUFFERED - 10);
+        let address = std::net::SocketAddr::from(([192, 0, 2, 1], 3868));
+        let mut sink = Sink {
+            at: std::time::SystemTime::UNIX_EPOCH,
+            ends: (address, address),
+            comment: None,
+            summary: &mut summary,
+            buffered: &mut buffered,
+            take: &mut |_| {},
+        };
+        let mut stream = Stream::default();
+        // A message of 100 bytes begins.
+        let head = [1_u8, 0, 0, 100, 0x80, 0, 1, 60];
+        let more = [&[0_u8; 12][..], &[0, 0, 1, 8, 0x40, 0, 0, 12]].concat();
+        for (sequence, data, size) in [(0, &head[..], head.len()), (8, &more[..], 0)] {
+            let segment = Tcp {
+                sequence,
+                is_first: false,
+                is_last: false,
+                acknowledges: None,
+                data,
+            };
+            stream.take(&segment, 0, &mut sink);
+            assert_eq!(stream.size(), size);
+            assert_eq!(*sink.buffered, MAX_BUFFERED - 10 + size);
+        }
+        assert_eq!(summary.gaps, 1);
     }
 }

@@ -1,16 +1,24 @@
 //! Delivery of notifications to SCS/AS (TS 29.122 §5.2.5). Each is a record until it is accepted, refused, or has had all attempts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 use notifier::{Answer, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::{Client, Origin};
+use store::Stored;
 
+use crate::clock::now;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::record::{Id, Notice};
 use crate::repository::Repository;
+
+/// Pause between two looks at whether notifications were deferred.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time in which a notification that is stored is queued, and one that is delivered is deleted.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A notification as it is delivered; `None` if its destination is not a valid URI.
 pub(crate) fn notification(notice: &Notice) -> Option<Notification> {
@@ -26,18 +34,42 @@ pub(crate) fn notification(notice: &Notice) -> Option<Notification> {
     })
 }
 
-/// Queues what an earlier process has not delivered, in the order in which it was stored.
-pub(crate) async fn resume(repository: &Repository, queue: &Queue) -> Result<(), store::Error> {
+/// Queues what was stored before and is not delivered, in the order in which it was stored.
+pub(crate) async fn resume(repository: &Repository, queue: &Queue, before: Id) -> Result<(), store::Error> {
     let mut found = Vec::new();
-    repository
-        .each(&repository.notices, |notice| found.push(notice.record))
-        .await?;
-    found.sort_unstable_by_key(|notice| notice.id);
-    found
-        .iter()
-        .filter_map(notification)
-        .for_each(|notification| queue.push(notification));
+    let each = |notice: Stored<Notice>| found.extend((notice.id < before).then_some(notice.id));
+    repository.each(&repository.notices, each).await?;
+    found.sort_unstable();
+    for id in found {
+        let notice = repository.notices.get(&id.key()).await?;
+        if let Some(notification) = notice.and_then(|notice| notification(&notice)) {
+            queue.push(notification);
+        }
+    }
     Ok(())
+}
+
+/// Queues again what was deferred, as long as the control thread runs. It is what is still stored when all that were queued by then
+/// have been accepted or given up. `count` is how many were deferred.
+pub(crate) async fn requeue(repository: Repository, queue: Queue, count: impl Fn() -> u64) {
+    let mut handled = 0;
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let (deferred, before) = (count(), Id::new(now()));
+        if deferred == handled {
+            continue;
+        }
+        tokio::time::sleep(GRACE).await;
+        let queued = queue.pushed();
+        while queue.settled() < queued {
+            tokio::time::sleep(PAUSE).await;
+        }
+        tokio::time::sleep(GRACE).await;
+        match resume(&repository, &queue, before).await {
+            Ok(()) => handled = deferred,
+            Err(error) => tracing::warn!(%error, "deferred notifications were not read; it is tried again"),
+        }
+    }
 }
 
 /// How SCS/AS are reached.

@@ -47,6 +47,9 @@ impl Quota {
         scs: &str,
         most: usize,
     ) -> Result<bool, Error> {
+        if most == 0 {
+            return Ok(false);
+        }
         {
             let mut held = self.0.lock();
             let now = Instant::now();
@@ -73,5 +76,29 @@ impl Quota {
         }
         one.count = found + 1;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Trigger;
+    use crate::repository::Repository;
+
+    #[test]
+    fn an_scs_as_that_may_have_nothing_is_not_counted() {
+        testpeer::local(async {
+            let directory = tempfile::tempdir().unwrap();
+            let mut config = store::Config::default();
+            config.embedded.directory = directory.path().to_owned();
+            let repository = Repository::open(&config).await.unwrap();
+            let quota = Quota::default();
+            for most in [0, 1] {
+                let taken = quota.take(&repository.triggers, Trigger::SCS, "as1", most).await;
+                assert_eq!(taken.unwrap(), most > 0);
+                assert_eq!(quota.0.lock().len(), most);
+            }
+            repository.store().close().await;
+        });
     }
 }

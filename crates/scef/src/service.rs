@@ -16,11 +16,12 @@ use store::{Record, Stored, Sweep, SweepConfig, Table};
 use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
+use crate::events::Event;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
 use crate::quotas::Quota;
-use crate::record::{Configuration, Subscription, Trigger};
+use crate::record::{Configuration, Id, Subscription, Trigger};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
@@ -110,6 +111,12 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
     };
     tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
     tokio::task::spawn_local(notifier::run(pending, Rc::new(servers)));
+    let counting = scef.clone();
+    tokio::task::spawn_local(notices::requeue(
+        scef.repository.clone(),
+        scef.queue.clone(),
+        move || counting.count(Event::NotificationDeferred),
+    ));
     sweep(&scef.repository.subscriptions);
     tokio::task::spawn_local(ending::run(scef.clone(), scef.counts.control()));
     sweep(&scef.repository.notices);
@@ -181,7 +188,7 @@ impl NetworkFunction for Scef {
             diameter: opening.listeners.diameter().to_vec(),
         });
         count(&scef).await?;
-        notices::resume(&repository, &scef.queue).await?;
+        notices::resume(&repository, &scef.queue, Id::MAX).await?;
         pages::observe(&opening.registry, &scef);
         spawn_tasks(&opening, &scef, pending);
         let store = repository.store().clone();

@@ -61,6 +61,7 @@ impl Worker {
             doors,
             (&ADMISSION, &seat.registry, index),
         );
+        door.shedder().enforce(config.overload.enabled);
         let rate = config.limits.rate;
         let same = before.filter(|before| before.rates.borrow().0 == rate);
         let rates = same.map_or_else(

@@ -6,6 +6,7 @@ use capture::Summary;
 use testpeer::pcap::{ETHERNET, Pcap, ethernet};
 
 /// Flags of TCP.
+pub(crate) const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;

@@ -3,7 +3,7 @@
 use fuzz_support::Random;
 use testpeer::pcap::{self, ethernet};
 
-use crate::support::{ACK, RST, SYN, ends, frames, message, read};
+use crate::support::{ACK, FIN, RST, SYN, ends, frames, message, read};
 
 /// Three messages, and all their bytes.
 fn three() -> (Vec<Vec<u8>>, Vec<u8>) {
@@ -194,4 +194,27 @@ fn streams_of_other_protocols_do_not_keep_those_of_diameter_out() {
     let (found, summary) = read(&pcap);
     assert_eq!(found, [message(1, 8)]);
     assert_eq!(summary.streams_of_others, u64::from(count));
+}
+
+#[test]
+fn streams_that_have_ended_do_not_keep_others_out() {
+    let (_, server) = ends();
+    let mut pcap = frames(&[]);
+    let count = capture::MAX_STREAMS as u32 + 10;
+    for number in 0..count {
+        let client = std::net::SocketAddrV4::new(number.into(), 40_000);
+        let one = message(number, 8);
+        let flags = [FIN, RST][number as usize % 2];
+        let size = one.len() as u32;
+        let end = pcap::tcp(client, server, (1 + size, 0, flags), &[]);
+        pcap.packet(&ethernet(&pcap::tcp(client, server, (1, 0, 0), &one)));
+        if number == 0 {
+            pcap.packet(&ethernet(&pcap::tcp(client, server, (2 + size, 0, 0), &one)));
+        }
+        pcap.packet(&ethernet(&end));
+    }
+    let (found, summary) = read(&pcap);
+    // Behind the gap of the first one, too.
+    assert_eq!((found.len() as u32, summary.gaps), (count + 1, 1));
+    assert_eq!(summary.packets_beyond_bounds, 0);
 }

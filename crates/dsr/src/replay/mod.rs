@@ -87,20 +87,22 @@ pub fn replay(config: &Config, file: &Path, options: &Options) -> Result<Report,
 
 fn settings(config: &Config, options: &Options) -> Result<Dsa, Refused> {
     let wanted = options.application.as_deref();
-    let mut all = config.applications.iter().filter_map(|application| {
-        let is_wanted = wanted.is_none_or(|name| name == application.name);
-        application.dsa.as_ref().filter(|_| is_wanted)
-    });
-    let (Some(settings), None) = (all.next(), all.next()) else {
-        let which = wanted.map_or_else(
-            || "the configuration has none, or several of them".to_owned(),
-            |name| format!("the configuration has none of the name `{name}`"),
-        );
+    let named = config
+        .applications
+        .iter()
+        .filter(|application| wanted.is_none_or(|name| name == application.name));
+    let found: Vec<_> = named.filter_map(|application| application.dsa.as_ref()).collect();
+    let [settings] = found.as_slice() else {
+        let which = match (wanted, found.len()) {
+            (Some(name), _) => format!("the configuration has none of the name `{name}`"),
+            (None, 0) => "the configuration has none".to_owned(),
+            (None, count) => format!("the configuration has {count}: name one with --application"),
+        };
         return Err(Refused::Usage(format!(
             "dsr.applications: one security application (dsa) is needed; {which}"
         )));
     };
-    let mut settings = settings.clone();
+    let mut settings = Dsa::clone(settings);
     if let Some(learning) = options.learning {
         settings.learning = Period(learning);
     }

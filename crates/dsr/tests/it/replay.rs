@@ -265,6 +265,9 @@ fn a_configuration_without_the_application_and_a_file_that_is_no_capture_are_ref
     };
     assert!(usage(&config(), &options).contains("one security application"));
     let guard = guard(directory.path());
+    let mut two = guard.clone();
+    two.applications.extend(guard.applications.clone());
+    assert!(usage(&two, &options).contains("has 2: name one"));
     let other = Options {
         application: Some("other".to_owned()),
         ..Options::default()

@@ -223,7 +223,7 @@ pub(super) fn check_offered(document: &Value) -> Result<(), Problem> {
         None | Some("WAIT_FOR_UE" | "INDICATE_ERROR") => Ok(()),
         Some(_) => Err(Problem::new(Cause::OptionalIeIncorrect).invalid_param(
             "/pdnEstablishmentOption",
-            "expected WAIT_FOR_UE or INDICATE_ERROR: devices are not triggered here",
+            "expected WAIT_FOR_UE or INDICATE_ERROR: data does not trigger devices here",
         )),
     }
 }

@@ -12,7 +12,8 @@ use settings::{ByteSize, Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Notifications {
-    /// Notifications in memory; further ones wait in the store until their receiver has accepted an earlier one.
+    /// Notifications in memory, and a tenth of them about one resource; further ones wait in the store until earlier ones were
+    /// accepted or given up.
     pub queue: usize,
     /// Notifications in flight.
     #[schemars(extend("x-reload" = true))]

@@ -153,12 +153,7 @@ fn a_server_that_is_back_has_every_notification_in_order() {
         let body = subscription(&target, &json!({"maximumNumberOfReports": 9}));
         let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         path_of(&got);
-        for number in 0..4 {
-            let report = hss.report(application::S6T, 10 + number, reference_of(&cir), |group| {
-                group.put(known::LOSS_OF_CONNECTIVITY_REASON, number);
-            });
-            assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
-        }
+        hss.report_losses(&cir, 4).await;
         scef.kill();
         let _scef = Process::start(&config);
         let server = Server::at(address, |_| no_content());

@@ -10,6 +10,8 @@ mod judge;
 mod monitoring;
 mod network;
 mod nidd;
+mod notices;
+mod overload;
 mod process;
 mod quotas;
 mod readiness;

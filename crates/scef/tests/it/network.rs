@@ -241,6 +241,16 @@ impl Node {
         })
     }
 
+    /// Reports this many losses about the subscription of a CIR; the reasons count them.
+    pub async fn report_losses(&mut self, cir: &MessageMut, count: u32) {
+        for number in 0..count {
+            let report = self.report(application::S6T, 10 + number, reference_of(cir), |group| {
+                group.put(known::LOSS_OF_CONNECTIVITY_REASON, number);
+            });
+            assert_eq!(result_of(&self.ask(&report).await), SUCCESS);
+        }
+    }
+
     /// Sends a CMR for the connection of the device; its result.
     pub async fn manage(&mut self, action: u32, end_to_end: u32) -> (u32, u32) {
         let which = (command::CONNECTION_MANAGEMENT, application::T6A);
