@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use diameter::proto::known::application;
 use dsr_ocdra::{Event, Ocdra};
@@ -42,9 +43,8 @@ fn kamailio_charges_each_call_at_one_ocs() {
         let ocss = OCSS.map(|host| start(Role::Ocs, host));
         let ctf = start(Role::Ctf, CTF);
         let mut config = agent(&folder.path().join("store"), "", "");
-        // Kamailio takes a node that only relays for none that serves Ro, and routes Ro to nodes that name the vendor 3GPP, as those
-        // do which have an application of it.
-        config.local_nodes[0].applications = vec![application::CREDIT_CONTROL, application::GX];
+        // Kamailio takes a node that only relays for none that serves Ro.
+        config.local_nodes[0].applications = vec![application::CREDIT_CONTROL];
         let nodes = [(OCSS[0], &ocss[0]), (OCSS[1], &ocss[1]), (CTF, &ctf)];
         config.peers = nodes.map(|(host, node)| program(host, node.diameter)).to_vec();
         let file = trace_all(&mut config, &folder.path().join("traces"));
@@ -55,8 +55,11 @@ fn kamailio_charges_each_call_at_one_ocs() {
         for number in 0..CALLS {
             let (caller, id) = (Sip::bind(&format!("caller{number}")), format!("call{number}"));
             let route = caller.call(&callee, ctf.sip, &id);
-            // What is granted is used up within seconds.
-            until(|| counts(&ocss, "UPDATE").len() > number).await;
+            // What is granted is used up within seconds, when the call is confirmed.
+            while counts(&ocss, "UPDATE").len() <= number {
+                caller.acknowledge(&callee, ctf.sip, &id, &route);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             caller.hang_up(&callee, ctf.sip, &id, &route);
             until(|| counts(&ocss, "BYE").len() > number).await;
         }
