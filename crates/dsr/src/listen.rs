@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use diameter::proto::known;
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::{BoundListener, NodeConfig, Security, TlsConfig};
 use function::StartError;
@@ -89,13 +88,7 @@ fn node(config: &Config, local: &LocalNode) -> NodeConfig {
         true => vec![ApplicationId::RELAY],
         false => local.applications.iter().map(|id| announced(*id)).collect(),
     };
-    let named = Capabilities {
-        // It routes by AVPs of 3GPP (RFC 6733 §5.3.6), also where no application of 3GPP is announced: Gy and Ro have that of
-        // RFC 8506, and some peers send them only to nodes that name this vendor.
-        supported_vendors: vec![known::VENDOR_3GPP],
-        ..Capabilities::new(&local.host, &local.realm)
-    };
-    let mut capabilities = named.with_applications(applications);
+    let mut capabilities = Capabilities::new(&local.host, &local.realm).with_applications(applications);
     capabilities.addresses.clone_from(&local.addresses);
     if local.addresses.is_empty() {
         // All of them where the transport is SCTP (RFC 6733 §5.3.5).

@@ -43,8 +43,9 @@ fn kamailio_charges_each_call_at_one_ocs() {
         let ocss = OCSS.map(|host| start(Role::Ocs, host));
         let ctf = start(Role::Ctf, CTF);
         let mut config = agent(&folder.path().join("store"), "", "");
-        // Kamailio takes a node that only relays for none that serves Ro.
-        config.local_nodes[0].applications = vec![application::CREDIT_CONTROL];
+        // Kamailio takes a node that only relays for none that serves Ro, and routes Ro to nodes that name the vendor 3GPP, as those
+        // do which have an application of it.
+        config.local_nodes[0].applications = vec![application::CREDIT_CONTROL, application::GX];
         let nodes = [(OCSS[0], &ocss[0]), (OCSS[1], &ocss[1]), (CTF, &ctf)];
         config.peers = nodes.map(|(host, node)| program(host, node.diameter)).to_vec();
         let file = trace_all(&mut config, &folder.path().join("traces"));
