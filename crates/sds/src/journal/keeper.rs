@@ -174,11 +174,16 @@ impl Keeper {
 
     /// Applies what is durable, and acknowledges it.
     fn written(&mut self, group: Vec<Pending>, entries: &[Entry]) {
+        let mut applied = Vec::with_capacity(entries.len());
         for ((transaction, answer), entry) in group.into_iter().zip(entries) {
-            let applied = self.apply(entry, &transaction.changes);
-            let _ = answer.send(applied.map(|()| entry.offset));
+            let outcome = self.apply(entry, &transaction.changes);
+            applied.push((answer, outcome.map(|()| entry.offset)));
         }
+        // Before it is acknowledged: who then asks for the journal finds the transaction behind its head.
         self.publish();
+        for (answer, outcome) in applied {
+            let _ = answer.send(outcome);
+        }
     }
 
     fn apply(&mut self, entry: &Entry, changes: &[Change]) -> Result<(), Refused> {
