@@ -98,7 +98,7 @@ mod tests {
                 assert_eq!(taken.unwrap(), most > 0);
                 assert_eq!(quota.0.lock().len(), most);
             }
-            repository.store().close().await;
+            repository.store().clone().close().await;
         });
     }
 }
