@@ -214,6 +214,8 @@ impl LinkSet {
                 self.with(link, |one, test| one.local = Local::Inhibited(now + test));
                 self.drain(link, now);
                 report(link, InhibitOutcome::Inhibited, events);
+                // The other links may have failed since the request.
+                self.force(now, events);
             }
             (Inhibiting::InhibitDenied, Local::Requested(_), _) => {
                 self.with(link, |one, _| one.local = Local::Free);
@@ -354,9 +356,11 @@ impl LinkSet {
         false
     }
 
-    /// Whether the destinations of the set stay accessible without a link.
+    /// Whether the destinations of the set stay accessible without a link, and without those that this side has asked the peer to
+    /// inhibit: requests of both sides may cross.
     fn may_inhibit(&self, link: usize) -> bool {
-        (0..self.links.len()).any(|other| other != link && self.is_usable(other))
+        let stays = |other| self.is_up(other) && self.inhibited(other) == Inhibited::No;
+        (0..self.links.len()).any(|other| other != link && stays(other))
     }
 
     /// Ends an inhibition of this side.
