@@ -375,7 +375,7 @@ impl LinkSet {
 
     /// The traffic of a link is held for T1, then other links carry it (time-controlled changeover).
     fn drain(&mut self, link: usize, now: Instant) {
-        self.keep_away(link);
+        self.keep_away(link, now);
         let until = self.is_up(link).then(|| now + self.timers.diversion);
         self.with(link, |one, _| one.diversion = until);
     }
@@ -389,6 +389,14 @@ impl LinkSet {
         }
     }
 
+    /// What a link carries still after its T1, since it was to move to another one, leaves after a further T1.
+    pub(super) fn drain_inhibited(&mut self, link: usize, now: Instant) {
+        if self.is_inhibited(link) && self.is_up(link) {
+            let until = now + self.timers.diversion;
+            self.with(link, |one, _| one.diversion = Some(until));
+        }
+    }
+
     /// An inhibition has ended, and the link takes its traffic back unless the other side inhibits it.
     fn released(&mut self, link: usize, now: Instant, events: &mut Vec<LinkSetEvent>) {
         if self.is_inhibited(link) {
@@ -397,6 +405,7 @@ impl LinkSet {
         self.with(link, |one, _| one.diversion = None);
         report(link, InhibitOutcome::Uninhibited, events);
         if self.is_up(link) {
+            self.drain_others(link, now);
             self.bring_back(link, now, events);
         }
     }
