@@ -362,7 +362,7 @@ impl Control {
         self.send(sends);
         inner.divert(self, &next);
         inner.release(self, &before, &next);
-        inner.let_go(self, &next);
+        inner.let_go(self, &before, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);
         self.send(notices);
