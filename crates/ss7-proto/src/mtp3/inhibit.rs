@@ -214,6 +214,8 @@ impl LinkSet {
                 self.with(link, |one, test| one.local = Local::Inhibited(now + test));
                 self.drain(link, now);
                 report(link, InhibitOutcome::Inhibited, events);
+                // The other links may have failed since the request.
+                self.force(now, events);
             }
             (Inhibiting::InhibitDenied, Local::Requested(_), _) => {
                 self.with(link, |one, _| one.local = Local::Free);
@@ -354,9 +356,11 @@ impl LinkSet {
         false
     }
 
-    /// Whether the destinations of the set stay accessible without a link.
+    /// Whether the destinations of the set stay accessible without a link, and without those that this side has asked the peer to
+    /// inhibit: requests of both sides may cross.
     fn may_inhibit(&self, link: usize) -> bool {
-        (0..self.links.len()).any(|other| other != link && self.is_usable(other))
+        let stays = |other| self.is_up(other) && self.inhibited(other) == Inhibited::No;
+        (0..self.links.len()).any(|other| other != link && stays(other))
     }
 
     /// Ends an inhibition of this side.
@@ -371,7 +375,7 @@ impl LinkSet {
 
     /// The traffic of a link is held for T1, then other links carry it (time-controlled changeover).
     fn drain(&mut self, link: usize, now: Instant) {
-        self.keep_away(link);
+        self.keep_away(link, now);
         let until = self.is_up(link).then(|| now + self.timers.diversion);
         self.with(link, |one, _| one.diversion = until);
     }
@@ -385,6 +389,14 @@ impl LinkSet {
         }
     }
 
+    /// What a link carries still after its T1, since it was to move to another one, leaves after a further T1.
+    pub(super) fn drain_inhibited(&mut self, link: usize, now: Instant) {
+        if self.is_inhibited(link) && self.is_up(link) {
+            let until = now + self.timers.diversion;
+            self.with(link, |one, _| one.diversion = Some(until));
+        }
+    }
+
     /// An inhibition has ended, and the link takes its traffic back unless the other side inhibits it.
     fn released(&mut self, link: usize, now: Instant, events: &mut Vec<LinkSetEvent>) {
         if self.is_inhibited(link) {
@@ -393,6 +405,7 @@ impl LinkSet {
         self.with(link, |one, _| one.diversion = None);
         report(link, InhibitOutcome::Uninhibited, events);
         if self.is_up(link) {
+            self.drain_others(link, now);
             self.bring_back(link, now, events);
         }
     }

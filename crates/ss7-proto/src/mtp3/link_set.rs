@@ -209,9 +209,14 @@ impl LinkSet {
         }
     }
 
-    /// Nothing moves to a link any more.
-    pub(super) fn keep_away(&mut self, link: usize) {
-        self.changebacks.retain(|back| back.to != link);
+    /// Nothing moves to a link any more: it stays where it is, unless that link is inhibited.
+    pub(super) fn keep_away(&mut self, link: usize, now: Instant) {
+        let all = std::mem::take(&mut self.changebacks).into_iter();
+        let (ended, rest): (Vec<_>, Vec<_>) = all.partition(|back| back.to == link);
+        self.changebacks = rest;
+        for back in ended {
+            self.drain_inhibited(back.from, now);
+        }
     }
 
     /// A link is out of service; this side has accepted MSUs up to a number.
@@ -221,8 +226,8 @@ impl LinkSet {
             return;
         }
         // What was to move back stays where it is; what was to leave changes over with the rest.
-        self.changebacks
-            .retain(|back| back.to != link && back.from != link);
+        self.keep_away(link, now);
+        self.changebacks.retain(|back| back.from != link);
         self.set(link, Phase::Down);
         let order = self.links.get_mut(link).and_then(|one| {
             one.accepted = Some(accepted);

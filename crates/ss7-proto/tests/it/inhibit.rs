@@ -31,7 +31,11 @@ impl Pair {
 
     /// Follows the events of an end, and those that its messages lead to.
     fn follow(&mut self, end: usize, events: Vec<LinkSetEvent>) {
-        let mut all: Vec<(usize, LinkSetEvent)> = events.into_iter().map(|event| (end, event)).collect();
+        self.follow_all(events.into_iter().map(|event| (end, event)).collect());
+    }
+
+    /// As [`Self::follow`], of both ends at once.
+    fn follow_all(&mut self, mut all: Vec<(usize, LinkSetEvent)>) {
         while !all.is_empty() {
             let (end, event) = all.remove(0);
             let other = 1 - end;
@@ -159,6 +163,37 @@ fn the_last_link_cannot_be_inhibited() {
     pair.inhibit(0, 0).unwrap();
     assert_eq!(pair.outcomes[0], [InhibitOutcome::Denied]);
     assert_eq!(pair.inhibited(0), [Inhibited::No, Inhibited::No]);
+}
+
+#[test]
+fn requests_of_both_ends_that_cross_leave_a_link_for_the_traffic() {
+    let mut pair = Pair::new(2);
+    let mut all = Vec::new();
+    for end in [0, 1] {
+        let mut events = Vec::new();
+        pair.ends[end].inhibit(end, pair.now, &mut events).unwrap();
+        all.extend(events.into_iter().map(|event| (end, event)));
+    }
+    pair.follow_all(all);
+    assert_eq!(
+        pair.outcomes,
+        [[InhibitOutcome::Denied], [InhibitOutcome::Denied]]
+    );
+    assert_eq!((pair.shares(0), pair.shares(1)), ([8, 8], [8, 8]));
+}
+
+#[test]
+fn the_failure_of_the_other_link_before_the_answer_ends_an_inhibition() {
+    let mut pair = Pair::new(2);
+    let (now, mut events) = (pair.now, Vec::new());
+    let near = &mut pair.ends[0];
+    near.inhibit(0, now, &mut Vec::new()).unwrap();
+    near.failed(1, 0, now, &mut Vec::new());
+    near.inhibiting(0, Inhibiting::InhibitAcknowledgement, now, &mut events);
+    pair.follow(0, events);
+    let wanted = [InhibitOutcome::Inhibited, InhibitOutcome::Uninhibited];
+    assert_eq!(pair.outcomes[0], wanted);
+    assert_eq!(pair.inhibited(0)[0], Inhibited::No);
 }
 
 /// T14, T12: each message is repeated once.

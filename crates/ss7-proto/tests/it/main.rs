@@ -8,6 +8,7 @@ mod exercise;
 mod fuzz;
 mod gtt;
 mod inhibit;
+mod link_sets_at_random;
 mod m2pa;
 mod m2pa_link;
 mod m3ua;

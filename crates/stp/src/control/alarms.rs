@@ -1,9 +1,12 @@
 //! Alarms of links, hops and destinations.
 
+use std::sync::Arc;
+
 use ss7_proto::asp::AspState;
 use ss7_proto::m3ua::TrafficMode;
 use telemetry::{AlarmKind, Alarms, Severity};
 
+use super::ssnm::available;
 use super::{Inner, id};
 use crate::state::State;
 use crate::tables::Hop;
@@ -82,8 +85,8 @@ impl Inner {
         self.gateway.is_up(id(link)) && self.tables.hops_of(link).all(has_active)
     }
 
-    /// Raises and clears alarms by the state.
-    pub(super) fn alarm(&self, alarms: &Alarms, state: &State) {
+    /// Raises and clears alarms by the state that follows another one.
+    pub(super) fn alarm(&self, alarms: &Alarms, before: &State, state: &State) {
         for (at, link) in self.tables.links.iter().enumerate() {
             let reason = self.reason(at).filter(|_| !self.stands_by(at));
             alarms.set(&LINK_DOWN, &link.name, reason);
@@ -106,7 +109,10 @@ impl Inner {
             .destinations
             .iter()
             .zip(&state.forward.destinations);
-        for (destination, hops) in destinations {
+        // There may be thousands, and a peer that reports each of them (TFP, DUNA) changes one at a time.
+        let is_same = Arc::ptr_eq(&before.tables, &state.tables);
+        let stays_available = |at: usize| is_same && available(before, at) && available(state, at);
+        for (_, (destination, hops)) in destinations.enumerate().filter(|(at, _)| !stays_available(*at)) {
             let name = destination.cluster.show(state.tables.points.plan);
             let via = destination
                 .via
@@ -122,7 +128,7 @@ impl Inner {
 
     /// Clears the alarms of destinations that a reload has removed.
     pub(super) fn forget(&self, alarms: &Alarms, before: &State) {
-        if std::sync::Arc::ptr_eq(&self.tables, &before.tables) {
+        if Arc::ptr_eq(&self.tables, &before.tables) {
             return;
         }
         for destination in &before.tables.routes.destinations {

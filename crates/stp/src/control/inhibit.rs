@@ -15,7 +15,7 @@ impl Control {
     /// # Errors
     /// Why the request cannot be made.
     pub(crate) fn inhibit(&self, name: &str, request: Request) -> Result<(), String> {
-        let mut outcome = Err(format!("`{name}` is not a link of role `m2pa` in a link set"));
+        let mut outcome = Err("not a link of role `m2pa` in a link set".to_owned());
         self.change(|inner| {
             let link = inner.tables.links.iter().position(|link| link.name == name);
             let Some(link) = link.filter(|link| inner.tables.set_of(*link).is_some()) else {

@@ -354,7 +354,7 @@ impl Control {
         if next.is_as(&before) {
             self.send(sends);
             // A link may be inactive for another reason.
-            inner.alarm(&self.alarms, &next);
+            inner.alarm(&self.alarms, &before, &next);
             return;
         }
         self.state.store(Arc::new(next.without_new(&before)));
@@ -362,12 +362,12 @@ impl Control {
         self.send(sends);
         inner.divert(self, &next);
         inner.release(self, &before, &next);
-        inner.let_go(self, &next);
+        inner.let_go(self, &before, &next);
         self.state.store(Arc::new(next.clone()));
         let notices = inner.changes(&before, &next);
         self.send(notices);
         inner.forget(&self.alarms, &before);
-        inner.alarm(&self.alarms, &next);
+        inner.alarm(&self.alarms, &before, &next);
     }
 
     fn send(&self, frames: Vec<(usize, Vec<u8>)>) {

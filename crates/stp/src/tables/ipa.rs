@@ -4,7 +4,7 @@ use settings::Faults;
 use ss7_proto::PointCode;
 
 use super::Points;
-use crate::config::{ApplicationServer, Config, Link, Role, Transport};
+use crate::config::{ApplicationServer, Config, Link, Role, Traffic, Transport};
 
 /// The label of what a peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,13 @@ pub(super) fn compile(
         faults
             .at(format!("{at}.pointCodes"))
             .say(what, "the point code of the peer");
+    }
+    // The peer whose traffic another one has taken sends no ASPAC by which it could take it back.
+    if links.len() > 1 && server.traffic_mode == Traffic::Override {
+        let what = "is `override`, which needs ASPAC of the peers, and IPA has none";
+        faults
+            .at(format!("{at}.trafficMode"))
+            .say(what, "`loadshare` or `broadcast`");
     }
     let Some(destination) = &server.destination else {
         let what = "is absent, and a link of role `ipa` has no routing label";

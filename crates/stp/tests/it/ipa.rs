@@ -7,7 +7,7 @@ use settings::Period;
 use ss7_proto::ipa::{Control, Frame, length, unit_name, write_identity, write_sccp};
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
 use stp::Config;
-use stp::config::{ApplicationServer, Link, Role};
+use stp::config::{ApplicationServer, Link, Role, Traffic};
 
 use crate::support::{
     Asp, PATIENCE, config, data, faults, isup, link, metric, msu, next_of, server, start, until,
@@ -266,6 +266,16 @@ fn settings_of_ipa_that_do_not_fit() {
         wrong(|config| config.application_servers[2].point_codes.push("6".to_owned())),
         ["applicationServers[2].pointCodes"]
     );
+    let takes_over = wrong(|config| {
+        config.links.push(Link {
+            role: Role::Ipa,
+            ..link("d", 16)
+        });
+        let unit = &mut config.application_servers[2];
+        unit.links.push("d".to_owned());
+        unit.traffic_mode = Traffic::Override;
+    });
+    assert_eq!(takes_over, ["applicationServers[2].trafficMode"]);
     let mixed = wrong(|config| config.application_servers[2].links.push("b".to_owned()));
     assert!(mixed.contains(&links.to_owned()), "{mixed:?}");
     let sctp = wrong(|config| config.links[2].transport = stp::config::Transport::Sctp);

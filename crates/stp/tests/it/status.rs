@@ -108,9 +108,14 @@ fn the_queue_of_a_link_notifies_before_it_is_full() {
         one.send(&isup(11, 1, 2, 0, b"call"));
     }
     for level in [1, 2, 3] {
-        let scon = one.expect(MessageType::Scon);
-        assert_eq!(word(&scon, Tag::AFFECTED_POINT_CODE), Some(2));
-        assert_eq!(word(&scon, Tag::CONGESTION_INDICATIONS), Some(level));
+        // Where the messages take longer than a second, the level before is reported again.
+        let mut found = Some(level - 1);
+        while found == Some(level - 1) {
+            let scon = one.expect(MessageType::Scon);
+            assert_eq!(word(&scon, Tag::AFFECTED_POINT_CODE), Some(2));
+            found = word(&scon, Tag::CONGESTION_INDICATIONS);
+        }
+        assert_eq!(found, Some(level));
     }
     north.send_msu(ServiceIndicator::ISUP, [NORTH, 2], b"call");
     north.wait_for((
