@@ -1,6 +1,7 @@
 //! The settings of a Policy DRA.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use dsr_app::Answer;
@@ -235,16 +236,10 @@ impl Validate for Pdra {
         if self.attempts == 0 {
             faults.at("attempts").say("is 0", "at least 1");
         }
-        let periods = [
-            ("wait", self.wait),
-            ("suspectBindings.within", self.suspect_bindings.within),
-        ];
-        for (name, _) in periods.iter().filter(|(_, period)| period.is_zero()) {
-            faults.at(name).say("is 0", "some time, such as 2s");
+        if self.wait.is_zero() {
+            faults.at("wait").say("is 0", "some time, such as 2s");
         }
-        if self.suspect_bindings.count == 0 {
-            faults.at("suspectBindings.count").say("is 0", "at least 1");
-        }
+        faults.within("suspectBindings", &self.suspect_bindings);
         for (index, domain) in self.ip_domains.iter().enumerate() {
             let at = format!("ipDomains[{index}]");
             if domain.id.is_empty() {
@@ -287,6 +282,28 @@ impl Validate for Pdra {
     }
 }
 
+impl Validate for SuspectBindings {
+    fn validate(&self, faults: &mut Faults) {
+        for (index, code) in self.results.iter().enumerate() {
+            // Those below do not say that a request has failed (RFC 6733 §7.1).
+            if !FAILURES.contains(code) {
+                faults
+                    .at(format!("results[{index}]"))
+                    .say(format!("is {code}"), "the Result-Code of a failure, 3001 to 5999");
+            }
+        }
+        if self.count == 0 {
+            faults.at("count").say("is 0", "at least 1");
+        }
+        if self.within.is_zero() {
+            faults.at("within").say("is 0", "some time, such as 1m");
+        }
+    }
+}
+
+/// Result-Codes of protocol errors, transient and permanent failures.
+const FAILURES: RangeInclusive<u32> = 3001..=5999;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,5 +332,21 @@ mod tests {
         assert!(!is_valid("one", ["ims", "IMS.mnc001.mcc001.gprs"]));
         assert!(is_valid(&"p".repeat(MAX_NAME), ["ims", "internet"]));
         assert!(!is_valid(&"p".repeat(MAX_NAME + 1), ["ims", "internet"]));
+    }
+
+    #[test]
+    fn bindings_are_suspected_for_failures_alone() {
+        let is_valid = |code| {
+            let mut faults = Faults::default();
+            let results = vec![3002, code];
+            let suspected = SuspectBindings {
+                results,
+                ..SuspectBindings::default()
+            };
+            suspected.validate(&mut faults);
+            faults.is_empty()
+        };
+        assert!([3004, 4002, 5012].into_iter().all(is_valid));
+        assert!(![1001, 2001, 2002, 6001].into_iter().any(is_valid));
     }
 }
