@@ -112,26 +112,28 @@ impl Ocdra {
             let turns = shared.desk.settle(&session.id, note.token, outcome, now);
             Self::wake(&resume, turns);
         };
-        self.write(on, note, write)
+        self.write(on, note, write).unwrap_or_else(|| {
+            if let Ok(facts) = Facts::read(answered.request) {
+                self.settle(on, &facts.session, note.token, Outcome::Kept(facts.destination));
+            }
+            Self::failed(on)
+        })
     }
 
-    /// Does a write, for which an answer waits.
+    /// Does a write, for which an answer waits; none: too much is pending.
     fn write<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         note: Note,
         write: impl Future<Output = ()> + Send + 'static,
-    ) -> Flow<'a> {
+    ) -> Option<Flow<'a>> {
         let note = Note {
             stage: Stage::Writes,
             ..note
         };
         note.write(on.memo);
-        match self.shared.opened.spawn(write) {
-            // As long as the transaction has time.
-            true => Flow::Later(HOLD),
-            false => Self::failed(on),
-        }
+        // As long as the transaction has time.
+        self.shared.opened.spawn(write).then_some(Flow::Later(HOLD))
     }
 
     /// A session was written, or was not: then its client must not think that it is kept.
@@ -197,7 +199,7 @@ impl Ocdra {
         };
         let (sessions, then) = (self.sessions(), on.worker.resume.with(on.ticket, Found::Changed));
         let write = async move { then(sessions.change(&facts.session, &change).await) };
-        self.write(on, note, write)
+        self.write(on, note, write).unwrap_or_else(|| Self::failed(on))
     }
 
     /// A session was changed.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diameter_proto::known::{self, application, command};
-use diameter_proto::{MessageBuilder, MessageMut, Origin, Routing};
-use dsr_app::{Application, Flow, Loss, Lost, Memo, Out, Request, Resumed, Seated, Ticket, View};
+use diameter_proto::{MessageBuilder, MessageMut, Origin, ResultCode, Routing};
+use dsr_app::{Answered, Application, Flow, Loss, Lost, Memo, Out, Request, Resumed, Seated, Ticket, View};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use sbr::pool::Server;
@@ -109,6 +109,33 @@ fn one_that_waits_and_is_not_parked_gets_no_turn() {
         assert!(matches!(seat.resume(turn, &resumed, None), Flow::Answer(_)));
     };
     assert_eq!(second_ends(expire), 0);
+}
+
+#[test]
+fn a_session_that_cannot_be_written_does_not_hold_its_session_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let ocdra = ocdra(folder.path());
+    let seat = dsr_app::seat(ocdra.clone());
+    let (message, mut memo) = (initial(), Memo::default());
+    show(&message, &mut memo, 1, |turn, request| {
+        assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+    });
+    assert_eq!(beginning(&ocdra), 1);
+    while ocdra.shared.opened.spawn(std::future::pending()) {}
+    show(&message, &mut memo, 2, |turn, request| {
+        let mut answer = MessageBuilder::answer(request.message);
+        answer.result(ResultCode::SUCCESS, &Origin::new("ocs.example", "example"));
+        let answered = Answered {
+            request: &request.message.clone().freeze(),
+            answer: &answer.finish().unwrap(),
+            names: request.names,
+        };
+        match seat.answer(turn, &answered) {
+            Flow::Answer(fault) => assert_eq!(fault.code, ResultCode::UNABLE_TO_COMPLY),
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(beginning(&ocdra), 0);
 }
 
 #[test]

@@ -291,7 +291,7 @@ impl Pdra {
         server: &Party,
     ) -> Flow<'a> {
         if self.redirects() {
-            self.redirect_session(on, beginning.clone(), token, rule, server)
+            self.redirect_session(on, beginning, token, rule, server)
         } else {
             Self::send(on, token, rule, tried, server)
         }
@@ -317,7 +317,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use diameter_proto::{MessageBuilder, Origin, Routing, known};
-    use dsr_app::{Application, Loss, Lost, Memo, Out, Resumed, Ticket, View};
+    use dsr_app::{Answered, Application, Loss, Lost, Memo, Out, Resumed, Ticket, View};
 
     use super::*;
     use crate::config::{self, Pcrf};
@@ -403,6 +403,38 @@ mod tests {
         assert_eq!(seen, [Congestion::None, Congestion::Minor, Congestion::Major]);
     }
 
+    fn requests_in_flight(pdra: &Pdra) -> usize {
+        let tables = Application::tables(pdra);
+        let beginning = tables.iter().find(|table| table.name == "beginning").unwrap();
+        beginning.entries
+    }
+
+    #[test]
+    fn a_session_that_cannot_be_written_does_not_hold_its_subscriber() {
+        let (_folder, pdra) = one();
+        let seat = dsr_app::seat(pdra.clone());
+        let mut memo = Memo::default();
+        show("pgw;1", &mut memo, 1, |turn, request| {
+            assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+        });
+        assert_eq!(requests_in_flight(&pdra), 1);
+        while pdra.shared.opened.spawn(std::future::pending()) {}
+        show("pgw;1", &mut memo, 2, |turn, request| {
+            let mut answer = MessageBuilder::answer(request.message);
+            answer.result(ResultCode::SUCCESS, &Origin::new("pcrf.example", "example"));
+            let answered = Answered {
+                request: &request.message.clone().freeze(),
+                answer: &answer.finish().unwrap(),
+                names: request.names,
+            };
+            match seat.answer(turn, &answered) {
+                Flow::Answer(fault) => assert_eq!(fault.code, ResultCode::UNABLE_TO_COMPLY),
+                other => panic!("{other:?}"),
+            }
+        });
+        assert_eq!(requests_in_flight(&pdra), 0);
+    }
+
     #[test]
     fn one_that_waits_and_is_not_parked_gets_no_turn() {
         let (_folder, pdra) = one();
@@ -426,8 +458,6 @@ mod tests {
             };
             assert!(matches!(seat.lost(turn, &lost), Flow::Next));
         });
-        let tables = Application::tables(&*pdra);
-        let beginning = tables.iter().find(|table| table.name == "beginning").unwrap();
-        assert_eq!(beginning.entries, 0);
+        assert_eq!(requests_in_flight(&pdra), 0);
     }
 }

@@ -45,7 +45,13 @@ impl Pdra {
             Some(result) if result.is_success() => {
                 let server = self.server(on, answered);
                 let then = on.worker.resume.with(on.ticket, Found::Written);
-                self.keep(on, note, beginning, server, then)
+                let kept = self.keep(on, note, beginning, server, then);
+                kept.unwrap_or_else(|| {
+                    if let Some(beginning) = self.sent(answered.request) {
+                        self.fail(on, &beginning.key, note.token);
+                    }
+                    Self::failed(on)
+                })
             }
             // It was not carried out, so that another PCRF may get it (RFC 6733 §7.1.3).
             Some(result @ (ResultCode::UNABLE_TO_DELIVER | ResultCode::TOO_BUSY)) => {
@@ -99,7 +105,8 @@ impl Pdra {
         }
     }
 
-    /// Writes a session that has begun. Its answer waits for that, and goes on by `then`.
+    /// Writes a session that has begun. Its answer waits for that, and goes on by `then`; none: it is not written, and its request
+    /// has no outcome yet.
     pub(crate) fn keep<'a>(
         &'a self,
         on: &mut On<'_, Self>,
@@ -107,7 +114,7 @@ impl Pdra {
         beginning: Beginning<'_>,
         server: Party,
         then: impl FnOnce(Result<Kept, store::Error>) + Send + 'static,
-    ) -> Flow<'a> {
+    ) -> Option<Flow<'a>> {
         let Beginning { facts, pool, key } = beginning;
         let repository = self.shared.opened.repository().clone();
         let session = Session {
@@ -137,22 +144,20 @@ impl Pdra {
         self.write(on, write)
     }
 
-    /// Does a write, for which an answer waits.
+    /// Does a write, for which an answer waits; none: too much is pending.
     pub(crate) fn write<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         write: impl Future<Output = ()> + Send + 'static,
-    ) -> Flow<'a> {
+    ) -> Option<Flow<'a>> {
         let note = Note {
             stage: Stage::Writes,
             ..Note::default()
         };
         note.write(on.memo);
-        match self.shared.opened.spawn(write) {
-            // As long as the transaction has time.
-            true => Flow::Later(self.settings.repository.reservation.duration()),
-            false => Self::failed(on),
-        }
+        // As long as the transaction has time.
+        let time = self.settings.repository.reservation.duration();
+        self.shared.opened.spawn(write).then_some(Flow::Later(time))
     }
 
     /// A session was written, or was not: then its client must not think that it is kept.

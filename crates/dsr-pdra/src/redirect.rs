@@ -33,7 +33,7 @@ impl Pdra {
     pub(crate) fn redirect_session<'a>(
         &'a self,
         on: &mut On<'_, Self>,
-        beginning: Beginning<'_>,
+        beginning: &Beginning<'_>,
         token: u64,
         rule: Rule,
         server: &Party,
@@ -46,7 +46,11 @@ impl Pdra {
         let to = server.clone();
         let found = move |kept| Found::Redirected(to, kept);
         let then = on.worker.resume.with(on.ticket, found);
-        self.keep(on, note, beginning, server.clone(), then)
+        let kept = self.keep(on, note, beginning.clone(), server.clone(), then);
+        kept.unwrap_or_else(|| {
+            self.fail(on, &beginning.key, token);
+            Self::failed(on)
+        })
     }
 
     /// The session was written, or was not.

@@ -171,7 +171,8 @@ impl Pdra {
             ..Session::default()
         };
         let then = on.worker.resume.with(on.ticket, Found::Written);
-        self.write(on, async move { then(repository.keep(session).await) })
+        let write = async move { then(repository.keep(session).await) };
+        self.write(on, write).unwrap_or_else(|| Self::failed(on))
     }
 
     /// A request of an AF or TDF got no answer.
