@@ -7,6 +7,8 @@
 //!  PCEF ── Gx ── DSR ── two PCRFs
 //! ```
 
+use std::path::Path;
+
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{Message, MessageMut};
 use dsr_pdra::{Event, Pdra};
@@ -66,25 +68,19 @@ fn freediameter_and_kamailio_find_one_another_through_it() {
         ) else {
             return;
         };
-        let pcscf = Kamailio::start(kamailio::Setup {
-            role: Role::Pcscf,
-            host: PCSCF,
-            realm: REALM,
-            router: DSR,
-            next: network.address,
-            folder: folder.path(),
-        });
+        let pcscf = p_cscf(&network, folder.path());
         let mut config = agent(&folder.path().join("store"), &PCRFS, "");
         // Kamailio takes a node that only relays for none that serves Rx.
         config.local_nodes[0].applications = both.to_vec();
-        config.peers = vec![
-            program(PCRFS[0], one.address()),
-            program(PCRFS[1], other.address()),
-            program(PCSCF, pcscf.diameter),
+        let nodes = [
+            (PCRFS[0], one.address()),
+            (PCRFS[1], other.address()),
+            (PCSCF, pcscf.diameter),
         ];
+        config.peers = nodes.map(|(host, address)| program(host, address)).to_vec();
         let file = trace_all(&mut config, &folder.path().join("traces"));
         let dsr = dsr::start(config).unwrap();
-        for host in [PCRFS[0], PCRFS[1], PCSCF] {
+        for (host, _) in nodes {
             available(&dsr, host).await;
         }
         let peers = [(DSR, dsr.addresses()[0])];
@@ -92,12 +88,7 @@ fn freediameter_and_kamailio_find_one_another_through_it() {
         available(&dsr, PCEF).await;
 
         // A session of the UE, whose PCRF is that of all that follows.
-        let begin = ccr(SESSION, 1, |b| {
-            subscriber(b, 1, IMSI);
-            b.put(known::FRAMED_IP_ADDRESS, &[127, 0, 0, 1])
-                .put(known::CALLED_STATION_ID, "ims");
-        });
-        send(&mut pcef, begin);
+        send(&mut pcef, initial());
         succeeds(&pcef.expect("Credit-Control-Answer", 1).await);
         let (mut pcrf, stranger) = if one.received().is_empty() {
             (other, one)
@@ -113,17 +104,7 @@ fn freediameter_and_kamailio_find_one_another_through_it() {
         assert_eq!(text_of(&media, "Origin-Host"), PCSCF);
         assert_eq!(dsr.count_of::<Pdra>(Event::Kept), 3);
 
-        // Requests of the PCRF, to each side.
-        let rar = request(command::RE_AUTH, application::GX, PCRFS[0], SESSION, |b| {
-            b.put(known::DESTINATION_HOST, PCEF)
-                .put(known::RE_AUTH_REQUEST_TYPE, 0);
-        });
-        send(&mut pcrf, rar);
-        succeeds(&pcrf.expect("Re-Auth-Answer", 1).await);
-        assert_eq!(
-            text_of(&pcef.expect("Re-Auth-Request", 1).await, "Session-Id"),
-            SESSION
-        );
+        re_authorise(&mut pcrf, &pcef).await;
         let id = text_of(&media, "Session-Id");
         let asr = request(command::ABORT_SESSION, application::RX, PCRFS[0], id, |b| {
             b.put(known::DESTINATION_HOST, PCSCF);
@@ -139,13 +120,51 @@ fn freediameter_and_kamailio_find_one_another_through_it() {
         }
         assert_eq!(stranger.received(), [""; 0]);
         dsr.stop().unwrap();
-        let Some(all) = tshark(&["-Y", "diameter"], &file) else {
-            return;
-        };
-        // CCRs, AARs and RAR with their answers, before and behind the router, and the ASR.
-        assert!(all.lines().count() >= 26, "{all}");
-        assert_eq!(tshark(&["-Y", "_ws.malformed"], &file).unwrap(), "");
-        let aborted = format!("diameter.cmd.code == 274 && diameter.Destination-Host == \"{PCSCF}\"");
-        assert_eq!(tshark(&["-Y", &aborted], &file).unwrap().lines().count(), 2);
+        is_read(&file);
     });
+}
+
+/// Kamailio as the AF of calls to this network.
+fn p_cscf(network: &Sip, folder: &Path) -> Kamailio {
+    Kamailio::start(kamailio::Setup {
+        role: Role::Pcscf,
+        host: PCSCF,
+        realm: REALM,
+        router: DSR,
+        next: network.address,
+        folder,
+    })
+}
+
+/// The request that begins the session of the UE.
+fn initial() -> MessageMut {
+    ccr(SESSION, 1, |b| {
+        subscriber(b, 1, IMSI);
+        b.put(known::FRAMED_IP_ADDRESS, &[127, 0, 0, 1])
+            .put(known::CALLED_STATION_ID, "ims");
+    })
+}
+
+/// The PCRF asks the PCEF about its session.
+async fn re_authorise(pcrf: &mut Console, pcef: &Console) {
+    let rar = request(command::RE_AUTH, application::GX, PCRFS[0], SESSION, |b| {
+        b.put(known::DESTINATION_HOST, PCEF)
+            .put(known::RE_AUTH_REQUEST_TYPE, 0);
+    });
+    send(pcrf, rar);
+    succeeds(&pcrf.expect("Re-Auth-Answer", 1).await);
+    let asked = pcef.expect("Re-Auth-Request", 1).await;
+    assert_eq!(text_of(&asked, "Session-Id"), SESSION);
+}
+
+/// tshark reads each message that the router has received and sent.
+fn is_read(file: &Path) {
+    let Some(all) = tshark(&["-Y", "diameter"], file) else {
+        return;
+    };
+    // CCRs, AARs and RAR with their answers, before and behind the router, and the ASR.
+    assert!(all.lines().count() >= 26, "{all}");
+    assert_eq!(tshark(&["-Y", "_ws.malformed"], file).unwrap(), "");
+    let aborted = format!("diameter.cmd.code == 274 && diameter.Destination-Host == \"{PCSCF}\"");
+    assert_eq!(tshark(&["-Y", &aborted], file).unwrap().lines().count(), 2);
 }
