@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::diameter_client::DiameterClient;
-use crate::run::dsr::{Asking, REPOSITORY, await_connections, config, start_hss};
+use crate::run::dsr::{Asking, await_connections, config, start_hss};
 use crate::run::{Place, RigError, Simulator, free_address, write_config};
 use callmodel::dsr::{Destination, DsrModel, Mix};
 use callmodel::pdra::Sessions;
@@ -138,8 +138,6 @@ impl Routed {
     pub(super) fn command(&self, place: &Place) -> Result<(Command, SocketAddr), RigError> {
         let place = within(place, self.name)?;
         let (address, admin) = (free_address()?, free_address()?);
-        // A run begins without the sessions of the one before.
-        let _ = std::fs::remove_dir_all(place.folder.join(REPOSITORY));
         let hss = self.hss.borrow().addresses.clone();
         let mut settings = config(&self.model, &place, (address, admin), &hss)?;
         if !self.is_guarded {

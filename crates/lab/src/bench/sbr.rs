@@ -90,13 +90,13 @@ pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Preload, 
         program: settings.program.clone(),
         ..Options::default()
     })?;
-    let empty = start(&place, "empty", settings)?;
-    let directory = clean(&place, "filled")?;
+    let empty = start(&place, "sbr-empty", &place.empty_folder("sbr-empty")?, settings)?;
+    let directory = place.empty_folder("sbr-filled")?;
     let begun = Instant::now();
     let stats = fill(&repository(settings, &directory), settings.bindings, progress)?;
     let write_seconds = begun.elapsed().as_secs_f64();
     progress.status("starting a router with the sessions …");
-    let filled = start(&place, "filled", settings)?;
+    let filled = start(&place, "sbr-filled", &directory, settings)?;
     let mut preload = Preload {
         bindings: settings.bindings,
         sessions: settings.bindings * EACH,
@@ -117,16 +117,6 @@ pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Preload, 
 
 fn failed(error: impl fmt::Display) -> RunError {
     RigError::Settings(format!("the repository: {error}")).into()
-}
-
-/// An empty folder for the store of a router.
-fn clean(place: &Place, name: &str) -> Result<PathBuf, RigError> {
-    let directory = place.folder.join(format!("sbr-{name}"));
-    if directory.exists() {
-        let what = format!("emptying {}", directory.display());
-        std::fs::remove_dir_all(&directory).map_err(RigError::io(what))?;
-    }
-    Ok(directory)
 }
 
 /// The settings of a repository in this folder.
@@ -228,16 +218,17 @@ fn session(subscriber: u64, number: u64, now: u64) -> Session {
     .used(now, LIFETIME)
 }
 
-/// Starts a router with the repository of this name; its resident memory, and how long it took until it listened.
-fn start(place: &Place, name: &str, settings: &Settings) -> Result<(u64, Duration), RunError> {
+/// Starts a router of this name with a repository; its resident memory, and how long it took until it listened.
+fn start(
+    place: &Place,
+    name: &str,
+    directory: &Path,
+    settings: &Settings,
+) -> Result<(u64, Duration), RunError> {
     let (address, admin) = (free_address()?, free_address()?);
-    let directory = match name {
-        "empty" => clean(place, name)?,
-        _ => place.folder.join(format!("sbr-{name}")),
-    };
-    let made = config((address, admin), &directory, most_sessions(settings));
+    let made = config((address, admin), directory, most_sessions(settings));
     let begun = Instant::now();
-    let router = rig::start_function(place, ("dsr", &format!("sbr-{name}")), made, None, address)?;
+    let router = rig::start_function(place, ("dsr", name), made, None, address)?;
     let ready = begun.elapsed();
     let usage = router.process().usage();
     let gone = || failed("the router has no figures of its memory");

@@ -265,6 +265,20 @@ impl Place {
             lab_cpus,
         })
     }
+
+    /// A folder for a store, which does not exist yet: a run begins without the records of one before, also in a folder that was
+    /// used.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn empty_folder(&self, name: &str) -> Result<PathBuf, RigError> {
+        let folder = self.folder.join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)
+                .map_err(RigError::io(format!("removing {}", folder.display())))?;
+        }
+        Ok(folder)
+    }
 }
 
 /// An address that no program listens on at this moment.

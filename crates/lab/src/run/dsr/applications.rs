@@ -37,11 +37,11 @@ pub(super) fn add(
         guard(router, roaming, &place.folder)?;
     }
     if model.pdra.is_some() {
-        let policy = pdra::application(hosts, place);
+        let policy = pdra::application(hosts, place)?;
         host(router, policy, json!({ "applications": [GX, RX] }));
     }
     if model.ocdra.is_some() {
-        let charging = ocdra::application(hosts, place);
+        let charging = ocdra::application(hosts, place)?;
         host(router, charging, json!({ "applications": [CREDIT_CONTROL] }));
     }
     Ok(())

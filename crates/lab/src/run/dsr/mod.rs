@@ -46,7 +46,6 @@ use callmodel::dsr::{Drill as Wanted, DsrModel};
 use callmodel::roaming::{HOME, foreign};
 use loadgen::Traffic;
 use loadgen::diameter::{Clients, Habits, Peer};
-pub(crate) use pdra::REPOSITORY;
 use report::measure::Metrics;
 use settings::{Percent, Period};
 use simulators::diameter::DiameterSettings;

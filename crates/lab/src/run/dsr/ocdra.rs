@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{Accounts, Books};
 use super::outage::dying;
-use super::pdra::{first_node, follows};
+use super::pdra::{REPOSITORY, first_node, follows};
 use super::{REALM, server_processes};
 use crate::run::drill::{Drill, Judgement, Outcome, Part};
 use crate::run::rig::{Place, Probe, RigError};
@@ -128,15 +128,15 @@ fn unreadable(error: String) -> Check {
 }
 
 /// An online charging DRA with one pool of OCSs.
-pub(super) fn application(hosts: &[String], place: &Place) -> Value {
+pub(super) fn application(hosts: &[String], place: &Place) -> Result<Value, RigError> {
     let servers: Vec<Value> = hosts.iter().map(|host| json!({ "host": host })).collect();
-    json!({
+    Ok(json!({
         "name": "charging",
         "ocdra": {
-            "repository": { "store": { "embedded": { "directory": place.folder.join("sbr") } } },
+            "repository": { "store": { "embedded": { "directory": place.empty_folder(REPOSITORY)? } } },
             "pools": [{ "name": "all", "servers": servers }],
         },
-    })
+    }))
 }
 
 /// Where the OCSs of a process of this name write what they have counted.

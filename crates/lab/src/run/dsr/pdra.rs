@@ -23,7 +23,7 @@ use settings::Percent;
 use workload::pcrf::{Counts, OPERATIONS, PcrfClients, Plan};
 
 /// The folder of the sessions.
-pub(crate) const REPOSITORY: &str = "sbr";
+pub(super) const REPOSITORY: &str = "sbr";
 /// The data network of the sessions.
 const APN: &str = "ims";
 
@@ -106,19 +106,19 @@ pub(super) fn follows(got: u64, (accepted, sent): (u64, u64), share: Percent) ->
 }
 
 /// A Policy DRA with one pool of PCRFs.
-pub(super) fn application(hosts: &[String], place: &Place) -> Value {
+pub(super) fn application(hosts: &[String], place: &Place) -> Result<Value, RigError> {
     let pcrfs: Vec<Value> = hosts.iter().map(|host| json!({ "host": host })).collect();
-    json!({
+    Ok(json!({
         "name": "policy",
         "pdra": {
-            "repository": { "store": { "embedded": { "directory": place.folder.join(REPOSITORY) } } },
+            "repository": { "store": { "embedded": { "directory": place.empty_folder(REPOSITORY)? } } },
             "pools": [{ "name": "all", "pcrfs": pcrfs }],
             // Also a request that was in flight at a PCRF that dies goes to another one.
             "rebind": "unanswered",
             // As long as clients wait: how long a session takes to be on the disk is the machine's.
             "wait": "5s",
         },
-    })
+    }))
 }
 
 /// What is late on a busy machine, and what a killed router explains.

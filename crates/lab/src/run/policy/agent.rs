@@ -19,11 +19,7 @@ pub(super) fn host() -> String {
 /// Starts it, and waits until it is connected to the PCFs; its address.
 pub(super) fn start(place: &Place, sites: &[Site]) -> Result<(Guarded, SocketAddr), RigError> {
     let (address, admin) = (free_address()?, free_address()?);
-    let store = place.folder.join("sbr");
-    // A run begins without sessions, also in a folder that was used before.
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = place.empty_folder("sbr")?;
     let beside = Place {
         function_cpus: place.lab_cpus.clone(),
         ..place.clone()

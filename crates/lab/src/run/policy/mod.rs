@@ -173,12 +173,7 @@ impl Site {
             1 => "pcf".to_owned(),
             _ => format!("pcf-{}", number + 1),
         };
-        let directory = place.folder.join(format!("{name}-store"));
-        // A run begins without associations, also in a folder that was used before.
-        if directory.exists() {
-            std::fs::remove_dir_all(&directory)
-                .map_err(RigError::io(format!("removing {}", directory.display())))?;
-        }
+        let directory = place.empty_folder(&format!("{name}-store"))?;
         let (address, admin, diameter) = (free_address()?, free_address()?, free_address()?);
         let mut made = json!({ "pcf": {
             "listen": [address.to_string()],
