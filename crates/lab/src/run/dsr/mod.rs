@@ -117,24 +117,28 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     if expected > 0.0 {
         probes.push(Box::new(move || crossing(admin, expected)));
     }
-    let mut notes = vec![asking.note(mmes, model.hss)];
-    if model.da_mps > 1 {
-        notes.push(format!(
-            "{} message processors; peers are spread evenly, so that {:.0}% of the messages leave by another \
-             than they came in by",
-            model.da_mps,
-            model.crossing() * 100.0
-        ));
-    }
     Ok(Rig {
         function,
         outgoing: asking.outgoing(model),
         simulators: hss,
         probes,
-        notes,
+        notes: notes(model, asking.note(mmes, model.hss)),
         drill,
         ..Rig::new("dsr", address, workloads)
     })
+}
+
+/// What the report says of the nodes and the router.
+fn notes(model: &DsrModel, nodes: String) -> Vec<String> {
+    let processors = (model.da_mps > 1).then(|| {
+        format!(
+            "{} message processors; peers are spread evenly, so that {:.0}% of the messages leave by another \
+             than they came in by",
+            model.da_mps,
+            model.crossing() * 100.0
+        )
+    });
+    [nodes].into_iter().chain(processors).collect()
 }
 
 /// A process of HSSs, PCRFs or OCSs.

@@ -42,38 +42,18 @@ pub fn start(
     let mut network = Network::start(model, place, free_address()?)?;
     let kinds = kinds(model);
     let documents = Arc::new(Documents::new(model, &format!("http://{}", network.consumer)));
-    let mut sites = Vec::new();
-    match options.target {
-        Some(target) => sites.push(Site {
-            process: None,
-            launch: None,
-            host: String::new(),
-            address: target,
-            diameter: None,
-            ready: Duration::ZERO,
-        }),
-        None => {
-            let folders = projects::write(model.project, place)?;
-            for number in 0..model.sites_with_traffic {
-                sites.push(Site::start(model, options, place, &network, &folders, number)?);
-            }
-        }
-    }
+    let mut sites = sites(model, options, place, &network)?;
     let plan = Plan {
         count: u32::try_from(model.associations_for_run(options.sessions)).unwrap_or(u32::MAX / 2),
         each: options.generators.max(1),
     };
     let mut notes = notes(model, options, plan, &sites);
     if model.pdra && options.target.is_none() {
-        let (router, address) = agent::start(place, &sites)?;
-        network.beside.push(router);
+        network.beside.push(agent_before(&mut sites, place)?);
         notes.push(format!(
             "{} PCFs behind a Policy DRA, which is not among the processor time",
             sites.len()
         ));
-        for site in &mut sites {
-            site.diameter = Some(address);
-        }
     }
     let (workloads, pcrf) = match &model.gx {
         Some(gx) => {
@@ -122,6 +102,39 @@ pub fn start(
         notes,
         ..Rig::new("pcf", address, workloads)
     })
+}
+
+/// The sites with traffic: those of the model, or a PCF that runs already.
+fn sites(
+    model: &PolicyModel,
+    options: &Options,
+    place: &Place,
+    network: &Network,
+) -> Result<Vec<Site>, RigError> {
+    if let Some(target) = options.target {
+        return Ok(vec![Site {
+            process: None,
+            launch: None,
+            host: String::new(),
+            address: target,
+            diameter: None,
+            ready: Duration::ZERO,
+        }]);
+    }
+    let folders = projects::write(model.project, place)?;
+    let numbers = 0..model.sites_with_traffic;
+    numbers
+        .map(|number| Site::start(model, options, place, network, &folders, number))
+        .collect()
+}
+
+/// Starts a Policy DRA, through which Gx and Rx of all sites go.
+fn agent_before(sites: &mut [Site], place: &Place) -> Result<Guarded, RigError> {
+    let (router, address) = agent::start(place, sites)?;
+    for site in sites {
+        site.diameter = Some(address);
+    }
+    Ok(router)
 }
 
 /// What happens while the load runs. A drill that kills the PCF takes its process from the site.
