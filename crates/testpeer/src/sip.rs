@@ -97,13 +97,18 @@ impl Sip {
         let route: Vec<String> = lines(&accepted, "Record-Route")
             .map(|line| line.replace("Record-Route", "Route"))
             .collect();
-        // Kamailio 5.6 confirms a dialog after it has sent the answer, and does not for an ACK that comes before: repetitions do.
-        for _ in 0..3 {
-            self.send(proxy, &self.request("ACK", callee, id, 1, &route, ""));
-            let _ = callee.receive("ACK", id);
-            std::thread::sleep(Duration::from_millis(200));
-        }
+        self.acknowledge(callee, proxy, id, &route);
         route
+    }
+
+    /// The caller confirms a call, also one that it has confirmed: Kamailio 5.6 knows the dialog some time after it has sent the
+    /// answer, and an ACK before that does not count.
+    ///
+    /// # Panics
+    /// When a message does not come.
+    pub fn acknowledge(&self, callee: &Self, proxy: SocketAddr, id: &str, route: &[String]) {
+        self.send(proxy, &self.request("ACK", callee, id, 1, route, ""));
+        let _ = callee.receive("ACK", id);
     }
 
     /// The caller ends a call.

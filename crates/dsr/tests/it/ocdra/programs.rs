@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use diameter::proto::known::application;
 use dsr_ocdra::{Event, Ocdra};
@@ -55,8 +56,11 @@ fn kamailio_charges_each_call_at_one_ocs() {
         for number in 0..CALLS {
             let (caller, id) = (Sip::bind(&format!("caller{number}")), format!("call{number}"));
             let route = caller.call(&callee, ctf.sip, &id);
-            // What is granted is used up within seconds.
-            until(|| counts(&ocss, "UPDATE").len() > number).await;
+            // What is granted is used up within seconds, when the call is confirmed.
+            while counts(&ocss, "UPDATE").len() <= number {
+                caller.acknowledge(&callee, ctf.sip, &id, &route);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             caller.hang_up(&callee, ctf.sip, &id, &route);
             until(|| counts(&ocss, "BYE").len() > number).await;
         }
