@@ -14,7 +14,7 @@ use dsr_pdra::config::Pdra;
 use dsr_rbar::config::Rbar;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::Faults;
+use settings::{Faults, Period};
 
 /// An application inside the router.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -46,13 +46,23 @@ pub struct Application {
 }
 
 impl Application {
-    pub(super) fn validate_at(&self, at: &str, faults: &mut Faults) {
+    /// `lifetime` is that of requests in the router.
+    pub(super) fn validate_at(&self, at: &str, lifetime: Period, faults: &mut Faults) {
         faults.within(format!("{at}.rbar"), &self.rbar);
         faults.within(format!("{at}.eir"), &self.eir);
         faults.within(format!("{at}.fabr"), &self.fabr);
         faults.within(format!("{at}.dsa"), &self.dsa);
         faults.within(format!("{at}.pdra"), &self.pdra);
         faults.within(format!("{at}.ocdra"), &self.ocdra);
+        // Else another PCRF is chosen for a subscriber while a request that begins a session has no answer.
+        if let Some(pdra) = &self.pdra
+            && pdra.repository.reservation <= lifetime
+        {
+            faults.at(format!("{at}.pdra.repository.reservation")).say(
+                format!("is {}", pdra.repository.reservation),
+                format!("more than routing.transaction.lifetime ({lifetime})"),
+            );
+        }
         let kinds = [
             self.rbar.is_some(),
             self.eir.is_some(),

@@ -247,7 +247,8 @@ impl Validate for Config {
             .collect();
         let applications: BTreeSet<&str> = self.applications.iter().map(|one| one.name.as_str()).collect();
         for (index, application) in self.applications.iter().enumerate() {
-            application.validate_at(&format!("applications[{index}]"), faults);
+            let lifetime = self.routing.transaction.lifetime;
+            application.validate_at(&format!("applications[{index}]"), lifetime, faults);
         }
         for (g, group) in self.throttle_groups.iter().enumerate() {
             for (p, host) in group.peers.iter().enumerate() {

@@ -164,6 +164,21 @@ fn applications_on_one_store_have_the_same_settings_of_it() {
 }
 
 #[test]
+fn a_reservation_lasts_longer_than_the_requests_that_need_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = super::support::agent(folder.path(), &PCRFS, "");
+    let mistakes = |config: &dsr::Config| {
+        let mut faults = settings::Faults::default();
+        settings::Validate::validate(config, &mut faults);
+        let faults = faults.into_vec().into_iter();
+        faults.map(|fault| fault.path).collect::<Vec<String>>()
+    };
+    assert!(mistakes(&config).is_empty());
+    config.routing.transaction.lifetime = settings::Period::from_secs(60);
+    assert_eq!(mistakes(&config), ["applications[0].pdra.repository.reservation"]);
+}
+
+#[test]
 fn records_are_indicators_with_the_numbers_of_the_guide() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
