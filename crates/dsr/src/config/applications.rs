@@ -123,7 +123,9 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
             judge(
                 format!("{at}.{kind}{part}"),
                 judged,
-                &format!("a {store} of its own, or of one kind the same `repository`"),
+                &format!(
+                    "a {store} of its own; two `pdra` or two `ocdra` with the same `repository` may share one"
+                ),
             );
         }
         let Some(fabr) = &application.fabr else { continue };
