@@ -53,8 +53,8 @@ use pools::Pools;
 /// Requests with one Session-Id that wait for the first of them, at most.
 const MOST_WAITING: usize = 16;
 /// Time that a request without an outcome holds its Session-Id, and that an OCS which did not answer gets what comes again:
-/// longer than a client repeats a request (Tx of RFC 8506 §13 is 10 s).
-const HOLD: Duration = Duration::from_secs(60);
+/// longer than a client repeats a request (Tx of RFC 8506 §13 is 10 s). Requests in the router must not live as long.
+pub const HOLD: Duration = Duration::from_secs(60);
 /// Time that a request waits for another with its Session-Id, or for the repository, at most.
 const PATIENCE: Duration = Duration::from_secs(10);
 

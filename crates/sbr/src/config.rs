@@ -1,7 +1,7 @@
 //! The settings of repositories.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -75,11 +75,14 @@ pub trait Settings: Clone + PartialEq {
         };
         let node = |node: &HostPort| {
             let host = node.host.trim_end_matches('.').to_ascii_lowercase();
-            let address = host.parse::<IpAddr>();
-            (address.map_or(host, |address| address.to_string()), node.port)
+            match host.parse::<IpAddr>() {
+                Ok(address) => SocketAddr::new(address, node.port).to_string(),
+                Err(_) => format!("{host}:{}", node.port),
+            }
         };
-        let nodes: BTreeSet<(String, u16)> = nodes.iter().map(node).collect();
-        PathBuf::from(format!("{kind} {name} {nodes:?}"))
+        let nodes: BTreeSet<String> = nodes.iter().map(node).collect();
+        let nodes: Vec<String> = nodes.into_iter().collect();
+        PathBuf::from(format!("{kind} {name} at {}", nodes.join(", ")))
     }
 
     /// Whether a reload may put these settings in the place of others, with which the router runs; `is_same_name`: their names
@@ -210,6 +213,12 @@ mod tests {
 
     #[test]
     fn two_spellings_of_the_nodes_of_a_database_are_one() {
+        let shown = name(EngineKind::Mariadb, &["[2001:db8::1]:3306", "DB1.Example:3307"]);
+        let shown = shown.to_str().unwrap();
+        assert!(
+            shown.ends_with(" at [2001:db8::1]:3306, db1.example:3307"),
+            "{shown}"
+        );
         for engine in [EngineKind::Mariadb, EngineKind::Cassandra] {
             let one = name(engine, &["db1.example:3306", "[2001:db8::1]:3306"]);
             let same = ["[2001:DB8:0::0:1]:3306", "DB1.Example.:3306", "db1.example:3306"];

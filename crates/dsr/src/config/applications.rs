@@ -63,6 +63,13 @@ impl Application {
                 format!("more than routing.transaction.lifetime ({lifetime})"),
             );
         }
+        // Else what comes again may be at another OCS while the first one has the request.
+        if self.ocdra.is_some() && lifetime.duration() >= dsr_ocdra::HOLD {
+            faults.at(format!("{at}.ocdra")).say(
+                format!("holds a session for less than routing.transaction.lifetime ({lifetime})"),
+                format!("a lifetime below {} s", dsr_ocdra::HOLD.as_secs()),
+            );
+        }
         let kinds = [
             self.rbar.is_some(),
             self.eir.is_some(),

@@ -220,6 +220,13 @@ pub(crate) fn trace_all(config: &mut Config, directory: &Path) -> std::path::Pat
     directory.join("all.pcapng")
 }
 
+/// The settings that are wrong.
+pub(crate) fn invalid_settings(config: &Config) -> Vec<String> {
+    let mut faults = settings::Faults::default();
+    settings::Validate::validate(config, &mut faults);
+    faults.into_vec().into_iter().map(|fault| fault.path).collect()
+}
+
 /// Another program as a peer, which waits for the router at this address.
 pub(crate) fn program(host: &str, address: SocketAddr) -> PeerConfig {
     PeerConfig {

@@ -17,8 +17,8 @@ const MOST_IN_FLIGHT: u32 = 20_000;
 const SEED: u64 = 6733;
 /// The rate of the measured rounds, of the highest that held.
 const OF_KNEE: f64 = 0.8;
-/// The equal rate for both, of the highest that the slower holds.
-const OF_SLOWER: f64 = 0.8;
+/// The equal rate for all, of the highest that the slowest holds.
+const OF_SLOWEST: f64 = 0.8;
 
 /// Starts the generator of a relay, which sends nothing yet.
 pub(super) fn generator(
@@ -63,7 +63,7 @@ pub(super) struct Measured {
     rate: f64,
     /// At that rate.
     pub(super) full: Phase,
-    /// At the rate that both hold.
+    /// At the rate that all hold.
     pub(super) equal: Phase,
 }
 
@@ -144,8 +144,8 @@ impl Turns {
                 ));
             }
         }
-        let slower = knees.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        let equal = self.rate.unwrap_or(slower * OF_SLOWER);
+        let slowest = knees.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let equal = self.rate.unwrap_or(slowest * OF_SLOWEST);
         let mut measured: Vec<Measured> = relays
             .iter()
             .zip(&knees)

@@ -9,7 +9,7 @@ use super::support::{
     report,
 };
 use crate::pdra::support::request;
-use crate::support::run;
+use crate::support::{invalid_settings, run};
 
 /// A CC-Request with these AVPs after its names.
 fn bare(fill: impl FnOnce(&mut MessageBuilder)) -> MessageMut {
@@ -200,4 +200,14 @@ fn beyond_the_bound_sessions_do_not_begin_and_the_others_go_on() {
         world.served(&initial("ctf;1;3", IMSI)).await;
         assert_eq!(world.entries("beginning"), 0);
     });
+}
+
+#[test]
+fn requests_do_not_live_as_long_as_their_session_ids_are_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = agent(folder.path(), "", "");
+    config.routing.transaction.lifetime = settings::Period::from_secs(59);
+    assert!(invalid_settings(&config).is_empty());
+    config.routing.transaction.lifetime = settings::Period::from_secs(60);
+    assert_eq!(invalid_settings(&config), ["applications[0].ocdra"]);
 }

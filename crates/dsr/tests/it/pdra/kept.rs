@@ -3,7 +3,7 @@
 use diameter::proto::known;
 
 use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
-use crate::support::{config, copy_store, read, run};
+use crate::support::{config, copy_store, invalid_settings, read, run};
 
 #[test]
 fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
@@ -167,15 +167,12 @@ fn applications_on_one_store_have_the_same_settings_of_it() {
 fn a_reservation_lasts_longer_than_the_requests_that_need_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = super::support::agent(folder.path(), &PCRFS, "");
-    let mistakes = |config: &dsr::Config| {
-        let mut faults = settings::Faults::default();
-        settings::Validate::validate(config, &mut faults);
-        let faults = faults.into_vec().into_iter();
-        faults.map(|fault| fault.path).collect::<Vec<String>>()
-    };
-    assert!(mistakes(&config).is_empty());
+    assert!(invalid_settings(&config).is_empty());
     config.routing.transaction.lifetime = settings::Period::from_secs(60);
-    assert_eq!(mistakes(&config), ["applications[0].pdra.repository.reservation"]);
+    assert_eq!(
+        invalid_settings(&config),
+        ["applications[0].pdra.repository.reservation"]
+    );
 }
 
 #[test]
