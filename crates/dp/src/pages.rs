@@ -81,7 +81,7 @@ fn look_up(data: Option<&Data>, subject: &str) -> Value {
         let explained = data.map.explain(key);
         let by = format!("{}, {:?}", explained.block, explained.place);
         return match explained.found {
-            Ok(set) => row(subject, set.map(|set| set.to_string()), &by),
+            Ok(set) => row(subject, set.as_ref().map(ToString::to_string), &by),
             Err(damaged) => json!({"subject": subject, "error": damaged.to_string(), "by": by}),
         };
     }

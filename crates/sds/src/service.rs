@@ -139,7 +139,7 @@ impl NetworkFunction for Sds {
         let files = files.map_err(|error| StartError::Config(error.to_string()))?;
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store).await?;
-        let stored = repository.head().await?.map(|head| head.record.clone());
+        let stored = repository.head().await?.map(|head| head.record);
         let (data, journal) = read(&files, stored).await?;
         let data = Arc::new(data);
         opening.watch_store(repository.store());

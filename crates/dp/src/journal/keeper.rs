@@ -163,10 +163,7 @@ mod tests {
         let expected = [None, Some("hss2".to_owned()), Some("hss2".to_owned()), None];
         assert_eq!(found(&holder), expected);
         keeper.rewrite().unwrap();
-        assert_eq!(
-            (found(&holder), keeper.position()),
-            (expected.clone(), Some(("j1", 8)))
-        );
+        assert_eq!((found(&holder), keeper.position()), (expected, Some(("j1", 8))));
         assert_eq!(keeper.directory.log_bytes(), 0);
         let next = r#"{"offset": 9, "changes": [{"name": "c@d", "destinations": "hss3"}]}"#;
         assert_eq!(keeper.apply(next.as_bytes()), Ok(1));

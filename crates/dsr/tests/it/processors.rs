@@ -193,8 +193,10 @@ fn another_processor_takes_over_and_without_one_the_exception_applies() {
         let count = |event| dsr.count_of::<Fabr>(event);
         let mut first = Some(first);
         led_until(&mut mme, &mut peers, |sent| {
-            if sent >= 64 {
-                first.take().map(process::Process::kill);
+            if sent >= 64
+                && let Some(first) = first.take()
+            {
+                first.kill();
             }
             sent >= 64 && count(Event::ProcessorLost) > 0
         })

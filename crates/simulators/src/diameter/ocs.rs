@@ -258,7 +258,7 @@ mod tests {
         }
         let mut counted = Vec::new();
         journal::read(&file, |entry| {
-            counted.push((entry.session, entry.number, entry.node, entry.is_again))
+            counted.push((entry.session, entry.number, entry.node, entry.is_again));
         })
         .unwrap();
         let expected = [
