@@ -25,7 +25,7 @@ pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
 /// Checks the place of the file of findings, without making it.
 ///
 /// # Errors
-/// When there is no directory for it, or it is not a regular file.
+/// When its directory does not exist, or it is not a regular file.
 pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
     let Some(path) = config.findings.as_deref() else {
         return Ok(());

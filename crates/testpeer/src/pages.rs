@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// A page as the admin endpoint answers it over a socket: status and body. It needs a `LocalSet`.
 ///
 /// # Panics
-/// When there is no answer.
+/// When no answer comes.
 pub async fn page(routes: axum::Router, path: &str) -> (u16, String) {
     request(routes, "GET", path).await
 }
@@ -14,7 +14,7 @@ pub async fn page(routes: axum::Router, path: &str) -> (u16, String) {
 /// As [`page`], with another method.
 ///
 /// # Panics
-/// When there is no answer.
+/// When no answer comes.
 pub async fn request(routes: axum::Router, method: &str, path: &str) -> (u16, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -63,7 +63,7 @@ pub struct Settings {
 /// Compares our STP with osmo-stp.
 ///
 /// # Errors
-/// When something does not start; [`RunError::Missing`] when there is no osmo-stp.
+/// When something does not start; [`RunError::Missing`] when osmo-stp is not installed.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     processes::find(osmo::PROGRAM, "osmo-stp")?;
     let place = Place::new(&Options {
