@@ -20,7 +20,7 @@ pub(crate) fn read(call: &Call<Worker>) -> Answer {
     })?;
     worker.count(Event::Checkpoint);
     let id = shared.known.borrow().head.id.clone();
-    let snapshot = shared.data.snapshot(None);
+    let snapshot = shared.data.snapshot();
     let offset = snapshot.offset;
     let (mut text, counters) = (Text::new(snapshot, &id), worker.counters());
     let body = Body::streamed(move || {
