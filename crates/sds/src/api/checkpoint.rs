@@ -15,7 +15,6 @@ pub(crate) fn read(call: &Call<Worker>) -> Answer {
     let (worker, shared) = (&*call.worker, call.worker.shared());
     follows(worker)?;
     let place = shared.pollers.checkpoint().ok_or_else(|| {
-        worker.count(Event::Discarded);
         Problem::new(Cause::NfCongestion).detail("too many checkpoints are being sent; try later")
     })?;
     worker.count(Event::Checkpoint);
