@@ -9,6 +9,7 @@ use bytes::Buf as _;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
+use sbi::tls::ClientTls;
 use sbi::{Outbound, Response, Value};
 use telemetry::health::Component;
 
@@ -66,7 +67,13 @@ struct Poller {
 }
 
 /// Follows the journal until the task is aborted.
-pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, ready: Component) {
+pub(crate) async fn follow(
+    sds: Sds,
+    tls: Option<ClientTls>,
+    keeper: Keeper,
+    control: Arc<Control>,
+    ready: Component,
+) {
     let config = ClientConfig {
         user_agent: "DP".to_owned(),
         max_body: settings::ByteSize(sds.checkpoint_bytes.bytes().max(MOST_JOURNAL_BYTES)),
@@ -74,9 +81,8 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
     };
     let has_data = keeper.position().is_some();
     let poller = Poller {
-        client: Client::new(Arc::new(config), None),
-        // They were checked with the settings.
-        origins: sds.addresses.iter().filter_map(|one| one.parse().ok()).collect(),
+        client: Client::with_names(Arc::new(config), tls, None),
+        origins: sds.origins().collect(),
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
         control,
