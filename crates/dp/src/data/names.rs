@@ -148,11 +148,12 @@ impl NameTable {
     /// Changes names, one after another. One writer at a time.
     pub(crate) fn change(&self, changes: Vec<NameChange>) {
         for (name, set) in changes {
-            match (self.is_known(&name), set.is_some()) {
-                (false, true) => self.known.fetch_add(1, Ordering::Relaxed),
-                (true, false) => self.known.fetch_sub(1, Ordering::Relaxed),
-                (true, true) | (false, false) => 0,
-            };
+            let (before, after) = (self.is_known(&name), set.is_some());
+            if after && !before {
+                self.known.fetch_add(1, Ordering::Relaxed);
+            } else if before && !after {
+                self.known.fetch_sub(1, Ordering::Relaxed);
+            }
             let is_in_base = self.is_in_base(&name);
             self.changed.put(name, set, is_in_base);
         }
