@@ -7,7 +7,7 @@ pub(crate) const NOT_FOLLOWED: AlarmKind = AlarmKind {
     number: 10590,
     name: "Subscriber Data Not Followed",
     severity: Severity::Major,
-    text: "No subscriber database server answers, or what it answers cannot be used: the data of this processor are as of its last answer.",
+    text: "No subscriber database server has answered for 10 s, or what it answers cannot be used: the data of this processor are as of its last answer.",
     advice: "Check `dp.sds.addresses` and the servers; the log has the reason, and `signalbox dp data` the offset of the data.",
 };
 /// Queries for numbers of a damaged block.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use sbi::client::{Origin, Scheme};
+use sbi::tls::TlsFiles;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Period, Validate};
@@ -36,6 +38,10 @@ pub struct Config {
     /// Subscriber database servers whose data this processor has, in place of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sds: Option<Sds>,
+    /// TLS of the connections to `sds`; absent: only servers with `http` addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub client_tls: Option<TlsFiles>,
     /// Directory of the data that come from `sds`, so that a restart continues where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
@@ -55,12 +61,19 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Sds {
-    /// Where they are, such as `http://192.0.2.1:8095`, in the order in which they are tried.
+    /// Where they are, such as `http://192.0.2.1:8095`, or `https` with `clientTls`, in the order in which they are tried.
     pub addresses: Vec<String>,
     /// The name by which they know this processor.
     pub name: String,
     /// Bound on the text of all their subscribers (`/checkpoint`), which is in memory while it is read.
     pub checkpoint_bytes: ByteSize,
+}
+
+impl Sds {
+    /// The addresses, which were checked with the settings.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = Origin> + '_ {
+        self.addresses.iter().filter_map(|one| one.parse().ok())
+    }
 }
 
 impl Default for Sds {
@@ -84,6 +97,7 @@ impl Default for Config {
             names: None,
             max_names: 10_000_000,
             sds: None,
+            client_tls: None,
             directory: None,
             queries_per_second: 0,
             connections: 1_024,
@@ -102,8 +116,12 @@ impl Validate for Config {
             faults.at("idle").say("is 0", "a period such as 60s");
         }
         faults.within("sds", &self.sds);
-        if self.sds.is_none() {
-            return;
+        let Some(sds) = &self.sds else { return };
+        if self.client_tls.is_none() && sds.origins().any(|origin| origin.scheme() == Scheme::Https) {
+            faults.at("clientTls").say(
+                "is absent, and a server of sds has an https address",
+                "certificate, key and authorities",
+            );
         }
         for (key, file) in [("numbers", &self.numbers), ("names", &self.names)] {
             if file.is_some() {
@@ -124,11 +142,11 @@ impl Validate for Sds {
             faults.at("addresses").say("is empty", "at least one address");
         }
         for (index, address) in self.addresses.iter().enumerate() {
-            let origin = address.parse::<sbi::client::Origin>();
-            if !origin.is_ok_and(|origin| origin.scheme() == sbi::client::Scheme::Http) {
-                faults
-                    .at(format!("addresses[{index}]"))
-                    .say(format!("`{address}` is not an address"), "http://HOST:PORT");
+            if address.parse::<Origin>().is_err() {
+                faults.at(format!("addresses[{index}]")).say(
+                    format!("`{address}` is not an address"),
+                    "http://HOST:PORT or https://HOST:PORT",
+                );
             }
         }
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

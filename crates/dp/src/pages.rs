@@ -79,7 +79,7 @@ fn look_up(data: Option<&Data>, subject: &str) -> Value {
             return json!({"subject": subject, "error": "expected 1 to 15 digits"});
         };
         let explained = data.map.explain(key);
-        let by = format!("{}, {:?}", explained.block, explained.place);
+        let by = format!("{}, {}", explained.block, explained.place);
         return match explained.found {
             Ok(set) => row(subject, set.as_ref().map(ToString::to_string), &by),
             Err(damaged) => json!({"subject": subject, "error": damaged.to_string(), "by": by}),

@@ -14,7 +14,9 @@ use function::{
 };
 use overload::cpu::{CpuLoad, read};
 use parking_lot::Mutex;
+use sbi::tls::Tls;
 use telemetry::{AlarmKind, Declaration, Registry};
+use tls::Watched;
 
 use crate::alarms::{CONGESTED, CPU, DAMAGED, NOT_FOLLOWED};
 use crate::config::Config;
@@ -53,6 +55,8 @@ pub struct Bound {
     /// By worker, which takes its own.
     listeners: Mutex<Vec<Vec<TcpListener>>>,
     addresses: Vec<SocketAddr>,
+    /// Of the connections to subscriber database servers.
+    tls: Arc<Tls>,
 }
 
 impl Bound {
@@ -72,6 +76,14 @@ impl Listeners for Bound {
         addresses
             .map(|address| ("queries of routers", address.to_string()))
             .collect()
+    }
+
+    fn watched(&self) -> Option<&Arc<Watched>> {
+        Some(self.tls.watched())
+    }
+
+    fn reload_files(&self, settings: &Common<'_>) -> Result<bool, String> {
+        self.tls.reload(None, settings.client_tls)
     }
 }
 
@@ -93,13 +105,14 @@ impl NetworkFunction for DatabaseProcessor {
             workers: config.workers,
             cores: &[],
             tls: None,
-            client_tls: None,
+            client_tls: config.client_tls.as_ref(),
             other_tls: None,
             directory: config.directory.as_deref(),
         }
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Bound, StartError> {
+        let tls = Tls::open(None, config.client_tls.as_ref()).map_err(StartError::Config)?;
         let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut addresses = Vec::new();
         for wanted in config.listen.iter() {
@@ -116,6 +129,7 @@ impl NetworkFunction for DatabaseProcessor {
         Ok(Bound {
             listeners: Mutex::new(listeners),
             addresses,
+            tls,
         })
     }
 
@@ -158,7 +172,8 @@ impl NetworkFunction for DatabaseProcessor {
                 let holder = now.derived.clone();
                 let keeper = Keeper::open(directory, now.config.max_names, holder);
                 let keeper = keeper.map_err(StartError::Config)?;
-                tokio::task::spawn_local(follow(sds.clone(), keeper, control.clone(), ready));
+                let tls = opening.listeners.tls.client();
+                tokio::task::spawn_local(follow(sds.clone(), tls, keeper, control.clone(), ready));
             }
             _ if now.derived.load().is_some() => ready.ready(),
             _ => {

@@ -488,24 +488,30 @@ fn change_subscriber(seen: &Weak<Dsr>) -> MethodRouter {
 fn known(seen: &Weak<Dsr>, is_of_page: fn(&Value) -> bool) -> MethodRouter {
     let seen = seen.clone();
     get(async move |Path(subject): Path<String>| {
-        let shown = seen.upgrade().map(|dsr| dsr.look_up(&subject));
-        let mut rows = shown.unwrap_or_default();
+        let mut rows = waiting(&seen, move |dsr| dsr.look_up(&subject)).await;
         rows.retain(is_of_page);
         axum::Json(rows)
     })
+}
+
+/// What the router shows after other nodes were queried: beside the control thread, which does not wait for them.
+async fn waiting<T: Default + Send + 'static>(
+    seen: &Weak<Dsr>,
+    show: impl FnOnce(&Dsr) -> T + Send + 'static,
+) -> T {
+    match seen.upgrade() {
+        Some(dsr) => tokio::task::spawn_blocking(move || show(&dsr))
+            .await
+            .unwrap_or_default(),
+        None => T::default(),
+    }
 }
 
 /// Sessions of applications, a row each. Their repositories may be asked for a while.
 fn sessions(seen: &Weak<Dsr>, find: fn(&Dsr, &str, &str) -> Vec<Value>) -> MethodRouter {
     let seen = seen.clone();
     get(async move |Path((kind, key)): Path<(String, String)>| {
-        let shown = seen
-            .upgrade()
-            .map(|dsr| tokio::task::spawn_blocking(move || find(&dsr, &kind, &key)));
-        match shown {
-            Some(shown) => axum::Json(shown.await.unwrap_or_default()),
-            None => axum::Json(Vec::new()),
-        }
+        axum::Json(waiting(&seen, move |dsr| find(dsr, &kind, &key)).await)
     })
 }
 
@@ -531,9 +537,11 @@ fn traces(seen: &Weak<Dsr>) -> MethodRouter {
 fn why(seen: &Weak<Dsr>) -> MethodRouter {
     let seen = seen.clone();
     get(async move |Query(asked): Query<HashMap<String, String>>| {
-        let part = |key: &str| asked.get(key).map(String::as_str).unwrap_or_default();
-        let shown = seen.upgrade().map(|dsr| dsr.why(part("peer"), part("message")));
-        axum::Json(shown.unwrap_or_default())
+        let shown = waiting(&seen, move |dsr| {
+            let part = |key: &str| asked.get(key).map(String::as_str).unwrap_or_default();
+            dsr.why(part("peer"), part("message"))
+        });
+        axum::Json(shown.await)
     })
 }
 

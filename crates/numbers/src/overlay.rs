@@ -75,6 +75,11 @@ impl Overlay {
 
     /// What `read` makes of a block that is in it.
     pub(crate) fn read<T>(&self, block: u64, read: impl FnOnce(&Changed) -> T) -> Option<T> {
+        self.read_shared(block, |changed| read(changed))
+    }
+
+    #[inline]
+    fn read_shared<T>(&self, block: u64, read: impl FnOnce(&Arc<Changed>) -> T) -> Option<T> {
         if !self.may_have(block) {
             return None;
         }
@@ -128,6 +133,21 @@ impl Overlay {
         }
         all.sort_unstable_by_key(|(block, _)| *block);
         all
+    }
+
+    /// Blocks in ascending order from `first` on, as they are now, until those above `first` have this count of numbers; and
+    /// the block up to which these are all.
+    pub(crate) fn first(&self, first: u64, numbers: usize) -> (Shard, u64) {
+        let (mut some, mut count) = (Vec::new(), 0);
+        let last = self.find_between(first, u64::MAX, |block| {
+            let changed = self.read_shared(block, Arc::clone)?;
+            if let (Changed::Block(owned), true) = (&*changed, block > first) {
+                count += owned.head.count as usize;
+            }
+            some.push((block, changed));
+            (count >= numbers).then_some(block)
+        });
+        (some, last.unwrap_or(u64::MAX))
     }
 
     /// The shard of a block; neighbouring blocks are in different ones.

@@ -76,10 +76,6 @@ impl Routed for Worker {
     }
 
     fn failed(&self, problem: &Problem) {
-        self.count(if problem.status().is_server_error() {
-            Event::Failed
-        } else {
-            Event::BadRequest
-        });
+        self.count(Event::of_problem(problem));
     }
 }

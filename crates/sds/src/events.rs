@@ -2,6 +2,7 @@
 
 use function::AdmissionMetrics;
 use function::sbi::TurnedAway;
+use sbi::problem::{Cause, Problem};
 use telemetry::{Alert, When};
 
 /// The metrics of admission.
@@ -59,6 +60,37 @@ impl Event {
             TurnedAway::Discarded | TurnedAway::ShutDown => Self::Discarded,
             TurnedAway::Token => Self::Denied,
             TurnedAway::Identity => Self::IdentityRefused,
+        }
+    }
+
+    /// The event of a request that was admitted and failed. A bound that was reached is not a failure of the store.
+    pub(crate) fn of_problem(problem: &Problem) -> Self {
+        let is_congestion = problem.details().cause.as_deref() == Some(Cause::NfCongestion.as_str());
+        if is_congestion {
+            Self::Discarded
+        } else if problem.status().is_server_error() {
+            Self::Failed
+        } else {
+            Self::BadRequest
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn a_bound_is_not_a_failure() {
+        for (problem, event) in [
+            (Problem::new(Cause::NfCongestion), Event::Discarded),
+            (Problem::of_status(StatusCode::SERVICE_UNAVAILABLE), Event::Failed),
+            (Problem::new(Cause::SystemFailure), Event::Failed),
+            (Problem::new(Cause::InvalidMsgFormat), Event::BadRequest),
+        ] {
+            assert_eq!(Event::of_problem(&problem), event);
         }
     }
 }

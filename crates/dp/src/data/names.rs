@@ -25,11 +25,13 @@ pub(crate) struct NameTable {
     /// By the value of a name of the base.
     sets: Vec<Arc<DestinationSet>>,
     changed: Changed,
+    /// How many names have destinations.
+    known: AtomicUsize,
 }
 
 type Shard = AHashMap<Box<str>, Option<Arc<DestinationSet>>>;
 
-/// Names that are not as the base has them; without destinations: unknown.
+/// Names that are not as the base has them; without destinations: removed from the base.
 #[derive(Debug)]
 struct Changed {
     hasher: RandomState,
@@ -46,6 +48,7 @@ impl Default for NameTable {
 impl NameTable {
     fn new(base: Names, sets: Vec<Arc<DestinationSet>>) -> Self {
         Self {
+            known: AtomicUsize::new(base.len()),
             base,
             sets,
             changed: Changed {
@@ -117,22 +120,48 @@ impl NameTable {
         read(self.sets.get(usize::from(value))?)
     }
 
-    /// Whether there are at most `most` names after these changes, each with destinations counted as new.
+    /// Whether there are at most `most` names after these changes, or no more than before.
     pub(crate) fn admits(&self, changes: &[NameChange], most: usize) -> bool {
-        let added = changes.iter().filter(|(_, set)| set.is_some()).count();
-        added == 0 || self.len() + added <= most
+        let before = self.len();
+        if before + changes.len() <= most {
+            return true;
+        }
+        // The last change of a name is in effect.
+        let last: AHashMap<&str, bool> = changes
+            .iter()
+            .map(|(name, set)| (&**name, set.is_some()))
+            .collect();
+        let known = last.values().filter(|is_known| **is_known).count();
+        let replaced = last.keys().filter(|name| self.is_known(name)).count();
+        (before + known).saturating_sub(replaced) <= most.max(before)
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        let changed = self.changed.find(name).map(|set| set.is_some());
+        changed.unwrap_or_else(|| self.is_in_base(name))
+    }
+
+    fn is_in_base(&self, name: &str) -> bool {
+        self.base.find(name.as_bytes()).is_some()
     }
 
     /// Changes names, one after another. One writer at a time.
     pub(crate) fn change(&self, changes: Vec<NameChange>) {
         for (name, set) in changes {
-            self.changed.put(name, set);
+            let (before, after) = (self.is_known(&name), set.is_some());
+            if after && !before {
+                self.known.fetch_add(1, Ordering::Relaxed);
+            } else if before && !after {
+                self.known.fetch_sub(1, Ordering::Relaxed);
+            }
+            let is_in_base = self.is_in_base(&name);
+            self.changed.put(name, set, is_in_base);
         }
     }
 
-    /// Names of the text, and changed ones.
+    /// Names with destinations.
     pub(crate) fn len(&self) -> usize {
-        self.base.len() + self.changed.count.load(Ordering::Relaxed)
+        self.known.load(Ordering::Relaxed)
     }
 
     /// Writes all names as [`Self::open`] reads them; returns their count.
@@ -175,13 +204,22 @@ impl Changed {
         self.shard(name)?.load().get(name).cloned()
     }
 
-    fn put(&self, name: Box<str>, set: Option<Arc<DestinationSet>>) {
+    /// A removed name that the base does not have takes no memory.
+    fn put(&self, name: Box<str>, set: Option<Arc<DestinationSet>>, is_in_base: bool) {
         let Some(shard) = self.shard(&name) else { return };
         let mut changed = Shard::clone(&shard.load());
-        let is_new = changed.insert(name, set).is_none();
+        let before = changed.len();
+        if set.is_some() || is_in_base {
+            changed.insert(name, set);
+        } else {
+            changed.remove(&name);
+        }
+        let after = changed.len();
         shard.store(Arc::new(changed));
-        if is_new {
+        if after > before {
             self.count.fetch_add(1, Ordering::Release);
+        } else if after < before {
+            self.count.fetch_sub(1, Ordering::Release);
         }
     }
 }

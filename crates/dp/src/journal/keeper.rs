@@ -223,6 +223,37 @@ mod tests {
     }
 
     #[test]
+    fn changed_names_are_not_new_ones_at_the_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, holder) = open(folder.path());
+        let names: String = (0..10).map(|at| format!("name,{at}@b,hss1\n")).collect();
+        let text = format!("#signalbox-numbers,1\n{names}#end,10\n");
+        keeper.take(&mut text.as_bytes(), "j1", 5).unwrap();
+        let mut offset = 5;
+        let mut apply = |changes: &[(&str, &str)]| {
+            let record = |(name, to): &(&str, &str)| format!(r#"{{"name": "{name}", "destinations": {to}}}"#);
+            let records: Vec<String> = changes.iter().map(record).collect();
+            let line = format!(
+                r#"{{"offset": {}, "changes": [{}]}}"#,
+                offset + 1,
+                records.join(",")
+            );
+            let applied = keeper.apply(line.as_bytes());
+            offset += u64::from(applied.is_ok());
+            applied.is_ok()
+        };
+        let count = || holder.load().as_ref().unwrap().names.len();
+        assert!(apply(&[("0@b", r#""hss2""#)]) && count() == 10);
+        assert!(apply(&[("0@b", r#""hss3""#), ("0@b", r#""hss4""#)]) && count() == 10);
+        assert!(!apply(&[("x@b", r#""hss2""#)]) && count() == 10);
+        assert!(apply(&[("1@b", "null"), ("unknown@b", "null")]) && count() == 9);
+        assert!(apply(&[("x@b", r#""hss2""#)]) && count() == 10);
+        assert!(apply(&[("x@b", "null"), ("1@b", r#""hss1""#)]) && count() == 10);
+        keeper.rewrite().unwrap();
+        assert_eq!(holder.load().as_ref().unwrap().names.len(), 10);
+    }
+
+    #[test]
     fn damage_of_what_is_kept_leads_to_no_data() {
         let folder = tempfile::tempdir().unwrap();
         let (mut keeper, _) = open(folder.path());

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::io::BufReader;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Buf as _;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
+use sbi::tls::ClientTls;
 use sbi::{Outbound, Response, Value};
 use telemetry::health::Component;
 
@@ -30,6 +31,8 @@ const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause after a round in which no server has answered, and longest one before all data are taken again once more.
 const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(64);
+/// Time since the first failure after which the alarm is raised: a server restarts in less.
+const OUTAGE: Duration = Duration::from_secs(10);
 /// Pause after an answer without transactions: a server may not wait for one.
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -39,6 +42,18 @@ enum Step {
     Followed(u64),
     /// All data must be taken again.
     Retake(String),
+}
+
+/// When the first request since the last usable answer has failed.
+#[derive(Default)]
+struct Outage(Option<Instant>);
+
+impl Outage {
+    /// Whether requests fail for as long as an alarm takes; another one has failed now.
+    fn lasts(&mut self, now: Instant) -> bool {
+        let begun = *self.0.get_or_insert(now);
+        now.saturating_duration_since(begun) >= OUTAGE
+    }
 }
 
 struct Poller {
@@ -52,7 +67,13 @@ struct Poller {
 }
 
 /// Follows the journal until the task is aborted.
-pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, ready: Component) {
+pub(crate) async fn follow(
+    sds: Sds,
+    tls: Option<ClientTls>,
+    keeper: Keeper,
+    control: Arc<Control>,
+    ready: Component,
+) {
     let config = ClientConfig {
         user_agent: "DP".to_owned(),
         max_body: settings::ByteSize(sds.checkpoint_bytes.bytes().max(MOST_JOURNAL_BYTES)),
@@ -60,9 +81,8 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
     };
     let has_data = keeper.position().is_some();
     let poller = Poller {
-        client: Client::new(Arc::new(config), None),
-        // They were checked with the settings.
-        origins: sds.addresses.iter().filter_map(|one| one.parse().ok()).collect(),
+        client: Client::with_names(Arc::new(config), tls, None),
+        origins: sds.origins().collect(),
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
         control,
@@ -74,7 +94,7 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         ready.not_ready("no data yet: no subscriber database server has answered");
     }
     poller.report(0);
-    let (mut at, mut failed) = (0, 0);
+    let (mut at, mut failed, mut outage) = (0, 0, Outage::default());
     // By server, what has been logged: one line, and not one a second for as long as a server is away.
     let mut logged: Vec<Option<String>> = vec![None; poller.origins.len()];
     loop {
@@ -84,6 +104,7 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
         match poller.ask(origin).await {
             Ok(()) => {
                 failed = 0;
+                outage = Outage::default();
                 logged.fill(None);
                 ready.ready();
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
@@ -96,9 +117,13 @@ pub(crate) async fn follow(sds: Sds, keeper: Keeper, control: Arc<Control>, read
                     *logged = Some(error.clone());
                 }
                 failed += 1;
+                let lasts = outage.lasts(Instant::now());
                 at = (at + 1) % poller.origins.len();
                 if failed >= poller.origins.len() {
-                    poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
+                    // Data that cannot be used are not a restart.
+                    if lasts || !poller.pause.get().is_zero() {
+                        poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -272,4 +297,18 @@ fn header(answer: &Response, name: &'static str) -> Option<String> {
 fn number(answer: &Response, name: &'static str) -> Result<u64, String> {
     let value = header(answer, name).and_then(|value| value.parse().ok());
     value.ok_or_else(|| format!("the answer has no {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_of_a_server_is_not_an_outage() {
+        let (begun, mut outage) = (Instant::now(), Outage::default());
+        for seconds in 0..10 {
+            assert!(!outage.lasts(begun + Duration::from_secs(seconds)));
+        }
+        assert!(outage.lasts(begun + OUTAGE));
+    }
 }

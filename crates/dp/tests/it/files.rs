@@ -61,6 +61,8 @@ fn pages_say_what_is_known() {
         let processor = dp::start(with_files(folder.path())).unwrap();
         for (path, wanted) in [
             ("/dp/lookup/imsi:001010000000001", "hss1,pcrf=pcrf7"),
+            ("/dp/lookup/imsi:001010000000001", ", base, byte "),
+            ("/dp/lookup/imsi:999990000000001", ", none\""),
             ("/dp/lookup/imsi:001010000000002", "\"outcome\":\"unknown\""),
             ("/dp/lookup/name:Meter8@iot.example", "*@iot.example"),
             ("/dp/lookup/imsi:1x", "expected 1 to 15 digits"),

@@ -4,4 +4,5 @@ mod bounds;
 mod files;
 mod following;
 mod process;
+mod secured;
 mod support;

@@ -321,6 +321,31 @@ fn what_a_silent_or_odd_processor_was_asked_is_asked_of_another_one() {
 }
 
 #[test]
+fn pages_that_query_a_processor_do_not_block_their_thread() {
+    run(async {
+        // The processor answers on the thread of the pages.
+        let (address, be) = odd().await;
+        be(Odd::Others);
+        let (dsr, _servers, _peers, _mme) = connected(&[address], 20).await;
+        let request = "ULR%20app%3D16777251%20flags%3DRP%20%7B%20User-Name%20%3D%20%22001010000000001%22%20\
+                       Destination-Realm%20%3D%20%22x%22%20%7D";
+        for (page, wanted) in [
+            (
+                "/dsr/subscribers/imsi:001010000000001".to_owned(),
+                "one by a database processor",
+            ),
+            (
+                format!("/dsr/why?peer={MME}&message={request}"),
+                "to host `hss1.example`",
+            ),
+        ] {
+            let (_, shown) = testpeer::page(dsr.handle().routes(), &page).await;
+            assert!(shown.contains(wanted), "{shown}");
+        }
+    });
+}
+
+#[test]
 fn congestion_of_a_processor_leads_to_its_exception_and_alarm() {
     run(async {
         let folder = tempfile::tempdir().unwrap();

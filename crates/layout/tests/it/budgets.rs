@@ -60,7 +60,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("stp", 130),
     ("enum", 40),
     ("sds", 169),
-    ("dp", 14),
+    ("dp", 20),
     ("console", 5),
 ];
 

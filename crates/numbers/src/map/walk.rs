@@ -7,7 +7,7 @@ use crate::block::Entry;
 use crate::error::Damaged;
 use crate::file::Base;
 use crate::key::{BLOCK_BITS, Key};
-use crate::overlay::Changed;
+use crate::overlay::{Changed, Overlay};
 use crate::sets::DestinationSet;
 
 /// The numbers of a map as they were when [`Map::walk`] returned it, in ascending order with their sets, whatever is changed
@@ -19,6 +19,8 @@ pub struct Walk {
     changed: Vec<(u64, Arc<Changed>)>,
     position: u64,
     after: Option<Key>,
+    /// The last block that it has.
+    last: u64,
     /// Where it is among the blocks of the base, and among the changed ones.
     at: (usize, usize),
     block: u64,
@@ -29,21 +31,39 @@ impl Map {
     /// All numbers above `after`, or all numbers.
     #[must_use]
     pub fn walk(&self, after: Option<Key>) -> Walk {
-        let state = self.writer.lock();
-        let (sets, position, changed) = (self.sets.load_full(), state.position, self.overlay.snapshot());
-        drop(state);
+        let mut walk = self.walk_by(after, |overlay, _| (overlay.snapshot(), u64::MAX));
         let first = after.map_or(0, Key::block);
-        let at = (
-            self.base.all_blocks().partition_point(|block| *block < first),
-            changed.partition_point(|(block, _)| *block < first),
-        );
+        walk.at.1 = walk.changed.partition_point(|(block, _)| *block < first);
+        walk
+    }
+
+    /// The first numbers above `after`, or the first of all: `count` of them, or more, or all that there are. Of the changed
+    /// blocks it shares only those that these need.
+    #[must_use]
+    pub fn walk_first(&self, after: Option<Key>, count: usize) -> Walk {
+        self.walk_by(after, |overlay, first| overlay.first(first, count))
+    }
+
+    /// A walk with those changed blocks that `take` returns, up to its block.
+    fn walk_by(
+        &self,
+        after: Option<Key>,
+        take: impl FnOnce(&Overlay, u64) -> (Vec<(u64, Arc<Changed>)>, u64),
+    ) -> Walk {
+        let first = after.map_or(0, Key::block);
+        let state = self.writer.lock();
+        let (sets, position) = (self.sets.load_full(), state.position);
+        let (changed, last) = take(&self.overlay, first);
+        drop(state);
+        let base = self.base.all_blocks();
         Walk {
             base: Arc::clone(&self.base),
             sets,
             changed,
             position,
             after,
-            at,
+            last,
+            at: (base.partition_point(|block| *block < first), 0),
             block: 0,
             entries: Vec::new().into_iter(),
         }
@@ -78,6 +98,9 @@ impl Walk {
         let base = self.base.all_blocks().get(*of_base).copied();
         let changed = self.changed.get(*of_changed);
         let block = base.into_iter().chain(changed.map(|(block, _)| *block)).min()?;
+        if block > self.last {
+            return None;
+        }
         *of_base += usize::from(base == Some(block));
         let Some((_, changed)) = changed.filter(|(changed, _)| *changed == block) else {
             return Some((block, self.base.entries(block)));

@@ -37,6 +37,21 @@ fn a_walk_has_the_numbers_of_its_moment() {
     let mut above = expected.split_off(&middle);
     above.remove(&middle);
     assert_eq!(all(behind), above);
+    // Page by page, beside changed blocks and without any.
+    for map in [&map, &open(&path)] {
+        let whole: Vec<Key> = all(map.walk(None)).into_keys().collect();
+        for most in [1, 7, 400, 10_000] {
+            let (mut pages, mut after) = (Vec::new(), None);
+            loop {
+                let page = map.walk_first(after, most).take(most);
+                let page: Vec<Key> = page.map(|number| number.unwrap().0).collect();
+                let Some(last) = page.last() else { break };
+                after = Some(*last);
+                pages.extend(page);
+            }
+            assert_eq!(pages, whole, "{most}");
+        }
+    }
 }
 
 #[test]

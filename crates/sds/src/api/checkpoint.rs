@@ -15,12 +15,11 @@ pub(crate) fn read(call: &Call<Worker>) -> Answer {
     let (worker, shared) = (&*call.worker, call.worker.shared());
     follows(worker)?;
     let place = shared.pollers.checkpoint().ok_or_else(|| {
-        worker.count(Event::Discarded);
         Problem::new(Cause::NfCongestion).detail("too many checkpoints are being sent; try later")
     })?;
     worker.count(Event::Checkpoint);
     let id = shared.known.borrow().head.id.clone();
-    let snapshot = shared.data.snapshot(None);
+    let snapshot = shared.data.snapshot();
     let offset = snapshot.offset;
     let (mut text, counters) = (Text::new(snapshot, &id), worker.counters());
     let body = Body::streamed(move || {

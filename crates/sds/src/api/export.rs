@@ -69,16 +69,16 @@ fn numbers(
             .and_then(|before| Kind::ALL.get(before))
             .and_then(|before| Key::from_number(*before, MOST_DIGITS, 10_u64.pow(MOST_DIGITS as u32) - 1)),
     };
-    let snapshot = worker.shared().data.snapshot(after);
+    let (offset, numbers) = worker.shared().data.numbers(after, limit);
     let mut page = Vec::new();
-    for record in snapshot.numbers.take(limit) {
+    for record in numbers.take(limit) {
         let (key, set) = record.map_err(unreadable)?;
         if key.kind().name() != kind {
             break;
         }
         push(&mut page, &Subject::Number(key), set.as_str());
     }
-    Ok((snapshot.offset, page))
+    Ok((offset, page))
 }
 
 fn push(page: &mut Vec<u8>, subject: &Subject, destinations: &str) {

@@ -78,10 +78,10 @@ async fn changes(
     deadline: tokio::time::Instant,
 ) -> Result<bool, Problem> {
     let shared = worker.shared();
-    let _place = shared.pollers.wait().ok_or_else(|| {
-        worker.count(Event::Discarded);
-        Problem::new(Cause::NfCongestion).detail("too many polls wait; try later")
-    })?;
+    let _place = shared
+        .pollers
+        .wait()
+        .ok_or_else(|| Problem::new(Cause::NfCongestion).detail("too many polls wait; try later"))?;
     let mut next = std::pin::pin!(async {
         tokio::select! {
             changed = known.changed() => changed.is_ok(),

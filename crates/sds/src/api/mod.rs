@@ -143,10 +143,7 @@ fn problem(worker: &Worker, refused: Refused) -> Problem {
         Refused::Overtaken => overtaken("journal"),
         Refused::Stopped(reason) => stopped(&reason),
         Refused::Older { .. } => stopped(&refused.to_string()),
-        Refused::Full => {
-            worker.count(Event::Discarded);
-            Problem::new(Cause::NfCongestion).detail(refused.to_string())
-        }
+        Refused::Full => Problem::new(Cause::NfCongestion).detail(refused.to_string()),
         Refused::Expected { .. } | Refused::Group => {
             worker.count(Event::ExpectedOther);
             Problem::new(Cause::Conflict).detail(refused.to_string())

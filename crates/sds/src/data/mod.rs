@@ -109,14 +109,20 @@ impl Data {
         Ok(())
     }
 
-    /// Numbers above `after`, and all names, of one offset.
-    pub(crate) fn snapshot(&self, after: Option<Key>) -> Snapshot {
+    /// All numbers and names of one offset.
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let _applying = self.applying.lock();
         Snapshot {
             offset: self.offset(),
-            numbers: self.map.walk(after),
+            numbers: self.map.walk(None),
             names: self.names.read().clone(),
         }
+    }
+
+    /// The first numbers above `after`, at least `count` where there are as many, and their offset.
+    pub(crate) fn numbers(&self, after: Option<Key>, count: usize) -> (u64, Walk) {
+        let _applying = self.applying.lock();
+        (self.offset(), self.map.walk_first(after, count))
     }
 
     /// All names, and their offset.
