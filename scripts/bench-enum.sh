@@ -21,12 +21,12 @@ trap finish EXIT INT TERM
 port_ours=${ENUM_PORT:-15301} port_theirs=$((${ENUM_PORT:-15301} + 1))
 
 echo "making $numbers numbers"
-# Spread by a multiplier that is prime to 10: numbers of 12 digits below 43, no two alike.
+# Spread by a multiplier that is prime to 10: numbers of 12 digits below 43, no two alike. %d of mawk ends at 2147483647.
 awk -v n="$numbers" -v work="$work" 'BEGIN {
     zone = work "/zone"; list = work "/numbers.csv"; queries = work "/queries"
     print "$ORIGIN e164enum.net.\n$TTL 3600\n@ SOA ns1.example.net. hostmaster.e164enum.net. 1 86400 7200 3600000 300\n@ NS ns1.example.net." > zone
     for (i = 0; i < n; i++) {
-        number = sprintf("43%010d", (i * 7919) % 10000000000)
+        number = sprintf("43%010.0f", (i * 7919) % 10000000000)
         name = ""
         for (at = 12; at > 0; at--) name = name substr(number, at, 1) "."
         printf "%s NAPTR 10 10 \"u\" \"E2U+sip\" \"!^.*$!sip:+%s@ims.example.net!\" .\n", substr(name, 1, length(name) - 1), number > zone
@@ -38,7 +38,7 @@ awk -v n="$numbers" -v work="$work" 'BEGIN {
         }
     }
 }'
-"$signalbox" numbers import "$work/numbers.csv" --sort --output "$work/numbers.num" > /dev/null 2>&1
+"$signalbox" numbers import "$work/numbers.csv" --sort --output "$work/numbers.num" > "$work/import.log" 2>&1 || { cat "$work/import.log"; exit 1; }
 cat > "$work/enum.yaml" << YAML
 enum:
   admin: "127.0.0.1:$((port_ours + 2))"
