@@ -2,6 +2,7 @@
 
 mod answer;
 mod query;
+mod target;
 mod write;
 
 pub(crate) use answer::{Responder, Transport};

@@ -3,7 +3,7 @@
 use std::mem;
 
 use domain::base::iana::{Class, OptRcode, Rcode, TsigRcode};
-use domain::base::message_builder::{AdditionalBuilder, PushError, StaticCompressor};
+use domain::base::message_builder::{AdditionalBuilder, PushError};
 use domain::base::record::Ttl;
 use domain::base::{CharStr, MessageBuilder};
 use domain::rdata::tsig::Time48;
@@ -11,6 +11,7 @@ use domain::rdata::{Hinfo, Naptr};
 
 use super::Query;
 use super::answer::{SignatureError, Signer};
+use super::target::Target;
 use crate::tables::{self, Tree};
 
 /// What an answer has.
@@ -84,8 +85,6 @@ const HEADER: usize = 12;
 /// What RFC 8482 §4.2 has in place of all types.
 const NO_ANY: &[u8] = b"RFC8482";
 
-type Target = StaticCompressor<Vec<u8>>;
-
 /// Writes answers into one piece of memory.
 #[derive(Default)]
 pub(super) struct Writer {
@@ -94,9 +93,7 @@ pub(super) struct Writer {
 
 impl Writer {
     fn builder(&mut self) -> MessageBuilder<Target> {
-        let mut octets = mem::take(&mut self.octets);
-        octets.clear();
-        let target = StaticCompressor::new(octets);
+        let target = Target::new(mem::take(&mut self.octets));
         // Memory grows as it must: there is always room for a header.
         MessageBuilder::from_target(target).unwrap_or_else(|_| unreachable!("a vector has room for a header"))
     }
@@ -126,7 +123,7 @@ impl Writer {
             Some(signer) => signer.answer(&mut additional, Time48::now()),
             None => Ok(()),
         });
-        self.octets = additional.finish().into_target();
+        self.octets = additional.finish().into_octets();
         if done.is_err() || self.octets.len() > limit {
             return (true, self.header(query.message.as_slice(), Rcode::SERVFAIL));
         }
@@ -171,7 +168,7 @@ impl Writer {
         let is_wrong = error.error() == TsigRcode::FORMERR;
         let builder = self.builder();
         match error.build_message(message, builder) {
-            Ok(builder) => self.octets = builder.finish().into_target(),
+            Ok(builder) => self.octets = builder.finish().into_octets(),
             Err(_) => return self.header(message.as_slice(), Rcode::SERVFAIL),
         }
         let is_not_authorised = self
