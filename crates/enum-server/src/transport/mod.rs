@@ -1,5 +1,6 @@
 //! How messages come in and go out.
 
+mod batch;
 mod places;
 mod rate;
 mod tcp;

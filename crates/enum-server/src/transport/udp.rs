@@ -8,14 +8,13 @@ use std::time::Instant;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::Desk;
+use super::batch::{Inbox, Outbox};
 use super::rate::{Limiter, Verdict};
 use crate::message::Transport;
 use crate::metrics::Outcome;
 
-/// Octets of a datagram that are read. A longer one is malformed.
-const MOST_OCTETS: usize = 4_096;
-/// Datagrams in a row before connections get their turn.
-const BATCH: usize = 64;
+/// Batches in a row before connections get their turn.
+const BATCHES: usize = 2;
 /// Octets that the system queues for a socket: some thousand queries that come at once.
 const QUEUE: usize = 4 << 20;
 
@@ -40,18 +39,20 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 /// Answers until the task is aborted.
 pub(crate) async fn serve(socket: tokio::net::UdpSocket, desk: Rc<Desk>) {
     let mut limiter = Limiter::new(Instant::now());
-    let mut octets = vec![0; MOST_OCTETS];
+    let (mut inbox, mut outbox) = (Inbox::new(), Outbox::default());
     loop {
         if let Err(error) = socket.readable().await {
             tracing::warn!(%error, "UDP socket not readable");
             return;
         }
-        for _ in 0..BATCH {
-            match socket.try_recv_from(&mut octets) {
-                Ok((length, client)) => {
-                    let datagram = octets.get(..length).unwrap_or_default();
-                    handle(&socket, &desk, &mut limiter, datagram, client);
-                }
+        for _ in 0..BATCHES {
+            let received = inbox.receive(&socket, |datagram, client| {
+                handle(&mut outbox, &desk, &mut limiter, datagram, client);
+            });
+            desk.meters.unsent.add(outbox.send(&socket) as u64);
+            match received {
+                Ok(true) => {}
+                Ok(false) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // What became of an answer before: the client's port is closed.
                 Err(error) => tracing::debug!(%error, "datagram not received"),
@@ -62,16 +63,15 @@ pub(crate) async fn serve(socket: tokio::net::UdpSocket, desk: Rc<Desk>) {
 }
 
 fn handle(
-    socket: &tokio::net::UdpSocket,
+    outbox: &mut Outbox,
     desk: &Desk,
     limiter: &mut Limiter,
     datagram: &[u8],
     client: SocketAddr,
 ) {
     let send = |answer: &[u8]| {
-        // A full queue of the system: the client asks again.
-        if !answer.is_empty() && socket.try_send_to(answer, client).is_err() {
-            desk.meters.unsent.inc();
+        if !answer.is_empty() {
+            outbox.push(answer, client);
         }
     };
     // An answer to this port would go nowhere, or to a server that answers it in turn.
