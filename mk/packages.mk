@@ -1,4 +1,4 @@
-.PHONY: stage deb image sbom test-chart test-packages
+.PHONY: stage deb image sbom test-chart test-packages test-collector
 
 # cargo install cargo-deb --locked
 CARGO_DEB ?= cargo-deb
@@ -24,3 +24,6 @@ test-chart: ## lints and renders the Helm chart, and checks what it renders (go 
 test-packages: ## installs, upgrades, purges the package in a fresh Debian root and runs the image, both made before (as root)
 	@if command -v $${HELM:-helm} > /dev/null; then scripts/test-chart.sh; else echo "skipped: the chart, helm is missing"; fi
 	scripts/test-packages.sh
+
+test-collector: build ## the collector of OpenTelemetry, built from its Go modules, takes the traces of a core over TLS
+	scripts/test-collector.sh

@@ -216,7 +216,7 @@ impl Running {
         telemetry::process::register(&process, env!("CARGO_PKG_VERSION"), env!("SIGNALBOX_COMMIT"));
         logging::register(&process);
         telemetry::admin::register(&process);
-        telemetry::trace::init(&config.traces, &process)?;
+        telemetry::trace::init(&config.traces, &process, env!("CARGO_PKG_VERSION"))?;
         let functions = functions::ALL.iter();
         let functions = functions.filter(|function| wanted.iter().any(|one| one.name == function.name));
         let doors: Result<Vec<Door>, _> = functions

@@ -19,7 +19,6 @@ pub mod alarms;
 pub mod dependency;
 pub mod events;
 pub mod health;
-pub mod http;
 pub mod journal;
 pub mod logging;
 pub mod metrics;

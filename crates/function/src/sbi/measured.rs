@@ -31,6 +31,7 @@ impl Measured {
     /// A request that was received at this moment is answered now.
     pub(super) fn end(
         &self,
+        function: &'static str,
         span: Option<trace::Span>,
         operation: usize,
         response: &Response,
@@ -38,8 +39,9 @@ impl Measured {
     ) {
         let status = response.status().as_u16();
         self.0.answered(operation, status, received);
-        if let Some(mut span) = span {
-            span.status(status);
+        match span {
+            Some(mut span) => span.status(status),
+            None => trace::late(function, self.0.name(operation), received, status),
         }
     }
 }

@@ -137,7 +137,7 @@ where
         let (operation, received) = (F::Worker::operation(&request), request.received);
         let span = self.measured.begin(F::NAME, operation, &mut request);
         let response = worker.answer(request).await;
-        self.measured.end(span, operation, &response, received);
+        self.measured.end(F::NAME, span, operation, &response, received);
         response
     }
 

@@ -108,7 +108,7 @@ where
             about.log(&F::Worker::REFUSALS, &response);
         }
         worker.answered(&response, received.elapsed());
-        self.measured.end(span, operation, &response, received);
+        self.measured.end(F::NAME, span, operation, &response, received);
         response
     }
 

@@ -5,20 +5,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use settings::HostPort;
 
+use super::endpoint::Collector;
 use super::span::Finished;
-use crate::http;
 use crate::metrics::Counter;
 
 /// Spans sent together at most.
 const BATCH: usize = 512;
-/// How long the collector may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends spans.
 pub(super) struct Exporter {
-    pub(super) collector: HostPort,
+    pub(super) collector: Collector,
+    /// That of the program.
+    pub(super) version: &'static str,
     pub(super) interval: Duration,
     pub(super) exported: Counter,
     pub(super) dropped: Counter,
@@ -26,19 +25,25 @@ pub(super) struct Exporter {
 
 impl Exporter {
     /// Sends what comes until nothing can come any more.
-    pub(super) fn run(&self, spans: &Receiver<Finished>) {
+    pub(super) fn run(mut self, spans: &Receiver<Finished>) {
+        // Instances of a function differ by it; functions of one process share it.
+        let instance = format!("{:032x}", rand::random::<u128>());
         let mut reachable = true;
         loop {
             let (batch, more) = gather(spans, self.interval);
             if !batch.is_empty() {
                 let count = batch.len() as u64;
-                match self.send(&batch) {
+                match self.collector.send(&request(&batch, &instance, self.version)) {
                     Ok(()) => self.exported.add(count),
                     Err(reason) => {
                         self.dropped.add(count);
                         // Once, not with each batch.
                         if reachable {
-                            tracing::warn!(collector = %self.collector, reason, "the collector takes no spans");
+                            tracing::warn!(
+                                collector = self.collector.url(),
+                                reason,
+                                "the collector takes no spans"
+                            );
                         }
                         reachable = false;
                         continue;
@@ -49,21 +54,6 @@ impl Exporter {
             if !more {
                 return;
             }
-        }
-    }
-
-    fn send(&self, batch: &[Finished]) -> Result<(), String> {
-        let body = request(batch).to_string();
-        let asked = http::Ask {
-            method: "POST",
-            path: "/v1/traces",
-            content_type: "application/json",
-            body: &body,
-        };
-        match asked.at(&self.collector.to_string(), TIMEOUT) {
-            Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
-            Ok(answer) => Err(format!("it answered {}", answer.status)),
-            Err(error) => Err(error.to_string()),
         }
     }
 }
@@ -87,14 +77,19 @@ fn gather(spans: &Receiver<Finished>, interval: Duration) -> (Vec<Finished>, boo
 }
 
 /// The body of an export: spans by the function that served them.
-fn request(batch: &[Finished]) -> Value {
+fn request(batch: &[Finished], instance: &str, version: &str) -> Value {
     let mut functions: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for span in batch {
         functions.entry(span.function).or_default().push(as_json(span));
     }
     let resources = functions.into_iter().map(|(function, spans)| {
         json!({
-            "resource": { "attributes": [text("service.name", function), text("service.namespace", "signalbox")] },
+            "resource": { "attributes": [
+                text("service.name", function),
+                text("service.namespace", "signalbox"),
+                text("service.instance.id", instance),
+                text("service.version", version),
+            ] },
             "scopeSpans": [{ "scope": { "name": "signalbox" }, "spans": spans }],
         })
     });
@@ -155,7 +150,11 @@ mod tests {
             status: Some(status),
             attributes: vec![("nf.type", "AMF".to_owned())],
         };
-        let body = request(&[span("nrf", 200), span("scp", 503), span("nrf", 404)]);
+        let body = request(
+            &[span("nrf", 200), span("scp", 503), span("nrf", 404)],
+            "1",
+            "0.1.0",
+        );
         assert_eq!(body["resourceSpans"].as_array().unwrap().len(), 2);
         let first = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
         assert_eq!(first["traceId"], "00000000000000000000000000000abc");

@@ -29,6 +29,8 @@ pub(super) struct Finished {
 thread_local! {
     /// What this thread owes to the share of requests that begin a trace.
     static OWED: Cell<f64> = const { Cell::new(0.0) };
+    /// When this second has begun, and how many spans [`late`] has been asked for in it.
+    static LATE: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
 }
 
 /// Begins the span of a request that a function serves, if it is sampled: when its sender traces it, or as one
@@ -57,6 +59,16 @@ pub fn begin<'a>(
         }),
         began: Instant::now(),
     })
+}
+
+/// A request that was not sampled has ended: where it was slow or has failed, it has a span after all.
+#[inline]
+pub fn late(function: &'static str, name: &'static str, began: Instant, status: u16) {
+    if let Some(tracer) = TRACER.get()
+        && (status >= 500 || began.elapsed() > tracer.slow)
+    {
+        tracer.late(function, name, began, status);
+    }
 }
 
 /// The context of a request that is sampled. A sender that has decided is followed, or it is not traced.
@@ -107,7 +119,41 @@ impl Drop for Span {
     }
 }
 
+/// Spans a second of a worker that [`late`] may make: a function that refuses everything has other work to do.
+const MOST_LATE: u32 = 100;
+
 impl Tracer {
+    #[cold]
+    fn late(&self, function: &'static str, name: &'static str, began: Instant, status: u16) {
+        let now = Instant::now();
+        let admitted = LATE.with(|late| {
+            let (since, count) = late.get().unwrap_or((now, 0));
+            let (since, count) = if now.duration_since(since).as_secs() >= 1 {
+                (now, 0)
+            } else {
+                (since, count)
+            };
+            late.set(Some((since, count + 1)));
+            count < MOST_LATE
+        });
+        if !admitted {
+            return;
+        }
+        let elapsed = now.duration_since(began);
+        self.take(Finished {
+            function,
+            name,
+            context: TraceContext::begin(rand::random(), rand::random(), true),
+            parent: None,
+            start: SystemTime::now()
+                .checked_sub(elapsed)
+                .unwrap_or(SystemTime::UNIX_EPOCH),
+            nanos: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            status: Some(status),
+            attributes: Vec::new(),
+        });
+    }
+
     fn take(&self, span: Finished) {
         if self.queue.try_send(span).is_err() {
             self.dropped.inc();

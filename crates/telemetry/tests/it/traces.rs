@@ -1,34 +1,38 @@
 //! Spans to a collector that listens on a socket.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use settings::{HostPort, Percent, Period};
+use settings::{Percent, Period};
 use telemetry::Registry;
 use telemetry::trace::{self, Config};
 
 /// Reads one export and answers it.
-fn take_one(collector: &TcpListener) -> Value {
-    let (mut stream, _) = collector.accept().unwrap();
-    let mut text = String::new();
+fn take_one(stream: &mut TcpStream) -> Value {
+    let mut octets = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         let read = stream.read(&mut buffer).unwrap();
-        text.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        octets.extend_from_slice(&buffer[..read]);
+        let Some(end) = octets.windows(4).position(|four| four == b"\r\n\r\n") else {
             continue;
         };
-        let length: usize = head
-            .lines()
-            .find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok())
-            .unwrap();
+        let head = String::from_utf8(octets[..end].to_vec())
+            .unwrap()
+            .to_ascii_lowercase();
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        let length: usize = field("content-length: ").unwrap().parse().unwrap();
+        let body = &octets[end + 4..];
         if body.len() >= length {
-            assert!(head.starts_with("POST /v1/traces "), "{head}");
+            assert!(head.starts_with("post /v1/traces "), "{head}");
+            assert_eq!(field("content-encoding: "), Some("gzip"));
+            assert_eq!(field("x-tenant: "), Some("core"));
             stream
                 .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                 .unwrap();
-            return serde_json::from_str(body).unwrap();
+            return serde_json::from_reader(flate2::read::GzDecoder::new(body)).unwrap();
         }
     }
 }
@@ -38,15 +42,13 @@ fn a_traced_request_reaches_the_collector() {
     let collector = TcpListener::bind("127.0.0.1:0").unwrap();
     let registry = Registry::new();
     let config = Config {
-        collector: Some(HostPort {
-            host: "127.0.0.1".to_owned(),
-            port: collector.local_addr().unwrap().port(),
-        }),
+        collector: Some(collector.local_addr().unwrap().to_string()),
+        headers: [("X-Tenant".to_owned(), "core".to_owned())].into(),
         share: Percent::new(0.0),
         interval: Period::from_millis(50),
         ..Config::default()
     };
-    trace::init(&config, &registry).unwrap();
+    trace::init(&config, &registry, "1.2.3").unwrap();
     assert!(
         trace::begin("nrf", "Nnrf_NFDiscovery GET", || None).is_none(),
         "no share begins one"
@@ -60,16 +62,58 @@ fn a_traced_request_reaches_the_collector() {
     assert!(onwards.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && onwards != theirs);
     drop(span);
 
-    let export = take_one(&collector);
+    let mut stream = collector.accept().unwrap().0;
+    let export = take_one(&mut stream);
+    let resource = export["resourceSpans"][0]["resource"].to_string();
+    assert!(
+        resource.contains(r#""service.version","value":{"stringValue":"1.2.3"}"#),
+        "{resource}"
+    );
+    assert!(resource.contains("service.instance.id"), "{resource}");
     let sent = &export["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
     assert_eq!(sent["parentSpanId"], "00f067aa0ba902b7");
     assert_eq!(sent["status"]["code"], 2);
     assert!(onwards.contains(sent["spanId"].as_str().unwrap()));
+
+    // Outside of the share: what was answered at once is none, what was slow or has failed is. The connection is the same one.
+    let now = Instant::now();
+    trace::late("nrf", "quick", now, 404);
+    trace::late(
+        "nrf",
+        "slow",
+        now.checked_sub(Duration::from_secs(5)).unwrap(),
+        200,
+    );
+    for _ in 0..1_000 {
+        trace::late("nrf", "failed", now, 500);
+    }
+    drop(trace::begin("nrf", "last", || Some(theirs)));
+    let mut spans = Vec::new();
+    while spans.last().is_none_or(|span: &Value| span["name"] != "last") {
+        let export = take_one(&mut stream);
+        spans.extend(
+            export["resourceSpans"][0]["scopeSpans"][0]["spans"]
+                .as_array()
+                .unwrap()
+                .clone(),
+        );
+    }
+    assert_eq!(spans[0]["name"], "slow");
+    assert!(spans[0]["startTimeUnixNano"].as_str() < spans[1]["startTimeUnixNano"].as_str());
+    assert!(
+        spans[1..spans.len() - 1]
+            .iter()
+            .all(|span| span["name"] == "failed" && span["status"]["code"] == 2)
+    );
+    assert!(spans.len() < 1_000, "{} spans", spans.len());
     for _ in 0..400 {
-        if registry.render().contains("signalbox_trace_spans_total 1") {
+        if registry
+            .render()
+            .contains(&format!("signalbox_trace_spans_total {}", 1 + spans.len()))
+        {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     panic!("not counted:\n{}", registry.render());
 }
