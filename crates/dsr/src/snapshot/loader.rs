@@ -59,11 +59,7 @@ impl Kind {
         match self {
             Self::Rbar(settings) => settings.file.iter().cloned().collect(),
             Self::Eir(settings) => settings.file.iter().cloned().collect(),
-            Self::Fabr(settings) => [&settings.file, &settings.numbers]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect(),
+            Self::Fabr(settings) => dsr_fabr::files(settings),
             Self::Dsa(settings) => dsr_dsa::files(settings),
             Self::Pdra(_) | Self::Ocdra(_) | Self::Ready(_) => Vec::new(),
         }
