@@ -25,7 +25,7 @@ pub(crate) enum NumbersCommand {
     /// Kinds are imei, imsi and msisdn, in this order, then fewer digits before more, then ascending. The first wrong line is
     /// printed with its reason, and a file that is there already stays as it is. With --ldap the numbers are those of the entries
     /// of a directory, in any order, and what is wrong is printed with the name of its entry.
-    Import(Import),
+    Import(Box<Import>),
     /// Write all numbers as text, as import takes them
     Export {
         #[command(flatten)]

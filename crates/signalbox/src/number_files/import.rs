@@ -45,16 +45,16 @@ impl Import {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let mut display = Display::new();
         match &self.output {
-            Some(output) => self.into_file(output, &mut display)?,
-            None => self.into_server(&mut display)?,
+            Some(output) => self.write_file(output, &mut display)?,
+            None => self.write_records(&mut display)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn into_file(&self, output: &Path, display: &mut Display) -> Result<(), Failure> {
+    fn write_file(&self, output: &Path, display: &mut Display) -> Result<(), Failure> {
         let (written, more) = match &self.input {
-            Some(input) => (self.from_text(input, output, display)?, String::new()),
-            None => self.from_directory(output, display)?,
+            Some(input) => (self.import_text(input, output, display)?, String::new()),
+            None => self.import_directory(output, display)?,
         };
         print(&format!(
             "{}: {} numbers, {} destination sets, {} bytes ({:.2} a number) in {:.1} s{more}\n",
@@ -67,14 +67,14 @@ impl Import {
         ))
     }
 
-    fn from_text(&self, input: &Path, output: &Path, display: &mut Display) -> Result<Written, Failure> {
+    fn import_text(&self, input: &Path, output: &Path, display: &mut Display) -> Result<Written, Failure> {
         let (reader, bytes) = opened(input)?;
         let written = self.write(reader, bytes, self.sort, output, display);
         Ok(written.with_context(|| input.display().to_string())?)
     }
 
     /// Reads all entries before anything is written; what is wrong is reported with the name of its entry.
-    fn from_directory(&self, output: &Path, display: &mut Display) -> Result<(Written, String), Failure> {
+    fn import_directory(&self, output: &Path, display: &mut Display) -> Result<(Written, String), Failure> {
         let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut spool = Spool::new(folder.unwrap_or(Path::new(".")))?;
         let more = self.spooled(line_of_number, &mut spool, display)?;
@@ -102,7 +102,7 @@ impl Import {
     }
 
     /// Checks all records before the first one is sent.
-    fn into_server(&self, display: &mut Display) -> Result<(), Failure> {
+    fn write_records(&self, display: &mut Display) -> Result<(), Failure> {
         let mut spool = Spool::new(&std::env::temp_dir())?;
         let more = match &self.input {
             None => self.spooled(sds::record_line, &mut spool, display)?,
