@@ -1,5 +1,6 @@
 //! Alarms of a database processor. Those of the guide have its numbers.
 
+use function::sbi::Profile;
 use telemetry::{AlarmKind, Severity};
 
 /// The journal of the servers is not followed.
@@ -33,4 +34,18 @@ pub(crate) const CPU: AlarmKind = AlarmKind {
     severity: Severity::Minor,
     text: "The database processor uses more than 80 % of the processor time that its workers can have.",
     advice: "Add workers or another database processor.",
+};
+/// What NRFs know of a processor: a consumer, which gets access tokens.
+pub(crate) const PROFILE: &Profile = &Profile {
+    nf_type: "DP",
+    info: "customInfo",
+    services: &[],
+    allowed_nf_types: |_| &[],
+    not_registered: AlarmKind {
+        number: 10592,
+        name: "Database Processor Not Registered",
+        severity: Severity::Major,
+        text: "No NRF has accepted the registration of the processor, so that it may get no access token for the subscriber database servers.",
+        advice: "Check `dp.nrfs` and the log; the alarm clears by itself.",
+    },
 };

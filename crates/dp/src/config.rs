@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use function::sbi::config::check_root;
 use ipnet::IpNet;
+use model::NfInstanceId;
 use sbi::client::{Origin, Scheme};
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use sbi::tls::TlsFiles;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +17,9 @@ use settings::{ByteSize, Faults, Listen, Period, Validate};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
+    /// Id of this processor, a UUID, by which `nrfs` know it. Empty: that of the certificate of `clientTls`, or made at the first
+    /// start and kept in the file `dp-instance-id` of `directory`.
+    pub nf_instance_id: String,
     /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
     #[schemars(extend("format" = "socket-address"))]
     pub admin: SocketAddr,
@@ -24,6 +30,11 @@ pub struct Config {
     /// Networks whose routers may connect. Empty: all.
     #[schemars(extend("x-reload" = true))]
     pub clients: Vec<IpNet>,
+    /// TLS of the connections of routers; absent: cleartext. With `requireClientCertificate: true` each router shows a
+    /// certificate of `authorities`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub tls: Option<TlsFiles>,
     /// The file of numbers (`signalbox numbers import`). Reloaded when it is replaced and the processor is asked to reload.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reload" = true))]
@@ -38,7 +49,10 @@ pub struct Config {
     /// Subscriber database servers whose data this processor has, in place of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sds: Option<Sds>,
-    /// TLS of the connections to `sds`; absent: only servers with `http` addresses.
+    /// API roots of NRFs, tried in turn, which grant access tokens for servers that require them (scope `sds-journal`). The
+    /// processor registers there as a consumer of type `DP`. Empty: it sends no token.
+    pub nrfs: Vec<String>,
+    /// TLS of the connections to `sds` and `nrfs`; absent: only those with `http` addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reload" = true))]
     pub client_tls: Option<TlsFiles>,
@@ -89,14 +103,17 @@ impl Default for Sds {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            nf_instance_id: String::new(),
             admin: SocketAddr::from(([127, 0, 0, 1], 9100)),
             workers: 0,
             listen: Listen(Vec::new()),
             clients: Vec::new(),
+            tls: None,
             numbers: None,
             names: None,
             max_names: 10_000_000,
             sds: None,
+            nrfs: Vec::new(),
             client_tls: None,
             directory: None,
             queries_per_second: 0,
@@ -116,11 +133,37 @@ impl Validate for Config {
             faults.at("idle").say("is 0", "a period such as 60s");
         }
         faults.within("sds", &self.sds);
-        let Some(sds) = &self.sds else { return };
-        if self.client_tls.is_none() && sds.origins().any(|origin| origin.scheme() == Scheme::Https) {
+        if !self.nf_instance_id.is_empty() && NfInstanceId::parse(&self.nf_instance_id).is_err() {
+            faults
+                .at("nfInstanceId")
+                .say("is not a UUID", "a UUID, or nothing");
+        }
+        let Some(sds) = &self.sds else {
+            if !self.nrfs.is_empty() {
+                faults
+                    .at("nrfs")
+                    .say("is set without sds", "nothing: files need no token");
+            }
+            return;
+        };
+        for (index, root) in self.nrfs.iter().enumerate() {
+            check_root(root, &format!("nrfs[{index}]"), faults);
+        }
+        let roots = self
+            .nrfs
+            .iter()
+            .filter_map(|root| TargetApiRoot::parse(root).ok());
+        let mut all = sds.origins().chain(roots.map(|root| root.origin));
+        if self.client_tls.is_none() && all.any(|origin| origin.scheme() == Scheme::Https) {
             faults.at("clientTls").say(
-                "is absent, and a server of sds has an https address",
+                "is absent, and a server of sds or nrfs has an https address",
                 "certificate, key and authorities",
+            );
+        }
+        if !self.nrfs.is_empty() && self.listen.0.is_empty() {
+            faults.at("listen").say(
+                "is empty, and the profile at nrfs needs an address",
+                "an address, such as 192.0.2.11:3800",
             );
         }
         for (key, file) in [("numbers", &self.numbers), ("names", &self.names)] {

@@ -10,7 +10,7 @@ telemetry::declare! {
     pub(crate) METRICS;
     counter QUERIES = "signalbox_dp_queries_total" ["outcome"]: "Queries (measurement 4170, DpQueriesReceived), by outcome: unknown, exact, realm (the name is unknown, its realm is not), damaged (the entry is damaged), congested (beyond `queriesPerSecond`), unavailable (no data are loaded).";
     counter BUNDLES = "signalbox_dp_bundles_total" []: "Frames of queries; one without queries probes the connection.";
-    counter CONNECTIONS = "signalbox_dp_connections_total" ["outcome"]: "Connections: accepted, refused (beyond `connections`, or not of `clients`), idle (no whole frame for `idle`, or a router that does not read), broken (a frame that is malformed).";
+    counter CONNECTIONS = "signalbox_dp_connections_total" ["outcome"]: "Connections: accepted, refused (beyond `connections`, or not of `clients`), idle (no whole frame for `idle`, or a router that does not read), broken (a frame that is malformed), handshake (TLS failed, or a router without a certificate that is trusted).";
     gauge OPEN = "signalbox_dp_open_connections" []: "Connections that are open.";
     gauge NUMBERS = "signalbox_dp_numbers" []: "Numbers of the file, or of the last checkpoint of the subscriber database server.";
     gauge NAMES = "signalbox_dp_names" []: "Names with destinations.";
@@ -28,6 +28,7 @@ pub(crate) struct Meters {
     pub(crate) refused: Counter,
     pub(crate) idle: Counter,
     pub(crate) broken: Counter,
+    pub(crate) handshake: Counter,
     pub(crate) open: Level,
     pub(crate) transactions: Counter,
     pub(crate) polls: Polls,
@@ -55,6 +56,7 @@ impl Meters {
             refused: connections.get(&["refused"]),
             idle: connections.get(&["idle"]),
             broken: connections.get(&["broken"]),
+            handshake: connections.get(&["handshake"]),
             open: registry.level(&OPEN),
             transactions: registry.counter(&TRANSACTIONS),
             polls: Polls {

@@ -9,24 +9,31 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use dp_proto::Outcome;
 use function::live::{Effective, Live};
+use function::sbi::config::Nrf;
+use function::sbi::{Operational, Registration, State, certify_instance, nrfs};
 use function::{
     Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance,
 };
+use nrf_client::{Nrfs, PeerTokens};
 use overload::cpu::{CpuLoad, read};
 use parking_lot::Mutex;
-use sbi::tls::Tls;
+use sbi::client::Client;
 use telemetry::{AlarmKind, Declaration, Registry};
-use tls::Watched;
+use tls::{ClientTls, HTTP2, ServerTls, Watched};
 
-use crate::alarms::{CONGESTED, CPU, DAMAGED, NOT_FOLLOWED};
+use crate::alarms::{CONGESTED, CPU, DAMAGED, NOT_FOLLOWED, PROFILE};
 use crate::config::Config;
 use crate::control::{Control, Progress};
 use crate::data::{Data, Holder};
-use crate::journal::{Keeper, follow};
+use crate::journal::{Keeper, client, follow};
 use crate::metrics::{BEHIND, METRICS, Meters, NAMES, NUMBERS, OFFSET};
 use crate::pages;
 use crate::transport::{Desk, accept};
 
+/// The keys of TLS files in the settings.
+const TLS: &str = "tls";
+const CLIENT_TLS: &str = "clientTls";
 /// Interval at which alarms follow the counters.
 const WATCH: Duration = Duration::from_secs(1);
 /// Rounds without a new case, after which an alarm is cleared.
@@ -55,8 +62,11 @@ pub struct Bound {
     /// By worker, which takes its own.
     listeners: Mutex<Vec<Vec<TcpListener>>>,
     addresses: Vec<SocketAddr>,
-    /// Of the connections to subscriber database servers.
-    tls: Arc<Tls>,
+    watched: Arc<Watched>,
+    /// Of the connections of routers.
+    tls: Option<ServerTls>,
+    /// Of the connections to subscriber database servers and NRFs.
+    client_tls: Option<ClientTls>,
 }
 
 impl Bound {
@@ -79,11 +89,12 @@ impl Listeners for Bound {
     }
 
     fn watched(&self) -> Option<&Arc<Watched>> {
-        Some(self.tls.watched())
+        Some(&self.watched)
     }
 
     fn reload_files(&self, settings: &Common<'_>) -> Result<bool, String> {
-        self.tls.reload(None, settings.client_tls)
+        let wanted = [(TLS, settings.tls), (CLIENT_TLS, settings.client_tls)];
+        Ok(self.watched.prepare(&wanted)?.apply())
     }
 }
 
@@ -100,11 +111,11 @@ impl NetworkFunction for DatabaseProcessor {
     fn common(config: &Config) -> Common<'_> {
         Common {
             admin: config.admin,
-            instance: "",
+            instance: &config.nf_instance_id,
             listen: listening("listen", &config.listen),
             workers: config.workers,
             cores: &[],
-            tls: None,
+            tls: config.tls.as_ref(),
             client_tls: config.client_tls.as_ref(),
             other_tls: None,
             directory: config.directory.as_deref(),
@@ -112,7 +123,17 @@ impl NetworkFunction for DatabaseProcessor {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Bound, StartError> {
-        let tls = Tls::open(None, config.client_tls.as_ref()).map_err(StartError::Config)?;
+        if let (false, Some(directory)) = (config.nrfs.is_empty(), &config.directory) {
+            let id = &mut config.nf_instance_id;
+            certify_instance(id, None, config.client_tls.as_ref())?;
+            settle_instance(id, directory, Self::NAME)?;
+        }
+        let watched = Arc::<Watched>::default();
+        let tls = config.tls.as_ref();
+        let tls = tls.map(|files| watched.open(TLS, files, |material| material.server(&[])));
+        let client_tls = config.client_tls.as_ref();
+        let client_tls =
+            client_tls.map(|files| watched.open(CLIENT_TLS, files, |material| material.client(HTTP2)));
         let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut addresses = Vec::new();
         for wanted in config.listen.iter() {
@@ -129,7 +150,9 @@ impl NetworkFunction for DatabaseProcessor {
         Ok(Bound {
             listeners: Mutex::new(listeners),
             addresses,
-            tls,
+            watched,
+            tls: tls.transpose().map_err(StartError::Config)?,
+            client_tls: client_tls.transpose().map_err(StartError::Config)?,
         })
     }
 
@@ -167,13 +190,20 @@ impl NetworkFunction for DatabaseProcessor {
         });
         observe(&opening.registry, &control.progress, &opening.live);
         let ready = opening.health.component("data");
+        let mut registered = None;
         match (&now.config.sds, &now.config.directory) {
             (Some(sds), Some(directory)) => {
                 let holder = now.derived.clone();
                 let keeper = Keeper::open(directory, now.config.max_names, holder);
                 let keeper = keeper.map_err(StartError::Config)?;
-                let tls = opening.listeners.tls.client();
-                tokio::task::spawn_local(follow(sds.clone(), tls, keeper, control.clone(), ready));
+                let client = client(sds, opening.listeners.client_tls.clone());
+                let nrfs = (!now.config.nrfs.is_empty()).then(|| nrfs_of(&now.config, &client));
+                let tokens = nrfs
+                    .clone()
+                    .map(|nrfs| PeerTokens::new(nrfs, &now.config.nf_instance_id, PROFILE.nf_type));
+                let following = follow(sds.clone(), (client, tokens), keeper, control.clone(), ready);
+                tokio::task::spawn_local(following);
+                registered = nrfs.map(|nrfs| (registration(&opening), nrfs));
             }
             _ if now.derived.load().is_some() => ready.ready(),
             _ => {
@@ -185,8 +215,11 @@ impl NetworkFunction for DatabaseProcessor {
             }
         }
         tokio::task::spawn_local(watch(control.clone(), opening.workers));
-        let drained = opening.drained;
+        let (shutdown, drained) = (opening.shutdown, opening.drained);
         Ok(Opened::new(Arc::new(Self { control }), async move {
+            if let Some((registration, nrfs)) = registered {
+                registration.stay_until(shutdown, &nrfs).await;
+            }
             drained.fired().await;
         }))
     }
@@ -203,7 +236,8 @@ impl NetworkFunction for DatabaseProcessor {
     async fn serve(front: Rc<Front<Self>>, beginning: Beginning) -> io::Result<()> {
         let seat = front.seat();
         let meters = front.function().control.meters.clone();
-        let desk = Rc::new(Desk::new(seat.live.clone(), meters));
+        let tls = seat.listeners.tls.clone();
+        let desk = Rc::new(Desk::new(seat.live.clone(), meters, tls));
         let mut tasks = Vec::new();
         for listener in seat.listeners.take(seat.context.index) {
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -225,11 +259,47 @@ impl NetworkFunction for DatabaseProcessor {
     }
 
     fn alarms() -> Vec<AlarmKind> {
-        vec![NOT_FOLLOWED, DAMAGED, CONGESTED, CPU]
+        vec![NOT_FOLLOWED, DAMAGED, PROFILE.not_registered, CONGESTED, CPU]
     }
 
     fn hints(_: &str) -> Vec<String> {
         vec!["signalbox dp data".to_owned()]
+    }
+}
+
+/// The NRFs, as this processor sends requests to them.
+fn nrfs_of(config: &Config, client: &Client) -> Rc<Nrfs> {
+    let settings = nrf_settings(config);
+    let nrfs = nrfs(
+        &settings,
+        PROFILE.nf_type,
+        &config.nf_instance_id,
+        client.clone(),
+        None,
+    );
+    Rc::new(nrfs)
+}
+
+fn nrf_settings(config: &Config) -> Nrf {
+    Nrf {
+        api_roots: config.nrfs.clone(),
+        ..Nrf::default()
+    }
+}
+
+/// The processor as a consumer at the NRFs (TS 29.510 §5.2.2.2): they grant tokens to those that they know.
+fn registration(opening: &Opening<DatabaseProcessor>) -> Registration {
+    let config = &opening.live.load().config;
+    Registration {
+        profile: PROFILE,
+        instance: config.nf_instance_id.clone(),
+        settings: nrf_settings(config),
+        secure: config.tls.is_some(),
+        listens: opening.listeners.addresses.clone(),
+        root: String::new(),
+        operational: Arc::new(Operational::new(opening.workers, State::Serving)),
+        alarms: opening.alarms.clone(),
+        health: opening.health.clone(),
     }
 }
 

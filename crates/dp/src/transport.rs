@@ -10,14 +10,18 @@ use std::time::Duration;
 use dp_proto::{Answer, Bundle, Frame, Malformed, Query};
 use function::Shutdown;
 use function::live::Live;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tls::ServerTls;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::answer::Responder;
 use crate::config::Config;
 use crate::data::Holder;
 use crate::metrics::Meters;
 
+/// Time for the handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Octets that are read at once.
 const READ_BYTES: usize = 64 * 1024;
 /// Octets of answers that are written at once: what is read while they wait is bounded by the buffers of the system.
@@ -29,6 +33,7 @@ pub(crate) struct Desk {
     meters: Arc<Meters>,
     responder: RefCell<Responder>,
     open: Cell<usize>,
+    tls: Option<ServerTls>,
 }
 
 /// Why a connection has ended.
@@ -37,12 +42,19 @@ enum End {
     Closed,
     Idle,
     Broken,
+    /// TLS has failed.
+    Handshake,
     Stopped,
 }
 
 impl Desk {
-    pub(crate) fn new(live: Arc<Live<Config, Arc<Holder>>>, meters: Arc<Meters>) -> Self {
+    pub(crate) fn new(
+        live: Arc<Live<Config, Arc<Holder>>>,
+        meters: Arc<Meters>,
+        tls: Option<ServerTls>,
+    ) -> Self {
         Self {
+            tls,
             live,
             meters,
             responder: RefCell::default(),
@@ -105,9 +117,10 @@ pub(crate) async fn accept(listener: TcpListener, desk: Rc<Desk>, shutdown: Shut
         desk.meters.open.inc();
         let (desk, shutdown) = (desk.clone(), shutdown.clone());
         tokio::task::spawn_local(async move {
-            match carry(stream, &desk, &shutdown).await {
+            match welcome(stream, &desk, &shutdown).await {
                 Ok(End::Idle) => desk.meters.idle.inc(),
                 Ok(End::Broken) => desk.meters.broken.inc(),
+                Ok(End::Handshake) => desk.meters.handshake.inc(),
                 Ok(End::Closed | End::Stopped) | Err(_) => {}
             }
             desk.open.set(desk.open.get() - 1);
@@ -116,8 +129,32 @@ pub(crate) async fn accept(listener: TcpListener, desk: Rc<Desk>, shutdown: Shut
     }
 }
 
-async fn carry(mut stream: TcpStream, desk: &Desk, shutdown: &Shutdown) -> io::Result<End> {
+/// Serves a connection, behind its handshake where TLS is set.
+async fn welcome(stream: TcpStream, desk: &Desk, shutdown: &Shutdown) -> io::Result<End> {
     stream.set_nodelay(true)?;
+    let Some(tls) = &desk.tls else {
+        return carry(stream, desk, shutdown).await;
+    };
+    let handshake = TlsAcceptor::from(tls.load()).accept(stream);
+    let made = tokio::select! {
+        () = shutdown.fired() => return Ok(End::Stopped),
+        made = tokio::time::timeout(HANDSHAKE, handshake) => made,
+    };
+    match made {
+        Ok(Ok(stream)) => carry(stream, desk, shutdown).await,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "TLS handshake of a router failed");
+            Ok(End::Handshake)
+        }
+        Err(_) => Ok(End::Handshake),
+    }
+}
+
+async fn carry(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    desk: &Desk,
+    shutdown: &Shutdown,
+) -> io::Result<End> {
     let (mut input, mut output, mut out) = (Vec::new(), Vec::new(), Bundle::default());
     loop {
         let idle = desk.live.load().config.idle.duration();
@@ -136,6 +173,7 @@ async fn carry(mut stream: TcpStream, desk: &Desk, shutdown: &Shutdown) -> io::R
             while !out.is_empty() {
                 out.take_into(&mut output);
                 stream.write_all(&output).await?;
+                stream.flush().await?;
                 // Frames beyond the bound of what is written at once.
                 if desk.answer(&mut input, &mut out).is_err() {
                     return Ok(Some(End::Broken));

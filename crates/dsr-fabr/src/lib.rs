@@ -14,6 +14,7 @@ mod read;
 mod resolve;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -35,7 +36,29 @@ use resolve::{Exception, Outcome, Resolver};
 /// # Errors
 /// When one cannot be used, with its line.
 pub fn check_files(config: &config::Fabr) -> Result<(), String> {
+    Processors::new(config)?;
     Data::check(config)
+}
+
+/// The files that it reads, and reads again when they have changed.
+#[must_use]
+pub fn files(config: &config::Fabr) -> Vec<PathBuf> {
+    let tls = config.processor_tls.iter();
+    let tls = tls.flat_map(|files| {
+        [
+            Some(&files.certificate),
+            Some(&files.key),
+            files.authorities.as_ref(),
+        ]
+    });
+    let named = [config.file.as_ref(), config.numbers.as_ref()]
+        .into_iter()
+        .chain(tls)
+        .flatten();
+    named
+        .filter(|file| !file.as_os_str().is_empty())
+        .cloned()
+        .collect()
 }
 
 /// The unit of `queriesPerSecond`.
@@ -148,7 +171,7 @@ impl Fabr {
             destinations: config.destinations.clone(),
             max_changes: config.max_changes,
             queries_per_second: config.queries_per_second,
-            processors: Processors::new(config),
+            processors: Processors::new(config)?,
             exceptions: config.exceptions().map(|(_, otherwise)| action(otherwise)),
         })
     }

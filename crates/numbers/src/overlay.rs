@@ -1,7 +1,7 @@
 //! Blocks that were changed since the base was written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
@@ -21,6 +21,14 @@ pub(crate) enum Changed {
 }
 
 impl Changed {
+    /// How many numbers it has.
+    fn numbers(&self) -> i64 {
+        match self {
+            Self::Block(owned) => i64::from(owned.head.count),
+            Self::Damaged(_) => 0,
+        }
+    }
+
     /// All entries of a block that has this number.
     pub(crate) fn entries(&self, block: u64) -> Result<Vec<Entry>, Damaged> {
         match self {
@@ -36,7 +44,7 @@ impl Changed {
     }
 }
 
-type Shard = Vec<(u64, Arc<Changed>)>;
+pub(crate) type Shard = Vec<(u64, Arc<Changed>)>;
 
 /// Changed blocks by their numbers. Readers take no lock: a shard is an immutable list behind a pointer, which one writer at
 /// a time replaces.
@@ -50,6 +58,8 @@ pub(crate) struct Overlay {
     order: Order,
     blocks: AtomicUsize,
     bytes: AtomicUsize,
+    /// Numbers of its blocks, less those of the blocks of the base that they replace.
+    numbers: AtomicI64,
 }
 
 impl Overlay {
@@ -63,6 +73,7 @@ impl Overlay {
             order: Order::default(),
             blocks: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            numbers: AtomicI64::new(0),
         }
     }
 
@@ -89,23 +100,27 @@ impl Overlay {
         Some(read(&shard[place].1))
     }
 
-    /// Puts a block in place of what was there. One writer at a time.
-    pub(crate) fn replace(&self, block: u64, changed: Changed) {
+    /// Puts a block in place of what was there: of a block of the base with this many numbers, where it was not changed before.
+    /// One writer at a time.
+    pub(crate) fn replace(&self, block: u64, changed: Changed, of_base: impl FnOnce() -> u64) {
         let at = self.shard(block);
         let mut list = self.shards[at].load().as_deref().cloned().unwrap_or_default();
-        let size = size_of_changed(&changed);
+        let (size, numbers) = (size_of_changed(&changed), changed.numbers());
         let changed = Arc::new(changed);
-        match list.binary_search_by_key(&block, |(block, _)| *block) {
+        let replaced = match list.binary_search_by_key(&block, |(block, _)| *block) {
             Ok(place) => {
                 let before = std::mem::replace(&mut list[place].1, changed);
                 self.bytes.fetch_sub(size_of_changed(&before), Ordering::Relaxed);
+                before.numbers()
             }
             Err(place) => {
                 list.insert(place, (block, changed));
                 self.order.insert(block);
                 self.blocks.fetch_add(1, Ordering::Relaxed);
+                of_base().cast_signed()
             }
-        }
+        };
+        self.numbers.fetch_add(numbers - replaced, Ordering::Relaxed);
         self.bytes.fetch_add(size, Ordering::Relaxed);
         self.shards[at].store(Some(Arc::new(list)));
         // Behind the pointer, so that who sees the bit finds the block.
@@ -126,13 +141,13 @@ impl Overlay {
     }
 
     /// All blocks in ascending order, as they are now.
-    pub(crate) fn snapshot(&self) -> Shard {
-        let mut all = Vec::with_capacity(self.blocks.load(Ordering::Relaxed));
-        for shard in &self.shards {
-            all.extend(shard.load().as_deref().into_iter().flatten().cloned());
+    pub(crate) fn snapshot(&self) -> Blocks {
+        Blocks {
+            order: self.order.0.load_full(),
+            shards: self.shards.iter().map(ArcSwapOption::load_full).collect(),
+            shift: self.shift,
+            at: (0, 0),
         }
-        all.sort_unstable_by_key(|(block, _)| *block);
-        all
     }
 
     /// Blocks in ascending order from `first` on, as they are now, until those above `first` have this count of numbers; and
@@ -150,15 +165,75 @@ impl Overlay {
         (some, last.unwrap_or(u64::MAX))
     }
 
-    /// The shard of a block; neighbouring blocks are in different ones.
     fn shard(&self, block: u64) -> usize {
-        (block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        shard_of(block, self.shift)
+    }
+
+    /// Numbers of its blocks, less those of the blocks of the base that they replace.
+    pub(crate) fn numbers(&self) -> i64 {
+        self.numbers.load(Ordering::Relaxed)
     }
 
     /// Blocks, and bytes of memory that they take.
     pub(crate) fn size(&self) -> (usize, usize) {
         let load = |size: &AtomicUsize| size.load(Ordering::Relaxed);
         (load(&self.blocks), load(&self.bytes))
+    }
+}
+
+/// The shard of a block; neighbouring blocks are in different ones.
+fn shard_of(block: u64, shift: u32) -> usize {
+    (block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
+}
+
+/// Changed blocks of one moment, in ascending order. They share the lists of the overlay: what is changed later copies the
+/// lists that it changes, and nothing is copied for these.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    order: Arc<Vec<Arc<Vec<u64>>>>,
+    shards: Box<[Option<Arc<Shard>>]>,
+    shift: u32,
+    /// The next one: its list of the order, and its place in it.
+    at: (usize, usize),
+}
+
+impl Blocks {
+    /// Those from this block on.
+    pub(crate) fn starting_at(mut self, first: u64) -> Self {
+        let list = list_of(&self.order, first);
+        let before = self
+            .order
+            .get(list)
+            .map(|list| list.partition_point(|block| *block < first));
+        self.at = (list, before.unwrap_or(0));
+        self
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = (u64, Arc<Changed>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let list = self.order.get(self.at.0)?;
+            let Some(block) = list.get(self.at.1).copied() else {
+                self.at = (self.at.0 + 1, 0);
+                continue;
+            };
+            self.at.1 += 1;
+            let shard = self
+                .shards
+                .get(shard_of(block, self.shift))
+                .and_then(Option::as_ref);
+            let found = shard.and_then(|shard| {
+                let place = shard.binary_search_by_key(&block, |(block, _)| *block).ok()?;
+                shard.get(place).cloned()
+            });
+            // A block that is just being added may be in the order alone.
+            if found.is_some() {
+                return found;
+            }
+        }
     }
 }
 
@@ -182,9 +257,7 @@ impl Order {
     /// Adds a block that is not there. One writer at a time.
     fn insert(&self, block: u64) {
         let mut lists = Vec::clone(&self.0.load());
-        let at = lists
-            .partition_point(|list| list.first().is_some_and(|first| *first <= block))
-            .saturating_sub(1);
+        let at = list_of(&lists, block);
         let mut list = lists.get(at).map(|list| Vec::clone(list)).unwrap_or_default();
         list.insert(list.partition_point(|one| *one < block), block);
         let rest = (list.len() > MOST_LISTED).then(|| list.split_off(MOST_LISTED / 2));
@@ -195,15 +268,20 @@ impl Order {
 
     fn find_between<T>(&self, first: u64, last: u64, found: impl FnMut(u64) -> Option<T>) -> Option<T> {
         let lists = self.0.load();
-        let at = lists
-            .partition_point(|list| list.first().is_some_and(|begin| *begin <= first))
-            .saturating_sub(1);
+        let at = list_of(&lists, first);
         let blocks = lists.iter().skip(at).flat_map(|list| list.iter().copied());
         blocks
             .skip_while(|block| *block < first)
             .take_while(|block| *block <= last)
             .find_map(found)
     }
+}
+
+/// The list that has a block, or would have it.
+fn list_of(lists: &[Arc<Vec<u64>>], block: u64) -> usize {
+    lists
+        .partition_point(|list| list.first().is_some_and(|first| *first <= block))
+        .saturating_sub(1)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 pub use function::sbi::config::{Overload, Tokens};
 
-use function::sbi::config::Interface;
+use function::sbi::config::{Interface, check_root};
 use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Period, Validate};
+use store::{CassandraSerial, EngineKind};
 
 /// Settings of an SDS. Defaults run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +32,13 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reload" = true))]
     pub tls: Option<sbi::tls::TlsFiles>,
+    /// TLS of the connections to `nrfs` and to authorization servers; absent: only those with `http` addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub client_tls: Option<sbi::tls::TlsFiles>,
+    /// API roots of NRFs, tried in turn, with which the server registers as type `SDS`: they grant tokens for its services
+    /// `sds-provisioning` and `sds-journal`. Empty: it does not register.
+    pub nrfs: Vec<String>,
     /// Limits of the server. `maxBody` is the largest body of a bulk request.
     pub server: sbi::server::ServerConfig,
     /// Connections to authorization servers, for their keys.
@@ -93,6 +101,8 @@ impl Default for Config {
             workers: 0,
             cores: Vec::new(),
             tls: None,
+            client_tls: None,
+            nrfs: Vec::new(),
             server: sbi::server::ServerConfig {
                 max_body: ByteSize::mib(16),
                 ..sbi::server::ServerConfig::default()
@@ -119,7 +129,7 @@ impl Validate for Config {
             usual_port: 8095,
             api_root: "",
             tls: self.tls.as_ref(),
-            client_tls: None,
+            client_tls: self.client_tls.as_ref(),
             max_candidates: None,
             max_body_size: self.server.max_body,
             // A body is written in transactions of a thousand changes at most, which fit a batch.
@@ -128,10 +138,21 @@ impl Validate for Config {
             identity: &self.identity,
         }
         .validate(faults);
+        for (index, root) in self.nrfs.iter().enumerate() {
+            check_root(root, &format!("nrfs[{index}]"), faults);
+        }
         faults.within("server", &self.server);
         faults.within("store", &self.store);
         faults.within("journal", &self.journal);
         faults.within("overload", &self.overload);
+        if self.store.engine == EngineKind::Cassandra
+            && self.store.cassandra.serial_consistency == CassandraSerial::LocalSerial
+        {
+            faults.at("store.cassandra.serialConsistency").say(
+                "is localSerial: two datacentres could give an offset of the journal twice",
+                "serial; in one datacentre both are the same",
+            );
+        }
         if self.store.max_batch_bytes < ByteSize::mib(16) {
             faults.at("store.maxBatchBytes").say(
                 "is too small for a transaction of a thousand changes",

@@ -12,9 +12,9 @@ use crate::events::Event;
 use crate::worker::Worker;
 
 /// Scope of those that provision records.
-const PROVISIONING: Option<&str> = Some("sds-provisioning");
+pub(crate) const PROVISIONING: &str = "sds-provisioning";
 /// Scope of database processors.
-const JOURNAL: Option<&str> = Some("sds-journal");
+pub(crate) const JOURNAL: &str = "sds-journal";
 
 impl Routed for Worker {
     const NF_TYPE: &'static str = "SDS";
@@ -29,24 +29,24 @@ impl Routed for Worker {
     fn resources() -> Vec<Resource<Self>> {
         use Weight::{Begins, Changes};
         vec![
-            Resource::new("/journal", JOURNAL)
+            Resource::new("/journal", Some(JOURNAL))
                 .on(Method::GET, "journal GET", Begins, |call| later(journal::read(call))),
-            Resource::new("/subscribers/{kind}/{value}", PROVISIONING)
+            Resource::new("/subscribers/{kind}/{value}", Some(PROVISIONING))
                 .on(Method::GET, "subscriber GET", Begins, |call| now(subscribers::read(&call)))
                 .on(Method::PUT, "subscriber PUT", Changes, |call| later(subscribers::set(call)))
                 .on(Method::DELETE, "subscriber DELETE", Changes, |call| later(subscribers::remove(call))),
-            Resource::new("/transactions", PROVISIONING)
+            Resource::new("/transactions", Some(PROVISIONING))
                 .on(Method::POST, "transactions POST", Changes, |call| later(transactions::write_all(call))),
-            Resource::new("/groups/{group}", PROVISIONING)
+            Resource::new("/groups/{group}", Some(PROVISIONING))
                 .on(Method::GET, "group GET", Begins, |call| later(groups::read(call)))
                 .on(Method::PUT, "group PUT", Changes, |call| later(groups::set(call)))
                 .on(Method::DELETE, "group DELETE", Changes, |call| later(groups::remove(call))),
-            Resource::new("/records", PROVISIONING)
+            Resource::new("/records", Some(PROVISIONING))
                 .on(Method::GET, "records GET", Begins, |call| now(export::read(&call)))
                 .on(Method::POST, "records POST", Changes, |call| later(bulk::write_all(call))),
-            Resource::new("/xml", PROVISIONING)
+            Resource::new("/xml", Some(PROVISIONING))
                 .on(Method::POST, "xml POST", Changes, |call| later(xml::carry_out(call))),
-            Resource::new("/checkpoint", JOURNAL)
+            Resource::new("/checkpoint", Some(JOURNAL))
                 .on(Method::GET, "checkpoint GET", Begins, |call| now(checkpoint::read(&call))),
         ]
     }

@@ -2,11 +2,15 @@
 
 use function::AdmissionMetrics;
 use function::sbi::TurnedAway;
+use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use telemetry::{Alert, When};
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("sds");
+
+/// The cause of a transaction that other servers have overtaken again and again.
+pub(crate) const OVERTAKEN: &str = "OVERTAKEN";
 
 telemetry::events! {
     "sds";
@@ -32,6 +36,8 @@ telemetry::events! {
     SaveFailed = "save_failures", alert Alert::minor(When::Occurs, 1, "The log has the reason; until records are written, the journal grows and a start takes longer.");
     /// A transaction was refused because a record was not what it expects.
     ExpectedOther = "conflicts";
+    /// A transaction was refused because other servers kept writing before this one; the same one may succeed.
+    Overtaken = "overtaken";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours.
@@ -63,29 +69,32 @@ impl Event {
         }
     }
 
-    /// The event of a request that was admitted and failed. A bound that was reached is not a failure of the store.
+    /// The event of a request that was admitted and failed. Neither a bound that was reached nor another server that was
+    /// faster is a failure of the store.
     pub(crate) fn of_problem(problem: &Problem) -> Self {
-        let is_congestion = problem.details().cause.as_deref() == Some(Cause::NfCongestion.as_str());
-        if is_congestion {
-            Self::Discarded
-        } else if problem.status().is_server_error() {
-            Self::Failed
-        } else {
-            Self::BadRequest
+        match (problem.status(), problem.details().cause.as_deref()) {
+            (_, Some(cause)) if cause == Cause::NfCongestion.as_str() => Self::Discarded,
+            (_, Some(cause)) if cause == OVERTAKEN => Self::Overtaken,
+            (StatusCode::CONFLICT, _) => Self::ExpectedOther,
+            (StatusCode::GONE, _) => Self::Removed,
+            (status, _) if status.is_server_error() => Self::Failed,
+            _ => Self::BadRequest,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
-
     use super::*;
 
     #[test]
-    fn a_bound_is_not_a_failure() {
+    fn a_bound_is_not_a_failure_and_a_condition_no_bad_request() {
+        let overtaken = Problem::with_cause(StatusCode::SERVICE_UNAVAILABLE, OVERTAKEN);
         for (problem, event) in [
             (Problem::new(Cause::NfCongestion), Event::Discarded),
+            (overtaken, Event::Overtaken),
+            (Problem::new(Cause::Conflict), Event::ExpectedOther),
+            (Problem::of_status(StatusCode::GONE), Event::Removed),
             (Problem::of_status(StatusCode::SERVICE_UNAVAILABLE), Event::Failed),
             (Problem::new(Cause::SystemFailure), Event::Failed),
             (Problem::new(Cause::InvalidMsgFormat), Event::BadRequest),

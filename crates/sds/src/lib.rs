@@ -35,3 +35,4 @@ pub use events::Event;
 pub use function::StartError;
 pub use service::{Running, start};
 pub use shared::Sds;
+pub use subject::record_line;

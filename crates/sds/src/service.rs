@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use function::sbi::{Operational, Routed as _, Sbi, State};
+use function::sbi::config::Nrf;
+use function::sbi::{Operational, Profile, Registration, Routed as _, Sbi, State, nrfs};
 use function::{
     Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
     settle_instance, store_copies,
 };
 use sbi::client::Client;
 use store::{EngineKind, Stored};
-use telemetry::{Declaration, health::Component};
+use telemetry::{AlarmKind, Declaration, Severity, health::Component};
 use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::data::{Data, Files};
+use crate::dispatch::{JOURNAL, PROVISIONING};
 use crate::journal::{Journal, Keeper, Known};
 use crate::live::{Derived, Effective};
 use crate::pages;
@@ -27,6 +29,22 @@ use crate::shared::Sds;
 use crate::tail::Tail;
 use crate::upkeep;
 use crate::worker::{Front, Worker};
+
+/// What every SDS of ours says in its profile at the NRFs.
+const PROFILE: &Profile = &Profile {
+    nf_type: "SDS",
+    info: "customInfo",
+    services: &[(PROVISIONING, "1.0.0"), (JOURNAL, "1.0.0")],
+    allowed_nf_types: |service| if service == JOURNAL { &["DP"] } else { &[] },
+    // The number is ours.
+    not_registered: AlarmKind {
+        number: 10593,
+        name: "Subscriber Database Server Not Registered",
+        severity: Severity::Major,
+        text: "No NRF has accepted the registration of the server, so that none grants access tokens for its services.",
+        advice: "Check `sds.nrfs` and the log; the alarm clears by itself.",
+    },
+};
 
 /// A running SDS.
 pub type Running = function::Running<Sds>;
@@ -85,6 +103,24 @@ async fn head_of(
     }
 }
 
+/// The server at the NRFs (TS 29.510 §5.2.2.2).
+fn registration(config: &Config, opening: &Opening<Sds>, sds: &Sds) -> Result<Registration, StartError> {
+    Ok(Registration {
+        profile: PROFILE,
+        instance: config.nf_instance_id.clone(),
+        settings: Nrf {
+            api_roots: config.nrfs.clone(),
+            ..Nrf::default()
+        },
+        secure: config.tls.is_some(),
+        listens: function::Listeners::addresses(&*opening.listeners).to_vec(),
+        root: opening.listeners.root(&config.nrfs)?,
+        operational: sds.operational.clone(),
+        alarms: opening.alarms.clone(),
+        health: opening.health.clone(),
+    })
+}
+
 /// Shows as readiness whether the server follows the journal.
 async fn show(mut known: watch::Receiver<Known>, component: Component) {
     loop {
@@ -118,13 +154,17 @@ impl NetworkFunction for Sds {
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),
-            client_tls: None,
+            client_tls: config.client_tls.as_ref(),
             other_tls: None,
         }
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
-        function::sbi::certify_instance(&mut config.nf_instance_id, config.tls.as_ref(), None)?;
+        function::sbi::certify_instance(
+            &mut config.nf_instance_id,
+            config.tls.as_ref(),
+            config.client_tls.as_ref(),
+        )?;
         settle_instance(&mut config.nf_instance_id, &config.directory, Self::NAME)?;
         Sbi::reserve(&config.listen, &Self::common(config), workers)
     }
@@ -156,6 +196,11 @@ impl NetworkFunction for Sds {
             head,
             known,
             stale: true,
+            together: match config.store.engine {
+                // It locks row after row, and a transaction that takes seconds is rolled back.
+                EngineKind::Cassandra => 16,
+                EngineKind::Embedded | EngineKind::Mariadb => 256,
+            },
         };
         keeper
             .catch_up()
@@ -170,7 +215,7 @@ impl NetworkFunction for Sds {
             known: watched.clone(),
             pollers: Arc::default(),
             counts: Counts::new(opening.workers, &opening.registry),
-            operational: Operational::new(opening.workers, State::Serving),
+            operational: Arc::new(Operational::new(opening.workers, State::Serving)),
             workers: opening.workers,
             live: opening.live.clone(),
             shutdown: opening.shutdown.clone(),
@@ -184,10 +229,24 @@ impl NetworkFunction for Sds {
         tokio::task::spawn_local(keeper.run(orders, poll));
         tokio::task::spawn_local(show(watched, opening.health.component("journal")));
         tokio::task::spawn_local(upkeep::run(sds.clone(), files, sds.counts.control()));
-        let client = Client::with_names(Arc::new(config.client.clone()), None, None);
-        tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
+        let tls = opening.listeners.client_tls();
+        let client = Client::with_names(Arc::new(config.client.clone()), tls, None);
+        let key_sets = function::sbi::follow_key_sets(opening.live.clone(), client.clone());
+        tokio::task::spawn_local(key_sets);
+        let registration = (!config.nrfs.is_empty()).then(|| registration(&config, &opening, &sds));
+        let registration = registration.transpose()?;
         let store = repository.store().clone();
         let control = async move {
+            if let Some(registration) = registration {
+                let nrfs = nrfs(
+                    &registration.settings,
+                    PROFILE.nf_type,
+                    &registration.instance,
+                    client,
+                    None,
+                );
+                registration.stay_until(opening.shutdown, &Rc::new(nrfs)).await;
+            }
             opening.drained.fired().await;
             store.close().await;
         };
@@ -223,6 +282,10 @@ impl NetworkFunction for Sds {
 
     fn metrics() -> Vec<Declaration> {
         pages::metrics()
+    }
+
+    fn alarms() -> Vec<AlarmKind> {
+        vec![PROFILE.not_registered]
     }
 
     fn hints(uri: &str) -> Vec<String> {

@@ -24,7 +24,7 @@ pub struct Sds {
     pub(crate) known: watch::Receiver<Known>,
     pub(crate) pollers: Arc<Pollers>,
     pub(crate) counts: Counts<Event>,
-    pub(crate) operational: Operational,
+    pub(crate) operational: Arc<Operational>,
     pub(crate) workers: usize,
     pub(crate) live: Arc<Live>,
     /// Fires when polls are not to wait any longer.

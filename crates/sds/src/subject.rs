@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use numbers::{Key, KeyError, Kind, MOST_NAME_BYTES};
+use numbers::{DestinationSet, Key, KeyError, Kind, MOST_NAME_BYTES};
 
 /// The kind of names in texts and paths.
 pub(crate) const NAME: &str = "name";
@@ -63,6 +63,16 @@ impl fmt::Display for Subject {
             Self::Name(name) => write!(f, "{NAME},{name}"),
         }
     }
+}
+
+/// A record as a line of text, as `POST /records` takes it: kind, number or name in lower case, destinations.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn record_line(kind: &str, value: &str, destinations: &str) -> Result<String, String> {
+    let subject = Subject::parse(kind, value).map_err(|error| error.to_string())?;
+    let set = DestinationSet::parse(destinations).map_err(|error| format!("destinations: {error}"))?;
+    Ok(format!("{subject},{set}"))
 }
 
 fn name(text: &str) -> Result<Box<str>, SubjectError> {

@@ -1,40 +1,31 @@
 //! `signalbox numbers`: files of numbers with their destinations.
 
-use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+mod directory;
+mod import;
+mod progress;
+mod server;
+mod spool;
 
-use anyhow::Context as _;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
-use numbers::csv::{self, Options, Progress};
+use numbers::csv;
 use numbers::{Key, Kind, Load, Map};
 
+use self::import::Import;
 use crate::failure::{FAILED, Failure};
 use crate::{complain, print};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NumbersCommand {
-    /// Write a file of numbers from text, one number a line: kind,number,destination[,service=destination…]
+    /// Write a file of numbers, or records of a subscriber database server, from text: kind,number,destination[,service=destination…]
     ///
     /// Kinds are imei, imsi and msisdn, in this order, then fewer digits before more, then ascending. The first wrong line is
-    /// printed with its reason, and a file that is there already stays as it is.
-    Import {
-        /// Text to read; - for standard input
-        #[arg(value_name = "TEXT")]
-        input: PathBuf,
-        /// File of numbers to write; replaced when it exists
-        #[arg(long, short, value_name = "FILE")]
-        output: PathBuf,
-        /// Take lines in any order
-        #[arg(long)]
-        sort: bool,
-        /// Memory for sorting, in MiB; what does not fit is written beside FILE meanwhile, 16 bytes a number
-        #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-        sort_memory: u32,
-    },
+    /// printed with its reason, and a file that is there already stays as it is. With --ldap the numbers are those of the entries
+    /// of a directory, in any order, and what is wrong is printed with the name of its entry.
+    Import(Box<Import>),
     /// Write all numbers as text, as import takes them
     Export {
         #[command(flatten)]
@@ -88,18 +79,7 @@ impl Files {
 /// Does what the command says.
 pub(crate) fn run(command: &NumbersCommand) -> Result<ExitCode, Failure> {
     match command {
-        NumbersCommand::Import {
-            input,
-            output,
-            sort,
-            sort_memory,
-        } => {
-            let options = Options {
-                sort: *sort,
-                sort_memory: *sort_memory as usize * (1 << 20),
-            };
-            import(input, output, options)
-        }
+        NumbersCommand::Import(import) => import.run(),
         NumbersCommand::Export { files, kind } => export(&files.open()?, *kind),
         NumbersCommand::Find { files, kind, numbers } => find(files, *kind, numbers),
         NumbersCommand::Explain { files, kind, number } => {
@@ -110,117 +90,6 @@ pub(crate) fn run(command: &NumbersCommand) -> Result<ExitCode, Failure> {
             explain(&files.open()?, key)
         }
     }
-}
-
-fn import(input: &Path, output: &Path, options: Options) -> Result<ExitCode, Failure> {
-    let opened = || File::open(input).with_context(|| format!("reading {}", input.display()));
-    let (reader, bytes): (Box<dyn Read>, Option<u64>) = if input.as_os_str() == "-" {
-        (Box::new(io::stdin().lock()), None)
-    } else {
-        let file = opened()?;
-        let length = file.metadata().map(|file| file.len()).ok();
-        (Box::new(file), length.filter(|length| *length > 0))
-    };
-    let read = Cell::new(0);
-    let counted = Counted {
-        inner: reader,
-        read: &read,
-    };
-    let mut display = Display::new(bytes);
-    let written = csv::import(
-        BufReader::with_capacity(1 << 20, counted),
-        output,
-        options,
-        |progress| {
-            display.show(progress, read.get());
-            Ok(())
-        },
-    );
-    let written = written.with_context(|| input.display().to_string())?;
-    print(&format!(
-        "{}: {} numbers, {} destination sets, {} bytes ({:.2} a number) in {:.1} s\n",
-        output.display(),
-        written.numbers,
-        written.sets,
-        written.bytes,
-        written.bytes as f64 / written.numbers.max(1) as f64,
-        display.begun.elapsed().as_secs_f64()
-    ))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Counts the bytes that are read.
-struct Counted<'c, R> {
-    inner: R,
-    read: &'c Cell<u64>,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
-    }
-}
-
-/// Progress on stderr: count, rate, remaining time.
-struct Display {
-    begun: Instant,
-    shown: Instant,
-    /// When merging began.
-    merging: Option<Instant>,
-    bytes: Option<u64>,
-}
-
-impl Display {
-    const EVERY: Duration = Duration::from_secs(2);
-
-    fn new(bytes: Option<u64>) -> Self {
-        let now = Instant::now();
-        Self {
-            begun: now,
-            shown: now,
-            merging: None,
-            bytes,
-        }
-    }
-
-    fn show(&mut self, progress: Progress, bytes: u64) {
-        let now = Instant::now();
-        if let Progress::Merged { .. } = progress {
-            self.merging.get_or_insert(now);
-        }
-        if now - self.shown < Self::EVERY {
-            return;
-        }
-        self.shown = now;
-        let (what, count, begun, share) = match progress {
-            Progress::Read(lines) => {
-                let share = self.bytes.map(|all| bytes as f64 / all as f64);
-                ("lines read", lines, self.begun, share)
-            }
-            Progress::Merged { numbers, of } => {
-                let share = Some(numbers as f64 / of.max(1) as f64);
-                (
-                    "numbers written",
-                    numbers,
-                    self.merging.unwrap_or(self.begun),
-                    share,
-                )
-            }
-        };
-        complain(&line(what, count, now - begun, share));
-    }
-}
-
-fn line(what: &str, count: u64, took: Duration, share: Option<f64>) -> String {
-    let seconds = took.as_secs_f64().max(0.001);
-    let mut text = format!("{count} {what}, {:.0} a second", count as f64 / seconds);
-    if let Some(share) = share.filter(|share| *share > 0.0) {
-        let left = (seconds / share.min(1.0) - seconds).ceil();
-        text += &format!(", {:.0} %, {left:.0} s left", share.min(1.0) * 100.0);
-    }
-    text
 }
 
 fn export(map: &Map, kind: Option<Kind>) -> Result<ExitCode, Failure> {
@@ -288,18 +157,5 @@ fn code(good: bool) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_has_rate_share_and_remaining_time() {
-        let text = line("lines read", 4_000_000, Duration::from_secs(4), Some(0.25));
-        assert_eq!(text, "4000000 lines read, 1000000 a second, 25 %, 12 s left");
-        let text = line("lines read", 10, Duration::from_secs(5), None);
-        assert_eq!(text, "10 lines read, 2 a second");
     }
 }

@@ -13,4 +13,4 @@ mod poll;
 mod transaction;
 
 pub(crate) use keeper::Keeper;
-pub(crate) use poll::follow;
+pub(crate) use poll::{client, follow};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Buf as _;
-use http::{Method, StatusCode};
+use http::{Request, StatusCode};
+use nrf_client::{PeerService, PeerTokens};
 use parking_lot::Mutex;
 use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
 use sbi::tls::ClientTls;
-use sbi::{Outbound, Response, Value};
+use sbi::{Body, Response};
 use telemetry::health::Component;
 
 use super::Keeper;
@@ -18,6 +19,11 @@ use crate::alarms::NOT_FOLLOWED;
 use crate::config::Sds;
 use crate::control::Control;
 
+/// What access tokens of the servers are for.
+const JOURNAL: PeerService = PeerService {
+    name: "sds-journal",
+    nf_type: "SDS",
+};
 /// Transactions of one answer.
 const MOST_TRANSACTIONS: u64 = 1_000;
 /// Bytes of one answer, unless the text of all subscribers may have more.
@@ -58,6 +64,7 @@ impl Outage {
 
 struct Poller {
     client: Client,
+    tokens: Option<PeerTokens>,
     origins: Vec<Origin>,
     name: String,
     keeper: Arc<Mutex<Keeper>>,
@@ -66,22 +73,28 @@ struct Poller {
     pause: Cell<Duration>,
 }
 
-/// Follows the journal until the task is aborted.
-pub(crate) async fn follow(
-    sds: Sds,
-    tls: Option<ClientTls>,
-    keeper: Keeper,
-    control: Arc<Control>,
-    ready: Component,
-) {
+/// The client of the servers.
+pub(crate) fn client(sds: &Sds, tls: Option<ClientTls>) -> Client {
     let config = ClientConfig {
         user_agent: "DP".to_owned(),
         max_body: settings::ByteSize(sds.checkpoint_bytes.bytes().max(MOST_JOURNAL_BYTES)),
         ..ClientConfig::default()
     };
+    Client::with_names(Arc::new(config), tls, None)
+}
+
+/// Follows the journal until the task is aborted.
+pub(crate) async fn follow(
+    sds: Sds,
+    (client, tokens): (Client, Option<PeerTokens>),
+    keeper: Keeper,
+    control: Arc<Control>,
+    ready: Component,
+) {
     let has_data = keeper.position().is_some();
     let poller = Poller {
-        client: Client::with_names(Arc::new(config), tls, None),
+        client,
+        tokens,
         origins: sds.origins().collect(),
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
@@ -185,7 +198,7 @@ impl Poller {
                 let reason = format!("the journal does not lead on from offset {offset}");
                 return Ok(Step::Retake(reason));
             }
-            _ => return Err(refusal(answer)),
+            _ => return Err(self.refusal(answer)),
         }
         if header(&answer, "journal-id").is_none_or(|id| id != journal) {
             return Ok(Step::Retake("the journal is another one".to_owned()));
@@ -223,7 +236,7 @@ impl Poller {
     async fn take(&self, origin: &Origin) -> Result<(), String> {
         let answer = self.send(origin, "/checkpoint", CHECKPOINT_TIMEOUT).await?;
         if answer.status() != StatusCode::OK {
-            return Err(refusal(answer));
+            return Err(self.refusal(answer));
         }
         let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
         let offset = number(&answer, "journal-offset")?;
@@ -246,13 +259,21 @@ impl Poller {
     }
 
     async fn send(&self, origin: &Origin, target: &str, deadline: Duration) -> Result<Response, String> {
-        let target = Value::new(target.as_bytes()).map_err(|error| error.to_string())?;
         let options = SendOptions {
             deadline,
             ..SendOptions::default()
         };
-        let request = Outbound::new(Method::GET, target);
-        let answer = self.client.send(origin, request, options).await;
+        let request = || Request::get(target).body(Body::empty()).ok();
+        let answer = match (&self.tokens, request()) {
+            (Some(tokens), _) => {
+                tokens
+                    .send(&self.client, (JOURNAL, origin), options, request)
+                    .await
+            }
+            (None, Some(request)) => Some(self.client.send(origin, request, options).await),
+            (None, None) => None,
+        };
+        let answer = answer.ok_or_else(|| format!("`{target}` is not a path"))?;
         answer.map_err(|error| match error.kind {
             SendErrorKind::TooLarge => {
                 self.back_off();
@@ -272,20 +293,23 @@ impl Poller {
         done.await.map_err(|error| error.to_string())
     }
 
+    /// What an answer without data says.
+    fn refusal(&self, answer: Response) -> String {
+        let status = answer.status();
+        let body = answer.into_body().into_bytes();
+        let problem = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+        let detail = problem.get("detail").and_then(serde_json::Value::as_str);
+        let detail = detail.map_or_else(String::new, |detail| format!(": {detail}"));
+        let advice = match &self.tokens {
+            None if status == StatusCode::UNAUTHORIZED => "; set dp.nrfs, which grant access tokens",
+            _ => "",
+        };
+        format!("status {status}{detail}{advice}")
+    }
+
     fn report(&self, head: u64) {
         let offset = self.keeper.lock().position().map_or(0, |(_, offset)| offset);
         self.control.progress.report(offset, head);
-    }
-}
-
-/// What an answer without data says.
-fn refusal(answer: Response) -> String {
-    let status = answer.status();
-    let body = answer.into_body().into_bytes();
-    let problem = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
-    match problem.get("detail").and_then(serde_json::Value::as_str) {
-        Some(detail) => format!("status {status}: {detail}"),
-        None => format!("status {status}"),
     }
 }
 

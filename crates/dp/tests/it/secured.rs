@@ -1,11 +1,47 @@
-//! A subscriber database server behind mutual TLS.
+//! TLS with subscriber database servers and with routers, and access tokens for the servers.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 
 use dp::Config;
 use dp::config::Sds;
+use dp_proto::{Answer, Frame, Kind, Outcome};
+use rustls::{ClientConnection, StreamOwned};
 use settings::{Faults, Listen, Validate as _};
 use tls::authority::Authority;
+use tls::{Material, TlsFiles};
 
-use crate::support::{Router, config, metric, until};
+use crate::support::{PATIENCE, Router, bundled, config, imported, metric, until};
+
+/// Settings of a server with one number.
+fn with_data(folder: &Path) -> sds::Config {
+    let local = "127.0.0.1:0".parse().unwrap();
+    let mut server = sds::Config {
+        listen: Listen(vec![local]),
+        admin: local,
+        workers: 1,
+        directory: folder.join("sds"),
+        ..sds::Config::default()
+    };
+    server.store.embedded.directory = folder.join("journal");
+    std::fs::create_dir(&server.directory).unwrap();
+    let text = "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#end,1\n";
+    std::fs::write(server.directory.join("load.csv"), text).unwrap();
+    server
+}
+
+/// Settings of a processor that follows a server.
+fn following(server: &sds::Running, scheme: &str, folder: &Path) -> Config {
+    Config {
+        sds: Some(Sds {
+            addresses: vec![format!("{scheme}://{}", server.addresses()[0])],
+            ..Sds::default()
+        }),
+        directory: Some(folder.join("dp")),
+        ..config()
+    }
+}
 
 #[test]
 fn a_server_with_mutual_tls_is_followed() {
@@ -15,28 +51,12 @@ fn a_server_with_mutual_tls_is_followed() {
         let identity = authority.issue(&[name, "127.0.0.1"]).unwrap();
         authority.write(&identity, folder.path(), name).unwrap()
     };
-    let local = "127.0.0.1:0".parse().unwrap();
-    let mut server = sds::Config {
-        listen: Listen(vec![local]),
-        admin: local,
-        workers: 1,
-        directory: folder.path().join("sds"),
+    let server = sds::start(sds::Config {
         tls: Some(files("sds.example")),
-        ..sds::Config::default()
-    };
-    server.store.embedded.directory = folder.path().join("journal");
-    std::fs::create_dir(&server.directory).unwrap();
-    let text = "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#end,1\n";
-    std::fs::write(server.directory.join("load.csv"), text).unwrap();
-    let server = sds::start(server).unwrap();
-    let following = Config {
-        sds: Some(Sds {
-            addresses: vec![format!("https://{}", server.addresses()[0])],
-            ..Sds::default()
-        }),
-        directory: Some(folder.path().join("dp")),
-        ..config()
-    };
+        ..with_data(folder.path())
+    })
+    .unwrap();
+    let following = following(&server, "https", folder.path());
     let mut faults = Faults::default();
     following.validate(&mut faults);
     let faults = format!("{faults:?}");
@@ -51,4 +71,125 @@ fn a_server_with_mutual_tls_is_followed() {
     assert_eq!(router.imsi("001010000000001"), "exact hss1");
     processor.stop().unwrap();
     server.stop().unwrap();
+}
+
+/// Whether a router with these files gets an answer.
+fn is_answered(at: SocketAddr, files: &TlsFiles) -> bool {
+    let client = Material::read(files).unwrap().client(&[]).unwrap();
+    let session = ClientConnection::new(client, at.ip().into()).unwrap();
+    let socket = TcpStream::connect(at).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = StreamOwned::new(session, socket);
+    let (mut input, mut chunk) = (Vec::new(), [0; 1_024]);
+    if stream
+        .write_all(&bundled(&[(Kind::Imsi, "", "001010000000001")]))
+        .is_err()
+    {
+        return false;
+    }
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return false,
+            Ok(read) => input.extend_from_slice(&chunk[..read]),
+        }
+        if let Some((frame, _)) = Frame::<Answer<'_>>::split(&input).unwrap() {
+            let mut answers = Vec::new();
+            frame
+                .each(|one| answers.push((one.outcome, one.destination.to_vec())))
+                .unwrap();
+            assert_eq!(answers, [(Outcome::Exact, b"hss1".to_vec())]);
+            return true;
+        }
+    }
+}
+
+#[test]
+fn routers_with_a_certificate_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let [operator, other] = ["operator", "other"].map(|name| Authority::new(name).unwrap());
+    let files = |authority: &Authority, name: &str| {
+        let folder = folder.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let identity = authority.issue(&[name, "127.0.0.1"]).unwrap();
+        authority.write(&identity, &folder, "node").unwrap()
+    };
+    imported(folder.path(), "imsi,001010000000001,hss1\n");
+    let processor = dp::start(Config {
+        numbers: Some(folder.path().join("s.num")),
+        tls: Some(TlsFiles {
+            require_client_certificate: Some(true),
+            ..files(&operator, "dp.example")
+        }),
+        ..config()
+    })
+    .unwrap();
+    let at = processor.addresses()[0];
+    let router = files(&operator, "dsr.example");
+    assert!(is_answered(at, &router));
+    let refused = |count: f64| {
+        until("it is counted", || {
+            metric(
+                &processor,
+                "signalbox_dp_connections_total{outcome=\"handshake\"}",
+            ) == count
+        });
+    };
+    let without = TlsFiles {
+        certificate: Default::default(),
+        key: Default::default(),
+        ..router.clone()
+    };
+    assert!(!is_answered(at, &without));
+    refused(1.0);
+    let stranger = TlsFiles {
+        authorities: router.authorities.clone(),
+        ..files(&other, "stranger.example")
+    };
+    assert!(!is_answered(at, &stranger));
+    refused(2.0);
+    // In the clear.
+    let mut plain = Router::new(at);
+    plain.send(&[(Kind::Imsi, "", "001010000000001")]);
+    // What comes back is an alert of TLS, or nothing.
+    let _ = plain.stream.read_to_end(&mut Vec::new());
+    refused(3.0);
+    assert!(is_answered(at, &router));
+    processor.stop().unwrap();
+}
+
+#[test]
+fn a_server_that_requires_tokens_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut registry = nrf::Config {
+        listen: Listen(vec![local]),
+        admin: local,
+        workers: 1,
+        ..nrf::Config::default()
+    };
+    registry.store.embedded.directory = folder.path().join("nrf");
+    let registry = nrf::start(registry).unwrap();
+    let root = format!("http://{}", registry.addresses()[0]);
+    let mut server = with_data(folder.path());
+    server.nrfs = vec![root.clone()];
+    server.tokens.required = true;
+    server.tokens.key_set_uris = vec![format!("{root}/oauth2/jwks")];
+    let server = sds::start(server).unwrap();
+    let without = dp::start(following(&server, "http", folder.path())).unwrap();
+    until("a refusal", || {
+        metric(&without, "signalbox_dp_polls_total{outcome=\"failed\"}") > 0.0
+    });
+    assert_eq!(metric(&without, "signalbox_dp_numbers"), 0.0);
+    without.stop().unwrap();
+    let processor = dp::start(Config {
+        nrfs: vec![root],
+        ..following(&server, "http", folder.path())
+    })
+    .unwrap();
+    until("the data", || metric(&processor, "signalbox_dp_numbers") == 1.0);
+    let mut router = Router::new(processor.addresses()[0]);
+    assert_eq!(router.imsi("001010000000001"), "exact hss1");
+    processor.stop().unwrap();
+    server.stop().unwrap();
+    registry.stop().unwrap();
 }

@@ -11,6 +11,7 @@ use dsr_app::appended::one_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
+use tls::TlsFiles;
 
 pub use words::{Avp, Entity, Service};
 
@@ -38,6 +39,10 @@ pub struct Fabr {
     pub processors: Vec<Processor>,
     /// Time from a query to its answer, whichever processor gives it; after it `onDatabaseError` applies.
     pub processor_deadline: Period,
+    /// TLS towards `processors`, which are checked by `authorities`; with `certificate` and `key` the router shows its own
+    /// certificate. Absent: cleartext. Changed files are read as `file` is, and make new connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor_tls: Option<TlsFiles>,
     /// More subscribers, names and ranges, as text: one `ENTITY,VALUE,DESTINATION[,SERVICE=DESTINATION…]` per line. VALUE is
     /// a number, a name, `00101*` or `00101..00104` (first digits), or `*@realm`. They go before `numbers`. Reloaded when it
     /// changes.
@@ -76,6 +81,7 @@ impl Default for Fabr {
             numbers: None,
             processors: Vec::new(),
             processor_deadline: Period::from_millis(500),
+            processor_tls: None,
             file: None,
             max_entries: 10_000_000,
             changes: None,
@@ -139,6 +145,9 @@ pub struct Processor {
     /// Where it listens.
     #[schemars(extend("format" = "socket-address"))]
     pub address: SocketAddr,
+    /// The name in its certificate, with `processorTls`. Absent: the IP address of `address`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// What happens to a request that is not resolved.
@@ -167,6 +176,16 @@ impl Fabr {
             faults
                 .at("processors")
                 .say("has too many entries", format!("at most {MOST_PROCESSORS}"));
+        }
+        if self
+            .processor_tls
+            .as_ref()
+            .is_some_and(|tls| tls.authorities.is_none())
+        {
+            faults.at("processorTls.authorities").say(
+                "is missing, so that no certificate of a processor would be trusted",
+                "a PEM file of authorities",
+            );
         }
         if self.processor_deadline.is_zero() {
             faults

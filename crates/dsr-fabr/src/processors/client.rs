@@ -2,7 +2,6 @@
 //! and its queries are sent to another one within their deadline.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::connection::keep;
-use super::{Names, Processors, Queries, Replies, Reply, push};
+use super::{Names, Place, Processors, Queries, Replies, Reply, push};
 use crate::address::Address;
 use crate::config::Service;
 use crate::events::Event;
@@ -51,7 +50,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) peers: Vec<Peer>,
-    settings: Processors,
+    pub(super) settings: Processors,
     pending: RefCell<AHashMap<u32, Pending>>,
     next: Cell<u32>,
     turn: Cell<usize>,
@@ -64,7 +63,7 @@ pub(super) struct Shared {
 /// A processor, as the worker sees it.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) address: SocketAddr,
+    pub(super) place: Place,
     /// It has answered on this connection.
     is_up: Cell<bool>,
     /// What is to be sent.
@@ -101,8 +100,8 @@ struct Asked {
 impl Client {
     /// Connects to the processors. It needs the local tasks of a worker; elsewhere nothing is reachable.
     pub(crate) fn new(settings: &Processors, names: &Names, resume: Resume<Replies>) -> Self {
-        let peer = |address: &SocketAddr| Peer {
-            address: *address,
+        let peer = |place: &Place| Peer {
+            place: place.clone(),
             is_up: Cell::new(false),
             out: RefCell::default(),
             written: Notify::new(),
@@ -112,7 +111,7 @@ impl Client {
             pending: Cell::new(0),
         };
         let shared = Rc::new(Shared {
-            peers: settings.addresses.iter().map(peer).collect(),
+            peers: settings.places.iter().map(peer).collect(),
             settings: settings.clone(),
             pending: RefCell::default(),
             next: Cell::new(0),
@@ -265,7 +264,7 @@ impl Shared {
             }
             peer.is_up.set(true);
             self.note(Event::ProcessorConnected, 1);
-            tracing::info!(processor = %peer.address, "database processor answers");
+            tracing::info!(processor = %peer.place.address, "database processor answers");
         }
     }
 
@@ -337,7 +336,7 @@ impl Shared {
         peer.silent_since.set(None);
         if peer.is_up.replace(false) {
             self.note(Event::ProcessorLost, 1);
-            tracing::warn!(processor = %peer.address, why, "database processor lost");
+            tracing::warn!(processor = %peer.place.address, why, "database processor lost");
             if self.is_cut_off() {
                 self.note(Event::ServiceLost, 1);
             }

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dp_proto::{Answer, Frame};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::client::{Peer, Shared};
 
@@ -28,11 +29,14 @@ pub(super) async fn keep(shared: Rc<Shared>, at: usize) {
     let Some(peer) = shared.peers.get(at) else { return };
     let mut pause = PAUSE;
     loop {
-        let made = tokio::time::timeout(CONNECT, TcpStream::connect(peer.address)).await;
+        let made = tokio::time::timeout(CONNECT, connect(&shared, peer)).await;
         let why = match made {
             Ok(Ok(stream)) => {
                 let begun = Instant::now();
-                let why = carry(&shared, at, peer, stream).await;
+                let why = match stream {
+                    Stream::Clear(stream) => carry(&shared, at, peer, stream.into_split()).await,
+                    Stream::Tls(stream) => carry(&shared, at, peer, tokio::io::split(*stream)).await,
+                };
                 // One that breaks off again and again is tried less and less often.
                 if begun.elapsed() > STABLE {
                     pause = PAUSE;
@@ -48,12 +52,32 @@ pub(super) async fn keep(shared: Rc<Shared>, at: usize) {
     }
 }
 
+/// A connection that is made.
+enum Stream {
+    Clear(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Connects to a processor, whose certificate has its name where TLS is set.
+async fn connect(shared: &Shared, peer: &Peer) -> io::Result<Stream> {
+    let stream = TcpStream::connect(peer.place.address).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = &shared.settings.tls else {
+        return Ok(Stream::Clear(stream));
+    };
+    let connector = TlsConnector::from(tls.client.clone());
+    let made = connector.connect(peer.place.name.clone(), stream).await;
+    made.map(|stream| Stream::Tls(Box::new(stream)))
+        .map_err(|error| io::Error::other(format!("TLS: {error}")))
+}
+
 /// Carries queries and answers until the connection ends; why it has.
-async fn carry(shared: &Shared, at: usize, peer: &Peer, stream: TcpStream) -> String {
-    if let Err(error) = stream.set_nodelay(true) {
-        return error.to_string();
-    }
-    let (input, output) = stream.into_split();
+async fn carry(
+    shared: &Shared,
+    at: usize,
+    peer: &Peer,
+    (input, output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+) -> String {
     shared.probe(at, Instant::now());
     let ended = tokio::select! {
         ended = read(shared, at, input) => ended,
@@ -67,7 +91,7 @@ async fn carry(shared: &Shared, at: usize, peer: &Peer, stream: TcpStream) -> St
     }
 }
 
-async fn read(shared: &Shared, at: usize, mut stream: OwnedReadHalf) -> io::Result<()> {
+async fn read(shared: &Shared, at: usize, mut stream: impl AsyncRead + Unpin) -> io::Result<()> {
     let mut input = Vec::new();
     loop {
         input.reserve(READ_BYTES);
@@ -93,12 +117,13 @@ async fn read(shared: &Shared, at: usize, mut stream: OwnedReadHalf) -> io::Resu
 }
 
 /// Sends what was bundled since it ran last: the queries of a wake-up of the worker go together.
-async fn write(peer: &Peer, mut stream: OwnedWriteHalf) -> io::Result<()> {
+async fn write(peer: &Peer, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut output = Vec::new();
     loop {
         peer.written.notified().await;
         peer.out.borrow_mut().take_into(&mut output);
         stream.write_all(&output).await?;
+        stream.flush().await?;
     }
 }
 

@@ -16,7 +16,10 @@ use std::time::Duration;
 
 use dp_proto::{Answer, Bundle, Kind, Outcome, Query};
 use numbers::MOST_DIGITS;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
 use smallvec::SmallVec;
+use tls::{Material, TlsFiles};
 
 use crate::address::Address;
 use crate::config::{self, Service};
@@ -25,10 +28,32 @@ use crate::data::{By, ByName, Failure, Found};
 pub(crate) use client::{Client, Happened, Refusal};
 
 /// The settings that a client follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Processors {
-    addresses: Vec<SocketAddr>,
+    places: Vec<Place>,
     deadline: Duration,
+    tls: Option<Secure>,
+}
+
+/// Where a processor is, and the name that its certificate has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    address: SocketAddr,
+    name: ServerName<'static>,
+}
+
+/// TLS of the connections.
+#[derive(Clone, Debug)]
+struct Secure {
+    material: Material,
+    client: Arc<ClientConfig>,
+}
+
+/// What is in the files makes a difference.
+impl PartialEq for Secure {
+    fn eq(&self, other: &Self) -> bool {
+        self.material == other.material
+    }
 }
 
 /// The addresses of a request that processors are asked about, in its order, and the kind of server.
@@ -54,10 +79,25 @@ pub(crate) enum Reply {
 
 impl Processors {
     /// Those of a configuration; none: it has no processor.
-    pub(crate) fn new(config: &config::Fabr) -> Option<Self> {
-        let addresses: Vec<SocketAddr> = config.processors.iter().map(|one| one.address).collect();
-        let deadline = config.processor_deadline.duration();
-        (!addresses.is_empty()).then_some(Self { addresses, deadline })
+    ///
+    /// # Errors
+    /// When a name or the files of TLS cannot be used.
+    pub(crate) fn new(config: &config::Fabr) -> Result<Option<Self>, String> {
+        if config.processors.is_empty() {
+            return Ok(None);
+        }
+        let place = |one: &config::Processor| Place::new(one.address, one.name.as_deref());
+        let secure = |files: &TlsFiles| {
+            let read = Material::read(files);
+            let made = read.and_then(|material| Ok((material.client(&[])?, material)));
+            let (client, material) = made.map_err(|error| format!("processorTls: {error}"))?;
+            Ok::<_, String>(Secure { material, client })
+        };
+        Ok(Some(Self {
+            places: config.processors.iter().map(place).collect::<Result<_, _>>()?,
+            deadline: config.processor_deadline.duration(),
+            tls: config.processor_tls.as_ref().map(secure).transpose()?,
+        }))
     }
 
     /// Time from a query to its answer.
@@ -68,6 +108,20 @@ impl Processors {
     /// Asks once, for an explanation. It waits for the answer.
     pub(crate) fn ask(&self, address: &Address, service: Option<Service>, names: &ByName) -> (Reply, String) {
         once::ask(self, address, service, names)
+    }
+}
+
+impl Place {
+    /// A processor whose certificate has this name, or its address.
+    fn new(address: SocketAddr, name: Option<&str>) -> Result<Self, String> {
+        let name = match name {
+            None => address.ip().into(),
+            Some(name) => {
+                let parsed = ServerName::try_from(name.to_owned());
+                parsed.map_err(|error| format!("processor {address}: name `{name}`: {error}"))?
+            }
+        };
+        Ok(Self { address, name })
     }
 }
 

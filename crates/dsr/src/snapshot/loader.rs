@@ -22,7 +22,7 @@ use crate::config::{self, Config, Ready};
 enum Kind {
     Rbar(dsr_rbar::config::Rbar),
     Eir(dsr_eir::config::Eir),
-    Fabr(dsr_fabr::config::Fabr),
+    Fabr(Box<dsr_fabr::config::Fabr>),
     Dsa(dsr_dsa::config::Dsa),
     Pdra(Box<dsr_pdra::config::Pdra>),
     Ocdra(Box<dsr_ocdra::config::Ocdra>),
@@ -34,7 +34,8 @@ impl Kind {
     fn new(application: &config::Application, before: &[Loaded]) -> Option<Self> {
         let rbar = application.rbar.clone().map(Self::Rbar);
         let settings = rbar.or_else(|| application.eir.clone().map(Self::Eir));
-        let settings = settings.or_else(|| application.fabr.clone().map(Self::Fabr));
+        let fabr = || application.fabr.clone().map(|fabr| Self::Fabr(Box::new(fabr)));
+        let settings = settings.or_else(fabr);
         let settings = settings.or_else(|| application.dsa.clone().map(Self::Dsa));
         let pdra = || application.pdra.clone().map(|pdra| Self::Pdra(Box::new(pdra)));
         let settings = settings.or_else(pdra);
@@ -59,11 +60,7 @@ impl Kind {
         match self {
             Self::Rbar(settings) => settings.file.iter().cloned().collect(),
             Self::Eir(settings) => settings.file.iter().cloned().collect(),
-            Self::Fabr(settings) => [&settings.file, &settings.numbers]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect(),
+            Self::Fabr(settings) => dsr_fabr::files(settings),
             Self::Dsa(settings) => dsr_dsa::files(settings),
             Self::Pdra(_) | Self::Ocdra(_) | Self::Ready(_) => Vec::new(),
         }

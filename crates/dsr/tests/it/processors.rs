@@ -10,6 +10,7 @@ use dsr::Running;
 use dsr_fabr::{Event, Fabr};
 use testpeer::diameter::Peer;
 use testpeer::process;
+use tls::authority::Authority;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -247,6 +248,8 @@ enum Odd {
     Malformed,
     /// It answers the ids of other queries.
     Others,
+    /// It answers as it should.
+    Not,
 }
 
 /// Serves routers oddly.
@@ -274,10 +277,10 @@ async fn odd_connection(mut stream: TcpStream, how: std::rc::Rc<std::cell::Cell<
                 (_, Odd::Malformed) => {
                     let _ = stream.write_all(&[0xff; 32]).await;
                 }
-                (_, Odd::Others) => {
+                (_, odd @ (Odd::Others | Odd::Not)) => {
                     let answer = |query: Query<'_>| {
                         out.push(&Answer {
-                            id: !query.id,
+                            id: if odd == Odd::Not { query.id } else { !query.id },
                             outcome: dp_proto::Outcome::Exact,
                             destination: b"one",
                         });
@@ -325,7 +328,7 @@ fn pages_that_query_a_processor_do_not_block_their_thread() {
     run(async {
         // The processor answers on the thread of the pages.
         let (address, be) = odd().await;
-        be(Odd::Others);
+        be(Odd::Not);
         let (dsr, _servers, _peers, _mme) = connected(&[address], 20).await;
         let request = "ULR%20app%3D16777251%20flags%3DRP%20%7B%20User-Name%20%3D%20%22001010000000001%22%20\
                        Destination-Realm%20%3D%20%22x%22%20%7D";
@@ -342,6 +345,67 @@ fn pages_that_query_a_processor_do_not_block_their_thread() {
             let (_, shown) = testpeer::page(dsr.handle().routes(), &page).await;
             assert!(shown.contains(wanted), "{shown}");
         }
+    });
+}
+
+#[test]
+fn a_processor_is_queried_over_mutual_tls() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new("operator").unwrap();
+        let files = |authority: &Authority, name: &str| {
+            let identity = authority.issue(&[name]).unwrap();
+            authority.write(&identity, folder.path(), name).unwrap()
+        };
+        let mut settings = settings(folder.path(), any());
+        settings.tls = Some(tls::TlsFiles {
+            require_client_certificate: Some(true),
+            ..files(&authority, "dp.example")
+        });
+        let processor = dp::start(settings).unwrap();
+        let of_router = files(&authority, "dsr.example");
+        let secured = |name: &str| {
+            let [certificate, key, authorities] = [
+                &of_router.certificate,
+                &of_router.key,
+                of_router.authorities.as_ref().unwrap(),
+            ]
+            .map(|path| path.display().to_string());
+            resolution(&[processor.addresses()[0]], 30)
+                .replace("\"}]", &format!("\", name: {name}}}]"))
+                .replace(
+                    "      processorDeadline",
+                    &format!(
+                        "      processorTls: {{certificate: {certificate}, key: {key}, authorities: {authorities}}}\n      \
+                         processorDeadline"
+                    ),
+                )
+        };
+        let (dsr, _servers, mut peers) = world(read(config(), &secured("dp.example")), HSS, "").await;
+        until(|| dsr.count_of::<Fabr>(Event::ProcessorConnected) >= 1).await;
+        let mut mme = client(&dsr, MME).await;
+        for _ in 0..20 {
+            is_led(&mut mme, "001010000000002", &mut peers[1], HSS[1]).await;
+        }
+        let rows = dsr.look_up("imsi:001010000000001");
+        assert_eq!(rows[0]["destinations"], "one by a database processor");
+        // A processor with another name is not queried, and a router without a certificate not answered.
+        for routing in [
+            secured("other.example"),
+            resolution(&[processor.addresses()[0]], 30),
+        ] {
+            let (dsr, _servers, _peers) = world(read(config(), &routing), HSS, "").await;
+            let mut mme = client(&dsr, MME).await;
+            until(|| is_raised(&dsr, 19_831)).await;
+            assert_eq!(refused(&mut mme, "001010000000001").await, 3010);
+        }
+        until(|| {
+            let page = processor.handle().registry().render();
+            let failed = "signalbox_dp_connections_total{outcome=\"handshake\"}";
+            page.lines()
+                .any(|line| line.starts_with(failed) && !line.ends_with(" 0"))
+        })
+        .await;
     });
 }
 

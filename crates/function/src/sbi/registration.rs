@@ -149,8 +149,11 @@ impl Presence for Registration {
             "heartBeatTimer": self.settings.heart_beat.duration().as_secs(),
             "load": self.load(),
             self.profile.info: {},
-            "nfServices": services,
         });
+        // A list without an item is not one (TS 29.510 §6.1.6.2.2).
+        if !services.is_empty() {
+            profile["nfServices"] = json!(services);
+        }
         if let Some((name, _)) = &place.name {
             profile["fqdn"] = json!(name);
         }

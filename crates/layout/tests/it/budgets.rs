@@ -55,12 +55,12 @@ const SETTINGS: &[(&str, usize)] = &[
     ("bsf", 263),
     ("pcf", 448),
     ("scef", 216),
-    ("dsr", 642),
+    ("dsr", 649),
     ("ipfe", 34),
     ("stp", 130),
     ("enum", 40),
-    ("sds", 169),
-    ("dp", 20),
+    ("sds", 176),
+    ("dp", 28),
     ("console", 5),
 ];
 

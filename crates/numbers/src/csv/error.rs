@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::error::Error;
+use crate::key::Key;
 
 /// Why an import was refused. The file that was there before is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,16 @@ pub enum ImportError {
         line: u64,
         /// What is wrong.
         mistake: Mistake,
+    },
+    /// A number has two lines.
+    #[error("line {line}: {key} is there twice; first on line {first}")]
+    Twice {
+        /// The number.
+        key: Key,
+        /// The later line, from 1.
+        line: u64,
+        /// The earlier one.
+        first: u64,
     },
     /// The input cannot be read.
     #[error("reading the input: {0}")]

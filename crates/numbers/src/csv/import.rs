@@ -131,10 +131,7 @@ impl Target {
             let mut numbers = 0;
             sorter.finish(|(key, set, line)| {
                 if let Some((_, first)) = before.filter(|(before, _)| *before == key) {
-                    return Err(Mistake::at(
-                        line,
-                        format!("{key} is there twice; first on line {first}"),
-                    ));
+                    return Err(ImportError::Twice { key, line, first });
                 }
                 before = Some((key, line));
                 numbers += 1;

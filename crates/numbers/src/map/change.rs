@@ -152,7 +152,8 @@ impl Map {
             self.sets.store(Arc::new(state.sets.all().to_vec()));
         }
         for (block, owned) in rebuilt {
-            self.overlay.replace(block, Changed::Block(owned));
+            self.overlay
+                .replace(block, Changed::Block(owned), || self.base.count_of(block));
         }
         state.position = position;
     }

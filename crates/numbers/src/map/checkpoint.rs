@@ -1,14 +1,13 @@
 //! Checkpoints: changed blocks, or all of them, as a file.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::{Journal, Map};
 use crate::block::OwnedBlock;
 use crate::error::{Damaged, Error};
 use crate::file::{Base, Writer, Written};
 use crate::key::{BLOCK_BITS, Key};
-use crate::overlay::{Changed, Overlay};
+use crate::overlay::{Blocks, Changed, Overlay};
 use crate::sets::{DestinationSet, Sets};
 
 impl Map {
@@ -36,7 +35,7 @@ impl Map {
     pub fn rewrite(&self, path: &Path) -> Result<Written, Error> {
         let (sets, position, blocks) = self.snapshot();
         let mut writer = Writer::with_sets(path, sets)?;
-        let mut changed = blocks.into_iter().peekable();
+        let mut changed = blocks.peekable();
         for (block, sum, view) in self.base.blocks() {
             while let Some((before, owned)) = changed.next_if(|(changed, _)| *changed < block) {
                 push_some(&mut writer, before, sound(before, &owned)?)?;
@@ -65,7 +64,7 @@ impl Map {
         mut damaged: impl FnMut(Damaged),
     ) -> Result<(), E> {
         let mut blocks: Vec<u64> = self.base.blocks().map(|(block, _, _)| block).collect();
-        blocks.extend(self.overlay.snapshot().iter().map(|(block, _)| *block));
+        blocks.extend(self.overlay.snapshot().map(|(block, _)| block));
         blocks.sort_unstable();
         blocks.dedup();
         for block in blocks {
@@ -90,11 +89,7 @@ impl Map {
     }
 
     /// Sets, position and changed blocks that belong together.
-    #[allow(
-        clippy::type_complexity,
-        reason = "three values that are taken under one lock and used apart"
-    )]
-    fn snapshot(&self) -> (Sets, u64, Vec<(u64, Arc<Changed>)>) {
+    fn snapshot(&self) -> (Sets, u64, Blocks) {
         let state = self.writer.lock();
         (state.sets.clone(), state.position, self.overlay.snapshot())
     }
@@ -118,8 +113,8 @@ fn sound(block: u64, changed: &Changed) -> Result<&OwnedBlock, Damaged> {
     }
 }
 
-/// Takes the blocks of a file of changes.
-pub(super) fn load(changes: &Base, overlay: &Overlay, warnings: &mut Vec<String>) {
+/// Takes the blocks of a file of changes to a base.
+pub(super) fn load(changes: &Base, base: &Base, overlay: &Overlay, warnings: &mut Vec<String>) {
     for (block, _, view) in changes.blocks() {
         let changed = match view {
             Ok(view) => Changed::Block(OwnedBlock {
@@ -132,6 +127,6 @@ pub(super) fn load(changes: &Base, overlay: &Overlay, warnings: &mut Vec<String>
                 Changed::Damaged(damaged.offset)
             }
         };
-        overlay.replace(block, changed);
+        overlay.replace(block, changed, || base.count_of(block));
     }
 }

@@ -79,7 +79,7 @@ impl Map {
                 });
             }
             warnings.extend(changes.warnings().iter().cloned());
-            checkpoint::load(&changes, &overlay, &mut warnings);
+            checkpoint::load(&changes, &base, &overlay, &mut warnings);
             sets = with_new;
             position = changes.position();
         }

@@ -1,5 +1,6 @@
 //! All numbers in ascending order, as they are at one moment.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Map;
@@ -7,49 +8,66 @@ use crate::block::Entry;
 use crate::error::Damaged;
 use crate::file::Base;
 use crate::key::{BLOCK_BITS, Key};
-use crate::overlay::{Changed, Overlay};
+use crate::overlay::{Blocks, Changed, Overlay};
 use crate::sets::DestinationSet;
 
 /// The numbers of a map as they were when [`Map::walk`] returned it, in ascending order with their sets, whatever is changed
-/// meanwhile. It shares the memory of the map. A damaged block is an error in the place of its numbers.
+/// meanwhile. It shares the memory of the map, and keeps of it what is changed until it is dropped. A damaged block is an error
+/// in the place of its numbers.
 #[derive(Debug)]
 pub struct Walk {
     base: Arc<Base>,
     sets: Arc<Vec<Arc<DestinationSet>>>,
-    changed: Vec<(u64, Arc<Changed>)>,
+    changed: Peekable<Changes>,
     position: u64,
     after: Option<Key>,
     /// The last block that it has.
     last: u64,
-    /// Where it is among the blocks of the base, and among the changed ones.
-    at: (usize, usize),
+    /// Where it is among the blocks of the base.
+    at: usize,
     block: u64,
     entries: std::vec::IntoIter<Entry>,
+}
+
+/// Changed blocks in ascending order.
+#[derive(Debug)]
+enum Changes {
+    All(Blocks),
+    First(std::vec::IntoIter<(u64, Arc<Changed>)>),
+}
+
+impl Iterator for Changes {
+    type Item = (u64, Arc<Changed>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::All(blocks) => blocks.next(),
+            Self::First(blocks) => blocks.next(),
+        }
+    }
 }
 
 impl Map {
     /// All numbers above `after`, or all numbers.
     #[must_use]
     pub fn walk(&self, after: Option<Key>) -> Walk {
-        let mut walk = self.walk_by(after, |overlay, _| (overlay.snapshot(), u64::MAX));
-        let first = after.map_or(0, Key::block);
-        walk.at.1 = walk.changed.partition_point(|(block, _)| *block < first);
-        walk
+        self.walk_by(after, |overlay, first| {
+            (Changes::All(overlay.snapshot().starting_at(first)), u64::MAX)
+        })
     }
 
     /// The first numbers above `after`, or the first of all: `count` of them, or more, or all that there are. Of the changed
     /// blocks it shares only those that these need.
     #[must_use]
     pub fn walk_first(&self, after: Option<Key>, count: usize) -> Walk {
-        self.walk_by(after, |overlay, first| overlay.first(first, count))
+        self.walk_by(after, |overlay, first| {
+            let (blocks, last) = overlay.first(first, count);
+            (Changes::First(blocks.into_iter()), last)
+        })
     }
 
     /// A walk with those changed blocks that `take` returns, up to its block.
-    fn walk_by(
-        &self,
-        after: Option<Key>,
-        take: impl FnOnce(&Overlay, u64) -> (Vec<(u64, Arc<Changed>)>, u64),
-    ) -> Walk {
+    fn walk_by(&self, after: Option<Key>, take: impl FnOnce(&Overlay, u64) -> (Changes, u64)) -> Walk {
         let first = after.map_or(0, Key::block);
         let state = self.writer.lock();
         let (sets, position) = (self.sets.load_full(), state.position);
@@ -59,29 +77,20 @@ impl Map {
         Walk {
             base: Arc::clone(&self.base),
             sets,
-            changed,
+            changed: changed.peekable(),
             position,
             after,
             last,
-            at: (base.partition_point(|block| *block < first), 0),
+            at: base.partition_point(|block| *block < first),
             block: 0,
             entries: Vec::new().into_iter(),
         }
     }
 
-    /// How many numbers there are. Reads no block of the base.
+    /// How many numbers there are. Reads no block.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let changed = self.overlay.snapshot();
-        let replaced: u64 = changed.iter().map(|(block, _)| self.base.count_of(*block)).sum();
-        let now: u64 = changed
-            .iter()
-            .map(|(_, changed)| match &**changed {
-                Changed::Block(owned) => u64::from(owned.head.count),
-                Changed::Damaged(_) => 0,
-            })
-            .sum();
-        (self.base.numbers() + now).saturating_sub(replaced)
+        self.base.numbers().saturating_add_signed(self.overlay.numbers())
     }
 }
 
@@ -94,19 +103,17 @@ impl Walk {
 
     /// The next block with its entries.
     fn take_block(&mut self) -> Option<(u64, Result<Vec<Entry>, Damaged>)> {
-        let (of_base, of_changed) = &mut self.at;
-        let base = self.base.all_blocks().get(*of_base).copied();
-        let changed = self.changed.get(*of_changed);
-        let block = base.into_iter().chain(changed.map(|(block, _)| *block)).min()?;
+        let base = self.base.all_blocks().get(self.at).copied();
+        let changed = self.changed.peek().map(|(block, _)| *block);
+        let block = base.into_iter().chain(changed).min()?;
         if block > self.last {
             return None;
         }
-        *of_base += usize::from(base == Some(block));
-        let Some((_, changed)) = changed.filter(|(changed, _)| *changed == block) else {
-            return Some((block, self.base.entries(block)));
-        };
-        *of_changed += 1;
-        Some((block, changed.entries(block)))
+        self.at += usize::from(base == Some(block));
+        match self.changed.next_if(|(changed, _)| *changed == block) {
+            Some((_, changed)) => Some((block, changed.entries(block))),
+            None => Some((block, self.base.entries(block))),
+        }
     }
 }
 

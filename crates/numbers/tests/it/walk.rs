@@ -3,6 +3,7 @@
 use numbers::{Change, Key, Map, NoJournal, Walk};
 
 use crate::changes::put;
+use crate::counted::allocated;
 use crate::support::{Model, folder_with, imsi, model, open, set};
 
 fn all(walk: Walk) -> Model {
@@ -62,4 +63,20 @@ fn a_walk_through_nothing_ends() {
     assert_eq!((all(map.walk(None)).len(), map.count()), (0, 0));
     map.replay(&[put(imsi(1), 1)], 2).unwrap();
     assert_eq!((all(map.walk(Some(imsi(1)))).len(), map.count()), (0, 1));
+}
+
+#[test]
+fn a_walk_shares_the_changed_blocks() {
+    let map = Map::empty();
+    let changes: Vec<Change> = (0..20_000).map(|number| put(imsi(number * 65_536), 1)).collect();
+    map.replay(&changes, 1).unwrap();
+    let before = allocated();
+    let mut walk = map.walk(None);
+    assert!(walk.next().is_some_and(|first| first.is_ok()));
+    let taken = allocated() - before;
+    assert!(taken < 16 * 1_024, "{taken} bytes for 20,000 changed blocks");
+    assert_eq!((walk.count(), map.count()), (19_999, 20_000));
+    let before = allocated();
+    assert_eq!(map.count(), 20_000);
+    assert_eq!(allocated(), before);
 }

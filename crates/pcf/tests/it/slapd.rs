@@ -57,6 +57,11 @@ impl Slapd {
     /// Starts one, with TLS by the certificate files `cert.pem`, `key.pem` and `ca.pem` of this folder where one is given;
     /// none where slapd is missing.
     pub fn start(certificates: Option<&Path>) -> Option<Self> {
+        Self::with_entries(certificates, "")
+    }
+
+    /// The same, with more entries (LDIF).
+    pub fn with_entries(certificates: Option<&Path>, more: &str) -> Option<Self> {
         let slapadd = ["/usr/sbin/slapadd", "/usr/libexec/slapadd"];
         let Some(slapadd) = slapadd.into_iter().find(|path| Path::new(path).exists()) else {
             testpeer::skip::missing("slapd");
@@ -66,7 +71,7 @@ impl Slapd {
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("db")).unwrap();
         std::fs::write(at("slapd.conf"), settings(folder.path(), certificates)).unwrap();
-        std::fs::write(at("entries.ldif"), ENTRIES).unwrap();
+        std::fs::write(at("entries.ldif"), format!("{ENTRIES}{more}")).unwrap();
         let added = Command::new(slapadd)
             .args(["-f".as_ref(), at("slapd.conf").as_os_str()])
             .args(["-l".as_ref(), at("entries.ldif").as_os_str()])

@@ -56,7 +56,7 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
             return Err(stopped(reason));
         }
         if after + 1 < now.head.first {
-            return Err(removed(worker, after, &now));
+            return Err(removed(after, &now));
         }
         if after > now.head.offset {
             // A checkpoint of this server would undo what the processor has: the head shows that another one is needed.
@@ -104,7 +104,7 @@ async fn page(worker: &Worker, after: u64, limit: usize, now: &Known) -> Answer 
     let lines = stored(worker, after, last).await?;
     if lines.is_empty() {
         // They were removed meanwhile.
-        return Err(removed(worker, after, now));
+        return Err(removed(after, now));
     }
     worker.count(Event::Page);
     Ok(answer(lines, now))
@@ -143,8 +143,7 @@ fn answer(lines: Vec<u8>, now: &Known) -> Response {
 }
 
 /// The journal does not lead from an offset to the newest one: the processor takes a checkpoint.
-fn removed(worker: &Worker, after: u64, now: &Known) -> Problem {
-    worker.count(Event::Removed);
+fn removed(after: u64, now: &Known) -> Problem {
     let (first, last) = (now.head.first, now.head.offset);
     let detail =
         format!("the journal has transactions {first} to {last}, not those behind {after}; take /checkpoint");

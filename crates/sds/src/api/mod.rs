@@ -11,7 +11,7 @@ pub(crate) mod xml;
 
 use std::borrow::Cow;
 
-use function::records::{overtaken, store_problem};
+use function::records::store_problem;
 use http::StatusCode;
 use numbers::DestinationSet;
 use sbi::problem::{Cause, Problem};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::change::Change;
 use crate::data::Unchangeable;
-use crate::events::Event;
+use crate::events::{Event, OVERTAKEN};
 use crate::journal::{Refused, Transaction};
 use crate::repository::GroupWrite;
 use crate::subject::Subject;
@@ -133,19 +133,20 @@ async fn write(worker: &Worker, changes: Vec<Change>, group: Option<GroupWrite>)
             worker.count_by(Event::Change, count);
             Ok(offset)
         }
-        Err(refused) => Err(problem(worker, refused)),
+        Err(refused) => Err(problem(refused)),
     }
 }
 
-fn problem(worker: &Worker, refused: Refused) -> Problem {
+fn problem(refused: Refused) -> Problem {
     match refused {
         Refused::Store(error) => store_problem(error),
-        Refused::Overtaken => overtaken("journal"),
+        Refused::Overtaken => {
+            Problem::with_cause(StatusCode::SERVICE_UNAVAILABLE, OVERTAKEN).detail(refused.to_string())
+        }
         Refused::Stopped(reason) => stopped(&reason),
         Refused::Older { .. } => stopped(&refused.to_string()),
         Refused::Full => Problem::new(Cause::NfCongestion).detail(refused.to_string()),
         Refused::Expected { .. } | Refused::Group => {
-            worker.count(Event::ExpectedOther);
             Problem::new(Cause::Conflict).detail(refused.to_string())
         }
         Refused::Unchangeable(Unchangeable::Sets) => {

@@ -19,8 +19,7 @@ use crate::repository::{PAGE, Repository};
 use crate::subject::Subject;
 use crate::tail::{Tail, line};
 
-/// Transactions that are made durable together, at most, and the bytes of their changes.
-const MOST_TOGETHER: usize = 256;
+/// Bytes of the changes that are made durable together, at most.
 const BYTES_TOGETHER: usize = 4 * 1_024 * 1_024;
 /// Attempts to write before other servers.
 const ATTEMPTS: usize = 100;
@@ -34,6 +33,8 @@ pub(crate) struct Keeper {
     pub(crate) known: watch::Sender<Known>,
     /// Whether writes may have happened that this server has not seen.
     pub(crate) stale: bool,
+    /// Transactions that are made durable or removed together, at most.
+    pub(crate) together: usize,
 }
 
 type Pending = (Transaction, oneshot::Sender<Result<u64, Refused>>);
@@ -49,7 +50,7 @@ impl Keeper {
         let mut received = Vec::new();
         loop {
             tokio::select! {
-                count = orders.recv_many(&mut received, MOST_TOGETHER) => {
+                count = orders.recv_many(&mut received, self.together) => {
                     if count == 0 {
                         return;
                     }
@@ -248,7 +249,9 @@ impl Keeper {
 
     async fn trim(&mut self, to: u64) -> Result<(), Error> {
         while self.head.first <= to {
-            let last = to.min(self.head.first + PAGE as u64 - 1).min(self.head.offset);
+            let last = to
+                .min(self.head.first + self.together as u64 - 1)
+                .min(self.head.offset);
             if last < self.head.first {
                 break;
             }

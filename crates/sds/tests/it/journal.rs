@@ -117,6 +117,9 @@ fn transactions_that_are_removed_lead_to_a_checkpoint() {
             "{}",
             got.text
         );
+        let count = |event| sds.running.count(event);
+        assert!(count(sds::Event::Removed) >= 2);
+        assert_eq!(count(sds::Event::BadRequest), 0, "an answer 410 is counted once");
         assert_eq!(api.journal(30).await.len(), 10);
         let text = api.get("/checkpoint").await;
         assert_eq!(text.number("journal-offset"), 40);

@@ -3,6 +3,9 @@
 mod bad_input;
 mod bulk;
 mod checkpoint;
+#[allow(dead_code, reason = "this program needs one of the kinds of clusters")]
+#[path = "../../../store/tests/it/clusters.rs"]
+mod clusters;
 mod crash;
 #[allow(dead_code, reason = "this program needs one of the kinds of servers")]
 #[path = "../../../store/tests/it/databases.rs"]

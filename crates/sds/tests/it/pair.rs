@@ -1,19 +1,30 @@
-//! Two servers on one MariaDB: both take writes.
+//! Two servers on one database: both take writes.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 
+use http::Method;
 use serde_json::{Value, json};
-use settings::Period;
+use settings::{Faults, Period, Validate as _};
+use store::CassandraSerial;
 
+use crate::clusters::Cluster;
 use crate::databases::Servers;
 use crate::process::Process;
 use crate::support::{Api, config, imsi, local, set, until};
 
 /// Settings of a server of the pair.
 fn member(servers: &Servers, directory: &Path, number: u32) -> sds::Config {
+    on(servers.config("site-1", &[1]), directory, number)
+}
+
+/// Settings of a server with this store.
+fn on(store: store::Config, directory: &Path, number: u32) -> sds::Config {
     let mut config = config(&directory.join(number.to_string()));
-    config.store = servers.config("site-1", &[1]);
+    config.store = store;
+    config.store.embedded.directory = directory.join(format!("{number}-own"));
     config.journal.poll = Period::from_millis(50);
     config
 }
@@ -169,4 +180,96 @@ fn a_database_that_is_away_costs_no_acknowledged_transaction() {
             "{numbers:?}"
         );
     });
+}
+
+/// What was acknowledged: the changes of each offset.
+type Acknowledged = Rc<RefCell<BTreeMap<u64, Value>>>;
+
+/// Writes until the server is dead, or as many are acknowledged.
+async fn writes_until_death(api: Api, writer: u64, count: u64, acknowledged: Acknowledged) {
+    for step in 0..count {
+        let changes = json!([set(writer * 1_000 + step, &format!("hss{writer}-{step}")),
+            {"name": "shared@x", "destinations": format!("hss{writer}-{step}")}]);
+        loop {
+            let body = changes.to_string();
+            let got = api.try_ask(Method::POST, "/transactions", "application/json", body);
+            let Some(got) = got.await else { return };
+            if got.status() == 200 {
+                let before = acknowledged.borrow_mut().insert(got.offset(), changes.clone());
+                assert_eq!(before, None, "an offset was given twice");
+                break;
+            }
+            assert_eq!(got.status(), 503, "{}", got.text);
+        }
+    }
+}
+
+/// Two servers write, one is killed, the other one goes on, and the first one comes back: one order for all.
+async fn one_order(settings: [sds::Config; 2], each: u64) {
+    let [one, two] = settings.each_ref().map(Process::start);
+    let acknowledged = Acknowledged::default();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let api = [&one, &two][writer as usize % 2].api.clone();
+            tokio::task::spawn_local(writes_until_death(api, writer, each, acknowledged.clone()))
+        })
+        .collect();
+    until("some transactions", async || {
+        acknowledged.borrow().len() as u64 > each / 2
+    })
+    .await;
+    one.kill();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    // A processor that has followed the first one until now goes on at the second one, and back.
+    let one = Process::start(&settings[0]);
+    let again = json!([set(9_999, "again")]);
+    let last = one.api.write(&again).await.offset();
+    acknowledged.borrow_mut().insert(last, again);
+    until("the last transaction", async || offset_of(&two.api).await == last).await;
+    let [journal, other] = [one.api.journal(0).await, two.api.journal(0).await];
+    assert_eq!(journal, other);
+    let offsets = journal.iter().map(|line| line["offset"].as_u64().unwrap());
+    assert!(offsets.eq(1..=last), "{journal:?}");
+    for (offset, changes) in &*acknowledged.borrow() {
+        assert_eq!(journal[*offset as usize - 1]["changes"], *changes);
+    }
+    let [text, other] = [
+        one.api.get("/checkpoint").await.text,
+        two.api.get("/checkpoint").await.text,
+    ];
+    assert_eq!(text, other);
+}
+
+#[test]
+fn a_galera_cluster_has_one_order_of_transactions() {
+    let Some(servers) = Servers::galera(3) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    // Each server has a node of its own.
+    let settings = [(1, [1, 2, 3]), (2, [2, 3, 1])]
+        .map(|(number, nodes)| on(servers.config("site-1", &nodes), directory.path(), number));
+    local(one_order(settings, 40));
+}
+
+#[test]
+fn a_cassandra_cluster_has_one_order_of_transactions() {
+    let Some(cluster) = Cluster::start(1, 1, false) else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = cluster.config("site-1", 1);
+    store.cassandra.serial_consistency = CassandraSerial::Serial;
+    let settings = [1, 2].map(|number| on(store.clone(), directory.path(), number));
+    local(one_order(settings.clone(), 25));
+    // What is judged at each datacentre by itself has none.
+    let mut wrong = settings[0].clone();
+    wrong.store.cassandra.serial_consistency = CassandraSerial::LocalSerial;
+    let mut faults = Faults::default();
+    wrong.validate(&mut faults);
+    let faults = format!("{faults:?}");
+    assert!(
+        faults.contains("serialConsistency") && faults.contains("twice"),
+        "{faults}"
+    );
 }

@@ -5,6 +5,7 @@ mod answers;
 mod commands;
 mod console;
 mod crash;
+mod directory;
 mod documents;
 mod dsa;
 mod following;
@@ -21,6 +22,9 @@ mod references;
 mod refused;
 mod router;
 mod secure;
+#[allow(dead_code, reason = "this program does not stop and restart a directory")]
+#[path = "../../../pcf/tests/it/slapd.rs"]
+mod slapd;
 mod store;
 mod supervised;
 mod up;

@@ -1,5 +1,10 @@
 //! `signalbox numbers`: what is printed, and exit codes.
 
+use sbi::oauth::SigningKey;
+use serde_json::json;
+use tls::TlsFiles;
+use tls::authority::Authority;
+
 use crate::process::{signalbox, text};
 
 #[test]
@@ -91,4 +96,80 @@ fn a_file_that_is_none_of_numbers_is_named() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn records_go_into_a_server_with_token_and_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let authority = Authority::new("operator").unwrap();
+    let files = |name: &str| {
+        let identity = authority.issue(&[name, "127.0.0.1"]).unwrap();
+        authority.write(&identity, folder.path(), name).unwrap()
+    };
+    let key = SigningKey::generate("k1").unwrap().0;
+    std::fs::write(path("keys.json"), json!({"keys": [key.jwk()]}).to_string()).unwrap();
+    let local = "127.0.0.1:0".parse().unwrap();
+    let mut config = sds::Config {
+        listen: settings::Listen(vec![local]),
+        admin: local,
+        workers: 1,
+        directory: folder.path().join("sds"),
+        tls: Some(TlsFiles {
+            require_client_certificate: Some(true),
+            ..files("sds")
+        }),
+        ..sds::Config::default()
+    };
+    config.store.embedded.directory = folder.path().join("journal");
+    config.overload.enabled = false;
+    config.tokens.required = true;
+    config.tokens.key_sets = vec![folder.path().join("keys.json")];
+    let server = sds::start(config).unwrap();
+    let url = format!("https://{}", server.addresses()[0]);
+    let claims = json!({"iss": "operator", "sub": "crm", "aud": "SDS", "scope": "sds-provisioning",
+        "exp": 4_000_000_000_u64});
+    std::fs::write(path("token"), format!("{}\n", key.sign(&claims).unwrap())).unwrap();
+    std::fs::write(path("lines.csv"), "name,a@b,hss1\nimsi,001010000000001,hss1\n").unwrap();
+    let crm = files("crm");
+    let [certificate, key] = [&crm.certificate, &crm.key].map(|file| file.display().to_string());
+    let (lines, ca, token) = (
+        path("lines.csv"),
+        crm.authorities.unwrap().display().to_string(),
+        path("token"),
+    );
+    let import = |more: &[&str]| {
+        signalbox(
+            &[
+                &[
+                    "numbers",
+                    "import",
+                    &lines,
+                    "--sds",
+                    &url,
+                    "--sds-authorities",
+                    &ca,
+                ][..],
+                more,
+            ]
+            .concat(),
+        )
+    };
+    let shown = ["--sds-certificate", &certificate, "--sds-key", &key];
+    let without_certificate = import(&["--token-file", &token]);
+    assert_eq!(without_certificate.status.code(), Some(1));
+    let without_token = import(&shown);
+    let said = text(&without_token.stderr);
+    assert!(
+        said.contains("0 of 2 records were written") && said.contains("status 401"),
+        "{said}"
+    );
+    let done = import(&[&shown[..], &["--token-file", &token]].concat());
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(
+        text(&done.stdout).starts_with("2 records written up to transaction 1 "),
+        "{}",
+        text(&done.stdout)
+    );
+    server.stop().unwrap();
 }
