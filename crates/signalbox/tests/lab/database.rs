@@ -105,3 +105,43 @@ fn a_damaged_block_refuses_its_own_numbers_alone() {
     let own = check(&report, "only its numbers fail");
     assert!(own.got.contains(" 0 of "), "{own:?}");
 }
+
+#[test]
+fn look_ups_are_judged_beside_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::dp::Settings {
+        rate: 1000.0,
+        duration: Duration::from_secs(1),
+        connections: 2,
+        numbers: 5000,
+        writes: 40,
+        pin: Vec::new(),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let made =
+        lab::bench::dp::load(&settings, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = made.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["without changes", "minute 1"]);
+    for part in &made.parts {
+        assert!(part.rps > 100.0 && part.failed == 0, "{part:?} {:?}", made.notes);
+        assert!(
+            part.p99_ms >= part.p50_ms && part.p999_ms >= part.p99_ms,
+            "{part:?}"
+        );
+    }
+    let writes = made.writes.as_ref().unwrap();
+    assert!(writes.acknowledged > 5 && writes.lost == 0, "{writes:?}");
+    assert!(made.resident_bytes > 1 << 20, "{made:?}");
+    let wrong = made.checks.iter().find(|check| !check.pass && !check.of_time);
+    assert!(wrong.is_none(), "{wrong:?}");
+    assert!(made.markdown().contains("| minute 1 |"), "{made}");
+    // Without changes there is one part, and nothing to compare.
+    let settings = lab::bench::dp::Settings {
+        writes: 0,
+        ..settings
+    };
+    let made =
+        lab::bench::dp::load(&settings, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(made.writes.is_none() && made.parts.len() == 1, "{made:?}");
+}
