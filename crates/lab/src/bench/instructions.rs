@@ -142,7 +142,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
 
 /// Counts the functions beside the router, and what they are compared with.
 fn count_functions(counter: &mut Counter<'_>, is_wanted: impl Fn(&str) -> bool) -> Result<(), RunError> {
-    for (program, packages) in PROGRAMS {
+    for (program, packages) in PROGRAMS.into_iter().filter(|(program, _)| is_wanted(program)) {
         processes::find(program, packages)?;
     }
     let place = counter.place;

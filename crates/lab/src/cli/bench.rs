@@ -267,3 +267,16 @@ fn outcome<T: serde::Serialize + std::fmt::Display>(made: &T, markdown: String) 
         markdown,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::each_second;
+
+    #[test]
+    fn a_rate_of_changes_has_a_unit_or_none() {
+        assert_eq!((each_second("200/s"), each_second("0")), (Ok(200), Ok(0)));
+        for wrong in ["", "200/m", "-1", "10001/s", "1.5/s"] {
+            assert!(each_second(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -168,3 +168,78 @@ fn has(client: &mut Client, records: &[Record]) -> Option<Vec<bool>> {
     };
     Some(answers.iter().zip(records).map(is_right).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn outcome() -> Outcome {
+        let mut shown = Shown::default();
+        shown.delays.time(2_000);
+        let visibility = |name: &str| Visibility {
+            name: name.to_owned(),
+            shown: shown.clone(),
+        };
+        Outcome {
+            wanted: 200.0,
+            seconds: 10.0,
+            acknowledged: 1_990,
+            refused: 0,
+            repeated: 3,
+            visibility: vec![visibility("dp-0"), visibility("dp-1")],
+            missing: vec![("the server".to_owned(), 0), ("dp-0".to_owned(), 0)],
+        }
+    }
+
+    fn passes(outcome: &Outcome) -> [bool; 3] {
+        let checks = [
+            outcome.judge_rate(),
+            outcome.judge_visibility(),
+            outcome.judge_lost(),
+        ];
+        checks.map(|check| check.pass)
+    }
+
+    #[test]
+    fn writes_that_are_lost_late_refused_or_too_few_are_seen() {
+        assert_eq!(passes(&outcome()), [true; 3]);
+        let mut lost = outcome();
+        lost.missing[1].1 = 1;
+        assert_eq!(passes(&lost), [true, true, false]);
+        assert_eq!(lost.judge_lost().got, "missing: 0 at the server, 1 at dp-0");
+        let mut late = outcome();
+        late.visibility[1].shown.delays.time(1_100_000);
+        assert_eq!(passes(&late), [true, false, true]);
+        let mut missed = outcome();
+        missed.visibility[0].shown.missed = 1;
+        assert_eq!(passes(&missed), [true, false, true]);
+        let mut refused = outcome();
+        refused.refused = 1;
+        assert_eq!(passes(&refused), [false, true, true]);
+        assert!(!refused.judge_rate().of_time);
+        let mut few = outcome();
+        few.acknowledged = 1_700;
+        assert_eq!(passes(&few), [false, true, true]);
+        assert!(few.judge_rate().of_time);
+        let none = Outcome {
+            acknowledged: 0,
+            visibility: Vec::new(),
+            ..outcome()
+        };
+        assert_eq!(passes(&none), [false; 3]);
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_lacks_all() {
+        let records: Records = Arc::new(|number| Record {
+            kind: dp_proto::Kind::Imsi,
+            value: number.to_string(),
+            destination: "hss".to_owned(),
+        });
+        let dead = free_ports::address().unwrap();
+        let missing = missing(&[0, 1, 2], &records, dead, &[("dp-0".to_owned(), dead)]);
+        assert_eq!(missing, [("the server".to_owned(), 3), ("dp-0".to_owned(), 3)]);
+    }
+}
