@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::phase::{Loaded, Phase};
-use super::turns::{TIMEOUT, generator};
+use super::turns::{TIMEOUT, generator_with};
 use crate::run::database::{Database, Provisioning};
 use crate::run::{Options, Place, Progress, RigError, RunError, figure};
 use loadgen::Traffic;
@@ -24,6 +24,8 @@ pub use result::{Figures, Part, Visible};
 
 /// Look-ups per second of the guide's database processor.
 pub const USUAL_RATE: f64 = 80_000.0;
+/// Look-ups of a connection that may be without an answer at once.
+const MOST_OF_CONNECTION: u32 = 65_536;
 /// The longest part of the load.
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -123,7 +125,9 @@ fn start(
     let connections = settings.connections;
     let lookups = Box::new(population.lookups());
     let routers = Routers::new(address, connections as usize, lookups, TIMEOUT);
-    let generator = generator(address, connections, vec![Traffic::from(routers)], place)?;
+    let traffic = vec![Traffic::from(routers)];
+    let most = connections.saturating_mul(MOST_OF_CONNECTION);
+    let generator = generator_with(most, (address, connections), traffic, place)?;
     Ok((database, Loaded::new("dp", process, generator)))
 }
 

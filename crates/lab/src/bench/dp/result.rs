@@ -9,10 +9,13 @@ use crate::bench::phase::Phase;
 use crate::run::database::Outcome;
 use crate::run::figure;
 use ::report::Check;
+use loadgen::FailureKind;
 use report::measure::Machine;
 
 /// Look-ups that a second of processor time has to be enough for: ten times those of the guide's database processor.
 const BAR: f64 = 800_000.0;
+/// Failures that a busy machine explains.
+const LATE: [FailureKind; 3] = [FailureKind::Timeout, FailureKind::Overflow, FailureKind::Refused];
 /// The p99 with changes beside the load may be this many times that without, or this many milliseconds.
 const TIMES: f64 = 1.5;
 const LEAST_MS: f64 = 2.0;
@@ -55,6 +58,8 @@ pub struct Part {
     pub rps: f64,
     /// Look-ups without a right answer.
     pub failed: u64,
+    /// Those of them that were answered wrongly, or lost with a connection; the others were late, or not sent in time.
+    pub wrong: u64,
     /// Processor time of the processor's process for each look-up, kernel included.
     pub cpu_us_per_lookup: f64,
     /// Cores that it has used.
@@ -124,6 +129,7 @@ fn part(name: &str, phase: &Phase) -> Part {
         seconds: rounded(phase.seconds),
         rps: phase.rps().round(),
         failed: phase.total.failures(),
+        wrong: phase.total.failures() - phase.total.failures_of(&LATE),
         cpu_us_per_lookup: rounded(phase.cpu_us_per_request()),
         cores: rounded(phase.cores()),
         p50_ms: rounded(phase.quantile_ms(0.5)),
@@ -148,16 +154,21 @@ fn visible(outcome: &Outcome) -> Visible {
 }
 
 fn judge(parts: &[Part], writes: Option<&Outcome>) -> Vec<Check> {
-    let failed: u64 = parts.iter().map(|part| part.failed).sum();
+    let sum = |of: fn(&Part) -> u64| -> u64 { parts.iter().map(of).sum() };
+    let (failed, wrong) = (sum(|part| part.failed), sum(|part| part.wrong));
     let each = |of: fn(&Part) -> f64| parts.iter().map(of).fold(0.0, f64::max);
     let cpu = each(|part| part.cpu_us_per_lookup);
     let mut checks = vec![
         Check::new(
             "look-ups are answered",
             "each by its destination, or as unknown",
-            format!("{failed} were not"),
+            format!(
+                "{wrong} answered wrongly or lost, {} late or not sent",
+                failed - wrong
+            ),
             failed == 0,
-        ),
+        )
+        .of_time_if(wrong == 0),
         Check::new(
             "processor time",
             format!("{} look-ups in a second of it at least", figure(BAR)),
@@ -253,5 +264,37 @@ impl fmt::Display for Figures {
             writeln!(f, "{mark} {name}: {got} (expected: {expected})")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(late: u64, wrong: u64, latency_ms: u64) -> (String, Phase) {
+        let mut phase = Phase {
+            seconds: 1.0,
+            cpu: std::time::Duration::from_millis(500),
+            ..Phase::default()
+        };
+        phase.total.succeeded = 1_000_000;
+        phase.total.failed[FailureKind::Timeout as usize] = late;
+        phase.total.failed[FailureKind::Wrong as usize] = wrong;
+        phase.total.time(latency_ms * 1_000);
+        ("minute 1".to_owned(), phase)
+    }
+
+    #[test]
+    fn wrong_answers_fail_on_any_machine_and_late_ones_on_a_fast_one() {
+        let judged = |late, wrong| {
+            let (name, phase) = phase(late, wrong, 1);
+            judge(&[part(&name, &phase)], None)
+        };
+        let states = |checks: &[Check]| -> Vec<(bool, bool)> {
+            checks.iter().map(|check| (check.pass, check.of_time)).collect()
+        };
+        assert_eq!(states(&judged(0, 0)), [(true, true), (true, true)]);
+        assert_eq!(states(&judged(1, 0))[0], (false, true));
+        assert_eq!(states(&judged(1, 1))[0], (false, false));
     }
 }
