@@ -1,9 +1,10 @@
 .PHONY: bench-dp
 
-# Numbers of the population, seconds, and queries of a bundle.
-NUMBERS_OF_DP ?= 10000000
-DP_SECONDS ?= 10
-DP_BUNDLE ?= 64
+# Look-ups a second, how long beside changes, changes a second, numbers of the processor.
+DP_RATE ?= 800000
+DP_DURATION ?= 1m
+DP_WRITES ?= 200/s
+DP_NUMBERS ?= 10000000
 
-bench-dp: ## look-ups/s of a database processor with one worker over one connection: NUMBERS_OF_DP=10000000 DP_SECONDS=10 DP_BUNDLE=64
-	$(CARGO) run --release --locked -p dp --example dp-bench -- $(NUMBERS_OF_DP) $(DP_SECONDS) $(DP_BUNDLE)
+bench-dp: dist ## a database processor on one core beside changes of its subscribers: target/bench/dp.json (DP_RATE=800000 DP_DURATION=1m DP_WRITES=200/s DP_NUMBERS=10000000)
+	./target/dist/signalbox lab bench dp --pin $(or $(BENCH_PIN),0) --rate $(DP_RATE) --duration $(DP_DURATION) --writes $(DP_WRITES) --numbers $(DP_NUMBERS)

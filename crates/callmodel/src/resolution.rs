@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
 pub const FIRST_MSISDN: u64 = 49_151_000_000_000;
 /// Domain of public identities.
 pub const DOMAIN: &str = "ims.mnc001.mcc001.3gppnetwork.org";
+/// Numbers of a block.
+const BLOCK: u64 = 65_536;
 /// Subscribers that may be provisioned while a run goes on.
 pub const MOST_PROVISIONED: u64 = 1_000_000;
 
@@ -31,10 +34,14 @@ pub struct Resolution {
     pub by_name: Percent,
     /// Share of ULRs that name their HSS, which the router relays without a look-up.
     pub relayed: Percent,
-    /// Addresses that are provisioned per second at the admin endpoint, three for each new subscriber. Requests name it from
-    /// then on.
+    /// Addresses that are provisioned per second, three for each new subscriber, which requests name from then on: at the
+    /// admin endpoint of the router, or at the subscriber database server.
     #[schemars(range(max = 10_000))]
     pub writes: u32,
+    /// Database processors that the router asks, and that follow one subscriber database server; 0: the router has the subscribers
+    /// itself.
+    #[schemars(range(max = 32))]
+    pub processors: u16,
 }
 
 impl Default for Resolution {
@@ -46,6 +53,7 @@ impl Default for Resolution {
             by_name: Percent::new(0.0),
             relayed: Percent::new(0.0),
             writes: 0,
+            processors: 0,
         }
     }
 }
@@ -64,6 +72,16 @@ pub enum Address {
 impl Address {
     /// All, in the order in which files of numbers have them.
     pub const ALL: [Self; 3] = [Self::Imsi, Self::Msisdn, Self::Name];
+
+    /// Its word in the files of a subscriber database server.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Imsi => "imsi",
+            Self::Msisdn => "msisdn",
+            Self::Name => "name",
+        }
+    }
 
     /// Its word in the router's files.
     #[must_use]
@@ -127,13 +145,24 @@ impl Resolution {
         self.by_msisdn.percent() + self.by_name.percent() > 0.0
     }
 
-    /// Writes these addresses of all subscribers; `home` names the destination of one.
+    /// The subscribers whose IMSIs are in a block of numbers that no subscriber is added to: blocks have 65,536 numbers from a
+    /// multiple of it on.
+    #[must_use]
+    pub fn whole_block(&self) -> Range<u64> {
+        let first_after = (FIRST_SUBSCRIBER + self.subscribers) / BLOCK * BLOCK;
+        let after = first_after.saturating_sub(FIRST_SUBSCRIBER);
+        let of_block = (FIRST_SUBSCRIBER + after).saturating_sub(BLOCK);
+        of_block.saturating_sub(FIRST_SUBSCRIBER)..after
+    }
+
+    /// Writes these addresses of all subscribers, each by the `word` of its kind; `home` names the destination of one.
     ///
     /// # Errors
     /// When they cannot be written.
     pub fn write(
         &self,
         addresses: &[Address],
+        word: fn(Address) -> &'static str,
         home: impl Fn(u64) -> String,
         out: &mut impl io::Write,
     ) -> io::Result<()> {
@@ -145,7 +174,7 @@ impl Resolution {
                 let _ = writeln!(
                     line,
                     "{},{},{}",
-                    address.entity(),
+                    word(*address),
                     address.of(subscriber),
                     home(subscriber)
                 );
@@ -171,6 +200,11 @@ impl Validate for Resolution {
                 "1 to 100000000",
             );
         }
+        if self.processors > 32 {
+            faults
+                .at("processors")
+                .say("are more than a router asks", "at most 32");
+        }
         if self.writes > 10_000 {
             faults
                 .at("writes")
@@ -184,6 +218,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_whole_block_has_no_subscriber_that_is_added_later() {
+        for subscribers in [3_073, 20_000, 1_000_000] {
+            let resolution = Resolution {
+                subscribers,
+                ..Resolution::default()
+            };
+            let range = resolution.whole_block();
+            let block = |subscriber: u64| (FIRST_SUBSCRIBER + subscriber) / BLOCK;
+            assert!(!range.is_empty() && range.end <= subscribers, "{range:?}");
+            assert_eq!(block(range.start), block(range.end - 1));
+            assert!(range.start == 0 || block(range.start - 1) < block(range.start));
+            assert_eq!(block(range.end), block(range.end - 1) + 1);
+            assert!(block(subscribers) > block(range.start));
+        }
+    }
+
+    #[test]
     fn an_address_leads_to_the_hss_that_it_is_written_with() {
         let resolution = Resolution {
             subscribers: 3,
@@ -191,7 +242,9 @@ mod tests {
         };
         let mut text = Vec::new();
         let home = |subscriber: u64| format!("hss{:03}", subscriber % 2);
-        resolution.write(&Address::ALL, home, &mut text).unwrap();
+        resolution
+            .write(&Address::ALL, Address::entity, home, &mut text)
+            .unwrap();
         let text = String::from_utf8(text).unwrap();
         let homes = resolution.homes(2);
         let mut count = 0;

@@ -1,4 +1,4 @@
-//! An open-loop load generator for HTTP/2, Diameter and M3UA.
+//! An open-loop load generator for HTTP/2, Diameter, M3UA and database processors.
 //!
 //! * [`Generator`]: threads that send on a [`Schedule`] which does not wait for answers, and measure from the intended
 //!   time of sending, so that a slow answer delays no later request (no coordinated omission).
@@ -6,8 +6,9 @@
 //!   answer is a failure. [`Record`] holds counts and latencies by operation.
 //! * [`engine`]: one thread, one `epoll` set, one timer; simulators use it as well.
 //! * [`http2`] and [`diameter`]: protocol machines of the generator's own. A judge shares no code with the function
-//!   that it judges, apart from the codecs of Diameter and SS7, and costs far less.
+//!   that it judges, apart from the codecs of Diameter, SS7 and `dp-proto`, and costs far less.
 //! * [`m3ua`]: the nodes of an SS7 network, which send and receive.
+//! * [`lookups`]: routers that query a database processor.
 //! * [`client`]: a blocking HTTP/2 client for set-up and tests.
 //! * [`Weights`]: drawing by weight in constant time.
 //!
@@ -18,6 +19,7 @@ pub mod diameter;
 pub mod engine;
 pub mod http2;
 mod load;
+pub mod lookups;
 pub mod m3ua;
 mod thread;
 mod weights;

@@ -22,6 +22,22 @@ pub enum Drill {
     Reconnect(Reconnect),
     /// More load than the router may accept.
     Overload(OverloadDrill),
+    /// One of the database processors dies under load, and starts again.
+    LoseProcessor(OfDatabase),
+    /// The subscriber database server dies under load, and starts again.
+    KillServer(OfDatabase),
+    /// A block of the numbers of one of the database processors is damaged before the load.
+    DamageBlock(OfDatabase),
+}
+
+impl Drill {
+    /// Whether it is about the database of full address resolution.
+    pub(super) const fn is_of_database(&self) -> bool {
+        matches!(
+            self,
+            Self::LoseProcessor(_) | Self::KillServer(_) | Self::DamageBlock(_)
+        )
+    }
 }
 
 /// HSSs die with requests in flight.
@@ -49,6 +65,11 @@ pub struct Outage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Restart {}
+
+/// Something happens to a process of `fabr.processors`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OfDatabase {}
 
 /// MMEs reconnect without a DPR, with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +124,22 @@ impl DsrModel {
                     faults
                         .at("drill.restartRouter")
                         .say("has nothing to find again", right);
+                }
+            }
+            Drill::LoseProcessor(_) | Drill::KillServer(_) | Drill::DamageBlock(_) => {
+                let fabr = self.fabr.as_ref();
+                if fabr.is_none_or(|fabr| fabr.processors < 2 || fabr.writes == 0) {
+                    let right =
+                        "at least 2, with `writes`: one that it happens to, and one that answers meanwhile";
+                    faults
+                        .at("fabr.processors")
+                        .say("are too few for the drill, or do not change", right);
+                }
+                if fabr.is_some_and(|fabr| fabr.whole_block().is_empty()) {
+                    let right = "at least 3073, so that a block of numbers is whole";
+                    faults
+                        .at("fabr.subscribers")
+                        .say("are all in the block that grows", right);
                 }
             }
             Drill::KillRouter(_) => {

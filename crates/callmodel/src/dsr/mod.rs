@@ -12,7 +12,7 @@ use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
-pub use drill::{Drill, KillPeers, Outage, OverloadDrill, Reconnect, Restart};
+pub use drill::{Drill, KillPeers, OfDatabase, Outage, OverloadDrill, Reconnect, Restart};
 
 /// Messages that a router processes for each request: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -272,14 +272,15 @@ impl DsrModel {
             None => false,
             Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
             Some(Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(drill) if drill.is_of_database() => self.fabr.is_none(),
             Some(_) => true,
         };
         let is_alone = self.routers <= 1 && self.front_ends == 0;
         if given.next().is_some() || is_drilled || !is_alone || !self.priorities.is_empty() {
             faults.at(key).say(
                 "has requests of its own, of one router",
-                "one of `equipment`, `fabr`, `dsa`, `pdra` and `ocdra`, without `drill`, `priorities`, `frontEnds` and \
-                 further `routers`",
+                "one of `equipment`, `fabr`, `dsa`, `pdra` and `ocdra`, without `priorities`, `frontEnds`, further \
+                 `routers` and drills of others",
             );
         }
         if resolves != (self.destination == Destination::Subscriber) {
@@ -376,6 +377,18 @@ mod tests {
             ),
             (fabr, "  daMps:", "  frontEnds: 1\n  daMps:", "dsr.fabr"),
             (fabr, "  daMps:", "  routers: 2\n  daMps:", "dsr.fabr"),
+            (
+                fabr,
+                "  daMps:",
+                "  drill: { loseProcessor: {} }\n  daMps:",
+                "dsr.fabr.processors",
+            ),
+            (
+                pdra,
+                "  daMps:",
+                "  drill: { killServer: {} }\n  daMps:",
+                "dsr.pdra",
+            ),
             (dsa, "  daMps:", "  frontEnds: 2\n  daMps:", "dsr.dsa"),
             (dsa, "  daMps:", "  equipment: {}\n  daMps:", "dsr.equipment"),
             (

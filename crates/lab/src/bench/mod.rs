@@ -5,6 +5,7 @@
 //! counts is processor time per request, from `/proc`.
 
 mod contest;
+pub mod dp;
 pub mod dsr;
 pub mod instructions;
 pub mod nrf;

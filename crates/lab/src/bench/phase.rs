@@ -120,6 +120,11 @@ impl Loaded {
         }
     }
 
+    /// What the program has used since its start.
+    pub(super) fn usage(&self) -> Option<measure::Usage> {
+        self.function.process().usage()
+    }
+
     /// Waits until everything is connected: requests are answered.
     pub(super) fn await_answers(&mut self, progress: &mut Progress) -> Result<(), RunError> {
         let end = Instant::now() + PATIENCE;

@@ -33,6 +33,8 @@ pub(super) const ROAMED: &str = "dsr-relay-roaming";
 pub(super) const DSA: &str = "dsr-dsa";
 pub(super) const RELAYED_SESSIONS: &str = "dsr-relay-gx";
 pub(super) const PDRA: &str = "dsr-pdra";
+/// All of them, in the order of the rows.
+pub(super) const NAMES: [&str; 7] = [RELAY, RBAR, FABR, ROAMED, DSA, RELAYED_SESSIONS, PDRA];
 /// Ranges of the guide's smallest router, and as many subscribers as there are in a few of them.
 const RANGES: u64 = 5000;
 const SUBSCRIBERS: u64 = 20_000;
@@ -48,8 +50,8 @@ pub(super) struct Routed {
     hss: RefCell<Simulator>,
 }
 
-/// Each router, in the order of the rows: a relay before what is compared with it.
-pub(super) fn all(place: &Place) -> Result<Vec<Routed>, RigError> {
+/// Each router that is wanted, in the order of the rows: a relay before what is compared with it.
+pub(super) fn all(place: &Place, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Routed>, RigError> {
     let plain = DsrModel {
         message_bytes: 1200,
         hss: 4,
@@ -92,7 +94,8 @@ pub(super) fn all(place: &Place) -> Result<Vec<Routed>, RigError> {
         (RELAYED_SESSIONS, SESSIONS, sessions.clone(), false),
         (PDRA, SESSIONS, sessions, true),
     ];
-    let made = rows.into_iter().map(|(name, job, model, is_guarded)| {
+    let wanted = rows.into_iter().filter(|(name, ..)| is_wanted(name));
+    let made = wanted.map(|(name, job, model, is_guarded)| {
         Ok(Routed {
             name,
             job,

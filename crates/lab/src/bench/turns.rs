@@ -27,12 +27,22 @@ pub(super) fn generator(
     traffic: Vec<Traffic>,
     place: &Place,
 ) -> Result<Generator, RunError> {
+    generator_with(MOST_IN_FLIGHT, (address, connections), traffic, place)
+}
+
+/// As [`generator`], with this bound of requests that may be without an answer at once.
+pub(super) fn generator_with(
+    max_in_flight: u32,
+    (address, connections): (SocketAddr, u32),
+    traffic: Vec<Traffic>,
+    place: &Place,
+) -> Result<Generator, RunError> {
     let plan = Plan {
         targets: vec![address],
         authority: address.to_string(),
         connections,
         timeout: TIMEOUT,
-        max_in_flight: MOST_IN_FLIGHT,
+        max_in_flight,
         arrivals: loadgen::Arrivals::Poisson,
         seed: SEED,
         cpus: place.lab_cpus.clone(),

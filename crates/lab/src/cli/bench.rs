@@ -14,8 +14,9 @@ use crate::run::{self, Progress};
 pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
-    /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr"])]
+    /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions),
+    /// dp (a database processor beside changes of its subscribers)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr", "dp"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -29,9 +30,10 @@ pub(super) struct BenchArgs {
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each (dsr, stp), or connections of the closed loop (scp, nrf, policy)
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
-    connections: u32,
+    /// Simulated clients, a connection each (dsr, stp, dp), or connections of the closed loop (scp, nrf, policy); 1 with dp, else
+    /// 16
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=999))]
+    connections: Option<u32>,
     /// Requests in flight on each connection of the closed loop (scp, nrf, policy)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     streams: u32,
@@ -67,9 +69,18 @@ pub(super) struct BenchArgs {
     /// Average size of requests and of answers (dsr)
     #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
     message_bytes: u32,
-    /// Requests per second instead of the most that each carries (dsr, stp)
+    /// Requests per second instead of the most that each carries (dsr, stp), look-ups per second instead of 80,000 (dp)
     #[arg(long)]
     rate: Option<f64>,
+    /// Count the programs alone whose names begin like this, such as dsr or dsr-fabr,dsr-rbar (instructions)
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Numbers of the processor (dp)
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    numbers: u64,
+    /// Changes per second at the server that the processor follows, as 200 or 200/s; 0 for none (dp)
+    #[arg(long, value_name = "N/s", default_value = "200/s", value_parser = each_second)]
+    writes: u32,
     /// Subscribers that are bound, with two sessions each (sbr)
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     bindings: u64,
@@ -84,12 +95,26 @@ pub(super) struct BenchArgs {
     json: bool,
 }
 
+/// Reads a rate such as `200/s`.
+fn each_second(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).parse::<u32>();
+    number
+        .ok()
+        .filter(|rate| *rate <= 10_000)
+        .ok_or_else(|| format!("{text:?} is not a rate of 0 to 10000, such as 200/s"))
+}
+
 impl BenchArgs {
+    fn connections(&self) -> u32 {
+        let usual = if self.what == "dp" { 1 } else { 16 };
+        self.connections.unwrap_or(usual)
+    }
+
     fn loads(&self) -> bench::Loads {
         let loads = bench::Loads {
             rounds: self.rounds,
             duration: self.duration,
-            connections: self.connections,
+            connections: self.connections(),
             streams: self.streams,
             clients: self.clients,
             burst: self.burst,
@@ -102,6 +127,7 @@ impl BenchArgs {
 pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
     let mut progress = Progress::default();
     let (loads, out) = (args.loads(), args.out.join(&args.what));
+    let connections = args.connections();
     let pin = args.pin.unwrap_or_default();
     let made = match args.what.as_str() {
         "scp" => bench::scp::compare(
@@ -146,7 +172,7 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
                 rounds: loads.rounds,
                 duration: loads.duration,
                 pin,
-                connections: args.connections,
+                connections,
                 rate: args.rate,
                 out,
                 program: args.program,
@@ -158,6 +184,7 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
             &bench::instructions::Settings {
                 requests: if args.quick { 100 } else { args.requests },
                 translations: if args.quick { 10_000 } else { 1_000_000 },
+                only: args.only,
                 out,
                 program: args.program,
             },
@@ -174,12 +201,26 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
             &mut progress,
         )
         .map(|made| outcome(&made, made.markdown())),
+        "dp" => bench::dp::load(
+            &bench::dp::Settings {
+                rate: args.rate.unwrap_or(bench::dp::USUAL_RATE),
+                duration: loads.duration,
+                connections,
+                numbers: if args.quick { 10_000 } else { args.numbers },
+                writes: args.writes,
+                pin,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
         _ => bench::dsr::compare(
             &bench::dsr::Settings {
                 rounds: loads.rounds,
                 duration: loads.duration,
                 pin,
-                connections: args.connections,
+                connections,
                 message_bytes: args.message_bytes,
                 rate: args.rate,
                 out,
@@ -225,4 +266,17 @@ fn outcome<T: serde::Serialize + std::fmt::Display>(made: &T, markdown: String) 
         shown: made.to_string(),
         markdown,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each_second;
+
+    #[test]
+    fn a_rate_of_changes_has_a_unit_or_none() {
+        assert_eq!((each_second("200/s"), each_second("0")), (Ok(200), Ok(0)));
+        for wrong in ["", "200/m", "-1", "10001/s", "1.5/s"] {
+            assert!(each_second(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod admin;
 pub(crate) mod bsf;
 mod checks;
 mod children;
+pub(crate) mod database;
 mod day;
 mod drill;
 pub(crate) mod dsr;

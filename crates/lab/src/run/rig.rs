@@ -1,13 +1,16 @@
 //! The parts of a run: the function under test, its simulated peers, and the traffic for it.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::Options;
 use super::bsf::Servers;
 use super::children::{ChildError, Guarded, Simulator};
+use super::database::Database;
 use super::drill::Drill;
 use ::report::{Check, StoreFigures};
 use loadgen::Traffic;
@@ -55,6 +58,8 @@ pub struct Rig {
     pub store: Option<StoreFigures>,
     /// Databases of the function; they end after everything else.
     pub(crate) servers: Option<Servers>,
+    /// Database processors of the function, with their server.
+    pub(super) database: Option<Rc<RefCell<Database>>>,
 }
 
 impl Rig {
@@ -80,6 +85,7 @@ impl Rig {
             drill: None,
             store: None,
             servers: None,
+            database: None,
         }
     }
 
@@ -106,9 +112,9 @@ impl Rig {
     /// What its databases have used, with their names.
     pub(crate) fn databases(&self) -> Vec<(String, Usage)> {
         let processes = self.servers.iter().flat_map(Servers::processes);
-        processes
-            .filter_map(|(name, process)| Some((name, process.usage()?)))
-            .collect()
+        let processes = processes.filter_map(|(name, process)| Some((name, process.usage()?)));
+        let database = self.database.iter().flat_map(|one| one.borrow().usages());
+        processes.chain(database).collect()
     }
 
     /// The function's processes, if the lab started them.

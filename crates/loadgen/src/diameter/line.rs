@@ -11,9 +11,8 @@ use super::habits::Habits;
 use super::inbox::Inbox;
 use super::renewals::Renewals;
 use super::requests::{Requests, Turn, result_of};
-use super::slots::Slots;
 use crate::engine::{Backoff, Poller, Received, Socket};
-use crate::load::{Ended, Fault, Ledger, Sent};
+use crate::load::{Ended, Fault, Ledger, Sent, Slots};
 
 /// Reads of one socket before the next has its turn.
 const GULPS: usize = 4;

@@ -19,7 +19,6 @@ mod inbox;
 mod line;
 mod renewals;
 mod requests;
-mod slots;
 mod template;
 
 pub use base::{Introduction, append};

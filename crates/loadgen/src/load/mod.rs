@@ -10,6 +10,7 @@ mod ledger;
 mod link;
 mod record;
 mod schedule;
+mod slots;
 mod workload;
 
 pub(crate) use carrier::Carrier;
@@ -18,4 +19,5 @@ pub use generator::{Generator, Plan, Snapshot, TICK};
 pub(crate) use ledger::{Ended, Ledger, Sent};
 pub use record::{FailureKind, OperationRecord, Record};
 pub use schedule::{Arrivals, Due, Schedule};
+pub(crate) use slots::Slots;
 pub use workload::{Answer, Draft, Fault, Interest, Ticket, Workload};

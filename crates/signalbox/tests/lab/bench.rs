@@ -210,9 +210,18 @@ fn instructions_are_counted_under_callgrind() {
         // What a function does by itself meanwhile differs from run to run, by millions of instructions.
         requests: 300,
         translations: 1_000,
+        only: Vec::new(),
         out: folder.path().to_owned(),
         program: Some(program()),
     };
+    let nothing = lab::bench::instructions::Settings {
+        only: vec!["dsr-nothing".to_owned()],
+        ..settings.clone()
+    };
+    match lab::bench::instructions::count(&nothing, &mut Progress::default()) {
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        refused => assert!(refused.unwrap_err().to_string().contains("dsr-fabr, ")),
+    }
     let counts = match lab::bench::instructions::count(&settings, &mut Progress::default()) {
         Ok(counts) => counts,
         Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),

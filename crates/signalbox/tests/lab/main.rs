@@ -4,6 +4,7 @@
 mod bad_day;
 mod bench;
 mod bsf;
+mod database;
 mod ending;
 mod nrf;
 mod policy;

@@ -1,5 +1,6 @@
 //! Simulated MMEs.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::REALM;
-use callmodel::dsr::{Destination, DsrModel};
+use callmodel::dsr::{Destination, Drill, DsrModel};
 use callmodel::resolution::{Address, DOMAIN, FIRST_MSISDN, Resolution};
 use callmodel::subscribers::SubscriberRanges;
 use loadgen::Weights;
@@ -48,7 +49,12 @@ pub struct Plan {
     known: u64,
     /// Whether requests name subscribers by their public identities.
     has_identities: bool,
+    /// Subscribers whose IMSIs are in a damaged block; the last operation is that of their requests.
+    damaged: Range<u64>,
 }
+
+/// Name of the requests by IMSI whose block is damaged at a database processor.
+pub const DAMAGED: &str = "updateLocation by damaged IMSI";
 
 /// Requests of one kind.
 #[derive(Clone, Debug)]
@@ -166,7 +172,7 @@ fn kinds(model: &DsrModel) -> Vec<Kind> {
     if let Some(resolution) = &model.fabr {
         let tel = format!("tel:+{{subscriber:{}}}", FIRST_MSISDN.ilog10() + 1);
         let sip = format!("sip:sub{{subscriber:12}}@{DOMAIN}");
-        return vec![
+        let mut kinds = vec![
             Kind::new(
                 "updateLocation by IMSI",
                 ulr,
@@ -187,6 +193,12 @@ fn kinds(model: &DsrModel) -> Vec<Kind> {
                 resolution.relayed,
             ),
         ];
+        if matches!(model.drill, Some(Drill::DamageBlock(_))) {
+            // Not drawn: requests by IMSI count here where their subscriber is one of those.
+            let none = Percent::new(0.0);
+            kinds.push(Kind::new(DAMAGED, ulr, Destination::Subscriber, none));
+        }
+        return kinds;
     }
     if !model.priorities.is_empty() {
         // ULRs alone, an operation for each priority.
@@ -219,6 +231,10 @@ impl Plan {
         let operations = kinds.iter().map(|kind| kind.operation(model.message_bytes));
         let ranges = model.subscribers();
         let resolved = model.fabr.as_ref().map(|resolution| resolution.subscribers);
+        let damaged = match (&model.fabr, &model.drill) {
+            (Some(resolution), Some(Drill::DamageBlock(_))) => resolution.whole_block(),
+            _ => 0..0,
+        };
         Ok(Self {
             names: kinds.iter().map(|kind| kind.name.clone()).collect(),
             operations: operations.collect::<Result<_, _>>()?,
@@ -229,6 +245,7 @@ impl Plan {
             ranges,
             provisioned: Arc::default(),
             has_identities: model.fabr.as_ref().is_some_and(Resolution::has_identities),
+            damaged,
         })
     }
 
@@ -298,7 +315,7 @@ impl Requests for Mmes {
 
     fn next(&mut self, random: &mut SmallRng, turn: Turn<'_>, out: &mut Vec<u8>) -> Next {
         let plan = &*self.plan;
-        let operation = plan.weights.draw(random);
+        let mut operation = plan.weights.draw(random);
         let kind = &plan.operations[operation];
         let form = &kind.forms[random.random_range(0..kind.forms.len())];
         let nodes = self.numbers.len();
@@ -307,6 +324,9 @@ impl Requests for Mmes {
         self.session = self.session.wrapping_add(1);
         let known = plan.known + plan.provisioned.load(Ordering::Acquire);
         let subscriber = random.random_range(0..known.max(1));
+        if operation == 0 && plan.damaged.contains(&subscriber) {
+            operation = plan.operations.len() - 1;
+        }
         let home = plan
             .ranges
             .and_then(|ranges| ranges.node_of(ranges.first + subscriber));
@@ -379,7 +399,7 @@ pub(super) fn number_at(bytes: &[u8], at: usize, digits: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use callmodel::dsr::Mix;
+    use callmodel::dsr::{Mix, OfDatabase};
     use diameter_proto::{Dictionary, Message, check};
     use rand::SeedableRng;
 
@@ -448,6 +468,37 @@ mod tests {
                 "mme014."
             };
             assert!(message.require(known::ORIGIN_HOST).unwrap().starts_with(sender));
+        }
+        assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+    }
+
+    #[test]
+    fn requests_about_a_damaged_block_are_apart() {
+        let share = settings::Percent::new;
+        let model = DsrModel {
+            fabr: Some(Resolution {
+                subscribers: 6_144,
+                by_imsi: share(80.0),
+                relayed: share(20.0),
+                processors: 2,
+                writes: 1,
+                ..Resolution::default()
+            }),
+            drill: Some(Drill::DamageBlock(OfDatabase::default())),
+            ..model(Destination::Subscriber)
+        };
+        let plan = Plan::new(&model).unwrap();
+        assert_eq!(plan.names.last().map(String::as_str), Some(DAMAGED));
+        let damaged = model.fabr.as_ref().unwrap().whole_block();
+        let mut seen = [0; 2];
+        for (next, bytes) in sent(&model, 200) {
+            let message = Message::parse(&bytes[..]).unwrap();
+            let imsi: u64 = message.require(known::USER_NAME).unwrap().parse().unwrap();
+            let is_relayed = message.get(known::DESTINATION_HOST).unwrap().is_some();
+            let is_apart = usize::from(next.ticket.operation) == plan.names.len() - 1;
+            let is_damaged = damaged.contains(&(imsi - model.subscribers().unwrap().first));
+            assert_eq!(is_apart, is_damaged && !is_relayed);
+            seen[usize::from(is_apart)] += 1;
         }
         assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
     }

@@ -123,11 +123,6 @@ fn one_by_one(
     let count = hosts.len().max(1) as u64;
     let home_of = |subscriber: u64| home(subscriber % count);
     let has_identities = resolution.has_identities();
-    // Public identities are in a file beside the numbers, which come first.
-    let numbers = if has_identities { 2 } else { 1 };
-    let addresses = &Address::ALL[..numbers];
-    let text = place.folder.join("numbers.csv");
-    files::write(&text, |out| resolution.write(addresses, home_of, out))?;
     let mut lookups = vec![json!({
         "applications": [S6A],
         "service": "lte-hss",
@@ -136,7 +131,6 @@ fn one_by_one(
     let refused = |message: &str| json!({ "answer": { "resultCode": 3002, "message": message } });
     let mut fabr = json!({
         "destinations": destinations(hosts),
-        "numbers": files::import_numbers(&text, place)?,
         "onNoValidAddress": refused("no valid address"),
         "onNoMatch": refused("the address is not known"),
     });
@@ -147,16 +141,43 @@ fn one_by_one(
             "service": "ims-hss",
             "entities": [entity("msisdn"), entity("impu")],
         }));
+    }
+    if resolution.processors > 0 {
+        fabr["onDatabaseError"] = refused("no database processor has the address");
+    } else {
+        files_of(resolution, &mut fabr, home_of, place)?;
+    }
+    fabr["lookups"] = json!(lookups);
+    let when = json!({ "applications": [S6A, CX], "destinationHost": { "present": false } });
+    host(router, json!({ "name": RESOLUTION, "fabr": fabr }), when);
+    Ok(())
+}
+
+/// Has the router read the subscribers itself.
+fn files_of(
+    resolution: &Resolution,
+    fabr: &mut Value,
+    home_of: impl Fn(u64) -> String + Copy,
+    place: &Place,
+) -> Result<(), RigError> {
+    // Public identities are in a file beside the numbers, which come first.
+    let numbers = if resolution.has_identities() { 2 } else { 1 };
+    let addresses = &Address::ALL[..numbers];
+    let text = place.folder.join("numbers.csv");
+    files::write(&text, |out| {
+        resolution.write(addresses, Address::entity, home_of, out)
+    })?;
+    fabr["numbers"] = json!(files::import_numbers(&text, place)?);
+    if resolution.has_identities() {
         let file = place.folder.join("identities.csv");
-        files::write(&file, |out| resolution.write(&[Address::Name], home_of, out))?;
+        files::write(&file, |out| {
+            resolution.write(&[Address::Name], Address::entity, home_of, out)
+        })?;
         fabr["file"] = json!(file);
     }
     if resolution.writes > 0 {
         fabr["changes"] = json!(place.folder.join("changes.csv"));
     }
-    fabr["lookups"] = json!(lookups);
-    let when = json!({ "applications": [S6A, CX], "destinationHost": { "present": false } });
-    host(router, json!({ "name": RESOLUTION, "fabr": fabr }), when);
     Ok(())
 }
 

@@ -90,10 +90,7 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
             dsr["overload"]["hardLimitPercent"] = json!((HARD_LIMIT * 100.0) as u32);
             dsr["overload"]["sparePriority"] = json!(overload.spare_priority);
         }
-        Some(
-            Wanted::Reconnect(_) | Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_),
-        )
-        | None => {}
+        Some(_) | None => {}
     }
 }
 
@@ -103,8 +100,13 @@ pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
     Some(match model.drill.clone()? {
         Wanted::KillPeers(kill) if model.pdra.is_some() => Box::new(PcrfsDie(kill)),
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
-        // Those are of several processes: `cluster` makes them, and `pdra` that of a process that starts again.
-        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_) => return None,
+        // Those are of several processes: `cluster` and `processors` make them, and `pdra` that of a process that starts again.
+        Wanted::KillRouter(_)
+        | Wanted::KillFrontEnd(_)
+        | Wanted::RestartRouter(_)
+        | Wanted::LoseProcessor(_)
+        | Wanted::KillServer(_)
+        | Wanted::DamageBlock(_) => return None,
         Wanted::Reconnect(reconnect) => Box::new(Returning {
             reconnect,
             router,

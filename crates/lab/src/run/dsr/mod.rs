@@ -5,6 +5,7 @@
 //! | `asking` | what is asked, by whom, and what has to come of it |
 //! | `applications` | settings of the router's applications, and their files |
 //! | `provisioning` | changes of subscribers beside the load |
+//! | `processors`, `processor_drills` | database processors and their server, and what happens to them |
 //! | `security` | tables of the security application, and its findings |
 //! | `pdra` | gateways, applications and PCRFs, and what happens to them |
 //! | `ocdra` | gateways and OCSs, and what happens to them |
@@ -21,6 +22,8 @@ mod drills;
 mod ocdra;
 mod outage;
 mod pdra;
+mod processor_drills;
+mod processors;
 mod provisioning;
 mod security;
 mod standing;
@@ -64,20 +67,18 @@ const MOST_NODES: usize = 999;
 /// # Errors
 /// When something does not start.
 pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
-    if options.target.is_some() {
-        return Err(RigError::Settings(
-            "--target: a router that runs already does not know the simulated HSSs; let the lab start it, with \
-             settings of its own by --function-config"
-                .to_owned(),
-        ));
-    }
+    refuse_target(options)?;
     let mut hss = start_servers(model, place)?;
     if model.routers > 1 || model.front_ends > 0 {
         return cluster::start(model, load, options, place, hss);
     }
     let addresses: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
     let (address, admin) = (free_address()?, free_address()?);
+    let beside = processors::start(model, place, admin)?;
     let mut made = config(model, place, (address, admin), &addresses)?;
+    if let Some(beside) = &beside {
+        beside.settings(&mut made["dsr"]);
+    }
     let full = options.tps(model.requests()).unwrap_or_else(|| model.requests());
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
@@ -111,8 +112,12 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         mmes,
         counts: habits.counts,
     };
-    let (drill, function) = drill(model, router, &asking, function, (place, address));
+    let (mut drill, function) = drill(model, router, &asking, function, (place, address));
     let mut probes = asking.probes(model, admin, place);
+    if let Some(beside) = &beside {
+        probes.extend(beside.provision(model, &asking));
+        drill = drill.or_else(|| processor_drills::make(beside, model));
+    }
     let expected = model.cross_routed.fraction();
     if expected > 0.0 {
         probes.push(Box::new(move || crossing(admin, expected)));
@@ -124,8 +129,18 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         probes,
         notes: notes(model, asking.note(mmes, model.hss)),
         drill,
+        database: beside.map(|beside| beside.database.clone()),
         ..Rig::new("dsr", address, workloads)
     })
+}
+
+fn refuse_target(options: &Options) -> Result<(), RigError> {
+    let why = "--target: a router that runs already does not know the simulated HSSs; let the lab start it, with settings of \
+               its own by --function-config";
+    match options.target {
+        Some(_) => Err(RigError::Settings(why.to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// What the report says of the nodes and the router.

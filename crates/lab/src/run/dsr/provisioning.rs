@@ -12,7 +12,7 @@ use crate::run::figure;
 use crate::run::rig::Probe;
 use ::report::Check;
 use callmodel::dsr::DsrModel;
-use callmodel::resolution::{Address, MOST_PROVISIONED};
+use callmodel::resolution::{Address, MOST_PROVISIONED, Resolution};
 use workload::dsr::Plan;
 
 /// The least rate that counts as the wanted one, as a share of it.
@@ -46,7 +46,8 @@ impl Drop for Writer {
 /// Begins to provision where the model asks for it. A subscriber is named by requests when each of its addresses has been
 /// acknowledged.
 pub(super) fn start(model: &DsrModel, plan: &Plan, admin: SocketAddr) -> Option<Probe> {
-    let resolution = model.fabr.as_ref().filter(|fabr| fabr.writes > 0)?;
+    let has_own = |fabr: &&Resolution| fabr.writes > 0 && fabr.processors == 0;
+    let resolution = model.fabr.as_ref().filter(has_own)?;
     let (known, provisioned) = (resolution.subscribers, plan.provisioned().clone());
     let (writes, hss) = (f64::from(resolution.writes), u64::from(model.hss.max(1)));
     let shared = Arc::new(Shared::default());

@@ -1,4 +1,4 @@
-//! Pending requests, found by their Hop-by-Hop Identifier without hashing.
+//! Pending requests of a connection, found by their identifier without hashing.
 
 use crate::load::Sent;
 
@@ -8,7 +8,7 @@ const PLACES: usize = 1 << PLACE_BITS;
 
 /// Pending requests.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     places: Vec<Place>,
     free: Vec<u16>,
     taken: usize,
@@ -22,12 +22,12 @@ struct Place {
 
 impl Slots {
     /// Free slots.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         PLACES - self.taken
     }
 
     /// Stores a request; returns its identifier. `None` when no slot is free.
-    pub(super) fn keep(&mut self, sent: Sent) -> Option<u32> {
+    pub(crate) fn keep(&mut self, sent: Sent) -> Option<u32> {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -47,7 +47,7 @@ impl Slots {
     }
 
     /// The request of this identifier, if it is still pending.
-    pub(super) fn get(&self, id: u32) -> Option<&Sent> {
+    pub(crate) fn get(&self, id: u32) -> Option<&Sent> {
         let place = self.places.get((id & 0xffff) as usize)?;
         (u32::from(place.generation) == id >> PLACE_BITS)
             .then_some(place.sent.as_ref())
@@ -55,7 +55,7 @@ impl Slots {
     }
 
     /// Removes the request of this identifier.
-    pub(super) fn take(&mut self, id: u32) -> Option<Sent> {
+    pub(crate) fn take(&mut self, id: u32) -> Option<Sent> {
         self.get(id)?;
         let at = id as u16;
         let sent = self.places[usize::from(at)].sent.take()?;
@@ -65,7 +65,7 @@ impl Slots {
     }
 
     /// Removes all requests.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Sent> + '_ {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Sent> + '_ {
         self.taken = 0;
         let free = &mut self.free;
         self.places.iter_mut().enumerate().filter_map(move |(at, place)| {
