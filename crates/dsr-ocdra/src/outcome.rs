@@ -133,7 +133,7 @@ impl Ocdra {
         };
         note.write(on.memo);
         // As long as the transaction has time.
-        self.shared.opened.spawn(write).then_some(Flow::Later(HOLD))
+        self.shared.opened.start(write).then_some(Flow::Later(HOLD))
     }
 
     /// A session was written, or was not: then its client must not think that it is kept.

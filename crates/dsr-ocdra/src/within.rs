@@ -133,7 +133,7 @@ impl Ocdra {
             return;
         }
         let (sessions, id) = (self.sessions(), session.id.clone());
-        self.shared.opened.spawn(async move {
+        self.shared.opened.start(async move {
             // What fails, the next message notes.
             let _ = sessions.change(&id, &Change::default()).await;
         });

@@ -138,7 +138,7 @@ impl Pdra {
         // Others of the subscriber go on under the same reservation.
         if !self.shared.desk.has(key, token) {
             let (repository, key) = (self.shared.opened.repository().clone(), key.to_vec());
-            self.shared.opened.spawn(async move {
+            self.shared.opened.start(async move {
                 // Else it ends by its time.
                 let _ = repository.release(&key).await;
             });

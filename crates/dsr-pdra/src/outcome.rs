@@ -157,7 +157,7 @@ impl Pdra {
         note.write(on.memo);
         // As long as the transaction has time.
         let time = self.settings.repository.reservation.duration();
-        self.shared.opened.spawn(write).then_some(Flow::Later(time))
+        self.shared.opened.start(write).then_some(Flow::Later(time))
     }
 
     /// A session was written, or was not: then its client must not think that it is kept.

@@ -18,6 +18,7 @@
 //! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
+//! | `task` | work that goes on without that thread |
 //! | `charging` | sessions of online charging, which bind no subscriber: a table of their own, counted apart |
 //! | `shards` | a map that workers share |
 //! | `config` | settings |
@@ -32,6 +33,7 @@ mod repository;
 mod reservation;
 mod session;
 mod shards;
+mod task;
 mod upkeep;
 
 pub use charging::{Change, ChargingSession, ChargingSessions};

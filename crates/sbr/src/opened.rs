@@ -16,9 +16,9 @@ use tokio::sync::oneshot;
 use crate::charging::{ChargingSession, ChargingSessions};
 use crate::config::{Charging, Sbr, Settings};
 use crate::repository::Repository;
-use crate::tables;
+use crate::{tables, task};
 
-/// Bound on what is pending on the thread.
+/// Bound on what is pending.
 const MAX_PENDING: usize = 100_000;
 /// Pending work from which a repository is congested: what can be put off is.
 const CONGESTED: usize = MAX_PENDING / 4;
@@ -99,6 +99,8 @@ pub struct Opened<C: Contents = Repository> {
     repository: C,
     settings: C::Settings,
     handle: Handle,
+    /// Whether work goes on without the thread: the embedded engine needs no runtime.
+    is_embedded: bool,
     pending: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -122,6 +124,7 @@ impl<C: Contents> Opened<C> {
             repository,
             settings: settings.clone(),
             handle,
+            is_embedded: settings.store().engine == EngineKind::Embedded,
             pending: Arc::default(),
             stop: Some(stop),
             thread: Some(thread),
@@ -145,7 +148,7 @@ impl<C: Contents> Opened<C> {
         })
     }
 
-    /// What is pending on the thread.
+    /// What is pending.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.load(Relaxed)
@@ -163,31 +166,47 @@ impl<C: Contents> Opened<C> {
 
     /// Does something on the thread. Whether it does: not when too much is pending.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
-        let pending = Pending(self.pending.clone());
-        if pending.0.fetch_add(1, Relaxed) >= MAX_PENDING {
-            return false;
-        }
-        self.handle.spawn(async move {
-            let _pending = pending;
-            work.await;
-        });
-        true
+        let work = self.counted(work);
+        work.map(|work| self.handle.spawn(work)).is_some()
     }
 
-    /// Begins something that the embedded engine often does at once; what is not done yet goes on on the thread, and `then`
-    /// gets what comes of it.
+    /// As [`Opened::spawn`], of work that takes microseconds between its waits. With the embedded engine it begins here, and goes on
+    /// where it is woken: the thread, which has to be woken itself, has no part in it.
+    pub fn start(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
+        if !self.is_embedded {
+            return self.spawn(work);
+        }
+        self.counted(work).map(task::start).is_some()
+    }
+
+    /// The work as one that is pending; none: too much is.
+    fn counted<W>(&self, work: W) -> Option<impl Future<Output = ()> + Send + use<W, C>>
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let pending = Pending(self.pending.clone());
+        let is_one_more = pending.0.fetch_add(1, Relaxed) < MAX_PENDING;
+        is_one_more.then(|| async move {
+            let _pending = pending;
+            work.await;
+        })
+    }
+
+    /// Begins something that the embedded engine often does at once; what is not done yet goes on as with [`Opened::start`], and
+    /// `then` gets what comes of it.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
         then: impl FnOnce(T) + Send + 'static,
     ) -> Begun<T> {
         let mut work = Box::pin(work);
-        let entered = self.handle.enter();
+        // The drivers of databases want their runtime.
+        let entered = (!self.is_embedded).then(|| self.handle.enter());
         if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Begun::Done(done);
         }
         drop(entered);
-        match self.spawn(async move { then(work.await) }) {
+        match self.start(async move { then(work.await) }) {
             true => Begun::GoesOn,
             false => Begun::Refused,
         }
@@ -219,7 +238,7 @@ pub enum Congestion {
 pub enum Begun<T> {
     /// It is done.
     Done(T),
-    /// It goes on on the thread.
+    /// It goes on.
     GoesOn,
     /// Too much is pending; it was not done.
     Refused,

@@ -12,7 +12,9 @@ use store::{Batch, Clock, Condition, Error, Index, Store, Stored, Table};
 use crate::config::Sbr;
 use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
-use crate::session::{Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Found, Party, Session};
+use crate::session::{
+    Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Found, Party, Session, imsi_in,
+};
 
 /// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
 /// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
@@ -147,12 +149,25 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn bound(&self, key: &[u8]) -> Result<Option<Session>, Error> {
-        let most = self.settings.max_sessions_per_subscriber;
-        let found = self.sessions.find(BY_BINDING, key, most).await?;
+        let found = self.of_subscriber(key).await?;
         Ok(found
             .into_iter()
             .max_by_key(|stored| stored.record.began)
             .map(|stored| stored.record))
+    }
+
+    /// The sessions of a subscriber in a pool.
+    pub(crate) async fn of_subscriber(&self, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
+        let Some(imsi) = imsi_in(key) else {
+            let most = self.settings.max_sessions_per_subscriber;
+            return self.sessions.find(BY_BINDING, key, most + 1).await;
+        };
+        // Of all pools.
+        let mut found = self.sessions.find(BY_IMSI, imsi, CANDIDATES).await?;
+        let is_wanted =
+            |session: &Session| session.binding.as_ref().is_some_and(|binding| binding.key == key);
+        found.retain(|stored| is_wanted(&stored.record));
+        Ok(found)
     }
 
     async fn found(&self, index: Index, key: &[u8]) -> Result<Vec<Session>, Error> {
@@ -410,7 +425,7 @@ impl Repository {
     /// The session that goes for another one of its subscriber.
     async fn surplus(&self, session: &Session, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let most = self.settings.max_sessions_per_subscriber;
-        let found = self.sessions.find(BY_BINDING, key, most + 1).await?;
+        let found = self.of_subscriber(key).await?;
         let others = found.into_iter().filter(|stored| stored.record.id != session.id);
         let others: Vec<Stored<Session>> = others.collect();
         let is_over = others.len() >= most;

@@ -70,10 +70,21 @@ impl Binding {
     }
 }
 
-/// The key under which the sessions of a subscriber in a pool of servers meet.
+/// The key under which the sessions of a subscriber in a pool of servers meet. A subscriber that is known by its IMSI is an `i` and
+/// the IMSI; others begin with another byte.
 #[must_use]
 pub fn binding_key(subscriber: &[u8], pool: &str) -> Vec<u8> {
     [subscriber, b"/", pool.as_bytes()].concat()
+}
+
+/// The IMSI in a [`binding_key`]: its sessions are among those of the IMSI, and need no entry of their own.
+pub(crate) fn imsi_in(key: &[u8]) -> Option<&[u8]> {
+    let rest = key.strip_prefix(b"i")?;
+    let imsi = rest
+        .split(|byte| *byte == b'/')
+        .next()
+        .filter(|imsi| imsi.len() < rest.len())?;
+    (!imsi.is_empty() && imsi.iter().all(u8::is_ascii_digit)).then_some(imsi)
 }
 
 /// A Diameter session.
@@ -167,7 +178,9 @@ impl Record for Session {
 
     fn index(&self, keys: &mut IndexKeys) {
         let Some(binding) = &self.binding else { return };
-        keys.add(BY_BINDING, &binding.key);
+        if imsi_in(&binding.key) != Some(binding.imsi.as_bytes()) {
+            keys.add(BY_BINDING, &binding.key);
+        }
         for (index, digits) in [(BY_IMSI, &binding.imsi), (BY_MSISDN, &binding.msisdn)] {
             if !digits.is_empty() {
                 keys.add(index, digits.as_bytes());
@@ -393,6 +406,27 @@ mod tests {
         for binding in [whole().binding, Some(bare), None] {
             let session = Session { binding, ..whole() };
             assert_eq!(again(&session), Ok(session));
+        }
+    }
+
+    #[test]
+    fn a_subscriber_with_an_imsi_has_no_entry_by_its_binding() {
+        let has_entry = |key: Vec<u8>| {
+            let binding = whole().binding.map(|binding| Binding { key, ..binding });
+            let mut keys = IndexKeys::default();
+            Session { binding, ..whole() }.index(&mut keys);
+            keys.iter().any(|(index, _)| index == BY_BINDING)
+        };
+        assert!(!has_entry(binding_key(b"i001010000000001", "all/of it")));
+        for other in [
+            &b"i001010000000002"[..],
+            b"m491701234567",
+            b"001010000000001",
+            b"i",
+            b"",
+            b"ix",
+        ] {
+            assert!(has_entry(binding_key(other, "all")), "{other:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
 use crate::repository::Repository;
-use crate::session::{BY_BINDING, BY_EXPIRY, Session, micros};
+use crate::session::{BY_EXPIRY, Session, micros};
 
 impl Repository {
     /// Ends a session. Whether it existed.
@@ -24,9 +24,8 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read or written.
     pub async fn unbind(&self, key: &[u8], server: &str) -> Result<u64, Error> {
-        let most = self.settings.max_sessions_per_subscriber;
         let mut ended = 0;
-        for stored in self.sessions.find(BY_BINDING, key, most).await? {
+        for stored in self.of_subscriber(key).await? {
             let session = &stored.record;
             if session.server.host.eq_ignore_ascii_case(server) {
                 ended += u64::from(remove(&self.sessions, &self.held.sessions, &session.id).await?);

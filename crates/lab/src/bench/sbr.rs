@@ -206,7 +206,7 @@ fn session(subscriber: u64, number: u64, now: u64) -> Session {
         pool: POOL.to_owned(),
         rule: "chosen by weight".to_owned(),
         binding: Some(Binding {
-            key: sbr::binding_key(imsi.as_bytes(), POOL),
+            key: sbr::binding_key(format!("i{imsi}").as_bytes(), POOL),
             msisdn: format!("49170{subscriber:010}"),
             imsi,
             ipv4: None,

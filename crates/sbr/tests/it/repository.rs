@@ -9,6 +9,8 @@ use sbr::{Binding, Kept, Opened, Party, Repository, Reserved, Session, binding_k
 use store::Store;
 
 const IMSI: &str = "001010000000001";
+/// The same as the key of a binding has it.
+const SUBSCRIBER: &[u8] = b"i001010000000001";
 
 /// These settings, with a directory of the embedded engine.
 fn at(mut settings: Sbr, directory: &Path) -> Sbr {
@@ -26,7 +28,7 @@ fn session(number: u64, server: &str, prefixes: &[&str]) -> Session {
         },
         pool: "all".to_owned(),
         binding: Some(Binding {
-            key: binding_key(IMSI.as_bytes(), "all"),
+            key: binding_key(SUBSCRIBER, "all"),
             imsi: IMSI.to_owned(),
             msisdn: "49170".to_owned(),
             ipv4: Some([10, 0, 0, number as u8].into()),
@@ -65,13 +67,10 @@ fn a_session_is_found_by_every_key_until_it_ends() {
     with(Sbr::default(), async |store, settings| {
         let all = on(store, settings, None).await;
         all.keep(session(1, "a", &["2001:db8:0:1::/64"])).await.unwrap();
-        let key = binding_key(IMSI.as_bytes(), "all");
+        let key = binding_key(SUBSCRIBER, "all");
         let address: Ipv6Prefix = "2001:db8:0:1::77/128".parse().unwrap();
         assert_eq!(all.bound(&key).await.unwrap().unwrap().server.host, "a");
-        assert_eq!(
-            all.bound(&binding_key(IMSI.as_bytes(), "other")).await.unwrap(),
-            None
-        );
+        assert_eq!(all.bound(&binding_key(SUBSCRIBER, "other")).await.unwrap(), None);
         assert_eq!(servers(&all.by_imsi(IMSI).await.unwrap()), ["a"]);
         assert_eq!(servers(&all.by_msisdn("49170").await.unwrap()), ["a"]);
         assert_eq!(servers(&all.by_ipv4([10, 0, 0, 1].into()).await.unwrap()), ["a"]);
@@ -82,6 +81,45 @@ fn a_session_is_found_by_every_key_until_it_ends() {
         assert!(!all.end(b"pgw.example;1;1").await.unwrap());
         assert!(all.by_prefix(&address).await.unwrap().is_empty());
         assert_eq!(all.bound(&key).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_subscriber_is_bound_in_each_pool_apart() {
+    let settings = Sbr {
+        max_sessions_per_subscriber: 1,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
+        for subscriber in [SUBSCRIBER, b"m49170", b"s1"] {
+            let key = |pool: &str| binding_key(subscriber, pool);
+            for (number, pool) in [(1, "all"), (2, "voice")] {
+                let mut one = session(number, pool, &[]);
+                one.id.extend(subscriber);
+                let binding = one.binding.as_mut().unwrap();
+                binding.key = key(pool);
+                if subscriber != SUBSCRIBER {
+                    binding.imsi.clear();
+                }
+                assert_eq!(all.keep(one).await, Ok(Kept::New));
+            }
+            for pool in ["all", "voice"] {
+                let bound = all.bound(&key(pool)).await.unwrap().unwrap();
+                assert_eq!(bound.server.host, pool);
+            }
+            // One more takes the place of the other of its pool.
+            let mut more = session(3, "c", &[]);
+            more.id.extend(subscriber);
+            more.binding.as_mut().unwrap().key = key("voice");
+            if subscriber != SUBSCRIBER {
+                more.binding.as_mut().unwrap().imsi.clear();
+            }
+            assert_eq!(all.keep(more).await, Ok(Kept::Instead));
+            assert_eq!(all.bound(&key("all")).await.unwrap().unwrap().server.host, "all");
+            assert_eq!(all.unbind(&key("voice"), "c").await, Ok(1));
+            assert_eq!(all.bound(&key("voice")).await.unwrap(), None);
+        }
     });
 }
 
@@ -208,7 +246,7 @@ fn of_two_routers_on_one_store_one_chooses() {
             on(store, settings, Some(1)).await,
             on(store, settings, Some(2)).await,
         );
-        let key = binding_key(IMSI.as_bytes(), "all");
+        let key = binding_key(SUBSCRIBER, "all");
         let now = Duration::ZERO;
         assert!(matches!(one.reserve(&key, now).await.unwrap(), Reserved::Free));
         // The request that waits at its own router goes on under the same reservation.
@@ -288,7 +326,7 @@ fn a_session_stays_what_it_is_and_those_of_afs_have_a_bound() {
         other.binding.as_mut().unwrap().key = binding_key(b"other", "all");
         assert_eq!(all.keep(other).await, Ok(Kept::Taken));
         let stands = all.session(&first.id).await.unwrap().unwrap();
-        let (key, binding) = (binding_key(IMSI.as_bytes(), "all"), stands.binding.unwrap());
+        let (key, binding) = (binding_key(SUBSCRIBER, "all"), stands.binding.unwrap());
         assert_eq!((stands.began, stands.rule.as_str(), binding.key), (1, "", key));
         // Those without a binding count for themselves, and a Session-Id is one of both kinds.
         assert!(all.is_full());

@@ -15,6 +15,8 @@ use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockWriteGuard};
 use smallvec::SmallVec;
 
+use super::checkpoint::Sharded;
+
 const LOCATION_BITS: u32 = 37;
 const LOCATION_MASK: u64 = (1 << LOCATION_BITS) - 1;
 const TAG_BITS: u32 = 27;
@@ -120,65 +122,6 @@ impl HashIndex {
         (0..=bytes.len())
             .filter_map(|length| bytes.get(..length))
             .fold(0, |sum: u64, key| sum.rotate_left(7) ^ self.hash(key))
-    }
-
-    pub(super) fn shards(&self) -> usize {
-        self.shards.len()
-    }
-
-    /// Begins a capture of the places as they are now. Called by the thread that changes the index.
-    pub(super) fn begin_capture(&self) {
-        self.captures.fetch_add(1, Release);
-    }
-
-    /// Appends the places that a shard had when the capture began, eight bytes each; their number.
-    pub(super) fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize {
-        let Some(shard) = self.shards.get(shard) else {
-            return 0;
-        };
-        let mut shard = shard.write();
-        let capture = self.captures.load(Acquire);
-        let mut count = 0;
-        let mut append = |slot: &u64| {
-            out.extend_from_slice(&slot.to_le_bytes());
-            count += 1;
-        };
-        match shard.captured == capture {
-            true => shard.kept.take().iter().flatten().for_each(append),
-            false => {
-                shard.slots.iter().for_each(&mut append);
-                shard.captured = capture;
-            }
-        }
-        count
-    }
-
-    /// Ends a capture that did not take all shards.
-    pub(super) fn end_capture(&self) {
-        for shard in &self.shards {
-            let mut shard = shard.write();
-            shard.captured = self.captures.load(Acquire);
-            shard.kept = None;
-        }
-    }
-
-    /// Fills a shard with places as [`HashIndex::capture`] has given them, of files that have other slots now.
-    /// Those of files that have none are left out. False when there is no such shard.
-    pub(super) fn restore(&self, shard: usize, places: &[u8], slots: &[Option<u16>]) -> bool {
-        let Some(shard) = self.shards.get(shard) else {
-            return false;
-        };
-        let mut table = HashTable::with_capacity(places.len() / 8);
-        for place in places.as_chunks::<8>().0 {
-            let place = u64::from_le_bytes(*place);
-            let location = Location(place & LOCATION_MASK);
-            if let Some(slot) = slots.get(location.slot()).copied().flatten() {
-                let place = place & !LOCATION_MASK | Location::new(slot, location.offset()).0;
-                table.insert_unique(spread(place), place, |place| spread(*place));
-            }
-        }
-        shard.write().slots = table;
-        true
     }
 
     fn change_of(&self, hash: u64) -> RwLockWriteGuard<'_, Shard> {
@@ -330,6 +273,62 @@ impl HashIndex {
             .iter()
             .map(|shard| shard.read().slots.allocation_size())
             .sum()
+    }
+}
+
+impl Sharded for HashIndex {
+    fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn begin_capture(&self) {
+        self.captures.fetch_add(1, Release);
+    }
+
+    fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize {
+        let Some(shard) = self.shards.get(shard) else {
+            return 0;
+        };
+        let mut shard = shard.write();
+        let capture = self.captures.load(Acquire);
+        let mut count = 0;
+        let mut append = |slot: &u64| {
+            out.extend_from_slice(&slot.to_le_bytes());
+            count += 1;
+        };
+        match shard.captured == capture {
+            true => shard.kept.take().iter().flatten().for_each(append),
+            false => {
+                shard.slots.iter().for_each(&mut append);
+                shard.captured = capture;
+            }
+        }
+        count
+    }
+
+    fn end_capture(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.captured = self.captures.load(Acquire);
+            shard.kept = None;
+        }
+    }
+
+    fn restore(&self, shard: usize, places: &[u8], slots: &[Option<u16>]) -> bool {
+        let Some(shard) = self.shards.get(shard) else {
+            return false;
+        };
+        let mut table = HashTable::with_capacity(places.len() / 8);
+        for place in places.as_chunks::<8>().0 {
+            let place = u64::from_le_bytes(*place);
+            let location = Location(place & LOCATION_MASK);
+            if let Some(slot) = slots.get(location.slot()).copied().flatten() {
+                let place = place & !LOCATION_MASK | Location::new(slot, location.offset()).0;
+                table.insert_unique(spread(place), place, |place| spread(*place));
+            }
+        }
+        shard.write().slots = table;
+        true
     }
 }
 

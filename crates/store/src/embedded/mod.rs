@@ -42,6 +42,7 @@ mod segment;
 mod segments;
 mod space;
 mod tail;
+mod time_index;
 mod walk;
 mod writer;
 

@@ -318,17 +318,11 @@ fn bring_up_to_date(
 }
 
 fn spaces(catalogue: &Catalogue, opening: &Opening) -> Vec<Space> {
-    let schema = |name: &str| {
-        opening
-            .tables
-            .iter()
-            .map(|table| table.schema)
-            .find(|schema| schema.name == name)
-    };
+    let opened = |name: &str| opening.tables.iter().find(|table| table.schema.name == name);
     let spaces = catalogue.tables.iter().enumerate();
     // `catalogue` keeps the number of tables below 65,536.
     spaces
-        .map(|(number, table)| Space::new(number as u16, &table.name, schema(&table.name)))
+        .map(|(number, table)| Space::new(number as u16, &table.name, opened(&table.name)))
         .collect()
 }
 

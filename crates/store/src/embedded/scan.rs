@@ -11,6 +11,7 @@ use super::hash_index::{Location, WalkPlace};
 use super::head::FILE_HEAD;
 use super::segment::Segment;
 use super::space::{Secondary, Space, page_of};
+use super::time_index::{Moment, TimeIndex};
 use super::walk::Walk;
 use super::{Embedded, Shared};
 use crate::engine::{Order, PageRequest, Row, RowPage};
@@ -50,11 +51,15 @@ impl Shared {
     }
 
     fn index_page(&self, space: &Space, request: &PageRequest, index: Index) -> Result<RowPage, Error> {
-        let Some(Secondary::Ordered(ordered)) = space.secondary.get(usize::from(index.0)) else {
-            return Err(Error::Invalid(format!(
-                "index {} of table {} is not ordered",
-                index.0, space.name
-            )));
+        let ordered = match space.secondary.get(usize::from(index.0)) {
+            Some(Secondary::Ordered(ordered)) => ordered,
+            Some(Secondary::ByTime(by_time)) => return self.time_page(space, request, (index, by_time)),
+            Some(Secondary::Hashed(_)) | None => {
+                return Err(Error::Invalid(format!(
+                    "index {} of table {} is not ordered",
+                    index.0, space.name
+                )));
+            }
         };
         let after = match &request.after {
             Some(place) => Some(decode_pair(place).ok_or_else(foreign_place)?),
@@ -77,6 +82,30 @@ impl Shared {
         }
         if entries.len() >= request.limit {
             page.next = entries.last().map(|(key, primary)| encode_pair(key, primary));
+        }
+        Ok(page)
+    }
+
+    fn time_page(
+        &self,
+        space: &Space,
+        request: &PageRequest,
+        (index, by_time): (Index, &TimeIndex),
+    ) -> Result<RowPage, Error> {
+        let after = match &request.after {
+            Some(place) => Some(decode_moment(place).ok_or_else(foreign_place)?),
+            None => None,
+        };
+        let from = request.from.as_deref().unwrap_or_default();
+        let moments = by_time.page(after, from, request.to.as_deref(), request.limit);
+        let mut page = RowPage::default();
+        for moment in &moments {
+            let rows = space.at_moment(&self.segments, index, *moment, |entry| self.row(entry))?;
+            page.rows
+                .extend(rows.into_iter().collect::<Result<Vec<Row>, Error>>()?);
+        }
+        if moments.len() >= request.limit {
+            page.next = moments.last().copied().map(encode_moment);
         }
         Ok(page)
     }
@@ -219,6 +248,18 @@ fn decode_walk(bytes: &[u8]) -> Option<WalkPlace> {
         shard: u16::from_be_bytes(*shard),
         tag: u32::from_be_bytes(tag.try_into().ok()?),
     })
+}
+
+fn encode_moment((time, hash): Moment) -> Vec<u8> {
+    [time.to_be_bytes(), hash.to_be_bytes()].concat()
+}
+
+fn decode_moment(bytes: &[u8]) -> Option<Moment> {
+    let (time, hash) = bytes.split_first_chunk::<8>()?;
+    Some((
+        u64::from_be_bytes(*time),
+        u64::from_be_bytes(hash.try_into().ok()?),
+    ))
 }
 
 fn encode_pair(key: &[u8], primary: &[u8]) -> Vec<u8> {

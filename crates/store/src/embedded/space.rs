@@ -11,11 +11,13 @@ use std::ops::Bound;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
+use super::checkpoint::Sharded;
 use super::entry::{Entry, Kind};
 use super::hash_index::{Candidates, Change, HashIndex, Location, WalkPlace};
 use super::segments::Segments;
+use super::time_index::{Moment, TimeIndex, time_of};
 use crate::error::{Error, hex};
-use crate::record::{IndexKeyIter, Key};
+use crate::record::{IndexKeyIter, Key, TableDef};
 use crate::schema::{Index, TableSchema};
 use crate::version::Version;
 
@@ -34,8 +36,26 @@ pub(super) struct Space {
 /// A secondary index.
 pub(super) enum Secondary {
     Hashed(HashIndex),
+    /// That of the table's expiry.
+    ByTime(TimeIndex),
     /// Index key and primary key. Costs the keys' bytes in memory, but knows an order.
     Ordered(RwLock<BTreeSet<(Key, Key)>>),
+}
+
+/// An index that a checkpoint has.
+#[derive(Clone, Copy)]
+pub(super) enum IndexRef<'s> {
+    Hashed(&'s HashIndex),
+    ByTime(&'s TimeIndex),
+}
+
+impl<'s> IndexRef<'s> {
+    pub(super) fn sharded(self) -> &'s dyn Sharded {
+        match self {
+            Self::Hashed(index) => index,
+            Self::ByTime(index) => index,
+        }
+    }
 }
 
 /// What a later write must know of the entry it makes void.
@@ -99,7 +119,9 @@ enum Verdict {
 const PATIENCE: usize = 1_000;
 
 impl Space {
-    pub(super) fn new(number: u16, name: &str, schema: Option<&'static TableSchema>) -> Space {
+    pub(super) fn new(number: u16, name: &str, table: Option<&TableDef>) -> Space {
+        let schema = table.map(|table| table.schema);
+        let expiry = table.and_then(|table| table.expiry);
         let indexes = schema.map_or(&[][..], |schema| schema.indexes);
         Space {
             number,
@@ -108,8 +130,11 @@ impl Space {
             primary: HashIndex::new(),
             secondary: indexes
                 .iter()
-                .map(|index| {
-                    if index.ordered {
+                .enumerate()
+                .map(|(position, index)| {
+                    if index.ordered && expiry.is_some_and(|expiry| usize::from(expiry.0) == position) {
+                        Secondary::ByTime(TimeIndex::default())
+                    } else if index.ordered {
                         Secondary::Ordered(RwLock::default())
                     } else {
                         Secondary::Hashed(HashIndex::new())
@@ -132,18 +157,19 @@ impl Space {
         self.schema?.indexes.get(usize::from(index.0))
     }
 
-    /// The indexes that are hashed, by number: 0 is the primary one.
-    pub(super) fn hashed(&self) -> impl Iterator<Item = (usize, &HashIndex)> {
-        (0..=self.secondary.len()).filter_map(|number| Some((number, self.index(number)?)))
+    /// The indexes that a checkpoint has, by number: 0 is the primary one.
+    pub(super) fn sharded(&self) -> impl Iterator<Item = (usize, &dyn Sharded)> {
+        (0..=self.secondary.len()).filter_map(|number| Some((number, self.index(number)?.sharded())))
     }
 
-    /// An index that is hashed.
-    pub(super) fn index(&self, number: usize) -> Option<&HashIndex> {
+    /// An index that a checkpoint has.
+    pub(super) fn index(&self, number: usize) -> Option<IndexRef<'_>> {
         let Some(number) = number.checked_sub(1) else {
-            return Some(&self.primary);
+            return Some(IndexRef::Hashed(&self.primary));
         };
         match self.secondary.get(number)? {
-            Secondary::Hashed(hashed) => Some(hashed),
+            Secondary::Hashed(hashed) => Some(IndexRef::Hashed(hashed)),
+            Secondary::ByTime(by_time) => Some(IndexRef::ByTime(by_time)),
             Secondary::Ordered(_) => None,
         }
     }
@@ -212,6 +238,16 @@ impl Space {
                 })?;
                 Ok(found)
             }
+            Some(Secondary::ByTime(by_time)) => {
+                let end = time_of(key).checked_add(1).map(u64::to_be_bytes);
+                let end = end.as_ref().map(<[u8; 8]>::as_slice);
+                for moment in by_time.page(None, key, end, limit) {
+                    let rows =
+                        self.at_moment(segments, index, moment, |entry| holds(entry).then(|| take(entry)))?;
+                    found.extend(rows.into_iter().flatten());
+                }
+                Ok(found)
+            }
             Some(Secondary::Ordered(ordered)) => {
                 for (_, primary) in page_of(ordered, Bound::Included((key, &[])), None, limit, Some(key)) {
                     let row =
@@ -221,6 +257,35 @@ impl Space {
                 Ok(found)
             }
         }
+    }
+
+    /// What `take` makes of the records at an entry of an index by time: one, unless two primary keys have one hash.
+    pub(super) fn at_moment<R>(
+        &self,
+        segments: &Segments,
+        index: Index,
+        (time, hash): Moment,
+        mut take: impl FnMut(&Entry<'_>) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let is_at = |entry: &Entry<'_>| {
+            let mut keys = entry.index_keys();
+            self.primary.hash(entry.key) == hash
+                && keys.any(|(held, key)| held == index && time_of(key) == time)
+        };
+        let mut found = Vec::new();
+        let key = time.to_be_bytes();
+        self.each_match(&self.primary, hash, segments, &key, |shown| match shown {
+            Shown::Again => {
+                found.clear();
+                Verdict::Wanted
+            }
+            Shown::Entry(_, entry) if is_at(entry) => {
+                found.push(take(entry));
+                Verdict::Wanted
+            }
+            Shown::Entry(..) => Verdict::Other,
+        })?;
+        Ok(found)
     }
 
     /// Reads each candidate of a hash and shows it to `accept`, which says whether it is what was looked for.
@@ -368,6 +433,7 @@ impl Space {
                 (Some(Secondary::Hashed(hashed)), _) => {
                     change(hashed, Change::Insert(hashed.hash(index_key), location));
                 }
+                (Some(Secondary::ByTime(by_time)), _) if !kept => by_time.insert((time_of(index_key), hash)),
                 (Some(Secondary::Ordered(ordered)), _) if !kept => {
                     ordered
                         .write()
@@ -407,6 +473,9 @@ impl Space {
             match self.secondary.get(usize::from(index.0)) {
                 Some(Secondary::Hashed(hashed)) => {
                     change(hashed, Change::Remove(hashed.hash(index_key), old.location));
+                }
+                Some(Secondary::ByTime(by_time)) => {
+                    by_time.remove((time_of(index_key), self.primary.hash(key)));
                 }
                 Some(Secondary::Ordered(ordered)) => {
                     ordered
@@ -451,13 +520,14 @@ impl Space {
         true
     }
 
-    /// Bytes of the indexes that are hashed.
+    /// Bytes of the indexes, but for those that are ordered by keys of any kind.
     pub(super) fn memory(&self) -> usize {
-        let hashed = self.secondary.iter().map(|index| match index {
+        let secondary = self.secondary.iter().map(|index| match index {
             Secondary::Hashed(hashed) => hashed.memory(),
+            Secondary::ByTime(by_time) => by_time.memory(),
             Secondary::Ordered(_) => 0,
         });
-        self.primary.memory() + hashed.sum::<usize>()
+        self.primary.memory() + secondary.sum::<usize>()
     }
 }
 

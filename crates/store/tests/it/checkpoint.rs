@@ -238,7 +238,7 @@ async fn other_indexes_are_built_from_the_log() {
     }
 }
 
-/// A session of which nothing is in an order: of indexes that are ordered the store reads the records.
+/// A session of which nothing is in an order: of indexes that are ordered, but for the expiry, the store reads the records.
 #[derive(Debug)]
 struct Plain(Session);
 

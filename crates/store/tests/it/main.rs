@@ -14,6 +14,7 @@ mod database_tls;
 mod databases;
 mod embedded;
 mod expiry;
+mod expiry_order;
 mod export;
 mod format_one;
 mod full;

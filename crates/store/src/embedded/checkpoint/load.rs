@@ -11,7 +11,8 @@ use super::super::Shared;
 use super::super::hash_index::{HashIndex, MAX_SEGMENTS};
 use super::super::name::Name;
 use super::super::segment::Segment;
-use super::super::space::Secondary;
+use super::super::space::{IndexRef, Secondary};
+use super::super::time_index::time_of;
 use super::save::end_of;
 use super::{BLOCK, CHECKPOINT, Head, LAST, LONGEST_HEAD, Listed, ListedTable, MAGIC, checksum};
 use crate::record::Key;
@@ -80,7 +81,7 @@ pub(in crate::embedded) fn load(directory: &Path, shared: &mut Shared) -> Result
     let shared = &*shared;
     let (loaded, slots) = judge(shared, &head)?;
     read_blocks(&mut file, shared, &slots)?;
-    fill_ordered(shared)?;
+    fill_ordered(shared, &slots)?;
     for listed in &head.files {
         let list = shared.segments.list();
         if let Some(segment) = list.in_order().iter().find(|file| file.name == listed.name()) {
@@ -136,21 +137,32 @@ fn prepare(shared: &mut Shared, head: &Head) -> Result<(), String> {
     Ok(())
 }
 
-/// The slots that files have now, by those they had.
-type Slots = Vec<Option<u16>>;
+/// The slots that files have now.
+struct Slots {
+    /// By those they had.
+    now: Vec<Option<u16>>,
+    /// Whether each file is still there.
+    are_complete: bool,
+}
 
 /// Compares the list of files with the log.
 fn judge(shared: &Shared, head: &Head) -> Result<(Loaded, Slots), String> {
     let list = shared.segments.list();
     let by_name: AHashMap<Name, _> = list.in_order().iter().map(|file| (file.name, file)).collect();
-    let mut slots: Slots = vec![None; MAX_SEGMENTS];
+    let mut slots = Slots {
+        now: vec![None; MAX_SEGMENTS],
+        are_complete: true,
+    };
     let mut loaded = Loaded::default();
     for (position, listed) in head.files.iter().enumerate() {
         let name = listed.name();
         let open = head.open && position + 1 == head.files.len();
         let Some(file) = by_name.get(&name) else {
             match list.in_order().iter().any(|file| name.is_replaced_by(file.name)) {
-                true => continue,
+                true => {
+                    slots.are_complete = false;
+                    continue;
+                }
                 false => return Err(format!("it lists {name}, which is not there")),
             }
         };
@@ -163,6 +175,7 @@ fn judge(shared: &Shared, head: &Head) -> Result<(Loaded, Slots), String> {
             false => whole(file, listed),
         }?;
         let slot = slots
+            .now
             .get_mut(usize::from(listed.slot))
             .ok_or_else(|| format!("{name} has slot {}", listed.slot))?;
         if slot.replace(file.slot).is_some() {
@@ -199,7 +212,7 @@ fn read_blocks(file: &mut File, shared: &Shared, slots: &Slots) -> Result<(), St
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let (sender, queue) = bounded::<Block>(AHEAD);
-        let takers: Vec<_> = (0..cores.saturating_sub(1).clamp(1, 8))
+        let takers: Vec<_> = (0..cores.clamp(1, 8))
             .map(|_| {
                 let queue = queue.clone();
                 scope.spawn(move || take_blocks(&queue, shared, slots))
@@ -264,8 +277,12 @@ fn take_blocks(queue: &Receiver<Block>, shared: &Shared, slots: &Slots) -> Resul
         }
         let space = shared.spaces.get(usize::from(block.table));
         let index = space.and_then(|space| space.index(usize::from(block.index)));
-        let restored =
-            index.is_some_and(|index| index.restore(usize::from(block.shard), &block.places, slots));
+        let restored = index.is_some_and(|index| match index {
+            IndexRef::ByTime(_) if !slots.are_complete => true,
+            index => index
+                .sharded()
+                .restore(usize::from(block.shard), &block.places, &slots.now),
+        });
         if !restored {
             return Err("a block is of no index".to_owned());
         }
@@ -273,9 +290,13 @@ fn take_blocks(queue: &Receiver<Block>, shared: &Shared, slots: &Slots) -> Resul
     Ok(())
 }
 
-/// Fills indexes that are ordered from the records of their tables.
-fn fill_ordered(shared: &Shared) -> Result<(), String> {
-    let ordered = |index: &Secondary| matches!(index, Secondary::Ordered(_));
+/// Fills indexes that the checkpoint does not have from the records of their tables.
+fn fill_ordered(shared: &Shared, slots: &Slots) -> Result<(), String> {
+    let ordered = |index: &Secondary| match index {
+        Secondary::Hashed(_) => false,
+        Secondary::ByTime(_) => !slots.are_complete,
+        Secondary::Ordered(_) => true,
+    };
     for space in shared
         .spaces
         .iter()
@@ -291,9 +312,15 @@ fn fill_ordered(shared: &Shared) -> Result<(), String> {
                     .ok_or_else(|| format!("table {}: a place in no file", space.name))?;
                 let entry = segment.read(location.offset(), &mut buffer)?;
                 for (index, key) in entry.index_keys() {
-                    if let Some(Secondary::Ordered(ordered)) = space.secondary.get(usize::from(index.0)) {
-                        let pair = (Key::from_slice(key), Key::from_slice(entry.key));
-                        ordered.write().insert(pair);
+                    match space.secondary.get(usize::from(index.0)) {
+                        Some(Secondary::Ordered(ordered)) => {
+                            let pair = (Key::from_slice(key), Key::from_slice(entry.key));
+                            ordered.write().insert(pair);
+                        }
+                        Some(Secondary::ByTime(by_time)) => {
+                            by_time.insert((time_of(key), space.primary.hash(entry.key)));
+                        }
+                        Some(Secondary::Hashed(_)) | None => {}
                     }
                 }
             }

@@ -4,8 +4,8 @@
 //! # What a checkpoint says
 //!
 //! The file `store.index` has a head ([`Head`]), which lists the files of the log at that moment with the chain of
-//! all their entries, and then the places in the log of all records, shard by shard, each with a checksum. Keys of
-//! indexes that are ordered are not in it; they are read from the records.
+//! all their entries, and then the places in the log of all records and the times of their expiry, shard by shard, each with a
+//! checksum. Keys of other indexes that are ordered are not in it; they are read from the records.
 //!
 //! # When it is believed
 //!
@@ -20,7 +20,8 @@
 //! * What compaction has written since. Places in files that are gone are dropped, and each entry of their
 //!   replacement counts unless a later one of its record is known. That is right because no checkpoint is taken while
 //!   a compaction runs: each record in the replacement was current after the checkpoint, and what had been deleted
-//!   before it was not copied.
+//!   before it was not copied. Times of expiry name no file, so that those of dropped places would stay: they are read from the
+//!   records then.
 //!
 //! Entries of files that were not read are checked by their checksums whenever they are used, and all of them by
 //! compaction's thread once the store is open.
@@ -40,6 +41,28 @@ pub(super) use self::save::{Point, write};
 pub(super) const CHECKPOINT: &str = "store.index";
 const TEMPORARY: &str = "store.index.tmp";
 const MAGIC: &[u8; 8] = b"sbxindx\x01";
+/// An index that a checkpoint has, shard by shard, in words of eight bytes.
+pub(super) trait Sharded {
+    /// How many shards there are.
+    fn shards(&self) -> usize;
+
+    /// Begins a capture of the index as it is now. Called by the thread that changes it.
+    fn begin_capture(&self);
+
+    /// Appends what a shard had when the capture began; the count of words.
+    fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize;
+
+    /// Ends a capture that did not take all shards.
+    fn end_capture(&self);
+
+    /// Fills a shard with words as [`Sharded::capture`] has given them. Places are in files that have other slots now; those of files
+    /// that have none are left out. False when there is no such shard, or it has no such words.
+    fn restore(&self, shard: usize, words: &[u8], slots: &[Option<u16>]) -> bool;
+}
+
+/// In place of the probe of an index by time, whose words are in the checkpoint.
+const BY_TIME: u64 = 1;
+
 /// Before the places of a shard: table (u16), index (u16; 0: primary), shard (u16), 0 (u16), count (u32), checksum of
 /// all of it (u32).
 const BLOCK: usize = 16;
@@ -98,7 +121,7 @@ struct ListedTable {
 #[serde(rename_all = "camelCase")]
 struct ListedIndex {
     name: String,
-    /// Of the hashes; none: the index is ordered.
+    /// Of the hashes; none: the index is ordered, or by time.
     seeds: Option<[u64; 4]>,
     /// Hashes of some keys: another release or processor may hash differently.
     probe: u64,
@@ -113,14 +136,15 @@ impl ListedTable {
         };
         let names = space.schema.map_or(&[][..], |schema| schema.indexes);
         let secondary = names.iter().zip(&space.secondary).map(|(schema, index)| {
-            let hashed = match index {
-                Secondary::Hashed(hashed) => Some(hashed),
-                Secondary::Ordered(_) => None,
+            let (seeds, probe) = match index {
+                Secondary::Hashed(hashed) => (Some(hashed.seeds()), hashed.probe()),
+                Secondary::ByTime(_) => (None, BY_TIME),
+                Secondary::Ordered(_) => (None, 0),
             };
             ListedIndex {
                 name: schema.name.to_owned(),
-                seeds: hashed.map(|index| index.seeds()),
-                probe: hashed.map_or(0, |index| index.probe()),
+                seeds,
+                probe,
             }
         });
         ListedTable {

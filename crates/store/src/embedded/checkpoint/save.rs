@@ -9,11 +9,10 @@ use std::time::Instant;
 use super::super::Shared;
 use super::super::disk::{self, Disk};
 use super::super::entry::{Entry, Kind, NOTE, Note};
-use super::super::hash_index::HashIndex;
 use super::super::head::FILE_HEAD;
 use super::super::judge::Progress;
 use super::super::segment::Segment;
-use super::{CHECKPOINT, Head, LAST, Listed, ListedTable, MAGIC, TEMPORARY, checksum};
+use super::{CHECKPOINT, Head, LAST, Listed, ListedTable, MAGIC, Sharded, TEMPORARY, checksum};
 
 /// The moment of which a checkpoint is, in the writer's thread between two groups.
 pub(in crate::embedded) struct Point {
@@ -78,12 +77,12 @@ pub(super) fn end_of(file: &Segment, length: u64) -> io::Result<Option<Note>> {
     Ok(end.filter(|note| (note.number, note.at) == (file.name.last, at)))
 }
 
-/// All indexes of which places are kept, with the numbers of their tables and their own.
-fn indexes(shared: &Shared) -> impl Iterator<Item = (u16, u16, &HashIndex)> {
+/// All indexes that a checkpoint has, with the numbers of their tables and their own.
+fn indexes(shared: &Shared) -> impl Iterator<Item = (u16, u16, &dyn Sharded)> {
     shared.spaces.iter().flat_map(|space| {
         // A table has fewer indexes than 256.
         space
-            .hashed()
+            .sharded()
             .map(|(number, index)| (space.number, number as u16, index))
     })
 }
