@@ -11,12 +11,14 @@
 //! | `accounts` | what OCSs have counted |
 //! | `standing` | sessions that begin before the load |
 //! | `cluster` | several routers and front ends |
+//! | `database` | a repository in a database, of which a node dies |
 //! | `drills`, `outage` | events during the load |
 
 mod accounts;
 mod applications;
 mod asking;
 mod cluster;
+mod database;
 mod drills;
 mod ocdra;
 mod outage;
@@ -78,6 +80,10 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     let addresses: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
     let (address, admin) = (free_address()?, free_address()?);
     let mut made = config(model, place, (address, admin), &addresses)?;
+    let database = database::servers(model)?;
+    if let Some(database) = &database {
+        made["dsr"]["applications"][0]["pdra"]["repository"]["store"] = database.settings(0);
+    }
     let full = options.tps(model.requests()).unwrap_or_else(|| model.requests());
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
@@ -111,7 +117,13 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         mmes,
         counts: habits.counts,
     };
-    let (drill, function) = drill(model, router, &asking, function, (place, address));
+    let (drill, function) = match (&model.drill, &asking, &database) {
+        (Some(Wanted::KillDatabase(outage)), Asking::Sessions(gateways), Some(database)) => {
+            let dies = database::NodeDies::new(outage.clone(), database, &gateways.counts);
+            (Some(Box::new(dies) as Box<dyn Drill>), Some(function))
+        }
+        _ => drill(model, router, &asking, function, (place, address)),
+    };
     let mut probes = asking.probes(model, admin, place);
     let expected = model.cross_routed.fraction();
     if expected > 0.0 {
@@ -124,6 +136,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         probes,
         notes: notes(model, asking.note(mmes, model.hss)),
         drill,
+        servers: database,
         ..Rig::new("dsr", address, workloads)
     })
 }
