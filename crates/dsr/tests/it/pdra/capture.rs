@@ -56,6 +56,15 @@ impl Capture {
         }
     }
 
+    /// How many of the names are in these bytes, in letters of either case.
+    fn finds(&self, bytes: &[u8]) -> usize {
+        let bytes = bytes.to_ascii_lowercase();
+        let found = bytes
+            .windows(real(0).len())
+            .filter(|part| self.names.contains(*part));
+        found.collect::<HashSet<_>>().len()
+    }
+
     /// The next message for a client, in which no name is.
     async fn next(&mut self, client: &mut Peer, command: u32) -> MessageMut {
         let message = client.expect(command).await;
@@ -64,11 +73,13 @@ impl Capture {
         let result = routing.result_code.or(experimental).unwrap_or_default();
         self.kinds
             .insert((message.application(), command, message.is_request(), result));
+        assert_eq!(
+            self.finds(message.as_bytes()),
+            0,
+            "{} {command} {result}",
+            message.application()
+        );
         let bytes = message.as_bytes().to_ascii_lowercase();
-        let hidden = bytes
-            .windows(real(0).len())
-            .position(|part| self.names.contains(part));
-        assert_eq!(hidden, None, "{} {command} {result}", message.application());
         let realm = bytes.windows(HOME.len()).position(|part| part == HOME.as_bytes());
         assert_eq!(realm, None, "{} {command} {result}", message.application());
         message
@@ -157,7 +168,9 @@ async fn answered(
         let flags = answer.flags_mut();
         *flags = flags.with(CommandFlags::ERROR);
     }
-    world.pcrfs[0].send(answer.finish().unwrap().as_bytes()).await;
+    let answer = answer.finish().unwrap();
+    assert_eq!(capture.finds(answer.as_bytes()), NAMES);
+    world.pcrfs[0].send(answer.as_bytes()).await;
     let client = if is_of_af { &mut world.af } else { &mut world.pgw };
     let got = capture.next(client, asked.command()).await;
     assert_eq!(got.require(known::ORIGIN_HOST).unwrap(), pseudo(0));
@@ -209,7 +222,9 @@ async fn asked_by_pcrf(
             .put(known::DESTINATION_REALM, REALM)
             .put(known::DESTINATION_HOST, to);
         names(&mut sent, true);
-        world.pcrfs[0].send(sent.finish().unwrap().as_bytes()).await;
+        let sent = sent.finish().unwrap();
+        assert_eq!(capture.finds(sent.as_bytes()), NAMES);
+        world.pcrfs[0].send(sent.as_bytes()).await;
         let client = if is_of_af { &mut world.af } else { &mut world.pgw };
         let arrived = capture.next(client, command).await;
         let mut answer = MessageBuilder::answer(&arrived);
