@@ -69,6 +69,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/ocdra",
     "dsr/ocdra-kill-ocs",
     "dsr/pdra",
+    "dsr/pdra-kill-database",
     "dsr/pdra-kill-pcrfs",
     "dsr/pdra-kill-router",
     "dsr/x9-2-fabr",

@@ -74,8 +74,8 @@ pub trait Application: Debug + Send + Sync + Sized + 'static {
         Flow::refuse(Fault::new(ResultCode::UNABLE_TO_DELIVER, why))
     }
 
-    /// Learns that a transaction is not parked as it wanted: [`Application::max_parked`] is reached, or the worker ends. The
-    /// router answers it; what the application holds for it ends here.
+    /// Learns that a transaction is not parked as it wanted: [`Application::max_parked`] is reached, or the worker ends; or that it
+    /// was, and its client has no connection any more. The router answers or drops it; what the application holds for it ends here.
     fn unparked(&self, on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
         let _ = (on, resumed);
     }

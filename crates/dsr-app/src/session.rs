@@ -104,6 +104,47 @@ pub fn retransmission(request: &Message, realm: &str, host: &str) -> Option<Mess
     Some(message)
 }
 
+/// DIAMETER_BAD_ANSWER (RFC 6733 §8.15): the client could not make use of the answer that began the session.
+const BAD_ANSWER: i32 = 3;
+
+/// The request that ends the session which this one has begun, in the name of its client and at the same server: a CC-Request of type
+/// TERMINATION_REQUEST (TS 29.212 §4.5.7, RFC 8506 §5.4), for an AA-Request a Session-Termination-Request (TS 29.214 §4.4.4).
+/// None: it begins no session, or gets too long.
+#[must_use]
+pub fn termination(request: &Message) -> Option<MessageMut> {
+    let is_credit = request.command() == known::command::CREDIT_CONTROL;
+    let command = match request.command() {
+        known::command::CREDIT_CONTROL => known::command::CREDIT_CONTROL,
+        known::command::AA => known::command::SESSION_TERMINATION,
+        _ => return None,
+    };
+    let mut builder = MessageBuilder::request(command, request.application());
+    for avp in request.avps().map_while(Result::ok) {
+        let is_of_session = avp.is(known::SESSION_ID)
+            || avp.is(known::AUTH_APPLICATION_ID)
+            || avp.is(known::ORIGIN_HOST)
+            || avp.is(known::ORIGIN_REALM)
+            || avp.is(known::DESTINATION_HOST)
+            || avp.is(known::DESTINATION_REALM)
+            || avp.is(known::ORIGIN_STATE_ID);
+        if is_of_session || (is_credit && avp.is(known::SUBSCRIPTION_ID)) {
+            builder.copy(&avp);
+        }
+    }
+    if is_credit {
+        let number = request
+            .get(known::CC_REQUEST_NUMBER)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        builder
+            .put(known::CC_REQUEST_TYPE, TERMINATION_REQUEST)
+            .put(known::CC_REQUEST_NUMBER, number.wrapping_add(1));
+    }
+    builder.put(known::TERMINATION_CAUSE, BAD_ANSWER);
+    builder.finish().ok()
+}
+
 /// The last second of the year 9999: RFC 3339 has no later years.
 const LAST_SECOND: u64 = 253_402_300_799;
 
@@ -130,6 +171,41 @@ mod tests {
         });
         let found = result(&answer.finish().unwrap());
         assert_eq!(found, Some(ResultCode(5000)));
+    }
+
+    #[test]
+    fn a_session_ends_in_the_name_of_its_client_at_the_server_that_has_it() {
+        let ends = |command: u32, application: u32| {
+            let mut begins = MessageBuilder::request(command, application);
+            begins
+                .put(known::SESSION_ID, "pgw;1")
+                .put(known::AUTH_APPLICATION_ID, application)
+                .put(known::ORIGIN_HOST, "pgw.example")
+                .put(known::ORIGIN_REALM, "epc.example")
+                .put(known::DESTINATION_REALM, "pcc.example")
+                .put(known::DESTINATION_HOST, "pcrf.example")
+                .put(known::CC_REQUEST_TYPE, INITIAL_REQUEST)
+                .put(known::CC_REQUEST_NUMBER, 7_u32)
+                .put(known::ROUTE_RECORD, "pgw.example");
+            termination(&begins.finish().unwrap().freeze())
+        };
+        let end = ends(command::CREDIT_CONTROL, application::GX).unwrap();
+        assert_eq!(
+            (end.command(), end.application()),
+            (command::CREDIT_CONTROL, application::GX)
+        );
+        assert!(end.is_request() && end.flags().contains(CommandFlags::PROXIABLE));
+        assert_eq!(end.require(known::SESSION_ID).unwrap(), "pgw;1");
+        assert_eq!(end.require(known::ORIGIN_HOST).unwrap(), "pgw.example");
+        assert_eq!(end.require(known::DESTINATION_HOST).unwrap(), "pcrf.example");
+        assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), TERMINATION_REQUEST);
+        assert_eq!(end.require(known::CC_REQUEST_NUMBER).unwrap(), 8);
+        assert!(!end.avps().flatten().any(|avp| avp.is(known::ROUTE_RECORD)));
+        let end = ends(command::AA, application::RX).unwrap();
+        assert_eq!(end.command(), command::SESSION_TERMINATION);
+        assert_eq!(end.require(known::TERMINATION_CAUSE).unwrap(), BAD_ANSWER);
+        assert_eq!(end.get(known::CC_REQUEST_TYPE), Ok(None));
+        assert!(ends(command::RE_AUTH, application::RX).is_none());
     }
 
     #[test]

@@ -21,12 +21,49 @@ pub(crate) struct Beginning<'p> {
     pub(crate) key: Vec<u8>,
 }
 
+/// A pool that a reload has removed: no PCRF of it is chosen any more.
+static REMOVED: Pool = Pool {
+    name: String::new(),
+    apns: Vec::new(),
+    pcrfs: Vec::new(),
+};
+
+impl Beginning<'_> {
+    /// The name of its pool, which may be removed.
+    pub(crate) fn pool_name(&self) -> String {
+        let subscriber = self.facts.subscriber();
+        let name = self.key.strip_prefix(&*subscriber);
+        let name = name.and_then(|name| name.strip_prefix(b"/")).unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+}
+
 impl Pdra {
     /// The subscriber of a request and its pool; no pool: none serves the APN.
     pub(crate) fn beginning(&self, facts: Facts) -> Option<Beginning<'_>> {
         let pool = self.pools.of(&facts.apn)?;
         let key = binding_key(&facts.subscriber(), &pool.name);
         Some(Beginning { facts, pool, key })
+    }
+
+    /// A request that holds its subscriber at the desk under this token. A reload may have led its APN to another pool, or to none:
+    /// it has the pool that it came with.
+    pub(crate) fn held(&self, facts: Facts, token: u64) -> Option<Beginning<'_>> {
+        let desk = &self.shared.desk;
+        let beginning = self.beginning(facts.clone());
+        if beginning.as_ref().is_some_and(|now| desk.has(&now.key, token)) {
+            return beginning;
+        }
+        let Some(key) = desk.key_of(token) else {
+            return beginning;
+        };
+        let mut before = Beginning {
+            facts,
+            pool: &REMOVED,
+            key,
+        };
+        before.pool = self.pools.named(&before.pool_name()).unwrap_or(&REMOVED);
+        Some(before)
     }
 
     pub(crate) fn follows(&self) -> bool {
@@ -88,8 +125,8 @@ impl Pdra {
         if let (Turn::Follow(token, server), false) = (&turn, self.redirects()) {
             return Self::send(on, *token, Rule::Early, 0, server);
         }
-        // A reload has removed its pool; the desk gives its place up in time.
-        let Some(beginning) = self.again(request) else {
+        let (Turn::Follow(token, _) | Turn::First(token)) = &turn;
+        let Some(beginning) = self.again(request, *token) else {
             return Self::without_pool(on);
         };
         match turn {
@@ -99,8 +136,8 @@ impl Pdra {
     }
 
     /// What was read of a request when it came.
-    fn again(&self, request: &Request<'_>) -> Option<Beginning<'_>> {
-        self.beginning(Facts::read(request.message, request.view).ok()?)
+    fn again(&self, request: &Request<'_>, token: u64) -> Option<Beginning<'_>> {
+        self.held(Facts::read(request.message, request.view).ok()?, token)
     }
 
     /// One that waited for too long gives up.
@@ -117,7 +154,7 @@ impl Pdra {
 
     /// One that waited waits no longer.
     pub(crate) fn withdraw(&self, on: &On<'_, Self>, request: &Request<'_>, note: Note) {
-        let key = self.again(request).map(|beginning| beginning.key);
+        let key = self.again(request, note.token).map(|beginning| beginning.key);
         let still_waits = key.is_none_or(|key| self.shared.desk.withdraw(&key, note.token, note.ticket));
         if !still_waits {
             // Its turn has come and not reached it.
@@ -127,7 +164,7 @@ impl Pdra {
 
     /// A request without a session ends; the next one of its subscriber has its turn.
     pub(crate) fn settle_failed(&self, on: &On<'_, Self>, request: &Request<'_>, token: u64) {
-        if let Some(beginning) = self.again(request) {
+        if let Some(beginning) = self.again(request, token) {
             self.fail(on, &beginning.key, token);
         }
     }
@@ -196,7 +233,7 @@ impl Pdra {
         token: u64,
         reserved: Result<Reserved, store::Error>,
     ) -> Flow<'a> {
-        match self.again(request) {
+        match self.again(request, token) {
             Some(beginning) => self.place(on, &beginning, token, reserved),
             None => Self::without_pool(on),
         }

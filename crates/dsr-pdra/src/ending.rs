@@ -39,6 +39,17 @@ impl Pdra {
         let Ok(facts) = Facts::of_session(answered.request) else {
             return Flow::Next;
         };
+        self.remove_ended(on, stage, facts, answered)
+    }
+
+    /// Removes the session of a request, if its answer was between the ends of that.
+    pub(crate) fn remove_ended<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        stage: Stage,
+        facts: Facts,
+        answered: &Answered<'_>,
+    ) -> Flow<'a> {
         let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
         let by = by.unwrap_or_default().to_owned();
         let repository = self.shared.opened.repository().clone();

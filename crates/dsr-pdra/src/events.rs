@@ -40,6 +40,16 @@ telemetry::events! {
     Suspected = "pdra_suspect_results";
     /// A session was removed with its binding, because its PCRF did not serve it.
     Unbound = "pdra_suspect_sessions_removed", alert Alert::minor(When::Occurs, 1, "A PCRF does not serve subscribers that are bound to it: see `suspectBindings` and `signalbox dsr peers`.");
+    /// A session of a gateway began at the PCRF of the older one of several bindings, which sites that were cut off have begun.
+    OlderBinding = "pdra_binding_conflicts_older";
+    /// A session of a gateway is of a younger binding than another one of its subscriber: it keeps its PCRF until it ends.
+    YoungerBinding = "pdra_binding_conflicts_younger", alert Alert::minor(When::Occurs, 1, "Subscribers were bound to two PCRFs: see whether sites were cut off from one another (`signalbox_store_replication_delay_seconds`). New sessions follow the older binding.");
+    /// A session was ended at its PCRF in the name of its client, which has got a failure instead of the answer.
+    EndedForClient = "pdra_sessions_ended_for_clients";
+    /// A session stays at its PCRF that its client does not have: the PCRF does not answer, or too many are to end.
+    LeftAtPcrf = "pdra_sessions_left_at_pcrf", alert Alert::minor(When::Occurs, 1, "PCRFs have sessions that their clients do not have: see `signalbox dsr peers`, and let the PCRFs audit their sessions.");
+    /// As many sessions as are read at most have one address or number: the newest may not be among them.
+    CrowdedKey = "pdra_crowded_keys", alert Alert::minor(When::Occurs, 5, "Gateways begin sessions with one address: check `ipDomains`, and which ones with `signalbox dsr pdra binding ADDRESS`.");
     /// A request was sent to another PCRF after the first one failed.
     Again = "pdra_further_attempts";
     /// A request of an AF or TDF found the session of its subscriber.

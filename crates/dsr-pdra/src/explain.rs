@@ -68,6 +68,7 @@ fn row(session: &Session) -> Value {
         "msisdn": binding.msisdn,
         "addresses": addresses.collect::<Vec<_>>(),
         "client": session.client.host,
+        "conflict": if session.has_yielded() { "an older binding has won" } else { "" },
         "applicationId": session.application,
         "expires": moment(session.expires),
     })

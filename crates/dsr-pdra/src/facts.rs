@@ -109,6 +109,7 @@ impl Facts {
             msisdn: self.msisdn.clone(),
             ipv4: self.ipv4,
             prefixes: self.prefixes.clone(),
+            ..Binding::default()
         }
     }
 

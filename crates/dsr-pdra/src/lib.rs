@@ -19,6 +19,7 @@
 //! | `ending` | sessions that end |
 //! | `redirect` | clients that go to the PCRF themselves |
 //! | `report` | addresses that gateways report |
+//! | `owed` | sessions that end at their PCRF, since their clients have got a failure |
 //! | `order` | answers come before what their PCRF sends next |
 //! | `audit` | stale sessions, about which gateways are asked |
 //! | `explain` | which PCRF, since when, by which rule |
@@ -34,6 +35,7 @@ mod facts;
 mod note;
 mod order;
 mod outcome;
+mod owed;
 mod pools;
 mod redirect;
 mod report;
@@ -59,6 +61,7 @@ use audit::Audit;
 use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
+use owed::Owed;
 use pools::Pools;
 use suspect::Strikes;
 
@@ -94,6 +97,7 @@ pub struct Worker {
     resume: Resume<Found>,
     suspects: Suspects,
     audit: Audit,
+    owed: Owed,
     /// When it has removed what is void last.
     purged: Option<Instant>,
 }
@@ -179,6 +183,20 @@ impl Pdra {
             Congestion::None => {}
             Congestion::Minor => on.count(Event::Congested),
             Congestion::Major => on.count(Event::Overloaded),
+        }
+    }
+
+    /// A second has passed: counts what has happened in the repository.
+    fn count_repository(&self, on: &On<'_, Self>) {
+        let counts = self.shared.opened.repository().take_counts();
+        let removed = self.shared.strikes.take_removed();
+        for (event, count) in [
+            (Event::Unbound, removed),
+            (Event::OlderBinding, counts.older),
+            (Event::YoungerBinding, counts.younger),
+            (Event::CrowdedKey, counts.crowded),
+        ] {
+            on.counters.add(event, count);
         }
     }
 
@@ -297,12 +315,14 @@ impl Application for Pdra {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
+        Self::end_refused(on, note, answered);
         let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
             Stage::Opens => self.opened(on, answered),
             Stage::Reports => self.reported(on, answered),
             Stage::Asks => self.audited(on, answered),
+            Stage::Owes => self.owed_answered(on, note, answered),
             Stage::Within | Stage::Ends => self.passed(on, note.stage, answered),
             _ => Flow::Next,
         };
@@ -316,6 +336,10 @@ impl Application for Pdra {
             Stage::Begins => self.begin_lost(on, note, lost),
             Stage::Found => self.find_lost(on, lost),
             Stage::Within | Stage::Ends | Stage::Reports => self.within_lost(on, lost),
+            Stage::Owes => {
+                Self::owed_lost(on, note, lost);
+                Flow::Next
+            }
             _ => Flow::Next,
         };
         self.has_come(on, note.stage, lost.request, &flow);
@@ -340,7 +364,12 @@ impl Application for Pdra {
             (Found::Left(server, removed), Resumed::Request(request)) => {
                 Self::left(on, request, &server, &removed)
             }
-            (Found::Written(written), _) => Self::written(on, written),
+            (Found::Written(written), _) => {
+                if written.is_err() {
+                    Self::end_unwritten(on, resumed);
+                }
+                Self::written(on, written)
+            }
             (Found::Removed(removed), _) => Self::removed(on, note.stage, &removed),
             // A turn of a transaction that is not a request any more.
             _ => Flow::Next,
@@ -359,6 +388,10 @@ impl Application for Pdra {
             }
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
             (Stage::Removes | Stage::Asks, Resumed::Answer(_)) => Self::not_removed(on),
+            (Stage::Writes, _) => {
+                Self::end_unwritten(on, resumed);
+                Self::failed(on)
+            }
             _ => Self::failed(on),
         };
         self.goes_on(on, note.stage, resumed, &flow);
@@ -379,8 +412,8 @@ impl Application for Pdra {
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         self.audit(on);
         self.count_congestion(on);
-        on.counters
-            .add(Event::Unbound, self.shared.strikes.take_removed());
+        Self::end_again(on);
+        self.count_repository(on);
         let now = on.now;
         let is_due = on
             .worker

@@ -37,6 +37,8 @@ pub(crate) enum Stage {
     Opens = 13,
     /// Its session has ended, and is being removed.
     Removes = 14,
+    /// The application ends a session at its PCRF itself.
+    Owes = 15,
 }
 
 impl Stage {
@@ -77,7 +79,7 @@ pub(crate) enum Rule {
     Opened = 11,
 }
 
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage; 16] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -93,6 +95,7 @@ const STAGES: [Stage; 15] = [
     Stage::Asks,
     Stage::Opens,
     Stage::Removes,
+    Stage::Owes,
 ];
 
 const RULES: [(Rule, &str); 12] = [

@@ -25,9 +25,9 @@ enum Failure {
 }
 
 impl Pdra {
-    /// What the request that was sent says.
-    fn sent(&self, request: &Message) -> Option<Beginning<'_>> {
-        self.beginning(Facts::read_sent(request)?)
+    /// What the request that was sent says, which holds its subscriber under this token.
+    fn sent(&self, request: &Message, token: u64) -> Option<Beginning<'_>> {
+        self.held(Facts::read_sent(request)?, token)
     }
 
     /// The answer to a request that begins a session.
@@ -37,7 +37,7 @@ impl Pdra {
         note: Note,
         answered: &Answered<'_>,
     ) -> Flow<'a> {
-        let Some(beginning) = self.sent(answered.request) else {
+        let Some(beginning) = self.sent(answered.request, note.token) else {
             return Flow::Next;
         };
         let result = answered.answer.get(known::RESULT_CODE).ok().flatten();
@@ -45,11 +45,12 @@ impl Pdra {
             Some(result) if result.is_success() => {
                 let server = self.server(on, answered);
                 let then = on.worker.resume.with(on.ticket, Found::Written);
-                let kept = self.keep(on, note, beginning, server, then);
+                let is_moved = self.has_moved(note, &beginning, &server);
+                let key = beginning.key.clone();
+                let kept = self.keep(on, note, beginning, (server, is_moved), then);
                 kept.unwrap_or_else(|| {
-                    if let Some(beginning) = self.sent(answered.request) {
-                        self.fail(on, &beginning.key, note.token);
-                    }
+                    self.fail(on, &key, note.token);
+                    Self::end_at_pcrf(on, answered.request);
                     Self::failed(on)
                 })
             }
@@ -79,6 +80,15 @@ impl Pdra {
         Flow::Next
     }
 
+    /// Whether a session is at another PCRF than its subscriber was, because that one has failed or has passed it on.
+    fn has_moved(&self, note: Note, beginning: &Beginning<'_>, server: &Party) -> bool {
+        let asked = &beginning.facts.destination_host;
+        let is_passed_on = !asked.is_empty() && !server.host.eq_ignore_ascii_case(asked);
+        let desk = &self.shared.desk;
+        let follows_moved = note.rule == Rule::Early && desk.has_moved(&beginning.key, note.token);
+        note.rule == Rule::Rebound || is_passed_on || follows_moved
+    }
+
     /// Who serves a session: the one that was asked, or another PCRF that has answered in its place. A name that no pool has
     /// does not become a binding.
     pub(crate) fn server(&self, on: &On<'_, Self>, answered: &Answered<'_>) -> Party {
@@ -105,17 +115,18 @@ impl Pdra {
         }
     }
 
-    /// Writes a session that has begun. Its answer waits for that, and goes on by `then`; none: it is not written, and its request
-    /// has no outcome yet.
+    /// Writes a session that has begun at this PCRF, to which its subscriber may have moved. Its answer waits for that, and goes on by
+    /// `then`; none: it is not written, and its request has no outcome yet.
     pub(crate) fn keep<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         note: Note,
         beginning: Beginning<'_>,
-        server: Party,
+        (server, is_moved): (Party, bool),
         then: impl FnOnce(Result<Kept, store::Error>) + Send + 'static,
     ) -> Option<Flow<'a>> {
-        let Beginning { facts, pool, key } = beginning;
+        let pool = beginning.pool_name();
+        let Beginning { facts, key, .. } = beginning;
         let repository = self.shared.opened.repository().clone();
         let session = Session {
             id: facts.session.clone(),
@@ -123,7 +134,7 @@ impl Pdra {
             client: facts.sender.clone(),
             server: server.clone(),
             apn: facts.apn.clone(),
-            pool: pool.name.clone(),
+            pool,
             rule: note.rule.as_str().to_owned(),
             binding: Some(facts.binding(key.clone())),
             began: repository.now(),
@@ -131,7 +142,7 @@ impl Pdra {
         };
         let (shared, resume) = (self.shared.clone(), on.worker.resume.clone());
         let write = async move {
-            let kept = repository.keep(session).await;
+            let kept = repository.keep_as(session, is_moved).await;
             let outcome = match &kept {
                 Ok(Kept::New | Kept::Instead | Kept::Again | Kept::Readdressed) => Outcome::Kept(server),
                 Ok(Kept::Full | Kept::Taken) | Err(_) => Outcome::Failed,
@@ -180,7 +191,7 @@ impl Pdra {
 
     /// A request that begins a session got no answer.
     pub(crate) fn begin_lost<'a>(&'a self, on: &mut On<'_, Self>, note: Note, lost: &Lost<'_>) -> Flow<'a> {
-        let Some(beginning) = self.sent(lost.request) else {
+        let Some(beginning) = self.sent(lost.request, note.token) else {
             return Flow::Next;
         };
         let failure = match lost.why {
@@ -240,9 +251,13 @@ impl Pdra {
             .shared
             .desk
             .decide(key, note.token, &server, false, self.follows());
+        let is_moved = is_bound || note.rule == Rule::Rebound;
+        if is_moved {
+            self.shared.desk.moves(key, note.token);
+        }
         Self::wake(&on.worker.resume, turns);
         let note = Note {
-            rule: if is_bound { Rule::Rebound } else { Rule::Further },
+            rule: if is_moved { Rule::Rebound } else { Rule::Further },
             sent: note.sent + 1,
             tried: tried | 1 << at,
             ..note

@@ -37,6 +37,11 @@ impl Pools {
         self.pools.get(*position)
     }
 
+    /// The pool of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
     /// Whether a host is a PCRF of any pool.
     pub(crate) fn has(&self, host: &str) -> bool {
         self.pools

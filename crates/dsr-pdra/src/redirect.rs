@@ -46,7 +46,7 @@ impl Pdra {
         let to = server.clone();
         let found = move |kept| Found::Redirected(to, kept);
         let then = on.worker.resume.with(on.ticket, found);
-        let kept = self.keep(on, note, beginning.clone(), server.clone(), then);
+        let kept = self.keep(on, note, beginning.clone(), (server.clone(), false), then);
         kept.unwrap_or_else(|| {
             self.fail(on, &beginning.key, token);
             Self::failed(on)

@@ -80,6 +80,8 @@ telemetry::events! {
     ParkedTooLong = "expired_transactions";
     /// A transaction was not parked: the application has as many as it may have.
     ParkingFull = "unparked_transactions";
+    /// A request that was parked was dropped: its client has no connection any more on which it would get the answer.
+    ParkedAlone = "parked_transactions_without_client";
     /// A request or answer was changed by mediation rules.
     Mediated = "mediated_messages";
     /// Mediation rules would have made a request or answer longer than a message can be: a request is refused, an answer stays as it was.

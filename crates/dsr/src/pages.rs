@@ -29,6 +29,7 @@ const PDRA_COLUMNS: &[(&str, &str)] = &[
     ("pcrf", "/pcrf"),
     ("since", "/since"),
     ("rule", "/rule"),
+    ("conflict", "/conflict"),
     ("pool", "/pool"),
     ("apn", "/apn"),
     ("imsi", "/imsi"),

@@ -31,6 +31,8 @@ struct Entry<W> {
     server: Option<Arc<Party>>,
     /// A session at the server exists.
     is_certain: bool,
+    /// The server takes the place of the one that the subscriber had.
+    has_moved: bool,
     /// Requests in flight.
     users: usize,
     waiting: VecDeque<W>,
@@ -95,6 +97,7 @@ impl<W: Copy + PartialEq> Desk<W> {
                 token,
                 server: None,
                 is_certain: false,
+                has_moved: false,
                 users: 1,
                 waiting: VecDeque::new(),
                 is_doubtful: false,
@@ -193,6 +196,27 @@ impl<W: Copy + PartialEq> Desk<W> {
         entry.is_some_and(|entry| entry.is_certain)
     }
 
+    /// The server of the subscriber has failed, and requests of this token go to another one.
+    pub fn moves(&self, key: &[u8], token: u64) {
+        let mut shard = self.entries.lock(key);
+        if let Some(entry) = shard.get_mut(key).filter(|entry| entry.token == token) {
+            entry.has_moved = true;
+        }
+    }
+
+    /// Whether requests of this token go to another server than the one that the subscriber had.
+    pub fn has_moved(&self, key: &[u8], token: u64) -> bool {
+        let shard = self.entries.lock(key);
+        let entry = shard.get(key).filter(|entry| entry.token == token);
+        entry.is_some_and(|entry| entry.has_moved)
+    }
+
+    /// The key under which requests of this token are in flight or wait, however long that takes to find: for what the settings do
+    /// not lead to any more.
+    pub fn key_of(&self, token: u64) -> Option<Vec<u8>> {
+        self.entries.find(|entry| entry.token == token)
+    }
+
     /// One that waits waits no longer. Whether it still did: else it has been given a turn, which it settles.
     pub fn withdraw(&self, key: &[u8], token: u64, who: W) -> bool {
         let mut shard = self.entries.lock(key);
@@ -235,6 +259,7 @@ impl<W> Entry<W> {
             return Vec::new();
         };
         (self.users, self.server, self.is_certain, self.until) = (1, None, false, until);
+        self.has_moved = false;
         vec![(next, Turn::First(self.token))]
     }
 }

@@ -15,6 +15,8 @@
 //! | `desk` | first requests of a subscriber that come at once: one chooses, the others wait for it or follow |
 //! | `reservation` | the same between routers that share a database |
 //! | `repository` | what is asked and written |
+//! | `conflict` | several bindings of one subscriber, of sites that were cut off: the older one wins |
+//! | `settle` | the same, of records that have come from other sites |
 //! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
@@ -25,6 +27,7 @@
 
 mod charging;
 pub mod config;
+mod conflict;
 mod desk;
 mod opened;
 pub mod pool;
@@ -32,11 +35,13 @@ mod prefix;
 mod repository;
 mod reservation;
 mod session;
+mod settle;
 mod shards;
 mod task;
 mod upkeep;
 
 pub use charging::{Change, ChargingSession, ChargingSessions};
+pub use conflict::Counts;
 pub use desk::{Claim, Desk, Outcome, Turn};
 pub use opened::{Begun, Congestion, Contents, Opened};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};

@@ -59,14 +59,45 @@ pub fn validate_servers(servers: &[Server], at: &str, faults: &mut Faults) {
             .at(at)
             .say(format!("has {} entries", servers.len()), expected);
     }
+    if !servers.is_empty() && servers.iter().all(|server| server.weight == 0) {
+        faults.at(at).say(
+            "has no server that gets new subscribers: each weight is 0",
+            "a weight of at least 1 for one of them",
+        );
+    }
     let mut hosts = BTreeSet::new();
     for (number, server) in servers.iter().enumerate() {
-        if server.host.is_empty() || !hosts.insert(server.host.to_ascii_lowercase()) {
+        let names = [("host", &server.host), ("realm", &server.realm)];
+        for (key, name) in names {
+            let is_absent = key == "realm" && name.is_empty();
+            if !is_absent && !is_identity(name) {
+                faults.at(format!("{at}[{number}].{key}")).say(
+                    format!("`{name}` is not a valid DiameterIdentity"),
+                    "a name such as pcrf1.epc.example.org, as its peer has it",
+                );
+            }
+        }
+        if !hosts.insert(server.host.to_ascii_lowercase()) {
             faults
                 .at(format!("{at}[{number}].host"))
-                .say("is empty, or there twice", "the name of a server");
+                .say("is that of another entry", "each server once");
         }
     }
+}
+
+/// Whether this may be a DiameterIdentity, as the router has it of its peers: a name of letters, digits, dots, hyphens and
+/// underscores. It has a letter or digit at both ends: nothing leads to one that has not.
+fn is_identity(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= 255
+        && ends
+            .into_iter()
+            .all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(byte))
+        && !name.contains("..")
 }
 
 /// The position of a host in a pool.
@@ -159,6 +190,47 @@ mod tests {
         }
         assert!((850..1_150).contains(&counts[0]) && counts[2] == 0, "{counts:?}");
         assert_eq!(chosen(&all, 1, 0b11), None);
+    }
+
+    #[test]
+    fn servers_have_names_that_peers_can_have_and_one_of_them_has_a_weight() {
+        let faults = |servers: &[Server]| {
+            let mut faults = Faults::default();
+            validate_servers(servers, "pools[0].pcrfs", &mut faults);
+            let faults = faults.into_vec();
+            let said: Vec<String> = faults.iter().map(|fault| format!("{fault:?}")).collect();
+            said.join("\n")
+        };
+        assert_eq!(faults(&pool(&[0, 1])), "");
+        let all = faults(&pool(&[0, 0]));
+        assert!(
+            all.contains("pools[0].pcrfs") && all.contains("each weight is 0"),
+            "{all}"
+        );
+        for odd in [
+            "",
+            "a b",
+            "pcrf:3868",
+            "aaa://pcrf",
+            ".pcrf",
+            "pcrf.",
+            "a..b",
+            "pcrf\n",
+            "pcrfé",
+        ] {
+            let mut servers = pool(&[1]);
+            servers[0].host = odd.to_owned();
+            let found = faults(&servers);
+            assert!(found.contains("pools[0].pcrfs[0].host"), "{odd:?}: {found}");
+        }
+        let mut servers = pool(&[1, 1]);
+        servers[1].realm = "a b".to_owned();
+        servers[1].host = servers[0].host.to_uppercase();
+        let found = faults(&servers);
+        assert!(
+            found.contains("[1].realm") && found.contains("is that of another entry"),
+            "{found}"
+        );
     }
 
     #[test]

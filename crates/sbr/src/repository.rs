@@ -10,6 +10,7 @@ use model::Ipv6Prefix;
 use store::{Batch, Clock, Condition, Error, Index, Store, Stored, Table};
 
 use crate::config::Sbr;
+use crate::conflict::{Tally, leading};
 use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
 use crate::session::{
@@ -17,8 +18,8 @@ use crate::session::{
 };
 
 /// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
-/// gives them by their keys, and the newest that fits counts: the bound is far above what a network has.
-const CANDIDATES: usize = 4_096;
+/// gives them in an order of its own, and the newest that fits counts. What a request costs is bounded by it.
+const CANDIDATES: usize = 256;
 /// Tries of a write that others make at the same time.
 pub(crate) const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
@@ -35,6 +36,7 @@ pub struct Repository {
     pub(crate) key_lengths: Table<KeyLength>,
     pub(crate) lengths: Arc<Lengths>,
     pub(crate) held: Arc<Held>,
+    pub(crate) tally: Arc<Tally>,
     clock: Clock,
     pub(crate) settings: Arc<Sbr>,
     /// The name of this router in reservations; none: no other router writes to this store.
@@ -96,6 +98,7 @@ impl Repository {
             key_lengths: store.table()?,
             lengths: Arc::default(),
             held: Arc::default(),
+            tally: Arc::default(),
             clock: Clock::default(),
             settings: Arc::new(settings.clone()),
             owner,
@@ -144,36 +147,43 @@ impl Repository {
         tokio::try_join!(self.sessions.get(id), self.found.get(id))
     }
 
-    /// The newest session of a subscriber in a pool.
+    /// The session of a subscriber in a pool whose server new ones get.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn bound(&self, key: &[u8]) -> Result<Option<Session>, Error> {
         let found = self.of_subscriber(key).await?;
-        Ok(found
-            .into_iter()
-            .max_by_key(|stored| stored.record.began)
-            .map(|stored| stored.record))
+        let sessions = || found.iter().map(|stored| &stored.record);
+        let leader = leading(sessions());
+        if leader.is_some_and(|leader| sessions().any(|session| session.contradicts(leader))) {
+            self.tally.older.fetch_add(1, Relaxed);
+        }
+        Ok(leader.cloned())
     }
 
-    /// The sessions of a subscriber in a pool.
+    /// The sessions of a subscriber in a pool that have not yielded.
     pub(crate) async fn of_subscriber(&self, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
         let Some(imsi) = imsi_in(key) else {
-            let most = self.settings.max_sessions_per_subscriber;
+            // Of two sites, each with as many as may be.
+            let most = 2 * self.settings.max_sessions_per_subscriber;
             return self.sessions.find(BY_BINDING, key, most + 1).await;
         };
         // Of all pools.
         let mut found = self.sessions.find(BY_IMSI, imsi, CANDIDATES).await?;
         let is_wanted =
-            |session: &Session| session.binding.as_ref().is_some_and(|binding| binding.key == key);
+            |session: &Session| (session.binding.as_ref()).is_some_and(|one| one.key == key && !one.has_yielded);
         found.retain(|stored| is_wanted(&stored.record));
         Ok(found)
     }
 
     async fn found(&self, index: Index, key: &[u8]) -> Result<Vec<Session>, Error> {
         let found = self.sessions.find(index, key, CANDIDATES).await?;
+        if found.len() >= CANDIDATES {
+            self.tally.crowded.fetch_add(1, Relaxed);
+        }
         let mut found: Vec<Session> = found.into_iter().map(|stored| stored.record).collect();
-        found.sort_by_key(|session| std::cmp::Reverse(session.began));
+        // Of two bindings of a subscriber, sessions of the one that has won come first.
+        found.sort_by_key(|session| (session.has_yielded(), std::cmp::Reverse(session.began)));
         Ok(found)
     }
 
@@ -298,17 +308,26 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn keep(&self, session: Session) -> Result<Kept, Error> {
+        self.keep_as(session, false).await
+    }
+
+    /// As [`Repository::keep`], of a session at another server than the one of its subscriber, which has failed or has passed it on
+    /// (`is_moved`): new sessions follow it.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn keep_as(&self, session: Session, is_moved: bool) -> Result<Kept, Error> {
         let mut session = self.used(session);
         for _ in 1..TRIES {
-            match self.try_keep(&mut session).await {
+            match self.try_keep(&mut session, is_moved).await {
                 Err(Error::Conflict { .. }) => {}
                 other => return other,
             }
         }
-        self.try_keep(&mut session).await
+        self.try_keep(&mut session, is_moved).await
     }
 
-    async fn try_keep(&self, session: &mut Session) -> Result<Kept, Error> {
+    async fn try_keep(&self, session: &mut Session, is_moved: bool) -> Result<Kept, Error> {
         let (known, found) = self.stored(&session.id).await?;
         if session.binding.is_none() {
             let is_taken = known.is_some();
@@ -330,20 +349,25 @@ impl Repository {
             None => Condition::Absent,
         };
         let mut batch = Batch::default();
-        let mut is_instead = false;
-        if let Some(binding) = &session.binding {
-            if known.is_none()
-                && let Some(oldest) = self.surplus(session, &binding.key).await?
-            {
-                batch.delete(&self.sessions, &oldest, Condition::Always);
-                is_instead = true;
+        let key = session.binding.as_ref().map(|binding| binding.key.clone());
+        let key = key.unwrap_or_default();
+        let (mut is_instead, mut yielded) = (false, 0);
+        if known.is_none() {
+            let others = self.others(session, &key).await?;
+            session.join(others.iter().map(|other| &other.record), is_moved);
+            yielded = u64::from(session.has_yielded()) + self.yield_to(session, &others, &mut batch);
+            if let Some(oldest) = self.surplus(&others) {
+                batch = Batch::default();
+                batch.delete(&self.sessions, oldest, Condition::Always);
+                (is_instead, yielded) = (true, u64::from(session.has_yielded()));
             }
-            if self.owner.is_some() {
-                batch.delete(&self.reservations, &binding.key, Condition::Always);
-            }
+        }
+        if self.owner.is_some() {
+            batch.delete(&self.reservations, &key, Condition::Always);
         }
         batch.put(&self.sessions, session, condition);
         self.commit(batch, session).await?;
+        self.tally.younger.fetch_add(yielded, Relaxed);
         Ok(match (known, is_instead) {
             (Some(_), _) => Kept::Again,
             (None, true) => Kept::Instead,
@@ -422,14 +446,30 @@ impl Repository {
         }
     }
 
-    /// The session that goes for another one of its subscriber.
-    async fn surplus(&self, session: &Session, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let most = self.settings.max_sessions_per_subscriber;
-        let found = self.of_subscriber(key).await?;
-        let others = found.into_iter().filter(|stored| stored.record.id != session.id);
-        let others: Vec<Stored<Session>> = others.collect();
-        let is_over = others.len() >= most;
-        let oldest = others.into_iter().min_by_key(|stored| stored.record.began);
-        Ok(oldest.filter(|_| is_over).map(|stored| stored.record.id))
+    /// Adds to a batch that those of these sessions yield that a session contradicts which leads, where this site has written them.
+    /// How many.
+    fn yield_to(&self, leader: &Session, others: &[Stored<Session>], batch: &mut Batch) -> u64 {
+        let is_own = |other: &&Stored<Session>| *other.site == *self.settings.store.site;
+        let yields = |other: &&Stored<Session>| !leader.has_yielded() && other.record.contradicts(leader);
+        let mut count = 0;
+        for other in others.iter().filter(is_own).filter(yields) {
+            batch.update(&self.sessions, &other.record.clone().yielded(), other.version);
+            count += 1;
+        }
+        count
+    }
+
+    /// The other sessions of its subscriber in its pool.
+    async fn others(&self, session: &Session, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
+        let mut found = self.of_subscriber(key).await?;
+        found.retain(|stored| stored.record.id != session.id);
+        Ok(found)
+    }
+
+    /// Of the other sessions of a subscriber, the one that goes for a new one.
+    fn surplus<'s>(&self, others: &'s [Stored<Session>]) -> Option<&'s [u8]> {
+        let is_over = others.len() >= self.settings.max_sessions_per_subscriber;
+        let oldest = others.iter().min_by_key(|stored| stored.record.began);
+        Some(&*oldest.filter(|_| is_over)?.record.id)
     }
 }

@@ -40,6 +40,12 @@ pub struct Binding {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 prefixes.
     pub prefixes: Vec<Ipv6Prefix>,
+    /// When the first session of this binding began, in microseconds since 1970.
+    pub since: u64,
+    /// How often the binding has moved to another server since then.
+    pub moves: u16,
+    /// Whether an older binding of the subscriber has won: the session keeps its server, and new ones do not follow it.
+    pub has_yielded: bool,
 }
 
 /// Addresses that the client of a session reports.
@@ -135,6 +141,11 @@ impl Session {
             self.rule.clone_from(&known.rule);
         }
         self.binding.clone_from(&known.binding);
+        if let Some(binding) = &mut self.binding
+            && self.server.host != known.server.host
+        {
+            binding.moves = binding.moves.saturating_add(1);
+        }
     }
 
     /// Whether it is of this application and client.
@@ -178,7 +189,7 @@ impl Record for Session {
 
     fn index(&self, keys: &mut IndexKeys) {
         let Some(binding) = &self.binding else { return };
-        if imsi_in(&binding.key) != Some(binding.imsi.as_bytes()) {
+        if !binding.has_yielded && imsi_in(&binding.key) != Some(binding.imsi.as_bytes()) {
             keys.add(BY_BINDING, &binding.key);
         }
         for (index, digits) in [(BY_IMSI, &binding.imsi), (BY_MSISDN, &binding.msisdn)] {
@@ -209,6 +220,9 @@ impl Record for Session {
             put(out, text.as_bytes());
         }
         let Some(binding) = &self.binding else { return };
+        out.extend(binding.since.to_be_bytes());
+        out.extend(binding.moves.to_be_bytes());
+        out.push(u8::from(binding.has_yielded));
         put(out, &binding.key);
         put(out, binding.imsi.as_bytes());
         put(out, binding.msisdn.as_bytes());
@@ -277,7 +291,7 @@ impl From<Found> for Session {
 }
 
 /// The first byte of a record.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// A text of at most 65,535 bytes with its length: a Diameter identity has 255, an APN 100.
 pub(crate) fn put(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -336,6 +350,13 @@ fn read(key: &[u8], value: &[u8]) -> Option<Session> {
 }
 
 fn binding(rest: &mut &[u8]) -> Option<Binding> {
+    let since = number(rest)?;
+    let moves = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
+    let has_yielded = match take(rest, 1)? {
+        [0] => false,
+        [1] => true,
+        _ => return None,
+    };
     let key = bytes(rest)?.to_vec();
     let (imsi, msisdn) = (text(rest)?, text(rest)?);
     let ipv4 = match bytes(rest)? {
@@ -353,6 +374,9 @@ fn binding(rest: &mut &[u8]) -> Option<Binding> {
         msisdn,
         ipv4,
         prefixes,
+        since,
+        moves,
+        has_yielded,
     })
 }
 
@@ -385,6 +409,9 @@ mod tests {
                     "2001:db8:0:1::/64".parse().unwrap(),
                     "2001:db8:8::/56".parse().unwrap(),
                 ],
+                since: 3,
+                moves: 2,
+                has_yielded: true,
             }),
             began: 5,
             expires: 7,

@@ -37,6 +37,15 @@ impl<V> Shards<V> {
         }
     }
 
+    /// The key of a value that fits, of which there is one at most: a walk over all of them.
+    pub fn find(&self, fits: impl Fn(&V) -> bool) -> Option<Vec<u8>> {
+        self.shards.iter().find_map(|shard| {
+            let shard = shard.lock();
+            let found = shard.iter().find(|(_, value)| fits(value));
+            found.map(|(key, _)| key.clone())
+        })
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {

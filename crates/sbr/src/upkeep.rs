@@ -7,7 +7,8 @@ use std::time::Duration;
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
 use crate::repository::Repository;
-use crate::session::{BY_EXPIRY, Session, micros};
+use crate::reservation::Reservation;
+use crate::session::{BY_EXPIRY, Found, Session, micros};
 
 impl Repository {
     /// Ends a session. Whether it existed.
@@ -109,7 +110,8 @@ impl Repository {
         Ok(stored.is_some_and(|stored| stored.record.expires < end))
     }
 
-    /// Removes what is stale and counts what is held, again and again; drop the future to end it.
+    /// Removes what is stale, counts what is held and settles conflicts with other sites, again and again; drop the future to end
+    /// it.
     ///
     /// # Errors
     /// When the tables cannot be swept at all.
@@ -117,6 +119,19 @@ impl Repository {
         let sessions = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
         let found = Sweep::new(self.found.clone(), self.settings.sweep.clone())?;
         let reservations = Sweep::new(self.reservations.clone(), self.settings.sweep.clone())?;
+        tokio::join!(
+            self.sweep(&sessions, &found, &reservations),
+            self.look_for_conflicts()
+        );
+        Ok(())
+    }
+
+    async fn sweep(
+        &self,
+        sessions: &Sweep<Session>,
+        found: &Sweep<Found>,
+        reservations: &Sweep<Reservation>,
+    ) {
         loop {
             let round = async {
                 sessions.round().await?;

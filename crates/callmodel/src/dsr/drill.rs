@@ -18,6 +18,8 @@ pub enum Drill {
     KillFrontEnd(Outage),
     /// The only router dies with requests in flight, and starts again.
     RestartRouter(Restart),
+    /// The node of the database that the only router uses dies with requests in flight; `outage` is the longest answer.
+    KillDatabase(Outage),
     /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
     /// More load than the router may accept.
@@ -140,6 +142,12 @@ impl DsrModel {
                     faults
                         .at("fabr.subscribers")
                         .say("are all in the block that grows", right);
+                }
+            }
+            Drill::KillDatabase(_) => {
+                if self.pdra.is_none() {
+                    let right = "`pdra`, whose sessions are in a database";
+                    faults.at("drill.killDatabase").say("has no database", right);
                 }
             }
             Drill::KillRouter(_) => {

@@ -271,7 +271,7 @@ impl DsrModel {
         let is_drilled = match &self.drill {
             None => false,
             Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
-            Some(Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(Drill::RestartRouter(_) | Drill::KillDatabase(_)) => self.pdra.is_none(),
             Some(drill) if drill.is_of_database() => self.fabr.is_none(),
             Some(_) => true,
         };

@@ -391,4 +391,18 @@ impl Core {
         self.count(Event::AnswerFollowed);
         Some(connection)
     }
+
+    /// Whether the client of a request of this worker has a connection: that of the request, or a later one.
+    pub(super) fn has_client(&self, origin: Origin) -> bool {
+        let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
+        let Some(node) = node else { return false };
+        let connection = node.connection(origin.connection);
+        if connection.is_some_and(|connection| connection.is_open()) {
+            return true;
+        }
+        let links = self.links.borrow();
+        let departed = links.departed.get(&(origin.node, origin.connection));
+        let peer = departed.and_then(|departed| node.peer(&departed.host));
+        peer.and_then(|peer| node.open_connection(peer)).is_some()
+    }
 }

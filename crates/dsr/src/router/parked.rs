@@ -276,6 +276,14 @@ impl Core {
             stage,
             ..
         } = waiting;
+        if matches!(stage, Stage::Request { .. }) && !self.has_client(transit.origin) {
+            // A server would begin what its client does not get.
+            self.count(Event::ParkedAlone);
+            self.show(&local, &mut parking, &transit, &stage, |seat, turn, resumed| {
+                seat.unparked(turn, resumed);
+            });
+            return;
+        }
         let flow = self.show(&local, &mut parking, &transit, &stage, |seat, turn, resumed| {
             seat.resume(turn, resumed, found)
         });

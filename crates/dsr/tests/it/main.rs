@@ -7,6 +7,9 @@ mod attempts;
 mod base;
 mod chain;
 mod cluster;
+#[allow(dead_code, reason = "this program needs one of the kinds of servers")]
+#[path = "../../../store/tests/it/databases.rs"]
+mod databases;
 mod dsa;
 mod eir;
 mod fabr;

@@ -211,6 +211,7 @@ fn session(subscriber: u64, number: u64, now: u64) -> Session {
             imsi,
             ipv4: None,
             prefixes: vec![prefix],
+            ..Binding::default()
         }),
         began: now,
         expires: 0,

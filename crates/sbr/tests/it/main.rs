@@ -5,3 +5,4 @@ mod charging;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
 mod repository;
+mod sites;

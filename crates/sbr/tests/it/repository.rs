@@ -33,6 +33,7 @@ fn session(number: u64, server: &str, prefixes: &[&str]) -> Session {
             msisdn: "49170".to_owned(),
             ipv4: Some([10, 0, 0, number as u8].into()),
             prefixes: prefixes.iter().map(|text| text.parse().unwrap()).collect(),
+            ..Binding::default()
         }),
         began: number,
         ..Session::default()
@@ -377,5 +378,56 @@ fn sessions_that_are_asked_about_are_found_when_they_are_stale_and_stay_as_long_
         assert!(!later.is_stale(&more[0].id).await.unwrap());
         assert!(!later.is_stale(b"other").await.unwrap());
         assert_eq!(later.stale(0, 10).await.unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn a_subscriber_that_moves_is_followed_and_a_younger_binding_is_not() {
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
+        let key = binding_key(IMSI.as_bytes(), "all");
+        let server = async || all.bound(&key).await.unwrap().unwrap().server.host;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        all.keep_as(session(2, "b", &[]), true).await.unwrap();
+        assert_eq!(server().await, "b");
+        // Another router has chosen without knowledge of that: its session stays, and no session follows it.
+        all.keep(session(3, "c", &[])).await.unwrap();
+        assert_eq!((server().await, all.take_counts().younger), ("b".to_owned(), 1));
+        let stays = all.session(&session(3, "c", &[]).id).await.unwrap().unwrap();
+        assert!(stays.has_yielded() && stays.server.host == "c");
+        assert_eq!(servers(&all.by_ipv4([10, 0, 0, 3].into()).await.unwrap()), ["c"]);
+        assert_eq!(servers(&all.by_imsi(IMSI).await.unwrap()), ["b", "a", "c"]);
+        // One that began before the others, and is written after them, is the older one.
+        let mut late = session(4, "d", &[]);
+        late.began = 0;
+        all.keep(late).await.unwrap();
+        assert_eq!((server().await, all.take_counts().younger), ("d".to_owned(), 2));
+        // What comes again stays what it is.
+        assert_eq!(all.keep(session(3, "c", &[])).await, Ok(Kept::Again));
+        assert_eq!((server().await, all.take_counts().older), ("d".to_owned(), 0));
+        for number in [1, 2, 4] {
+            assert!(all.end(&session(number, "", &[]).id).await.unwrap());
+        }
+        assert_eq!(all.bound(&key).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_read_under_one_address_has_a_bound_and_says_so() {
+    let settings = Sbr {
+        max_sessions_per_subscriber: 1_000,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
+        for number in 1..=300 {
+            let mut one = session(number, "a", &[]);
+            let binding = one.binding.as_mut().unwrap();
+            (binding.key, binding.ipv4) = (one.id.clone(), Some([10, 0, 0, 1].into()));
+            all.keep(one).await.unwrap();
+        }
+        assert_eq!(all.take_counts().crowded, 0);
+        let found = all.by_ipv4([10, 0, 0, 1].into()).await.unwrap();
+        assert_eq!((found.len(), all.take_counts().crowded), (256, 1));
     });
 }

@@ -226,6 +226,21 @@ fn a_policy_dra_and_its_pcrfs_are_judged() {
     );
 }
 
+#[test]
+fn a_policy_dra_whose_database_loses_a_node_is_judged() {
+    let programs = ["/usr/sbin/mariadbd", "/usr/lib/galera/libgalera_smm.so"];
+    if !programs
+        .iter()
+        .all(|program| std::path::Path::new(program).exists())
+    {
+        return testpeer::skip::missing("MariaDB or Galera (apt-get install mariadb-server galera-4)");
+    }
+    are_judged(
+        &[("dsr/pdra-kill-database", "sessions that were acknowledged")],
+        None,
+    );
+}
+
 /// As for PCRFs: an OCS that answers too late has its sessions moved.
 #[test]
 fn an_online_charging_dra_and_its_ocss_are_judged() {

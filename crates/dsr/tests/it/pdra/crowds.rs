@@ -7,9 +7,11 @@ use std::time::Duration;
 use diameter::proto::ResultCode;
 use diameter::proto::known::{self, command};
 use dsr_pdra::Event;
+use testpeer::diameter::Peer;
 use testpeer::local_within;
 
 use super::support::{IMSI, PCRFS, World, agent, ccr, client, initial};
+use crate::databases::Servers;
 use crate::support::run;
 
 /// A number of the environment.
@@ -25,6 +27,71 @@ fn deadline(requests: usize) -> Duration {
 /// Requests that are in flight at once.
 const BATCH: usize = 100;
 
+/// Each of this many subscribers begins two sessions at once, one at each of two gateways, of which the second may be at a router of its
+/// own. They are at one PCRF. How many subscribers are at each.
+async fn begin_pairs(pairs: usize, world: &mut World, mut second: Second) -> [usize; 2] {
+    let (mut counts, mut begun) = ([0, 0], 0);
+    while begun < pairs {
+        let batch = begun..pairs.min(begun + BATCH);
+        for number in batch.clone() {
+            let imsi = format!("00101{number:010}");
+            let [one, two] = ["a", "b"].map(|gateway| initial(&format!("{gateway};{number}"), &imsi));
+            world.pgw.send(one.as_bytes()).await;
+            second.gateway().send(two.as_bytes()).await;
+        }
+        let mut at = HashMap::new();
+        for _ in 0..2 * batch.len() {
+            let (position, request) = match &mut second {
+                Second::Gateway(_) => {
+                    let (position, request) = world.arrival(command::CREDIT_CONTROL).await;
+                    world.pcrfs[position].answer(&request, ResultCode::SUCCESS).await;
+                    (position, request)
+                }
+                Second::Router(other) => tokio::select! {
+                    (position, request) = world.arrival(command::CREDIT_CONTROL) => {
+                        world.pcrfs[position].answer(&request, ResultCode::SUCCESS).await;
+                        (position, request)
+                    }
+                    (position, request) = other.arrival(command::CREDIT_CONTROL) => {
+                        other.pcrfs[position].answer(&request, ResultCode::SUCCESS).await;
+                        (position, request)
+                    }
+                },
+            };
+            let session = request.require(known::SESSION_ID).unwrap();
+            let (_, number) = session.split_once(';').unwrap();
+            let before = at.insert(number.to_owned(), position);
+            assert!(before.is_none_or(|before| before == position), "{session}");
+        }
+        for _ in batch.clone() {
+            for peer in [&mut world.pgw, second.gateway()] {
+                peer.expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+                    .await;
+            }
+        }
+        at.values().for_each(|position| counts[*position] += 1);
+        begun = batch.end;
+    }
+    counts
+}
+
+/// Where the second one of two sessions begins.
+enum Second {
+    /// At another gateway of the same router.
+    Gateway(Peer),
+    /// At another router.
+    Router(World),
+}
+
+impl Second {
+    fn gateway(&mut self) -> &mut Peer {
+        match self {
+            Self::Gateway(gateway) => gateway,
+            Self::Router(world) => &mut world.pgw,
+        }
+    }
+}
+
 #[test]
 fn subscribers_share_no_pcrf_by_chance_and_none_is_at_two() {
     let pairs = size("SIGNALBOX_PAIRS", 200);
@@ -33,41 +100,34 @@ fn subscribers_share_no_pcrf_by_chance_and_none_is_at_two() {
         let mut config = agent(folder.path(), &PCRFS, "      wait: 60s");
         config.workers = 2;
         let mut world = World::of(config, &PCRFS).await;
-        let mut other = client(&world.dsr, "pgw2.example").await;
-        let (mut counts, mut begun) = ([0, 0], 0);
-        while begun < pairs {
-            let batch = begun..pairs.min(begun + BATCH);
-            for number in batch.clone() {
-                let imsi = format!("00101{number:010}");
-                world
-                    .pgw
-                    .send(initial(&format!("a;{number}"), &imsi).as_bytes())
-                    .await;
-                other
-                    .send(initial(&format!("b;{number}"), &imsi).as_bytes())
-                    .await;
-            }
-            let mut at = HashMap::new();
-            for _ in 0..2 * batch.len() {
-                let (position, request) = world.arrival(command::CREDIT_CONTROL).await;
-                let session = request.require(known::SESSION_ID).unwrap();
-                let (_, number) = session.split_once(';').unwrap();
-                let before = at.insert(number.to_owned(), position);
-                assert!(before.is_none_or(|before| before == position), "{session}");
-                world.pcrfs[position].answer(&request, ResultCode::SUCCESS).await;
-            }
-            for _ in batch.clone() {
-                for peer in [&mut world.pgw, &mut other] {
-                    peer.expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-                        .await;
-                }
-            }
-            at.values().for_each(|position| counts[*position] += 1);
-            begun = batch.end;
-        }
+        let other = Second::Gateway(client(&world.dsr, "pgw2.example").await);
+        let counts = begin_pairs(pairs, &mut world, other).await;
         // By the weights, which are the same.
         assert!(counts.iter().all(|count| *count > pairs / 4), "{counts:?}");
         assert_eq!(world.count(Event::Kept), 2 * pairs as u64);
+    });
+}
+
+#[test]
+fn subscribers_of_two_routers_on_one_database_are_at_one_pcrf() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let pairs = size("SIGNALBOX_PAIRS", 40);
+    local_within(deadline(10 * pairs), async {
+        let folder = tempfile::tempdir().unwrap();
+        // In one process two spellings of the address are two repositories.
+        let config = |host: &str| {
+            let mut config = agent(folder.path(), &PCRFS, "      wait: 60s");
+            let repository = &mut config.applications[0].pdra.as_mut().unwrap().repository;
+            repository.store = servers.config("site-1", &[1]);
+            repository.store.mariadb.nodes[0].host = host.to_owned();
+            config
+        };
+        let mut world = World::of(config("127.0.0.1"), &PCRFS).await;
+        let other = world.beside(config("localhost")).await;
+        let second = Second::Router(other);
+        begin_pairs(pairs, &mut world, second).await;
+        let rows = world.dsr.pdra_sessions("binding", "001010000000000");
+        assert_eq!(rows.len(), 2);
     });
 }
 
@@ -143,6 +203,12 @@ fn sessions_begin_again_when_the_store_takes_them_again() {
                 b.put(known::CALLED_STATION_ID, &*"x".repeat(600));
             })
         };
+        // What a client cannot have, its PCRF does not keep.
+        async fn is_ended(world: &mut World, at: usize) {
+            let end = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+            assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), 3);
+            world.pcrfs[at].answer(&end, ResultCode::SUCCESS).await;
+        }
         let mut begun = 0;
         let refused = loop {
             let (at, arrived) = world.reaches(&begin(begun)).await;
@@ -150,6 +216,7 @@ fn sessions_begin_again_when_the_store_takes_them_again() {
             let answer = world.pgw.expect(command::CREDIT_CONTROL).await;
             let result = answer.require(known::RESULT_CODE).unwrap();
             if result != ResultCode::SUCCESS.0 {
+                is_ended(&mut world, at).await;
                 break ResultCode(result);
             }
             begun += 1;
@@ -173,6 +240,7 @@ fn sessions_begin_again_when_the_store_takes_them_again() {
             if answer.require(known::RESULT_CODE).unwrap() == ResultCode::SUCCESS.0 {
                 break;
             }
+            is_ended(&mut world, at).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let rows = world.dsr.pdra_sessions("binding", &format!("00101{begun:010}"));

@@ -140,6 +140,47 @@ fn a_pcrf_that_never_answers_holds_nothing_for_good() {
 }
 
 #[test]
+fn a_pool_that_loses_all_of_its_pcrfs_leaves_the_others_alone() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = agent(folder.path(), &PCRFS, "");
+        let pools = &mut config.applications[0].pdra.as_mut().unwrap().pools;
+        let mut ims = pools[0].clone();
+        (ims.name, ims.apns) = ("ims".to_owned(), vec!["ims".to_owned()]);
+        ims.pcrfs.truncate(1);
+        pools[0].pcrfs.remove(0);
+        pools.push(ims);
+        let mut world = World::of(config, &PCRFS).await;
+        let of_apn = |session: &str, apn: &str| {
+            super::support::ccr(session, 1, |b| {
+                subscriber(b, 1, IMSI);
+                b.put(known::CALLED_STATION_ID, apn);
+            })
+        };
+        assert_eq!(world.session(&of_apn("pgw;1;1", "ims")).await, 0);
+        assert_eq!(world.session(&of_apn("pgw;1;2", "internet")).await, 1);
+        lose(&mut world, 0).await;
+        for session in ["pgw;2;1", "pgw;2;2"] {
+            world.pgw.send(of_apn(session, "ims").as_bytes()).await;
+            world
+                .pgw
+                .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_DELIVER)
+                .await;
+            world
+                .pgw
+                .send(of_apn(&format!("{session};b"), "internet").as_bytes())
+                .await;
+            let arrived = world.pcrfs[1].expect(command::CREDIT_CONTROL).await;
+            world.answers(1, &arrived, ResultCode::SUCCESS).await;
+        }
+        // The pool is back, and so is the session that was there.
+        world.pcrfs[0] = world.servers[0].relay(&world.dsr).await;
+        assert_eq!(world.session(&super::support::ccr("pgw;1;1", 2, |_| ())).await, 0);
+        assert_eq!(world.session(&of_apn("pgw;1;3", "ims")).await, 0);
+    });
+}
+
+#[test]
 fn a_busy_pcrf_gives_a_subscriber_without_a_session_to_another() {
     run(async {
         let folder = tempfile::tempdir().unwrap();

@@ -284,6 +284,22 @@ fn what_gets_too_long_by_other_names_is_refused_and_counted() {
         assert!(world.dsr.pdra_sessions("session", "pgw;1;2").is_empty());
         let kept_then = world.dsr.count_of::<dsr_pdra::Pdra>(dsr_pdra::Event::Kept);
         assert_eq!((unhidden(), kept_then), (2, kept));
+        // The PCRF has begun it: the router ends it there in the name of the client, and again where that fails.
+        for result in [ResultCode::TOO_BUSY, ResultCode::SUCCESS] {
+            let end = pcrf.expect(command::CREDIT_CONTROL).await;
+            assert_eq!(end.require(known::SESSION_ID).unwrap(), "pgw;1;2");
+            assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), 3);
+            assert_eq!(end.require(known::CC_REQUEST_NUMBER).unwrap(), 1);
+            assert_eq!(end.require(known::ORIGIN_HOST).unwrap(), PGW);
+            let is_again = end.flags().contains(CommandFlags::RETRANSMITTED);
+            assert_eq!(is_again, result == ResultCode::SUCCESS);
+            pcrf.answer(&end, result).await;
+        }
+        let ended = || {
+            let event = dsr_pdra::Event::EndedForClient;
+            world.dsr.count_of::<dsr_pdra::Pdra>(event)
+        };
+        crate::support::until(|| ended() == 1).await;
 
         // Its request, and one of the client.
         let rar = request(command::RE_AUTH, application::GX, PCRFS[at], "pgw;1;1", |b| {

@@ -3,6 +3,7 @@
 mod addresses;
 mod audit;
 mod beginning;
+mod capture;
 mod correlation;
 mod crowds;
 mod failures;
@@ -11,6 +12,8 @@ mod kept;
 mod modes;
 mod order;
 mod programs;
+mod released;
+mod sites;
 pub(crate) mod support;
 mod suspects;
 mod tdf;

@@ -31,7 +31,7 @@ routing:
   applicationRouteTables:
     - name: default
       rules:
-        - {{when: {{applications: [16777238, 16777236, 16777303]}}, action: {{application: policy}}}}
+        - {{when: {{applications: [16777238, 16777236, 16777266, 16777267, 16777303]}}, action: {{application: policy}}}}
 ",
         directory.display(),
         pcrfs.join(", ")
@@ -70,6 +70,23 @@ impl World {
             af: client(&dsr, AF).await,
             dsr,
             servers,
+            pcrfs,
+        }
+    }
+
+    /// Another router before the same PCRFs, with a gateway and an AF of its own.
+    pub(crate) async fn beside(&self, mut config: Config) -> Self {
+        config.peers.extend(self.servers.iter().map(Waiting::peer));
+        let dsr = dsr::start(config).unwrap();
+        let mut pcrfs = Vec::new();
+        for server in &self.servers {
+            pcrfs.push(server.relay(&dsr).await);
+        }
+        Self {
+            pgw: client(&dsr, PGW).await,
+            af: client(&dsr, AF).await,
+            dsr,
+            servers: Vec::new(),
             pcrfs,
         }
     }
@@ -160,9 +177,19 @@ impl World {
     }
 }
 
-/// A client of Gx and Rx.
+/// Gxx (TS 29.212).
+pub(crate) const GXX: u32 = 16_777_266;
+
+/// A client of all applications that bind subscribers or find them.
 pub(crate) async fn client(dsr: &Running, host: &str) -> Peer {
-    let applications = [application::GX, application::RX, application::SD].map(ApplicationId::tgpp);
+    let applications = [
+        application::GX,
+        application::RX,
+        application::SD,
+        GXX,
+        application::S9,
+    ];
+    let applications = applications.map(ApplicationId::tgpp);
     let mut peer = Peer::connect(dsr.addresses()[0]).await;
     peer.capabilities(host, &applications).await;
     available(dsr, host).await;

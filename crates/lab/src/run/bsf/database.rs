@@ -53,6 +53,8 @@ const NODES: u16 = 3;
 /// Distance of the ports of one server, of which a script uses four, from those of the next one.
 const APART: u16 = 10;
 
+/// The set-up of a cluster.
+const GALERA: &str = include_str!("../../../../../deploy/galera/galera.sh");
 /// The set-up of sites that replicate to one another; one of them is a server by itself.
 const SITES: &str = include_str!("../../../../../deploy/two-sites/two-sites.sh");
 
@@ -74,7 +76,7 @@ impl Servers {
     pub(super) fn start(database: Database, sites: u32) -> Result<Option<Self>, RigError> {
         let (count, script) = match database {
             Database::Embedded => return Ok(None),
-            Database::Galera => (NODES, include_str!("../../../../../deploy/galera/galera.sh")),
+            Database::Galera => (NODES, GALERA),
             Database::Sites => {
                 if !(2..=4).contains(&sites) {
                     return Err(RigError::Settings(format!(
@@ -93,6 +95,19 @@ impl Servers {
     /// When it cannot be started; the script says why.
     pub(crate) fn single() -> Result<Self, RigError> {
         Self::start_with(Database::Sites, 1, SITES)
+    }
+
+    /// Starts a cluster of three nodes, which a function uses.
+    ///
+    /// # Errors
+    /// When it cannot be started; the script says why.
+    pub(crate) fn cluster() -> Result<Self, RigError> {
+        Self::start_with(Database::Galera, NODES, GALERA)
+    }
+
+    /// The command that kills a node, counted from 1.
+    pub(crate) fn killing(&self, node: u16) -> Command {
+        self.command_of(&["kill", &node.to_string()])
     }
 
     fn start_with(database: Database, count: u16, script: &str) -> Result<Self, RigError> {

@@ -100,10 +100,12 @@ pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
     Some(match model.drill.clone()? {
         Wanted::KillPeers(kill) if model.pdra.is_some() => Box::new(PcrfsDie(kill)),
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
-        // Those are of several processes: `cluster` and `processors` make them, and `pdra` that of a process that starts again.
+        // Those are of several processes: `cluster` and `processors` make them, `pdra` that of a process that starts again, `database`
+        // that of a node.
         Wanted::KillRouter(_)
         | Wanted::KillFrontEnd(_)
         | Wanted::RestartRouter(_)
+        | Wanted::KillDatabase(_)
         | Wanted::LoseProcessor(_)
         | Wanted::KillServer(_)
         | Wanted::DamageBlock(_) => return None,

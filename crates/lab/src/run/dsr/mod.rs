@@ -12,12 +12,14 @@
 //! | `accounts` | what OCSs have counted |
 //! | `standing` | sessions that begin before the load |
 //! | `cluster` | several routers and front ends |
+//! | `database` | a repository in a database, of which a node dies |
 //! | `drills`, `outage` | events during the load |
 
 mod accounts;
 mod applications;
 mod asking;
 mod cluster;
+mod database;
 mod drills;
 mod ocdra;
 mod outage;
@@ -79,6 +81,10 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     if let Some(beside) = &beside {
         beside.settings(&mut made["dsr"]);
     }
+    let database = database::servers(model)?;
+    if let Some(database) = &database {
+        made["dsr"]["applications"][0]["pdra"]["repository"]["store"] = database.settings(0);
+    }
     let full = options.tps(model.requests()).unwrap_or_else(|| model.requests());
     drills::settings(model, full, &mut made["dsr"]);
     let over = options.function_config.clone();
@@ -112,7 +118,13 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         mmes,
         counts: habits.counts,
     };
-    let (mut drill, function) = drill(model, router, &asking, function, (place, address));
+    let (mut drill, function) = match (&model.drill, &asking, &database) {
+        (Some(Wanted::KillDatabase(outage)), Asking::Sessions(gateways), Some(database)) => {
+            let dies = database::NodeDies::new(outage.clone(), database, &gateways.counts);
+            (Some(Box::new(dies) as Box<dyn Drill>), Some(function))
+        }
+        _ => drill(model, router, &asking, function, (place, address)),
+    };
     let mut probes = asking.probes(model, admin, place);
     if let Some(beside) = &beside {
         probes.extend(beside.provision(model, &asking));
@@ -130,6 +142,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         notes: notes(model, asking.note(mmes, model.hss)),
         drill,
         database: beside.map(|beside| beside.database.clone()),
+        servers: database,
         ..Rig::new("dsr", address, workloads)
     })
 }

@@ -131,7 +131,7 @@ const KILLED: [FailureKind; 4] = [
 ];
 
 /// Failures of a record that these do not explain.
-fn wrong(record: &OperationRecord, explained: &[FailureKind]) -> u64 {
+pub(super) fn wrong(record: &OperationRecord, explained: &[FailureKind]) -> u64 {
     record.failures() - record.failures_of(explained)
 }
 
@@ -144,6 +144,28 @@ fn all_right(name: &str, part: Option<&PartRecord>) -> Check {
         "no request refused or answered wrongly; some for their connection",
         format!("{wrong} of {}; {} right", record.offered, record.succeeded),
         record.succeeded > 0 && wrong == 0,
+    )
+}
+
+/// That each session which was acknowledged is known afterwards.
+pub(super) fn unknown(counts: &Counts) -> Check {
+    let unknown = counts.seen().unknown;
+    Check::new(
+        "sessions that were acknowledged",
+        "none unknown afterwards",
+        format!("{} requests of unknown sessions", figure(unknown as f64)),
+        unknown == 0,
+    )
+}
+
+/// That no request of a session is at a PCRF that has it not.
+pub(super) fn astray(outcome: &Outcome<'_>) -> Check {
+    let astray = outcome.simulators().next().map_or(0, |stats| stats.bad_requests);
+    Check::new(
+        "sessions stay together",
+        "no request at a PCRF that has not its session",
+        format!("{astray} such requests"),
+        astray == 0,
     )
 }
 
@@ -241,24 +263,12 @@ impl Drill for RouterDies {
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
-        let unknown = self.counts.seen().unknown;
-        let astray = outcome.simulators().next().map_or(0, |stats| stats.bad_requests);
         Judgement {
             checks: vec![
                 all_right("requests before", outcome.parts.first()),
                 all_right("requests after", outcome.parts.last()),
-                Check::new(
-                    "sessions that were acknowledged",
-                    "none unknown after the restart",
-                    format!("{} requests of unknown sessions", figure(unknown as f64)),
-                    unknown == 0,
-                ),
-                Check::new(
-                    "sessions stay together",
-                    "no request at a PCRF that has not its session",
-                    format!("{astray} such requests"),
-                    astray == 0,
-                ),
+                unknown(&self.counts),
+                astray(outcome),
             ],
             notes: vec![
                 "the router was killed (SIGKILL) under load and started again at once; its processor time is not measured"
