@@ -163,7 +163,7 @@ mod tests {
     use crate::path::read_msu;
     use crate::tables::Tables;
 
-    const DESTINATIONS: u32 = 2_000;
+    const DESTINATIONS: u32 = 600;
     const FIRST: u32 = 100;
 
     /// An STP with a neighbour that leads to many destinations.
