@@ -101,9 +101,10 @@ impl Restart {
         self.allow(neighbour, now)
     }
 
-    /// No link to a neighbour is available.
-    pub fn unavailable(&mut self, neighbour: usize) {
-        if let Some(one) = self.neighbours.get_mut(neighbour).filter(|one| one.is_available) {
+    /// No link to a neighbour is available; `is_in_service`: one is, and has not passed its test, so that an early TRA counts.
+    pub fn unavailable(&mut self, neighbour: usize, is_in_service: bool) {
+        let one = self.neighbours.get_mut(neighbour);
+        if let Some(one) = one.filter(|one| one.is_available || !is_in_service) {
             *one = Neighbour::default();
         }
         if self.neighbours.iter().all(|one| !one.is_available) {

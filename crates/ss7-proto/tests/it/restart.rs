@@ -47,12 +47,12 @@ fn an_isolated_node_says_nothing_before_all_neighbours_have_reported() {
     assert_eq!(node.allowed(1, now), [0, 1]);
     assert!(!node.is_restarting() && !node.holds(0) && !node.holds(1));
     // One of two that returns meets a node that does not restart.
-    node.unavailable(1);
+    node.unavailable(1, false);
     assert_eq!(node.available(1, false, now), [1]);
     assert!(node.holds(1) && !node.holds(0));
     // Without a neighbour the node is isolated again; one that does not come costs T18.
-    node.unavailable(0);
-    node.unavailable(1);
+    node.unavailable(0, false);
+    node.unavailable(1, false);
     assert_eq!(node.available(0, false, now), NONE);
     assert_eq!(node.allowed(0, now), NONE);
     assert_eq!(node.wake(), Some(now + timers.collection));
@@ -69,7 +69,7 @@ fn a_neighbour_that_was_accessible_otherwise_gets_traffic_at_once() {
         node.available(1, false, now),
     );
     let _ = node.allowed(1, now);
-    node.unavailable(1);
+    node.unavailable(1, false);
     assert_eq!(node.available(1, true, now), [1]);
     assert!(!node.holds(1));
 }
@@ -93,7 +93,14 @@ fn an_early_tra_counts_and_one_of_a_lost_link_does_not() {
     assert_eq!(node.allowed(0, now), NONE);
     assert_eq!(node.available(0, false, now), [0]);
     assert!(!node.holds(0));
-    node.unavailable(0);
+    node.unavailable(0, true);
+    let _ = node.available(0, false, now);
+    assert!(node.holds(0));
+    // Of a link that never passes its test it is of no use for the next one.
+    node.unavailable(0, false);
+    assert_eq!(node.allowed(0, now), NONE);
+    node.unavailable(0, true);
+    node.unavailable(0, false);
     let _ = node.available(0, false, now);
     assert!(node.holds(0));
 }

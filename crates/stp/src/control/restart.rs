@@ -81,7 +81,8 @@ impl Inner {
                 continue;
             };
             if !self.sets.has_link(hop) {
-                self.restarts.machine.unavailable(neighbour);
+                let is_in_service = self.sets.is_in_service(hop);
+                self.restarts.machine.unavailable(neighbour, is_in_service);
                 continue;
             }
             let adjacent = self.tables.hops.get(hop).and_then(|hop| hop.adjacent);
