@@ -17,11 +17,10 @@ use crate::run::rig::{Place, RigError, free_address};
 use ::report::Check;
 use report::measure::Metrics;
 use ss7_proto::PointCode;
-use workload::stp::{Network, OWN};
+use workload::stp::{MATES, Network, OWN};
 
-/// The point codes of the STP that has the nodes, and of the mates. That of the model is the capability point code.
+/// The point code of the STP that has the nodes. That of the model is the capability point code of the mates.
 const EDGE: PointCode = PointCode(2);
-const MATES: [PointCode; 2] = [PointCode(3), PointCode(4)];
 /// Their names, and those of the links and link sets to them.
 const NAMES: [&str; 2] = ["mate-1", "mate-2"];
 const TO_EDGE: &str = "edge";
