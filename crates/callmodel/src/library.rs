@@ -50,6 +50,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/vstp-kill",
     "dsr/vstp-links",
     "dsr/vstp-lose-hlr",
+    "dsr/vstp-lose-mate",
     "dsr/vstp-mnp",
     "dsr/vstp-oscillation",
     "dsr/vstp-reload",

@@ -162,6 +162,9 @@ pub enum Drill {
     Kill,
     /// The HLRs and SMSCs are behind a second STP, with two links of M2PA between both, which are cut in turn every ten seconds.
     CutLinks,
+    /// Two mated STPs behind the one that has the nodes translate for one capability point code; the first is killed and started
+    /// again.
+    LoseMate,
     /// The file of translations is replaced by one that leads each number to another node, and read by a reload.
     Reload,
 }

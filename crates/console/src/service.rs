@@ -116,11 +116,12 @@ impl NetworkFunction for Console {
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let watch = Arc::new(Watch::new(opening.alarms.journal().clone()));
+        // Before what is in effect is read: a change between both would be missed.
+        let mut changes = opening.live.changes();
         watch.follow(&opening.live.load().config.functions);
         let function = Arc::new(Self { watch: watch.clone() });
         let (live, drained) = (opening.live, opening.drained);
         Ok(Opened::new(function, async move {
-            let mut changes = live.changes();
             let following = async {
                 while changes.next().await {
                     watch.follow(&live.load().config.functions);

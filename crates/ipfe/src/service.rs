@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use function::live::{Effective, Live};
+use function::live::{Changes, Effective, Live};
 use function::{
     Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
@@ -126,8 +126,12 @@ fn check(set: &Set, backends: &[Arc<Backend>], live: &Arc<Live<Config, ()>>, ala
 }
 
 /// Follows reloads until the front end ends.
-async fn follow_settings(sets: Vec<Arc<Set>>, live: Arc<Live<Config, ()>>, alarms: Alarms) {
-    let mut changes = live.changes();
+async fn follow_settings(
+    sets: Vec<Arc<Set>>,
+    live: Arc<Live<Config, ()>>,
+    mut changes: Changes,
+    alarms: Alarms,
+) {
     while changes.next().await {
         let config = live.load().config.clone();
         for (set, (_, now)) in sets.iter().zip(behind(&config, &sets)) {
@@ -198,12 +202,19 @@ impl NetworkFunction for Ipfe {
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let sets = opening.listeners.sets.clone();
         let (live, alarms) = (opening.live, opening.alarms);
+        // Before what is in effect is read: a change between both would be missed.
+        let changes = live.changes();
         let pair = live.load().config.pair.clone();
         let pairing = Pairing::new(pair.as_ref());
         for set in &sets {
             check(set, &set.behind().backends, &live, &alarms);
         }
-        tokio::task::spawn_local(follow_settings(sets.clone(), live.clone(), alarms.clone()));
+        tokio::task::spawn_local(follow_settings(
+            sets.clone(),
+            live.clone(),
+            changes,
+            alarms.clone(),
+        ));
         let counters = metrics::observe(&opening.registry, &sets, &pairing);
         let following = pair.clone().map(|pair| {
             let takeovers = opening.registry.counter(&metrics::TAKEOVERS);

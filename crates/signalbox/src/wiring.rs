@@ -9,6 +9,7 @@ use dsr::config::{Group, Member, Peer, RealmRoute, RouteList, Routing};
 use pcf::config::DiameterPeer;
 use serde_json::json;
 use settings::Listen;
+use stp::config::{PointCodes, Translation};
 use tls::TlsFiles;
 
 use crate::config::Config;
@@ -103,7 +104,7 @@ impl Core {
         {
             config.console.functions.clone_from(followed);
         }
-        if self.simulated && config.stp.links.is_empty() && surround(&mut config.stp) {
+        if self.simulated && surround(&mut config.stp) {
             let _ = self.simulates_stp.set(());
         }
         // A PCF without a BSF registers its bindings at the one beside it. With TLS, only `--secure` has certificates for both.
@@ -137,23 +138,27 @@ impl Core {
     }
 }
 
-/// Gives an STP that has no links those of simulated nodes; returns whether it could. It listens at a free port, unless its settings
-/// say where.
+/// Gives an STP whose settings name neither point codes nor peers those of simulated nodes; returns whether it could. Everything
+/// else stays as its settings say; without `listen` it takes a free port.
 fn surround(stp: &mut stp::Config) -> bool {
-    let Ok(made) = serde_json::from_value::<stp::Config>(traffic::transfer_point()) else {
+    let is_bare = stp.point_codes == PointCodes::default()
+        && stp.links.is_empty()
+        && stp.application_servers.is_empty()
+        && stp.link_sets.is_empty()
+        && stp.routes.is_empty();
+    let made = serde_json::from_value::<stp::Config>(traffic::transfer_point());
+    let Some(made) = made.ok().filter(|_| is_bare) else {
         return false;
     };
-    let own = stp.clone();
-    *stp = stp::Config {
-        admin: own.admin,
-        workers: own.workers,
-        listen: if own.listen.0.is_empty() {
-            Listen(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])
-        } else {
-            own.listen
-        },
-        ..made
-    };
+    if stp.listen.0.is_empty() {
+        stp.listen = Listen(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]);
+    }
+    if stp.translation == Translation::default() {
+        stp.translation = made.translation;
+    }
+    stp.point_codes = made.point_codes;
+    stp.links = made.links;
+    stp.application_servers = made.application_servers;
     true
 }
 
@@ -205,5 +210,31 @@ fn join_rx(config: &mut Config, rx: SocketAddr, router: Option<TlsFiles>) {
             }],
             ..Routing::default()
         };
+    }
+}
+
+#[cfg(all(test, feature = "lab"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_nodes_leave_what_an_operator_wrote() {
+        let mut stp = stp::Config {
+            queue: 77,
+            subsystems: vec![8],
+            ..stp::Config::default()
+        };
+        stp.mtp.t1 = settings::Period::from_millis(500);
+        let wanted = stp.clone();
+        assert!(surround(&mut stp));
+        assert!(!stp.links.is_empty() && !stp.point_codes.own.is_empty() && !stp.listen.0.is_empty());
+        assert_eq!(
+            (stp.queue, &stp.subsystems, &stp.mtp),
+            (77, &wanted.subsystems, &wanted.mtp)
+        );
+        // Settings that name the node have the nodes around it as well.
+        let mut named = wanted;
+        named.point_codes.own = "1-1-1".to_owned();
+        assert!(!surround(&mut named) && named.links.is_empty());
     }
 }

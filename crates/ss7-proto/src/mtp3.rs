@@ -1,20 +1,24 @@
 //! MTP3: service information octet and routing label of an MSU (Q.704 §2.2, T1.111.4, JT-Q704), management messages, link tests,
-//! and the links of a set as they carry its traffic or are inhibited.
+//! the links of a set as they carry its traffic or are inhibited, restarts, and congestion that other nodes report.
 
+mod congestion;
 mod inhibit;
 mod link_set;
 mod link_test;
 mod management;
+mod restart;
 mod timers;
 
 use crate::m3ua::ServiceIndicator;
 use crate::octets::le24;
 use crate::point_code::{Plan, PointCode};
 
+pub use congestion::{Congestion, CongestionEvent, CongestionTimers};
 pub use inhibit::{InhibitOutcome, Inhibited, Refusal};
 pub use link_set::{Carrier, LinkSet, LinkSetEvent};
 pub use link_test::{LinkTest, LinkTestOutcome, LinkTestTimers, TestMessage};
 pub use management::{Changeover, Inhibiting, Management};
+pub use restart::{Restart, RestartTimers};
 pub use timers::LinkSetTimers;
 
 /// An MSU as a view over its octets.

@@ -287,6 +287,7 @@ impl Association {
             ipa,
             ..
         } = self;
+        inbound.stream = framing.stream;
         let framed = match ipa {
             Some(ipa) => framing.each_of_ipa(|octets| ipa.handle(octets, inbound, out)),
             None => framing.each(|octets| match signalling {

@@ -4,7 +4,7 @@ use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
 use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
-use crate::tables::Tables;
+use crate::tables::{Passed, Tables};
 
 telemetry::declare! {
     /// Everything an STP counts.
@@ -18,19 +18,22 @@ telemetry::declare! {
     counter DROPPED = "signalbox_stp_undelivered_messages_total" ["why"]: "MSUs that were not delivered: point_code (it, the service or the network indicator exceeds its bits), loop (own origin, or back to the link set they came by), screened, no_route, unreachable, user_part (no such user here), syntax (of SCCP), connection (SCCP class 2 and 3 to this STP), no_translation, hop_counter, subsystem (unequipped or prohibited), encoding, congested (the queue of a link is full), recovery (T(r) ended, or the queue of pending messages is full), association (queued for a link, or in part written, when its association ended).";
     counter RETURNED = "signalbox_stp_returned_messages_total" []: "Undelivered SCCP messages that returned to their senders (UDTS, XUDTS, LUDTS).";
     counter REFUSED = "signalbox_stp_refused_messages_total" ["error"]: "M3UA messages answered by ERR, by its code (RFC 4666 §3.8.1).";
-    counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs for which a screening rule decided.";
+    counter SCREENED = "signalbox_stp_screening_decisions_total" ["list", "rule"]: "MSUs that a screening rule fitted: the rule that decided, and those before it that led to its list.";
     counter TRANSLATED = "signalbox_stp_translated_messages_total" ["set"]: "MSUs whose called party address was translated by a set.";
     counter NUMBERS = "signalbox_stp_number_lookups_total" ["outcome"]: "MSUs whose called number was looked up (number services): home (an HLR of this network), answered (ported, sendRoutingInfo answered with the routing number), relayed (ported, sent on with the routing number), unlisted and unconditioned (no number of 5 to 15 digits) go to global title translation; circular (it came with a routing number of this network and is not here) and damaged (its part of the file) return.";
     counter CALLS = "signalbox_stp_calls_total" ["service", "outcome"]: "Calls of number services. Service: query (a message to a subsystem of `numberServices.calls`), interception (an IAM). Outcome: routed (ported: Connect, or the IAM with the routing number), home (a number of this network), unlisted, unconditioned (no number of 5 to 15 digits) and circular (it came with a routing number of this network and is not here) go on as they were, with Continue; released (unallocated: ReleaseCall or REL), damaged (its part of the file: an error of the operation; the IAM passes), prepaid (InitialDP relayed to a service control point), refused (no InitialDP that can be served: error, Reject or Abort), queried (the number was queried before: the IAM passes), oversize (no room for the routing number: the IAM passes).";
     counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "What the lists of equipment say to checkIMEI requests: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered dataMissing or rejected).";
     counter SEGMENTED = "signalbox_stp_reassemblies_total" ["outcome"]: "Messages in segments to a subsystem of this STP: whole (all segments came), sequence (one was out of sequence), full (`segments` is reached), late (they did not come in time). All but the first return where the sender asks for it.";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
+    counter MISPLACED = "signalbox_stp_data_on_stream_0_total" ["link"]: "M3UA DATA received on stream 0 of SCTP, where RFC 4666 §1.4.7 forbids it; with `strictStreams` they are refused.";
+    counter LINK_TESTS = "signalbox_stp_discarded_link_tests_total" ["link"]: "Link tests (SLTM, SLTA) of M2PA for another node, network or link code: the link is connected to a wrong one, or the other side is configured otherwise.";
     gauge QUEUED = "signalbox_stp_queued_messages" ["link"]: "Messages queued for a link.";
     gauge LINKS = "signalbox_stp_link_available" ["link"]: "Whether the peer of a link is active for an application server or link set: 1 or 0.";
     gauge HOPS = "signalbox_stp_hop_available" ["hop"]: "Whether an application server or link set takes messages: 1 or 0.";
     gauge DESTINATIONS = "signalbox_stp_destination_available" ["destination"]: "Whether messages to a destination are sent: 1 or 0.";
     gauge SEGMENTS = "signalbox_stp_awaited_messages" ["hop"]: "Messages in segments to a subsystem of this STP of which segments are awaited, by the application server or link set that they come from.";
     gauge ENTRIES = "signalbox_stp_translations" ["set"]: "Translations of a set, those of its file included.";
+    gauge CONGESTED = "signalbox_stp_congested_destinations" []: "Destinations that messages of this STP reach with congestion, as other nodes report it (TFC), in networks with levels of congestion.";
 }
 
 /// What workers count; handles are resolved once for each set of tables.
@@ -39,6 +42,9 @@ pub(crate) struct Meters {
     pub(crate) sent: Vec<Counter>,
     pub(crate) received_bytes: Vec<Counter>,
     pub(crate) sent_bytes: Vec<Counter>,
+    /// By link.
+    pub(crate) misplaced: Vec<Counter>,
+    pub(crate) link_tests: Vec<Counter>,
     pub(crate) ingress: Vec<Counter>,
     pub(crate) egress: Vec<Counter>,
     dropped: Vec<Counter>,
@@ -99,6 +105,8 @@ impl Meters {
             sent: by_link(&SENT),
             received_bytes: by_link(&RECEIVED_BYTES),
             sent_bytes: by_link(&SENT_BYTES),
+            misplaced: by_link(&MISPLACED),
+            link_tests: by_link(&LINK_TESTS),
             ingress: by_hop(&INGRESS),
             egress: by_hop(&EGRESS),
             dropped: Cause::ALL
@@ -145,6 +153,15 @@ impl Meters {
     pub(crate) fn dropped(&self, cause: Cause) {
         if let Some(counter) = self.dropped.get(cause as usize) {
             counter.inc();
+        }
+    }
+
+    /// Counts the rules of screening lists that fitted a message.
+    pub(crate) fn screened(&self, rules: &Passed) {
+        for (list, rule) in rules {
+            if let Some(counters) = self.screened.get(*list) {
+                count(counters, *rule);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use function::live::Effective;
+use function::live::{Changes, Effective};
 use function::{
     Beginning, Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
-use crate::control::{Control, DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
+use crate::control::{Control, DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN, LINK_INHIBITED};
 use crate::link::{Desk, SctpBound, accept, accept_sctp, connect};
 use crate::tables::Tables;
 use crate::{gauges, metrics, pages};
@@ -154,6 +154,8 @@ impl NetworkFunction for Stp {
     }
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        // Before what is in effect is read: a change between both would be missed.
+        let changes = opening.live.changes();
         let now = opening.live.load_full();
         let control = Control::new(
             &now.config,
@@ -164,7 +166,7 @@ impl NetworkFunction for Stp {
         let control = Arc::new(control);
         gauges::observe(&opening.registry, &control);
         tokio::task::spawn_local(keep_time(control.clone()));
-        tokio::task::spawn_local(follow_settings(control.clone(), opening.live.clone()));
+        tokio::task::spawn_local(follow_settings(control.clone(), opening.live.clone(), changes));
         let drained = opening.drained;
         let function = Arc::new(Self { control });
         Ok(Opened::new(function, async move { drained.fired().await }))
@@ -224,7 +226,7 @@ impl NetworkFunction for Stp {
     }
 
     fn alarms() -> Vec<AlarmKind> {
-        vec![LINK_DOWN, HOP_DOWN, DESTINATION_UNREACHABLE]
+        vec![LINK_DOWN, HOP_DOWN, DESTINATION_UNREACHABLE, LINK_INHIBITED]
     }
 
     fn hints(_: &str) -> Vec<String> {
@@ -247,8 +249,7 @@ async fn keep_time(control: Arc<Control>) {
 }
 
 /// Adopts tables that were derived again because a file has changed.
-async fn follow_settings(control: Arc<Control>, live: Arc<function::Live<Stp>>) {
-    let mut changes = live.changes();
+async fn follow_settings(control: Arc<Control>, live: Arc<function::Live<Stp>>, mut changes: Changes) {
     while changes.next().await {
         let derived = live.load().derived.clone();
         if !Arc::ptr_eq(&control.state.load().tables, &derived) {

@@ -79,6 +79,8 @@ pub(crate) struct HopState {
     pub(crate) pending: bool,
     /// By link selection, where the links are of M2PA: the position of the link.
     pub(crate) carriers: Vec<Carrier>,
+    /// Whether no traffic is routed to it yet: this STP or the adjacent node restarts.
+    pub(crate) restarting: bool,
 }
 
 /// Which links take a message.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Effective, NetworkFunction, Seat};
-use crate::live::Follower;
+use crate::live::{Changes, Follower};
 use crate::shedder::{SAMPLE_INTERVAL, Shedder};
 
 /// Holds the worker of the settings in effect.
@@ -25,6 +25,8 @@ struct Current<F: NetworkFunction> {
 
 impl<F: NetworkFunction> Front<F> {
     pub(crate) fn new(function: Arc<F>, seat: Seat<F>) -> Rc<Self> {
+        // Before what is in effect is read: a change between both would be missed.
+        let changes = seat.live.changes();
         let now = seat.live.load_full();
         let worker = function.worker(&seat, &now, None);
         let front = Rc::new(Self {
@@ -34,12 +36,11 @@ impl<F: NetworkFunction> Front<F> {
             seat,
         });
         // A worker that has no requests adopts the new settings as well. The task ends with the thread of the worker.
-        tokio::task::spawn_local(front.clone().follow());
+        tokio::task::spawn_local(front.clone().follow(changes));
         front
     }
 
-    async fn follow(self: Rc<Self>) {
-        let mut changes = self.seat.live.changes();
+    async fn follow(self: Rc<Self>, mut changes: Changes) {
         while changes.next().await {
             self.worker();
         }

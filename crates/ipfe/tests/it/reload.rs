@@ -61,3 +61,18 @@ fn an_address_changes_with_a_restart_only() {
     drop(connect(&front));
     assert_eq!(front.backends().len(), 1, "nothing has changed");
 }
+
+/// A reload may come before any task has run that follows it.
+#[test]
+fn a_reload_right_after_the_start_is_followed() {
+    let echo = Echo::start();
+    let settings = config(vec![echo.backend("mp1")], 0);
+    let mut wanted = settings.clone();
+    wanted.target_sets[0].backends = vec![echo.backend("mp2")];
+    for _ in 0..20 {
+        let front = ipfe::start(settings.clone()).unwrap();
+        front.reload(&wanted).unwrap();
+        until("mp2 is there", || front.backends()[0].name == "mp2");
+        front.stop().unwrap();
+    }
+}

@@ -57,7 +57,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scef", 216),
     ("dsr", 649),
     ("ipfe", 34),
-    ("stp", 130),
+    ("stp", 140),
     ("enum", 40),
     ("sds", 176),
     ("dp", 28),

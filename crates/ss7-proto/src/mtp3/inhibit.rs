@@ -233,7 +233,7 @@ impl LinkSet {
                 self.released(link, now, events);
             }
             (Inhibiting::ForcedUninhibit, Local::Inhibited(_), _) => self.end(link, now, events),
-            // The peer has a mark that this side has not: LUN clears it (§10.3).
+            // The peer has a mark that this side has not: LUN clears it (§10).
             (Inhibiting::ForcedUninhibit | Inhibiting::RemoteTest, Local::Free | Local::Requested(_), _) => {
                 self.say(link, Inhibiting::Uninhibit, events);
             }
@@ -242,7 +242,7 @@ impl LinkSet {
         }
     }
 
-    /// Without another link that carries traffic inhibitions end, as far as the peer answers (§10.2.3).
+    /// Without another link that carries traffic inhibitions end, as far as the peer answers (§10.3).
     pub(super) fn force(&mut self, now: Instant, events: &mut Vec<LinkSetEvent>) {
         if (0..self.links.len()).any(|link| self.is_usable(link)) {
             return;

@@ -129,6 +129,13 @@ impl LinkSet {
             .map(|(at, _)| at)
     }
 
+    /// Whether a link is in service: the peer may send what it reports of destinations before the test of this side is over.
+    #[must_use]
+    pub fn is_in_service(&self) -> bool {
+        let mut links = self.links.iter();
+        links.any(|link| matches!(link.phase, Phase::Untested | Phase::Up))
+    }
+
     /// Whether a link may be aligned: no changeover of it is in progress.
     #[must_use]
     pub fn may_start(&self, link: usize) -> bool {

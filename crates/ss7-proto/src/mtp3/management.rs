@@ -111,6 +111,44 @@ const TRA: u8 = 0x17;
 const UPU: u8 = 0x1a;
 /// H0 of messages about inhibiting.
 const MIM: u8 = 0x06;
+/// H0 of TFP, TFR, TFA, and of RST, RSR.
+const TFM: u8 = 0x04;
+const RSM: u8 = 0x05;
+
+/// Abbreviations of messages and their heading codes (§15, Table 1).
+const HEADINGS: [(&str, u8); 31] = [
+    ("COO", COO),
+    ("COA", COA),
+    ("XCO", XCO),
+    ("XCA", XCA),
+    ("CBD", CBD),
+    ("CBA", CBA),
+    ("ECO", ECO),
+    ("ECA", ECA),
+    ("RCT", RCT),
+    ("TFC", TFC),
+    ("TFP", TFP),
+    ("TFR", TFR),
+    ("TFA", TFA),
+    ("RST", RST),
+    ("RSR", 0x25),
+    ("LIN", 0x16),
+    ("LUN", 0x26),
+    ("LIA", 0x36),
+    ("LUA", 0x46),
+    ("LID", 0x56),
+    ("LFU", 0x66),
+    ("LLT", 0x76),
+    ("LLI", 0x76),
+    ("LRT", 0x86),
+    ("LRI", 0x86),
+    ("TRA", TRA),
+    ("DLC", 0x18),
+    ("CSS", 0x28),
+    ("CNS", 0x38),
+    ("CNP", 0x48),
+    ("UPU", UPU),
+];
 
 impl Management {
     /// Reads the user data of an MSU of service indicator 0; `None` for other messages and those that end too early.
@@ -150,6 +188,26 @@ impl Management {
             }
             _ => return None,
         })
+    }
+
+    /// The heading code of a message by its abbreviation (`TFP`): H0 in the low half, H1 in the high one.
+    #[must_use]
+    pub fn heading(abbreviation: &str) -> Option<u8> {
+        let mut all = HEADINGS.iter();
+        all.find(|(name, _)| *name == abbreviation)
+            .map(|(_, heading)| *heading)
+    }
+
+    /// Whether messages with a heading code name the destination that they concern.
+    #[must_use]
+    pub const fn names_destination(heading: u8) -> bool {
+        matches!(heading & 0x0f, TFM | RSM) || matches!(heading, TFC | UPU)
+    }
+
+    /// The destination in such a message; `None` when it ends too early.
+    #[must_use]
+    pub fn destination(user_data: &[u8], plan: Plan) -> Option<PointCode> {
+        affected(user_data.get(1..)?, plan)
     }
 
     /// Appends the user data.

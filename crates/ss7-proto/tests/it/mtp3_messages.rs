@@ -212,3 +212,23 @@ fn test_messages_read_back() {
     }
     assert_eq!(TestMessage::read(&[0x31, 0x00]), None);
 }
+
+#[test]
+fn headings_and_destinations_are_those_of_their_messages() {
+    let names = [
+        "COO", "COA", "XCO", "XCA", "CBD", "CBA", "ECO", "ECA", "TFP", "TFR", "TFA", "RST", "TRA", "TFC",
+        "RCT", "LIN", "LUN", "LIA", "LUA", "LID", "LFU", "LLT", "LRT", "UPU",
+    ];
+    let all = every();
+    assert_eq!(names.len(), all.len());
+    for (name, (message, octets)) in names.into_iter().zip(all) {
+        assert_eq!(Management::heading(name), Some(octets[0]), "{name}");
+        let names_one = matches!(name, "TFP" | "TFR" | "TFA" | "RST" | "TFC" | "UPU");
+        assert_eq!(Management::names_destination(octets[0]), names_one, "{message:?}");
+        if names_one {
+            assert_eq!(Management::destination(&octets, Plan::Itu), Some(PointCode(6545)));
+            assert_eq!(Management::destination(&octets[..2], Plan::Itu), None);
+        }
+    }
+    assert_eq!(Management::heading("TFX"), None);
+}

@@ -39,6 +39,10 @@ pub struct Config {
     /// Where links with `transport: sctp` connect to this STP: the addresses of one end point, all with the same port (2905).
     /// Empty: nowhere. It needs a kernel that has SCTP.
     pub sctp_listen: Listen,
+    /// Whether DATA on stream 0 of SCTP, where RFC 4666 §1.4.7 forbids it, is refused (ERR, *Invalid Stream Identifier*); otherwise it
+    /// is taken. It is counted in either case.
+    #[schemars(extend("x-reload" = true))]
+    pub strict_streams: bool,
     /// The point codes of this STP.
     pub point_codes: PointCodes,
     /// Network appearance in DATA and SSNM (RFC 4666 §3.3.1), where peers need it. A peer that sends another one is refused.
@@ -101,6 +105,7 @@ impl Default for Config {
             workers: 0,
             listen: Listen(Vec::new()),
             sctp_listen: Listen(Vec::new()),
+            strict_streams: false,
             point_codes: PointCodes::default(),
             network_appearance: None,
             links: Vec::new(),

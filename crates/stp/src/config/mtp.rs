@@ -71,6 +71,20 @@ pub struct Mtp {
     pub t4: Period,
     /// The same for the repetition of a changeback.
     pub t5: Period,
+    /// How long the peer may take to acknowledge that a link is inhibited no longer; asked twice.
+    pub t12: Period,
+    /// How long the peer may take to answer that a link is to be inhibited; asked twice.
+    pub t14: Period,
+    /// After a report of congestion (TFC), until its end is tested (RCT). National networks alone have levels of congestion.
+    pub t15: Period,
+    /// How long a report may take to follow such a test; then the level is one less.
+    pub t16: Period,
+    /// How long this STP waits, when its first link set of several is available, for the others and for what their nodes report of
+    /// destinations (MTP restart). 0: it carries traffic at once.
+    pub t18: Period,
+    /// How long an adjacent node that was inaccessible may take to report its destinations and end its restart (TRA), before it
+    /// gets traffic. 0: it gets traffic at once.
+    pub t21: Period,
     /// How long the peer may take to acknowledge a link test (T1 of Q.707).
     pub link_test_timeout: Period,
     /// Interval of link tests (T2 of Q.707).
@@ -81,12 +95,20 @@ impl Default for Mtp {
     fn default() -> Self {
         let set = mtp3::LinkSetTimers::default();
         let test = mtp3::LinkTestTimers::default();
+        let restart = mtp3::RestartTimers::default();
+        let congestion = mtp3::CongestionTimers::default();
         Self {
             t1: set.diversion.into(),
             t2: set.changeover.into(),
             t3: Period::from_secs(1),
             t4: set.changeback.into(),
             t5: set.second_changeback.into(),
+            t12: set.uninhibit.into(),
+            t14: set.inhibit.into(),
+            t15: congestion.start.into(),
+            t16: congestion.outcome.into(),
+            t18: restart.collection.into(),
+            t21: restart.neighbour.into(),
             link_test_timeout: test.acknowledgement.into(),
             link_test_interval: test.interval.into(),
         }
@@ -100,7 +122,24 @@ impl Mtp {
             changeover: self.t2.duration(),
             changeback: self.t4.duration(),
             second_changeback: self.t5.duration(),
+            uninhibit: self.t12.duration(),
+            inhibit: self.t14.duration(),
             ..mtp3::LinkSetTimers::default()
+        }
+    }
+
+    pub(crate) fn restart_timers(&self) -> mtp3::RestartTimers {
+        mtp3::RestartTimers {
+            collection: self.t18.duration(),
+            neighbour: self.t21.duration(),
+            ..mtp3::RestartTimers::default()
+        }
+    }
+
+    pub(crate) fn congestion_timers(&self) -> mtp3::CongestionTimers {
+        mtp3::CongestionTimers {
+            start: self.t15.duration(),
+            outcome: self.t16.duration(),
         }
     }
 

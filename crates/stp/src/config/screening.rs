@@ -37,6 +37,9 @@ pub struct Rule {
     pub name: String,
     /// What happens when it fits.
     pub action: Action,
+    /// The list whose rules decide further when it fits, in place of `action`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
     /// Originating point codes, as destinations of routes are written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub opc: Vec<String>,
@@ -49,6 +52,13 @@ pub struct Rule {
     /// Network indicators: 0 = international, 2 = national.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub network_indicators: Vec<u8>,
+    /// Messages of signalling network management (service indicator 0) by their heading codes H0 and H1, as the abbreviations of
+    /// Q.704 §15 (`TFP`, `TFA`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub management: Vec<String>,
+    /// The destinations that such messages concern (TFP, TFR, TFA, TFC, RST, RSR, UPU), written as `dpc`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub affected: Vec<String>,
     /// SCCP messages, by the abbreviations of Q.713 (`UDT`, `XUDT`, `CR`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub message_types: Vec<String>,
@@ -68,7 +78,7 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Party {
-    /// What the digits of the global title begin with.
+    /// What the digits of the global title begin with, or ranges of it (`436610-436649`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub digits: Vec<String>,
     /// Translation types.

@@ -36,6 +36,15 @@ pub(crate) const DESTINATION_UNREACHABLE: AlarmKind = AlarmKind {
     advice: "Check the routes of the destination in `signalbox stp routes`, and their links.",
 };
 
+/// A link carries no traffic by request of an operator.
+pub(crate) const LINK_INHIBITED: AlarmKind = AlarmKind {
+    number: 10573,
+    name: "STP Link Inhibited",
+    severity: Severity::Minor,
+    text: "An operator of this STP or of the adjacent node has inhibited a link: the others of its link set carry the traffic.",
+    advice: "End it when the work on the link is done: `signalbox stp uninhibit LINK` at the side that has inhibited it.",
+};
+
 impl Inner {
     /// Why a link carries no traffic; `None` when it does.
     pub(super) fn reason(&self, link: usize) -> Option<String> {
@@ -90,18 +99,21 @@ impl Inner {
         for (at, link) in self.tables.links.iter().enumerate() {
             let reason = self.reason(at).filter(|_| !self.stands_by(at));
             alarms.set(&LINK_DOWN, &link.name, reason);
+            let (state, by) = self.condition(at);
+            alarms.set(
+                &LINK_INHIBITED,
+                &link.name,
+                Some(by).filter(|_| state == "inhibited"),
+            );
         }
         for (hop, state) in self.tables.hops.iter().zip(&state.forward.hops) {
-            let detail = if state.pending {
-                "no ASP is active; messages are queued"
-            } else {
-                "no link is active"
+            let detail = match (state.up.is_empty(), state.pending) {
+                (false, _) if state.restarting => Some("MTP restart: TRA is awaited"),
+                (false, _) => None,
+                (true, true) => Some("no ASP is active; messages are queued"),
+                (true, false) => Some("no link is active"),
             };
-            alarms.set(
-                &HOP_DOWN,
-                &hop.name,
-                state.up.is_empty().then(|| detail.to_owned()),
-            );
+            alarms.set(&HOP_DOWN, &hop.name, detail.map(str::to_owned));
         }
         let destinations = state
             .tables
@@ -109,10 +121,10 @@ impl Inner {
             .destinations
             .iter()
             .zip(&state.forward.destinations);
-        // There may be thousands, and a peer that reports each of them (TFP, DUNA) changes one at a time.
-        let is_same = Arc::ptr_eq(&before.tables, &state.tables);
-        let stays_available = |at: usize| is_same && available(before, at) && available(state, at);
-        for (_, (destination, hops)) in destinations.enumerate().filter(|(at, _)| !stays_available(*at)) {
+        // There may be thousands, and few of them change at a time. The alarms of the first state are none yet.
+        let is_same = Arc::ptr_eq(&before.tables, &state.tables) && before.number > 0;
+        let stays = |at: usize| is_same && available(before, at) == available(state, at);
+        for (_, (destination, hops)) in destinations.enumerate().filter(|(at, _)| !stays(*at)) {
             let name = destination.cluster.show(state.tables.points.plan);
             let via = destination
                 .via

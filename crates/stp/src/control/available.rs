@@ -80,12 +80,16 @@ impl Inner {
             pending: hop.is_server && state == Some(AsState::Pending)
                 || carriers.iter().any(|one| matches!(one, Carrier::Held(_))),
             carriers,
+            restarting: self.restarts.holds(at),
         }
     }
 
     /// The hops of the best priority that take messages; those that are pending only when there are no others.
     fn takers(&self, destination: &Destination, hops: &[HopState]) -> Few {
-        let open = |via: &&crate::tables::Via| !self.barred.contains(&(via.hop, destination.cluster));
+        let open = |via: &&crate::tables::Via| {
+            let is_held = hops.get(via.hop).is_some_and(|hop| hop.restarting);
+            !is_held && !self.barred.contains_key(&(via.hop, destination.cluster))
+        };
         let best = |takes: fn(&HopState) -> bool| {
             let able = destination
                 .via
@@ -187,7 +191,8 @@ impl State {
     /// Whether nothing differs from another state.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         let same = |one: &HopState, other: &HopState| {
-            one.up == other.up && one.pending == other.pending && one.carriers == other.carriers
+            (&one.up, one.pending, one.restarting) == (&other.up, other.pending, other.restarting)
+                && one.carriers == other.carriers
         };
         Arc::ptr_eq(&self.tables, &other.tables)
             && self.admission == other.admission
@@ -221,6 +226,7 @@ impl State {
                     up,
                     pending,
                     carriers: hop.carriers_before(former),
+                    restarting: hop.restarting,
                 }
             })
             .collect();

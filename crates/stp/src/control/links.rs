@@ -66,6 +66,16 @@ impl Sets {
         self.all.iter().flatten().filter_map(LinkSet::wake).min()
     }
 
+    /// Whether a link of a hop is available.
+    pub(super) fn has_link(&self, hop: usize) -> bool {
+        self.get(hop).is_some_and(|set| set.up().next().is_some())
+    }
+
+    /// Whether a link of a hop is in service, tested or not.
+    pub(super) fn is_in_service(&self, hop: usize) -> bool {
+        self.get(hop).is_some_and(LinkSet::is_in_service)
+    }
+
     /// Whether a link of a hop carries its traffic; `None` for a hop of M3UA.
     pub(super) fn is_up(&self, hop: usize, link: usize, tables: &Tables) -> Option<bool> {
         let set = self.get(hop)?;
@@ -145,12 +155,16 @@ impl Control {
 
     /// A message of network management from the node behind a link.
     pub(crate) fn network_management(&self, link: usize, code: u8, message: Management) {
+        let now = Instant::now();
+        // Traffic of this STP has no better route while this one is restricted: it is used.
+        if let Management::TransferProhibited(destination)
+        | Management::TransferAllowed(destination)
+        | Management::TransferRestricted(destination) = message
+        {
+            let prohibits = matches!(message, Management::TransferProhibited(_));
+            return self.transfer(link, destination, prohibits, now);
+        }
         self.change(|inner| match message {
-            Management::TransferProhibited(code) => inner.transfer(link, code, true),
-            // Traffic of this STP has no better route while this one is restricted: it is used.
-            Management::TransferAllowed(code) | Management::TransferRestricted(code) => {
-                inner.transfer(link, code, false);
-            }
             Management::RouteSetTest(code) => {
                 let state = self.state.load();
                 if state.is_reachable(code) {
@@ -160,10 +174,9 @@ impl Control {
                         .extend(to_peer(&state, inner.tables.set_of(link), message));
                 }
             }
-            // The routes by the node are used as soon as a link to it is.
-            Management::TrafficRestartAllowed => {}
+            Management::TrafficRestartAllowed => inner.traffic_restart(link, now),
             Management::Inhibiting(message) => inner.with_set(link, |set, _, events| {
-                set.inhibiting(code, message, Instant::now(), events);
+                set.inhibiting(code, message, now, events);
             }),
             _ => inner.with_set(link, |set, _, events| set.received(code, message, events)),
         });
@@ -331,21 +344,6 @@ impl Inner {
         for (queue, mut before) in self.pending.iter_mut().zip(held) {
             before.append(queue);
             *queue = before;
-        }
-    }
-
-    /// An adjacent node cannot reach a destination, or can again (Q.704 §13.2, §13.3).
-    fn transfer(&mut self, link: usize, code: PointCode, prohibits: bool) {
-        let Some(hop) = self.tables.set_of(link) else {
-            return;
-        };
-        let is_itself = self
-            .tables
-            .hops
-            .get(hop)
-            .is_some_and(|hop| hop.adjacent == Some(code));
-        if !is_itself {
-            self.bar_code(hop, code, prohibits);
         }
     }
 }

@@ -5,16 +5,19 @@ mod alarms;
 mod allowed;
 mod answers;
 mod available;
+mod congestion;
 mod inhibit;
 mod links;
 mod mailbox;
 mod moves;
+mod restart;
 mod rows;
 mod segments;
 mod ssnm;
 mod status;
+mod transfers;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +27,7 @@ use parking_lot::Mutex;
 use ss7_proto::PointCode;
 use ss7_proto::asp::{AsSettings, Asp, AspId, AspSettings, Gateway, GatewayEvent};
 use ss7_proto::m3ua::{Message, TrafficMode};
+use ss7_proto::mtp3::Congestion;
 use ss7_proto::sccp::{Management, ManagementType};
 use telemetry::{Alarms, Registry};
 
@@ -34,7 +38,7 @@ use crate::path::Segments;
 use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
-pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN};
+pub(crate) use alarms::{DESTINATION_UNREACHABLE, HOP_DOWN, LINK_DOWN, LINK_INHIBITED};
 use allowed::Allowed;
 pub(crate) use answers::{beat, registration};
 pub(crate) use inhibit::Request;
@@ -68,10 +72,15 @@ struct Inner {
     sets: links::Sets,
     /// What moves between them.
     moves: moves::Moves,
+    /// Which of them carry no traffic yet.
+    restarts: restart::Restarts,
+    transfers: transfers::Transfers,
+    congestion: Congestion,
     /// The number of the last state.
     number: u64,
-    /// Destinations that a signalling gateway has called unavailable, by hop.
-    barred: HashSet<(usize, Cluster)>,
+    /// Destinations that a signalling gateway or an adjacent node has called unavailable, by hop; of the latter with the time of the
+    /// next test.
+    barred: HashMap<(usize, Cluster), Option<Instant>>,
     /// Prohibited subsystems, and when the next test is due.
     prohibited: HashMap<(PointCode, u8), Instant>,
     /// By hop.
@@ -102,8 +111,11 @@ impl Control {
             links: vec![LinkStatus::default(); tables.links.len()],
             sets: links::Sets::new(config, &tables),
             moves: moves::Moves::new(&config.mtp, config.pending),
+            restarts: restart::Restarts::new(&config.mtp, &tables),
+            transfers: transfers::Transfers::default(),
+            congestion: Congestion::new(config.mtp.congestion_timers(), congestion::MOST),
             number: 0,
-            barred: HashSet::new(),
+            barred: HashMap::new(),
             prohibited: HashMap::new(),
             pending: tables.hops.iter().map(|_| VecDeque::new()).collect(),
             most_pending: config.pending,
@@ -201,9 +213,12 @@ impl Control {
             }
             inner.tick_sets(now);
             inner.moves.tick(now);
+            inner.tick_transfers(now);
+            inner.restarts.tick(now);
             inner.test_subsystems(now);
             inner.announce(now);
         });
+        self.tick_congestion(now);
         self.return_late(now);
     }
 
@@ -217,6 +232,10 @@ impl Control {
             .chain(inner.prohibited.values().copied())
             .chain(inner.sets.wake())
             .chain(inner.moves.wake())
+            .chain(inner.transfers.wake())
+            .chain(inner.barred.values().flatten().copied())
+            .chain(inner.restarts.wake())
+            .chain(inner.congestion.wake())
             .chain(inner.allowed.wake())
             .min()
     }
@@ -330,6 +349,7 @@ impl Control {
         change(&mut inner);
         inner.obey(self);
         let before = self.state.load_full();
+        inner.follow_restarts(&before, Instant::now());
         inner.number += 1;
         let mut next = inner.state();
         inner.hold(&before, &mut next, Instant::now());
@@ -351,8 +371,10 @@ impl Control {
                 }
             }
         }
+        let allowed = inner.take_allowed(&next);
         if next.is_as(&before) {
             self.send(sends);
+            self.send(inner.transfers_to(&allowed, &next, &[]));
             // A link may be inactive for another reason.
             inner.alarm(&self.alarms, &before, &next);
             return;
@@ -364,7 +386,7 @@ impl Control {
         inner.release(self, &before, &next);
         inner.let_go(self, &before, &next);
         self.state.store(Arc::new(next.clone()));
-        let notices = inner.changes(&before, &next);
+        let notices = inner.changes(&before, &next, &allowed);
         self.send(notices);
         inner.forget(&self.alarms, &before);
         inner.alarm(&self.alarms, &before, &next);

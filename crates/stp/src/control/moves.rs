@@ -112,7 +112,7 @@ impl Inner {
         let cluster = tables.routes.destinations.get(destination).map(|one| one.cluster);
         // TFP: the node before has refused the messages (forced rerouting, §7), and nothing is held.
         let is_barred =
-            |hop: u16| cluster.is_some_and(|cluster| self.barred.contains(&(usize::from(hop), cluster)));
+            |hop: u16| cluster.is_some_and(|cluster| self.barred.contains_key(&(usize::from(hop), cluster)));
         let [t1, t3] = self.moves.timers;
         let period = |sls: u8| {
             let (from, to) = (by(old, sls)?, by(new, sls)?);

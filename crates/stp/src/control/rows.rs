@@ -28,7 +28,7 @@ pub(crate) struct LinkRow {
 pub(crate) struct HopRow {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
-    /// `active`, `pending` or `inactive`.
+    /// `active`, `restarting` (TRA is awaited), `pending` or `inactive`.
     pub(crate) state: &'static str,
     pub(crate) routing_context: Option<u32>,
     /// Links whose peers are active.
@@ -52,7 +52,7 @@ pub(crate) struct RouteRow {
 
 impl Inner {
     /// The state of a link, and why it is not active.
-    fn condition(&self, link: usize) -> (&'static str, String) {
+    pub(super) fn condition(&self, link: usize) -> (&'static str, String) {
         if let Some(reason) = self.reason(link) {
             return ("inactive", reason);
         }
@@ -133,6 +133,7 @@ impl Control {
                 "link set"
             },
             state: match (now.up.is_empty(), now.pending) {
+                (false, _) if now.restarting => "restarting",
                 (false, _) => "active",
                 (true, true) => "pending",
                 (true, false) => "inactive",

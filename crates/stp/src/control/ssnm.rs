@@ -9,6 +9,7 @@ use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, Mes
 use ss7_proto::mtp3::Management;
 
 use super::links::to_peer;
+use super::transfers::Report;
 use super::{Control, Inner};
 use crate::path::Notice;
 use crate::state::State;
@@ -66,10 +67,17 @@ impl Control {
         match kind {
             MessageType::Daud => self.send(audit(&state, link, &concerned.hops, codes)),
             MessageType::Duna | MessageType::Dava | MessageType::Drst => {
-                let bars = kind == MessageType::Duna;
-                let hops: Vec<usize> = concerned.hops.iter().map(|hop| usize::from(*hop)).collect();
+                let hops = concerned.hops.iter().map(|hop| usize::from(*hop));
                 let codes: Vec<AffectedPointCode> = codes.collect();
-                self.change(|inner| inner.bar(&hops, &codes, bars));
+                let reports = hops.flat_map(|hop| {
+                    let report = move |code: &AffectedPointCode| Report {
+                        hop,
+                        cluster: Cluster::new(code.code, code.mask),
+                        prohibits: kind == MessageType::Duna,
+                    };
+                    codes.iter().map(report)
+                });
+                self.report(reports, Instant::now());
             }
             _ => {}
         }
@@ -82,34 +90,18 @@ fn unexpected(reason: &'static str) -> Fault {
 }
 
 impl Inner {
-    /// A signalling gateway calls destinations unavailable, or available again.
-    fn bar(&mut self, hops: &[usize], codes: &[AffectedPointCode], bars: bool) {
-        for destination in &self.tables.routes.destinations {
-            let cluster = destination.cluster;
-            // A part of a cluster says nothing of the cluster.
-            let whole = |code: &AffectedPointCode| code.mask >= cluster.wild && code.covers(cluster.code);
-            if !codes.iter().any(whole) {
-                continue;
-            }
-            for via in destination.via.iter().filter(|via| hops.contains(&via.hop)) {
-                if bars {
-                    self.barred.insert((via.hop, cluster));
-                } else {
-                    self.barred.remove(&(via.hop, cluster));
-                }
-            }
-        }
-    }
-
-    /// As [`Self::bar`], of a point code and one hop.
-    pub(super) fn bar_code(&mut self, hop: usize, code: PointCode, bars: bool) {
-        self.bar(&[hop], &[AffectedPointCode { mask: 0, code }], bars);
-    }
-
     /// What follows from a change of states: notices for peers, and what is known of links that are down no longer counts.
-    pub(super) fn changes(&mut self, before: &State, next: &State) -> Vec<(usize, Vec<u8>)> {
-        self.barred
-            .retain(|(hop, _)| next.forward.hops.get(*hop).is_some_and(|hop| !hop.up.is_empty()));
+    pub(super) fn changes(
+        &mut self,
+        before: &State,
+        next: &State,
+        allowed: &[usize],
+    ) -> Vec<(usize, Vec<u8>)> {
+        let sets = &self.sets;
+        let is_up = |hop: usize| next.forward.hops.get(hop).is_some_and(|hop| !hop.up.is_empty());
+        let reports = |hop: usize| is_up(hop) || sets.is_in_service(hop);
+        self.barred.retain(|(hop, _), _| reports(*hop));
+        self.transfers.retain(reports);
         let changed = changed(before, next);
         for one in &changed {
             tracing::info!(
@@ -129,9 +121,56 @@ impl Inner {
             })
         };
         self.prohibited.retain(|(code, _), _| !returned(*code));
-        let mut sends = transfers(before, next, &changed);
+        let mut sends = self.transfers_to(allowed, next, &changed);
         let now = self.allowed.collect(next, changed, Instant::now());
         sends.extend(notices(next, with_narrower(next, now)));
+        sends
+    }
+
+    /// The hops whose nodes get TRA: those of them whose links have not failed since.
+    pub(super) fn take_allowed(&mut self, next: &State) -> Vec<usize> {
+        let mut allowed = std::mem::take(&mut self.restarts.allowed);
+        allowed.retain(|hop| next.forward.hops.get(*hop).is_some_and(|hop| !hop.up.is_empty()));
+        allowed
+    }
+
+    /// What adjacent nodes behind links of M2PA get to know (Q.704 §13.2.2, §13.3.2): the destinations that have changed; those in
+    /// `allowed` all that are prohibited, and TRA (§9). A node that restarts says nothing before. They are point codes: ITU has
+    /// no clusters.
+    pub(super) fn transfers_to(
+        &self,
+        allowed: &[usize],
+        next: &State,
+        changed: &[Known<'_>],
+    ) -> Vec<(usize, Vec<u8>)> {
+        let mut sends = Vec::new();
+        if self.restarts.is_restarting() {
+            return sends;
+        }
+        for (at, hop) in next.tables.hops.iter().enumerate() {
+            if hop.adjacent.is_none() {
+                continue;
+            }
+            let concerns =
+                |cluster: Cluster, via: &[Via]| cluster.wild == 0 && via.iter().all(|via| via.hop != at);
+            let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
+            if !allowed.contains(&at) {
+                for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
+                    notify(if one.available {
+                        Management::TransferAllowed(one.cluster.code)
+                    } else {
+                        Management::TransferProhibited(one.cluster.code)
+                    });
+                }
+                continue;
+            }
+            for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
+                if concerns(*cluster, via) && !available(next, at) {
+                    notify(Management::TransferProhibited(cluster.code));
+                }
+            }
+            notify(Management::TrafficRestartAllowed);
+        }
         sends
     }
 }
@@ -191,38 +230,6 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
         }
     }
     found
-}
-
-/// What adjacent nodes behind links of M2PA get to know (Q.704 §13.2.2, §13.3.2): the destinations that have changed, and those
-/// that are prohibited when the first link to the node is available (§9.3). They are point codes: ITU has no clusters.
-fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize, Vec<u8>)> {
-    let mut sends = Vec::new();
-    for (at, hop) in next.tables.hops.iter().enumerate() {
-        let is_up = |state: &State| state.forward.hops.get(at).is_some_and(|hop| !hop.up.is_empty());
-        if hop.adjacent.is_none() || !is_up(next) {
-            continue;
-        }
-        let concerns =
-            |cluster: Cluster, via: &[Via]| cluster.wild == 0 && via.iter().all(|via| via.hop != at);
-        let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
-        if is_up(before) {
-            for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
-                notify(if one.available {
-                    Management::TransferAllowed(one.cluster.code)
-                } else {
-                    Management::TransferProhibited(one.cluster.code)
-                });
-            }
-            continue;
-        }
-        for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
-            if concerns(*cluster, via) && !available(next, at) {
-                notify(Management::TransferProhibited(cluster.code));
-            }
-        }
-        notify(Management::TrafficRestartAllowed);
-    }
-    sends
 }
 
 /// Whether the narrowest destination that has a whole cluster is available.

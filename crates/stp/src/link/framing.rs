@@ -10,6 +10,8 @@ pub(super) const LONGEST: usize = 16 * 1024;
 #[derive(Default)]
 pub(super) struct Framing {
     pub(super) octets: Vec<u8>,
+    /// The stream of SCTP by which they came; none over TCP.
+    pub(super) stream: Option<u16>,
     /// Octets of padding that the length of the last message did not count and that may follow.
     padding: usize,
 }

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::Receiver;
 
 use super::End;
 use crate::cause::Cause;
-use crate::config::Config;
+use crate::config::{Action, Config};
 use crate::control::{Control, Frame, beat, notice, registration};
 use crate::metrics::count;
-use crate::path::{Decision, Ingress, Notice, Trace, Work, decide};
+use crate::path::{Decision, Ingress, Notice, Trace, Work, decide, screen};
 use crate::state::{Admitted, State};
 use crate::tables::Tables;
 
@@ -87,6 +87,8 @@ impl Desk {
 pub(super) struct Inbound {
     desk: Rc<Desk>,
     link: usize,
+    /// The stream of SCTP by which messages come; none over TCP.
+    pub(super) stream: Option<u16>,
     /// What the peer was notified of lately.
     notices: VecDeque<(Notice, Addressee, Instant)>,
 }
@@ -96,6 +98,7 @@ impl Inbound {
         Self {
             desk,
             link,
+            stream: None,
             notices: VecDeque::new(),
         }
     }
@@ -144,6 +147,21 @@ impl Inbound {
     pub(super) fn msu(&mut self, state: &State, hop: usize, data: &Data<'_>, out: &mut Vec<u8>) {
         count(&state.meters.received, self.link);
         self.transfer(state, hop, data, out);
+    }
+
+    /// Screens a message of network management for this node.
+    pub(super) fn admits(&self, state: &State, hop: usize, data: &Data<'_>) -> bool {
+        let ingress = Ingress {
+            state,
+            hop: Some(hop),
+            segments: None,
+        };
+        let (action, rules) = screen(&ingress, data, &mut Trace::default());
+        state.meters.screened(&rules);
+        if action != Action::Allow {
+            state.meters.dropped(Cause::Screened);
+        }
+        action == Action::Allow
     }
 
     /// Handles an MSU of a link of IPA, whose peer has no way to learn of a refusal.
@@ -195,6 +213,14 @@ impl Inbound {
         let Some(data) = message.data() else {
             return Err(Fault::new(ErrorCode::ProtocolError, "DATA without an MSU"));
         };
+        // It MUST NOT be there (RFC 4666 §1.4.7): management waits behind it, and it loses nothing.
+        if self.stream == Some(0) {
+            count(&state.meters.misplaced, self.link);
+            if self.desk.live.load().config.strict_streams {
+                let code = ErrorCode::InvalidStreamIdentifier;
+                return Err(Fault::new(code, "DATA on stream 0"));
+            }
+        }
         // DATA has one routing context (RFC 4666 §3.3.1).
         if message.routing_contexts().nth(1).is_some() {
             let reason = "DATA with several routing contexts";
@@ -230,11 +256,7 @@ impl Inbound {
         out: &mut Vec<u8>,
     ) {
         let meters = &state.meters;
-        if let Some((list, rule)) = decision.rule
-            && let Some(rules) = meters.screened.get(list)
-        {
-            count(rules, rule);
-        }
+        meters.screened(&decision.rules);
         if let Some(set) = decision.set {
             count(&meters.translated, set);
         }
@@ -255,6 +277,9 @@ impl Inbound {
         }
         if let Some((from, management)) = decision.management {
             self.desk.control.subsystem(from, management);
+        }
+        if let Some((destination, level)) = decision.controlled {
+            self.desk.control.controlled(state, destination, level);
         }
         if let Some(notice) = decision.notice {
             self.notify(state, hop, data.opc, notice, out);

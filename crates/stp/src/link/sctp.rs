@@ -5,7 +5,7 @@
 //! Where the kernel has no SCTP, sockets cannot be created; links over TCP do not depend on it.
 
 use std::cell::Cell;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use libc::{IPPROTO_SCTP, c_int, socklen_t};
@@ -27,6 +27,9 @@ const SCTP_INITMSG: c_int = 2;
 const SCTP_NODELAY: c_int = 3;
 const SCTP_DEFAULT_SEND_PARAM: c_int = 10;
 const SCTP_STATUS: c_int = 14;
+/// Each message comes with its stream (RFC 6458 §8.1.29), in a control message of this type (§5.3.5).
+const SCTP_RECVRCVINFO: c_int = 32;
+const SCTP_RCVINFO: c_int = 3;
 /// The option behind `sctp_bindx` (RFC 6458 §9.1) in Linux.
 const SCTP_SOCKOPT_BINDX_ADD: c_int = 100;
 /// The option behind `sctp_connectx` (RFC 6458 §9.9) in Linux.
@@ -45,6 +48,7 @@ impl Sctp {
     fn new(socket: AsyncFd<Socket>) -> io::Result<Self> {
         let streams = streams(socket.get_ref())?;
         set_stream(socket.get_ref(), 0, PPID)?;
+        set_option(socket.get_ref(), SCTP_RECVRCVINFO, &1_u32.to_ne_bytes())?;
         Ok(Self {
             socket,
             streams,
@@ -85,12 +89,11 @@ impl Sctp {
         let free = into.octets.get_mut(start..).unwrap_or_default();
         let read = self
             .socket
-            .try_io(tokio::io::Interest::READABLE, |mut socket: &Socket| {
-                socket.read(free)
-            });
-        into.octets
-            .truncate(start + read.as_ref().map_or(0, |count| *count));
-        read
+            .try_io(tokio::io::Interest::READABLE, |socket| receive(socket, free));
+        let (count, stream) = read.as_ref().map_or((0, None), |read| *read);
+        into.octets.truncate(start + count);
+        into.stream = stream;
+        read.map(|(count, _)| count)
     }
 
     /// Sends the first message of `octets`.
@@ -240,6 +243,41 @@ fn set_option(socket: &Socket, option: c_int, value: &[u8]) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Reads a message, or a part of one, and the stream that it came by.
+#[allow(unsafe_code)]
+fn receive(socket: &Socket, into: &mut [u8]) -> io::Result<(usize, Option<u16>)> {
+    use std::os::fd::AsRawFd as _;
+    let mut octets = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    // Room for the information about one message, aligned for its header.
+    let mut control = [0_u64; 16];
+    // SAFETY: all fields of `msghdr` are integers and pointers, for which 0 is a value.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut octets;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the header names one live buffer for octets and one for control messages, each with its length; the descriptor is
+    // open because `socket` owns it.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    let mut stream = None;
+    // SAFETY: the kernel has written control messages and their whole length into the header, whose buffer lives; a control message
+    // of this type has `struct sctp_rcvinfo`, which begins with the stream.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(&raw const header);
+        while let Some(one) = next.as_ref() {
+            if (one.cmsg_level, one.cmsg_type) == (IPPROTO_SCTP, SCTP_RCVINFO) {
+                stream = Some(libc::CMSG_DATA(next).cast::<u16>().read_unaligned());
+            }
+            next = libc::CMSG_NXTHDR(&raw const header, next);
+        }
+    }
+    Ok((count, stream))
 }
 
 /// How many streams lead to the peer (`SCTP_STATUS`, RFC 6458 §8.2.1).

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::Receiver;
 use super::Desk;
 use super::inbound::Inbound;
 use crate::control::{Frame, Mailbox, Remains};
+use crate::metrics::count;
 use crate::path::{own_frame, read_msu};
 use crate::state::State;
 
@@ -148,24 +149,33 @@ impl SignallingLink {
         let is_mine =
             data.dpc == points.own && data.ni == points.network_indicator && Some(data.opc) == adjacent;
         match data.si {
-            ServiceIndicator::SNT if is_mine => self.tested(data.user_data, data.sls, out),
-            // The link is connected to a wrong node (Q.707 §2.2): behind this one the test would be taken for that of another link.
-            ServiceIndicator::SNT => tracing::debug!(
-                link = self.number,
-                opc = data.opc.0,
-                dpc = data.dpc.0,
-                ni = data.ni,
-                "link test for another node or network"
-            ),
+            ServiceIndicator::SNT if is_mine && data.sls == self.code => self.tested(data.user_data, out),
+            // The link is connected to a wrong node, or is another one of the set (Q.707 §2.2): behind this node the test would be
+            // taken for that of another link.
+            ServiceIndicator::SNT => {
+                count(&state.meters.link_tests, self.number);
+                tracing::debug!(
+                    link = self.number,
+                    opc = data.opc.0,
+                    dpc = data.dpc.0,
+                    ni = data.ni,
+                    code = data.sls,
+                    "link test for another node, network or link"
+                );
+            }
             ServiceIndicator::SNM if is_mine => {
+                // Messages about links are between the two nodes; what is said of destinations is screened.
+                let heading = data.user_data.first();
+                let is_screened = heading.is_some_and(|one| Management::names_destination(*one));
+                if is_screened && !inbound.admits(state, self.hop, &data) {
+                    return;
+                }
                 match Management::read(data.user_data, plan) {
-                    // They concern messages that this node has sent, none of which it holds back.
-                    Some(
-                        Management::TransferControlled { .. }
-                        | Management::UserPartUnavailable { .. }
-                        | Management::CongestionTest,
-                    )
-                    | None => {}
+                    Some(Management::TransferControlled { destination, level }) => {
+                        self.desk.control.controlled(state, destination, level);
+                    }
+                    // UPU concerns messages that this node has sent, none of which it holds back.
+                    Some(Management::UserPartUnavailable { .. } | Management::CongestionTest) | None => {}
                     Some(message) => {
                         self.desk
                             .control
@@ -177,9 +187,8 @@ impl SignallingLink {
         }
     }
 
-    fn tested(&mut self, user_data: &[u8], code: u8, out: &mut Vec<u8>) {
-        // A test of another link came by a link that is connected to a wrong one (Q.707 §2.2).
-        let Some(message) = TestMessage::read(user_data).filter(|_| code == self.code) else {
+    fn tested(&mut self, user_data: &[u8], out: &mut Vec<u8>) {
+        let Some(message) = TestMessage::read(user_data) else {
             return;
         };
         if !message.acknowledges {

@@ -41,10 +41,12 @@ pub(crate) struct Decision {
     pub(crate) notice: Option<Notice>,
     /// What network management for nodes behind an application server means for its ASPs.
     pub(crate) advice: Option<(usize, Notice)>,
+    /// Congestion on the way to a destination, and its level (TFC for this node).
+    pub(crate) controlled: Option<(PointCode, u8)>,
     /// Management of a subsystem, from a node.
     pub(crate) management: Option<(PointCode, Management)>,
-    /// The screening list and the rule that decided.
-    pub(crate) rule: Option<(usize, usize)>,
+    /// The screening lists and the rules that decided.
+    pub(crate) rules: tables::Passed,
     /// The set of the translation.
     pub(crate) set: Option<usize>,
     /// What the look-up of a number led to.
@@ -125,27 +127,40 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         trace.add(|| "network management by M3UA".to_owned());
         return Decision::drop(Cause::UserPart);
     }
-    let mut rule = None;
-    if let Some(refused) = screen(ingress, data, work, trace, &mut rule) {
-        return Decision { rule, ..refused };
+    let (action, rules) = screen(ingress, data, trace);
+    match action {
+        Action::Allow => {}
+        Action::Block => {
+            return Decision {
+                rules,
+                ..Decision::drop(Cause::Screened)
+            };
+        }
+        Action::Return => {
+            let refused = sccp::return_unparsed(ingress, data, work, trace);
+            return Decision { rules, ..refused };
+        }
     }
     if !tables.points.are(data.dpc) {
         trace.add(|| "discrimination: the destination is another node".to_owned());
         if is_management && let Some(decision) = advise(ingress, data, trace) {
-            return Decision { rule, ..decision };
+            return Decision { rules, ..decision };
         }
         let decision = match interception::intercept(ingress, data, trace) {
             Some(decision) => decision,
             None => pass(ingress, data, trace, unchanged(data.user_data)),
         };
-        return Decision { rule, ..decision };
+        return Decision { rules, ..decision };
     }
     trace.add(|| "discrimination: the destination is this STP".to_owned());
     let decision = match data.si {
         ServiceIndicator::SCCP => sccp::local(ingress, data, work, trace),
         ServiceIndicator::SNM if is_status(data, plan) => {
             trace.add(|| "network management: TFC or UPU for this STP ends here".to_owned());
-            Decision::default()
+            Decision {
+                controlled: controlled(data, plan),
+                ..Decision::default()
+            }
         }
         si => {
             trace.add(|| format!("this STP has no user of service indicator {}", si.0));
@@ -155,7 +170,7 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
             }
         }
     };
-    Decision { rule, ..decision }
+    Decision { rules, ..decision }
 }
 
 /// Whether a message informs of a node that messages were sent to: it may come from any node (Q.704 §11.2, §13.7).
@@ -165,6 +180,14 @@ fn is_status(data: &Data<'_>, plan: Plan) -> bool {
         message,
         Some(NetworkManagement::TransferControlled { .. } | NetworkManagement::UserPartUnavailable { .. })
     )
+}
+
+/// The destination and level of TFC.
+fn controlled(data: &Data<'_>, plan: Plan) -> Option<(PointCode, u8)> {
+    match NetworkManagement::read(data.user_data, plan)? {
+        NetworkManagement::TransferControlled { destination, level } => Some((destination, level)),
+        _ => None,
+    }
 }
 
 /// Network management for a node behind an application server: SSNM stands for it (RFC 4666 §1.4.2.3, §4.5.1). `None` when the
@@ -242,6 +265,17 @@ impl Decision {
 
 /// A message of this node's own.
 pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data: &[u8]) -> Option<Send> {
+    own_with_priority(state, to, si, 0, user_data)
+}
+
+/// As [`own`], with a message priority.
+pub(crate) fn own_with_priority(
+    state: &State,
+    to: PointCode,
+    si: ServiceIndicator,
+    mp: u8,
+    user_data: &[u8],
+) -> Option<Send> {
     let label = Data {
         network_appearance: None,
         routing_context: None,
@@ -249,7 +283,7 @@ pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data:
         dpc: to,
         si,
         ni: state.tables.points.network_indicator,
-        mp: 0,
+        mp,
         sls: 0,
         user_data,
         correlation_id: None,
@@ -258,33 +292,35 @@ pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data:
     transfer(state, None, &label, &mut Trace::default(), user_data).ok()
 }
 
-/// Screens a message; `None` when it is admitted.
-fn screen(
-    ingress: &Ingress<'_>,
-    data: &Data<'_>,
-    work: &mut Work,
-    trace: &mut Trace,
-    rule: &mut Option<(usize, usize)>,
-) -> Option<Decision> {
+/// Screens a message.
+pub(crate) fn screen(ingress: &Ingress<'_>, data: &Data<'_>, trace: &mut Trace) -> (Action, tables::Passed) {
     let tables = &ingress.state.tables;
-    let hop = tables.hops.get(ingress.hop?)?;
+    let admitted = (Action::Allow, tables::Passed::new());
+    let Some(hop) = ingress.hop.and_then(|hop| tables.hops.get(hop)) else {
+        return admitted;
+    };
     let Some(list) = hop.screen else {
         trace.add(|| format!("screening: `{}` has no list", hop.name));
-        return None;
+        return admitted;
     };
-    let screen = tables.screens.get(list)?;
-    let format = tables.format();
-    let (action, at) = screen.judge(&tables::Message { data, format });
-    *rule = Some((list, at));
-    trace.add(|| {
-        let name = screen.rules().nth(at).unwrap_or_default();
-        format!("screening: rule `{name}` of `{}` says {action:?}", screen.name)
-    });
-    match action {
-        Action::Allow => None,
-        Action::Block => Some(Decision::drop(Cause::Screened)),
-        Action::Return => Some(sccp::return_unparsed(ingress, data, work, trace)),
+    let message = tables::Message {
+        data,
+        format: tables.format(),
+        plan: tables.points.plan,
+    };
+    let verdict = tables::Screen::judge(&tables.screens, list, &message);
+    for (list, at) in &verdict.rules {
+        trace.add(|| {
+            let screen = tables.screens.get(*list);
+            let rule = screen
+                .and_then(|screen| screen.rules().nth(*at))
+                .unwrap_or_default();
+            let list = screen.map_or("", |screen| screen.name.as_str());
+            format!("screening: rule `{rule}` of `{list}` fits")
+        });
     }
+    trace.add(|| format!("screening: the rule says {:?}", verdict.action));
+    (verdict.action, verdict.rules)
 }
 
 /// Routes a message by its destination (Q.704 §2.3.2); `user_data` appends what follows the label.

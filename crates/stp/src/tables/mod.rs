@@ -2,7 +2,6 @@
 
 mod adjacent;
 mod calls;
-mod content;
 mod ipa;
 mod numbers;
 mod points;
@@ -26,7 +25,7 @@ pub(crate) use ipa::Label;
 pub(crate) use numbers::{Number, NumberServices, Whereabouts};
 pub(crate) use points::Points;
 pub(crate) use routes::{Destination, Routes, Via};
-pub(crate) use screening::{Message, Screen};
+pub(crate) use screening::{Message, Passed, Screen};
 pub(crate) use translations::Translations;
 pub use translations::check_files;
 
@@ -81,12 +80,12 @@ impl Tables {
     pub(crate) fn compile(config: &Config, faults: &mut Faults) -> Self {
         let points = Points::compile(&config.point_codes, config.links.is_empty(), faults);
         let links = links(config, faults);
-        let screens = names(
+        let lists = names(
             config.screening.iter().map(|list| list.name.as_str()),
             "screening",
             faults,
         );
-        let hops = hops(config, &points, &links, &screens, faults);
+        let hops = hops(config, &points, &links, &lists, faults);
         let routes = Routes::compile(config, &points, &hops, faults);
         if let Some(equipment) = &config.equipment {
             faults.within("equipment", equipment);
@@ -100,9 +99,7 @@ impl Tables {
         }
         numbers::Numbering::compile(&config.number_services, faults);
         calls::check(config, &points, faults);
-        let lists = config.screening.iter().enumerate();
-        let screens = lists.map(|(index, list)| Screen::compile(list, points.plan, index, faults));
-        let screens = screens.collect();
+        let screens = Screen::compile(&config.screening, &lists, points.plan, faults);
         let translations = Translations::compile(&config.translation, &points, &routes, faults);
         calls::Calls::compile(&config.number_services, &hops, &translations, faults);
         let calls = &config.number_services.calls;
@@ -412,6 +409,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// The point codes that have all but the last bits of one.
+    pub(crate) const fn new(code: PointCode, wild: u8) -> Self {
+        let wild = if wild > MOST_WILD { MOST_WILD } else { wild };
+        Self { code, wild: 0 }.widened(wild)
+    }
+
     /// Reads `3-50-1`, `3-48-0/3`.
     pub(crate) fn parse(plan: Plan, text: &str) -> Result<Self, String> {
         let (code, wild) = match text.split_once('/') {

@@ -1,4 +1,4 @@
-//! Routes by destination point code (Q.704 §2.4.2).
+//! Routes by destination point code (Q.704 §2.3.2).
 
 use std::cmp::Reverse;
 

@@ -58,6 +58,11 @@ fn a_link_that_the_peer_agrees_to_inhibit_carries_no_traffic() {
     a.wait_for(message(Inhibiting::Inhibit));
     b.manage(0, Management::Inhibiting(Inhibiting::InhibitAcknowledgement));
     until("it is inhibited", || !is_available(&stp, "a"));
+    let has_alarm = || {
+        let alarms = stp.handle().alarms().active();
+        alarms.iter().any(|alarm| alarm.number == 10573)
+    };
+    until("the alarm", has_alarm);
     let mut one = Asp::active(at, 11, 11);
     let send = |one: &mut Asp| (0..16).for_each(|sls| one.send(&isup(11, 1, 2, sls, b"call")));
     send(&mut one);
@@ -72,7 +77,7 @@ fn a_link_that_the_peer_agrees_to_inhibit_carries_no_traffic() {
         panic!("no changeback");
     };
     b.manage(0, Management::ChangebackAcknowledgement(number));
-    until("it is available", || is_available(&stp, "a"));
+    until("it is available", || is_available(&stp, "a") && !has_alarm());
     send(&mut one);
     let mut all = [calls(&mut a, 8), calls(&mut b, 8)].concat();
     all.sort_unstable();

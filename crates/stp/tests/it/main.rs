@@ -16,6 +16,7 @@ mod neighbour;
 mod number_services;
 mod osmo;
 mod prepaid;
+mod restart;
 mod roles;
 mod screening;
 mod sctp;

@@ -293,6 +293,8 @@ fn a_link_test_of_another_network_is_not_answered() {
             break;
         }
     }
+    let discarded = "signalbox_stp_discarded_link_tests_total{link=\"a\"}";
+    assert_eq!(metric(&stp, discarded), 1.0);
 }
 
 /// A test that is due while the peer is busy is sent when it is not: the next one would come after T1.

@@ -1,12 +1,15 @@
 //! Screening by what messages carry, and of those that cannot be read.
 
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
-use ss7_proto::sccp;
+use ss7_proto::mtp3::Management;
 use ss7_proto::tcap::element;
-use stp::config::{Action, Party, Rule, ScreeningList};
+use ss7_proto::{PointCode, sccp};
+use stp::config::{Action, Party, Route, Rule, ScreeningList};
 
+use crate::neighbour::Neighbour;
 use crate::segments::segment;
-use crate::support::{Asp, config, data, isup, metric, msu, start};
+use crate::signalling_links::{east, is_available};
+use crate::support::{Asp, config, data, faults, isup, metric, msu, start, until};
 use crate::translation::{subsystem, title, udt, unitdata};
 
 fn blocking(rule: Rule) -> stp::Config {
@@ -208,4 +211,100 @@ fn messages_are_screened_by_their_type() {
     settings::Validate::validate(&wrong, &mut faults);
     let paths: Vec<String> = faults.into_vec().into_iter().map(|fault| fault.path).collect();
     assert_eq!(paths, ["screening[0].rules[1].messageTypes[0]"]);
+}
+
+#[test]
+fn ranges_of_digits_and_lists_behind_lists_decide() {
+    let stp = start({
+        let mut settings = blocking(Rule {
+            name: "abroad".to_owned(),
+            list: Some("numbers".to_owned()),
+            service_indicators: vec![3],
+            ..Rule::default()
+        });
+        settings.screening.push(ScreeningList {
+            name: "numbers".to_owned(),
+            otherwise: Action::Block,
+            rules: vec![Rule {
+                name: "ours".to_owned(),
+                called: party("436610-436649"),
+                ..Rule::default()
+            }],
+        });
+        settings
+    });
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    for number in ["43660999", "436610", "4366499", "43661", "43665"] {
+        let octets = udt(&title(number, 6), &title("43699", 8), b"x");
+        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
+    }
+    one.send(&isup(11, 1, 2, 0, b"call"));
+    for wanted in [
+        &udt(&title("436610", 6), &title("43699", 8), b"x")[..],
+        &udt(&title("4366499", 6), &title("43699", 8), b"x"),
+        b"call",
+    ] {
+        assert_eq!(data(&two.expect(MessageType::Data)).user_data, wanted);
+    }
+    for (list, rule, count) in [
+        ("list", "abroad", 5.0),
+        ("list", "otherwise", 1.0),
+        ("numbers", "ours", 2.0),
+        ("numbers", "otherwise", 3.0),
+    ] {
+        let name = format!("signalbox_stp_screening_decisions_total{{list=\"{list}\",rule=\"{rule}\"}}");
+        assert_eq!(metric(&stp, &name), count, "{list} {rule}");
+    }
+    let wrong = blocking(Rule {
+        list: Some("none".to_owned()),
+        management: vec!["TFX".to_owned()],
+        affected: vec!["1-2".to_owned()],
+        called: party("4-3"),
+        ..Rule::default()
+    });
+    let rule = "screening[0].rules[1]";
+    assert_eq!(
+        faults(&wrong),
+        ["list", "management[0]", "affected[0]", "called.digits[0]"].map(|key| format!("{rule}.{key}"))
+    );
+}
+
+/// A neighbour that may not prohibit a destination does not close the route to it.
+#[test]
+fn management_is_screened_by_heading_and_affected_destination() {
+    let mut settings = east();
+    settings.routes.push(Route {
+        destination: "3".to_owned(),
+        via: "neighbour".to_owned(),
+        priority: 0,
+    });
+    settings.link_sets[0].screening = Some("list".to_owned());
+    settings.screening = vec![ScreeningList {
+        name: "list".to_owned(),
+        otherwise: Action::Allow,
+        rules: vec![Rule {
+            name: "not-theirs".to_owned(),
+            action: Action::Block,
+            management: ["TFP", "TFR", "TFA"].map(str::to_owned).to_vec(),
+            affected: vec!["2".to_owned()],
+            ..Rule::default()
+        }],
+    }];
+    let stp = start(settings);
+    let mut a = Neighbour::new(stp.addresses()[0], 21, 0);
+    until("the link carries traffic", || is_available(&stp, "a"));
+    let available = |code| {
+        metric(
+            &stp,
+            &format!("signalbox_stp_destination_available{{destination=\"0-0-{code}\"}}"),
+        )
+    };
+    for code in [2, 3] {
+        a.manage(0, Management::TransferProhibited(PointCode(code)));
+    }
+    until("TFP has closed the other route", || available(3) == 0.0);
+    assert_eq!(available(2), 1.0);
+    let name = "signalbox_stp_screening_decisions_total{list=\"list\",rule=\"not-theirs\"}";
+    assert_eq!(metric(&stp, name), 1.0);
 }

@@ -76,6 +76,9 @@ pub(crate) fn stp(own: u32, near: (&str, u32, u8), far: u32, adjacent: u32, link
     config.mtp.t2 = Period::from_secs(60);
     config.mtp.t3 = Period::from_millis(20);
     config.mtp.t4 = Period::from_secs(60);
+    // Neighbours made by hand send no TRA.
+    config.mtp.t18 = Period::default();
+    config.mtp.t21 = Period::default();
     config.m2pa.t7 = Period::from_secs(60);
     config.m2pa.t3 = Period::from_secs(60);
     config.m2pa.t6 = Period::from_secs(60);

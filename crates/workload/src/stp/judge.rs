@@ -37,11 +37,11 @@ impl Calls {
         data: &Data<'_>,
         expected: &mut Parts,
     ) -> Result<(), String> {
-        let opc = match choice.kind {
-            Kind::MtpRouting => self.party(choice.from).point_code(),
-            _ => OWN,
+        let is_origin = match choice.kind {
+            Kind::MtpRouting => data.opc == self.party(choice.from).point_code(),
+            _ => self.network.translates_at(data.opc),
         };
-        if (data.opc, data.ni, data.si) != (opc, NATIONAL, ServiceIndicator::SCCP) {
+        if !is_origin || (data.ni, data.si) != (NATIONAL, ServiceIndicator::SCCP) {
             let Data { opc, ni, si, .. } = data;
             return Err(format!(
                 "origin {}, network {ni}, service {} arrived",

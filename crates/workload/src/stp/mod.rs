@@ -15,6 +15,6 @@ mod network;
 mod traffic;
 mod units;
 
-pub use network::{Network, OWN, Party, Role, SCREENED_CALLING, Share, Shift, TITLES};
+pub use network::{MATES, Network, OWN, Party, Role, SCREENED_CALLING, Share, Shift, TITLES};
 pub use traffic::Calls;
 pub use units::{Pairs, Unit};

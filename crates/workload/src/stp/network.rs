@@ -5,11 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use callmodel::stp::StpModel;
+use callmodel::stp::{Drill, StpModel};
 use ss7_proto::PointCode;
 
 /// The point code of the STP.
 pub const OWN: PointCode = PointCode(1);
+/// The point codes of two mated STPs (drill `loseMate`), for which [`OWN`] is the capability point code that they share.
+pub const MATES: [PointCode; 2] = [PointCode(3), PointCode(4)];
 /// What the routing number of the other network begins with: the number follows.
 pub(super) const ROUTING_NUMBER: &str = "990";
 /// What calling titles begin with that screening refuses.
@@ -156,6 +158,14 @@ impl Network {
             model: model.clone(),
             mscs,
             shift: Shift::default(),
+        }
+    }
+
+    /// Whether an STP that translates has a point code.
+    pub(super) fn translates_at(&self, code: PointCode) -> bool {
+        match self.model.drill {
+            Some(Drill::LoseMate) => MATES.contains(&code),
+            _ => code == OWN,
         }
     }
 

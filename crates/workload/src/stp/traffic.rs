@@ -35,7 +35,7 @@ pub(super) const UNLISTED: u64 = u64::MAX;
 /// The nodes of a generator thread: MSCs, HLRs, SMSCs, perhaps the gateway of the other network.
 #[derive(Debug)]
 pub struct Calls {
-    network: Arc<Network>,
+    pub(super) network: Arc<Network>,
     share: Share,
     pub(super) parties: Vec<Party>,
     /// Positions of MSCs, and of HLRs and SMSCs.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Launch;
 use super::mate::Mate;
+use super::pair::Pair;
 use crate::run::admin::ask;
 use crate::run::checks::is_of_time;
 use crate::run::children::{Guarded, Simulator};
@@ -47,7 +48,8 @@ pub(super) fn add(
     launch: Launch,
     function: Guarded,
     network: &Arc<Network>,
-    (counts, absence, mate): (Arc<Counts>, Absence, Option<Mate>),
+    (counts, absence): (Arc<Counts>, Absence),
+    (mate, pair): (Option<Mate>, Option<Pair>),
     rig: &mut Rig,
 ) {
     let Some(wanted) = model.drill else {
@@ -92,6 +94,10 @@ pub(super) fn add(
                 rig.site_addresses.push(address);
                 rig.drill = Some(drill);
             }
+        }
+        Wanted::LoseMate => {
+            rig.function = Some(function);
+            rig.drill = pair.map(Pair::into_drill);
         }
         Wanted::Reload => {
             rig.function = Some(function);
@@ -163,7 +169,7 @@ pub(super) fn all_right(outcome: &Outcome<'_>, name: &str, in_flight: bool) -> C
 }
 
 /// The check that all failures are of a kind that a lost association explains.
-fn explained(outcome: &Outcome<'_>) -> Check {
+pub(super) fn explained(outcome: &Outcome<'_>) -> Check {
     let total = outcome.window.record.total();
     let explained = total.failures_of(&EXPLAINED);
     Check::new(

@@ -6,6 +6,7 @@ mod cable;
 pub(crate) mod config;
 mod drills;
 mod mate;
+mod pair;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use callmodel::stp::{Drill as Wanted, Mix, StpModel};
 use loadgen::Traffic;
 use loadgen::m3ua::{Counts, Node, Nodes, Protocol};
 use mate::Mate;
+use pair::Pair;
 use workload::stp::{Calls, Network, Party, Share};
 
 /// Time in which every association has to become active.
@@ -61,6 +63,10 @@ pub(super) fn start(
         Some(Wanted::CutLinks) => Some(Mate::start(&network, place, (&mut made, address))?),
         _ => None,
     };
+    let pair = match model.drill {
+        Some(Wanted::LoseMate) => Some(Pair::start(&network, place, (&mut made, address, admin))?),
+        _ => None,
+    };
     let launch = Launch {
         place: place.clone(),
         over: options.function_config.clone(),
@@ -96,7 +102,8 @@ pub(super) fn start(
         launch,
         function,
         &network,
-        (counts, absence, mate),
+        (counts, absence),
+        (mate, pair),
         &mut rig,
     );
     Ok(rig)

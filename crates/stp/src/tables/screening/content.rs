@@ -1,17 +1,51 @@
-//! What screening rules see of an SCCP message.
+//! What screening rules see of a message behind its label.
 
 use smallvec::SmallVec;
-use ss7_proto::Digits;
+use ss7_proto::m3ua::{Data, ServiceIndicator};
+use ss7_proto::mtp3::Management;
 use ss7_proto::sccp::{self, Address, MessageType, Unitdata};
 use ss7_proto::tcap::{ComponentType, Fault, OperationCode, Transaction};
+use ss7_proto::{Digits, Plan, PointCode};
 
 use super::Message;
+use super::rule::Rule;
 
 /// Components of a message that are read, so that a rule costs the same for each message.
 const MOST_COMPONENTS: usize = 8;
 
+/// What rules have conditions on.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Needs {
+    /// Type and addresses of SCCP messages.
+    sccp: bool,
+    operations: bool,
+    affected: bool,
+}
+
+impl Needs {
+    pub(super) fn of(rules: &[Rule]) -> Self {
+        let operations = rules.iter().any(|rule| !rule.operations.is_empty());
+        let is_of_sccp =
+            |rule: &Rule| rule.called.is_some() || rule.calling.is_some() || !rule.messages.is_empty();
+        Self {
+            sccp: operations || rules.iter().any(is_of_sccp),
+            operations,
+            affected: rules.iter().any(|rule| !rule.affected.is_empty()),
+        }
+    }
+
+    pub(super) const fn or(self, other: Self) -> Self {
+        Self {
+            sccp: self.sccp || other.sccp,
+            operations: self.operations || other.operations,
+            affected: self.affected || other.affected,
+        }
+    }
+}
+
 /// The parts of a message that rules have conditions on.
 pub(super) struct Content<'a> {
+    pub(super) affected: Affected,
     pub(super) message_type: Option<MessageType>,
     pub(super) called: Party<'a>,
     pub(super) calling: Party<'a>,
@@ -31,6 +65,15 @@ pub(super) enum Party<'a> {
     Unreadable,
 }
 
+/// The destination that a message of network management concerns.
+#[derive(Clone, Copy)]
+pub(super) enum Affected {
+    /// It is another message.
+    Absent,
+    Known(PointCode),
+    Unreadable,
+}
+
 /// Operations that a message invokes.
 pub(super) enum Operations {
     /// It is not a message of TCAP, or brings one back.
@@ -41,15 +84,27 @@ pub(super) enum Operations {
 
 impl<'a> Content<'a> {
     /// Of other users, and where no rule asks.
-    pub(super) const NONE: Self = Self {
+    const NONE: Self = Self {
+        affected: Affected::Absent,
         message_type: None,
         called: Party::Absent,
         calling: Party::Absent,
         operations: Operations::Absent,
     };
 
+    pub(super) fn read(message: &Message<'a>, needs: Needs) -> Self {
+        match message.data.si {
+            ServiceIndicator::SCCP if needs.sccp => Self::read_sccp(message, needs),
+            ServiceIndicator::SNM if needs.affected => Self {
+                affected: Affected::read(message.data, message.plan),
+                ..Self::NONE
+            },
+            _ => Self::NONE,
+        }
+    }
+
     /// Called and calling party are those of messages without connection, and those of a connection that carry some (CR).
-    pub(super) fn read(message: &Message<'a>) -> Self {
+    fn read_sccp(message: &Message<'a>, needs: Needs) -> Self {
         let read = |octets| match Address::parse(octets, message.format) {
             Ok(address) => Party::Known {
                 digits: address.title.and_then(|title| title.digits()),
@@ -63,7 +118,11 @@ impl<'a> Content<'a> {
             Ok(sccp::Message::Unitdata(unitdata)) => (
                 read(unitdata.called),
                 read(unitdata.calling),
-                Operations::read(&unitdata),
+                if needs.operations {
+                    Operations::read(&unitdata)
+                } else {
+                    Operations::Absent
+                },
             ),
             Ok(sccp::Message::Connection(connection)) => (
                 connection.called().map_or(Party::Absent, read),
@@ -73,10 +132,21 @@ impl<'a> Content<'a> {
             Err(_) => (Party::Unreadable, Party::Unreadable, Operations::Unreadable),
         };
         Self {
+            affected: Affected::Absent,
             message_type,
             called,
             calling,
             operations,
+        }
+    }
+}
+
+impl Affected {
+    fn read(data: &Data<'_>, plan: Plan) -> Self {
+        match data.user_data.first() {
+            Some(heading) if !Management::names_destination(*heading) => Self::Absent,
+            None => Self::Unreadable,
+            Some(_) => Management::destination(data.user_data, plan).map_or(Self::Unreadable, Self::Known),
         }
     }
 }

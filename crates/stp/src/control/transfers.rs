@@ -1,0 +1,267 @@
+//! What neighbours and gateways report of destinations (TFP, TFR, TFA; DUNA, DAVA, DRST), together: each change of states costs as
+//! much as there are destinations, and a node may report all of its own, one by one.
+
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use ss7_proto::PointCode;
+use ss7_proto::mtp3::Management;
+
+use super::links::to_peer;
+use super::{Control, Inner};
+use crate::tables::Cluster;
+
+/// After a report further ones are collected for this time.
+const COLLECTION: Duration = Duration::from_millis(50);
+/// T10: interval of tests of a destination that a neighbour has called prohibited (Q.704 §13.5, §16.8; 30 s to 60 s).
+const ROUTE_TEST: Duration = Duration::from_secs(30);
+/// Tests that are sent at once: the queue of a link has room for other management.
+const MOST_TESTS: usize = 256;
+/// Reports that are collected; further ones have effect at once.
+const MOST: usize = 65_536;
+
+/// Reports that have no effect yet, in their order.
+#[derive(Default)]
+pub(super) struct Transfers {
+    reports: Vec<Report>,
+    /// Until when they are collected.
+    until: Option<Instant>,
+}
+
+/// What the node behind a hop says of a destination.
+pub(super) struct Report {
+    pub(super) hop: usize,
+    pub(super) cluster: Cluster,
+    pub(super) prohibits: bool,
+}
+
+impl Transfers {
+    pub(super) fn wake(&self) -> Option<Instant> {
+        self.until.filter(|_| !self.reports.is_empty())
+    }
+
+    /// Drops those of hops that do not report any more.
+    pub(super) fn retain(&mut self, reports: impl Fn(usize) -> bool) {
+        self.reports.retain(|report| reports(report.hop));
+    }
+}
+
+impl Control {
+    /// An adjacent node cannot reach a destination, or can again (Q.704 §13.2, §13.3).
+    pub(super) fn transfer(&self, link: usize, code: PointCode, prohibits: bool, now: Instant) {
+        let report = {
+            let tables = &self.inner.lock().tables;
+            let Some(hop) = tables.set_of(link) else {
+                return;
+            };
+            // Of itself a node says nothing, and what it says of a point code of this STP concerns others.
+            let is_itself = tables.hops.get(hop).is_some_and(|hop| hop.adjacent == Some(code));
+            (!is_itself && !tables.points.are(code)).then(|| Report {
+                hop,
+                cluster: Cluster::new(code, 0),
+                prohibits,
+            })
+        };
+        self.report(report, now);
+    }
+
+    /// The first report has effect at once, those behind it after the time of collection.
+    pub(super) fn report(&self, reports: impl IntoIterator<Item = Report>, now: Instant) {
+        let mut inner = self.inner.lock();
+        inner.transfers.reports.extend(reports);
+        let is_collected = inner.transfers.until.is_some_and(|until| until > now);
+        let count = inner.transfers.reports.len();
+        if count == 0 || is_collected && count < MOST {
+            return;
+        }
+        inner.transfers.until = Some(now + COLLECTION);
+        drop(inner);
+        self.change(|inner| inner.apply_transfers(now));
+    }
+}
+
+impl Inner {
+    pub(super) fn tick_transfers(&mut self, now: Instant) {
+        if self.transfers.wake().is_some_and(|until| until <= now) {
+            self.transfers.until = Some(now + COLLECTION);
+            self.apply_transfers(now);
+        }
+        self.test_routes(now);
+    }
+
+    /// Tests destinations that neighbours have called prohibited: the TFA may have been lost.
+    fn test_routes(&mut self, now: Instant) {
+        let due = self
+            .barred
+            .iter_mut()
+            .filter(|(_, at)| at.is_some_and(|at| at <= now));
+        let tested: Vec<(usize, Cluster)> = due
+            .take(MOST_TESTS)
+            .map(|(key, at)| {
+                *at = Some(now + ROUTE_TEST);
+                *key
+            })
+            .collect();
+        if tested.is_empty() {
+            return;
+        }
+        let state = self.state();
+        let tests = tested.into_iter().filter_map(|(hop, cluster)| {
+            let test = Management::RouteSetTest(cluster.code);
+            to_peer(&state, Some(hop), test)
+        });
+        self.sends.extend(tests);
+    }
+
+    /// Closes and opens routes by what was reported: the last report about a destination, or about a mask around it, counts. One
+    /// about a part of a cluster says nothing of the cluster.
+    pub(super) fn apply_transfers(&mut self, now: Instant) {
+        let reports = std::mem::take(&mut self.transfers.reports).into_iter();
+        let last: AHashMap<(usize, Cluster), (usize, bool)> = reports
+            .enumerate()
+            .map(|(number, report)| ((report.hop, report.cluster), (number, report.prohibits)))
+            .collect();
+        if last.is_empty() {
+            return;
+        }
+        for destination in &self.tables.routes.destinations {
+            for via in &destination.via {
+                let around = destination.cluster.around();
+                let reported = around.filter_map(|cluster| last.get(&(via.hop, cluster)));
+                let key = (via.hop, destination.cluster);
+                match reported.max() {
+                    None => {}
+                    Some((_, true)) => {
+                        let hop = self.tables.hops.get(via.hop);
+                        let is_tested = hop.is_some_and(|hop| hop.adjacent.is_some());
+                        let first = is_tested.then(|| now + ROUTE_TEST);
+                        self.barred.entry(key).or_insert(first);
+                    }
+                    Some((_, false)) => {
+                        self.barred.remove(&key);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use settings::Period;
+    use ss7_proto::Plan;
+    use ss7_proto::m2pa::HEADER_LEN;
+    use telemetry::{Alarms, Registry};
+
+    use super::super::Remains;
+    use super::*;
+    use crate::config::{Config, Link, LinkSet, Role, Route};
+    use crate::path::read_msu;
+    use crate::tables::Tables;
+
+    const DESTINATIONS: u32 = 600;
+    const FIRST: u32 = 100;
+
+    /// An STP with a neighbour that leads to many destinations.
+    fn control() -> Control {
+        let mut config = Config::default();
+        config.point_codes.own = "1".to_owned();
+        config.mtp.t21 = Period::default();
+        config.links = vec![Link {
+            name: "a".to_owned(),
+            role: Role::M2pa,
+            peer: vec![[127, 0, 0, 2].into()],
+            ..Link::default()
+        }];
+        config.link_sets = vec![LinkSet {
+            name: "neighbour".to_owned(),
+            links: vec!["a".to_owned()],
+            point_code: Some("2".to_owned()),
+            ..LinkSet::default()
+        }];
+        let route = |code: u32| Route {
+            destination: code.to_string(),
+            via: "neighbour".to_owned(),
+            priority: 0,
+        };
+        config.routes = (FIRST..FIRST + DESTINATIONS).map(route).collect();
+        let registry = Registry::new();
+        let tables = Arc::new(Tables::load(&config).unwrap());
+        let control = Control::new(&config, tables, &registry, &Alarms::new(&registry));
+        control.associated(0, SocketAddr::from(([127, 0, 0, 2], 3_565)));
+        control.in_service(0);
+        control.restored(0);
+        control
+    }
+
+    fn reachable(control: &Control) -> usize {
+        let state = control.state.load();
+        let all = FIRST..FIRST + DESTINATIONS;
+        all.filter(|code| state.is_reachable(PointCode(*code))).count()
+    }
+
+    #[test]
+    fn a_neighbour_that_prohibits_all_destinations_causes_few_changes() {
+        let control = control();
+        assert_eq!(reachable(&control), DESTINATIONS as usize);
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let report = |code, message: fn(PointCode) -> Management| {
+            control.network_management(0, 0, message(PointCode(code)));
+        };
+        // The first has effect at once.
+        report(FIRST, Management::TransferProhibited);
+        assert_eq!(reachable(&control), DESTINATIONS as usize - 1);
+        control.inner.lock().transfers.until = Some(far);
+        let before = control.inner.lock().number;
+        for code in FIRST..FIRST + DESTINATIONS {
+            report(code, Management::TransferProhibited);
+        }
+        report(FIRST + 1, Management::TransferAllowed);
+        assert_eq!(control.inner.lock().transfers.wake(), Some(far));
+        control.tick(far);
+        assert_eq!(reachable(&control), 1);
+        assert_eq!(control.inner.lock().number, before + 1);
+        // Each is tested after T10, some at a time.
+        let tests = |at: Instant| {
+            control.tick(at);
+            let mut receiver = control.mailboxes[0].take().unwrap();
+            let mut count = 0;
+            while let Ok(frame) = receiver.try_recv() {
+                let msu = read_msu(&frame.octets[HEADER_LEN + 1..], Plan::Itu).unwrap();
+                let message = Management::read(msu.user_data, Plan::Itu);
+                count += usize::from(matches!(message, Some(Management::RouteSetTest(_))));
+            }
+            control.mailboxes[0].give_back(receiver);
+            count
+        };
+        assert_eq!(
+            tests(far + ROUTE_TEST - Duration::from_secs(1)),
+            1,
+            "the first one"
+        );
+        let mut count = 0;
+        loop {
+            match tests(far + ROUTE_TEST) {
+                0 => break,
+                some => count += some,
+            }
+        }
+        assert_eq!(count, DESTINATIONS as usize - 1);
+        // What was reported before all links have failed is of no use behind it.
+        report(FIRST + 1, Management::TransferProhibited);
+        let remains = Remains {
+            accepted: 0,
+            sent: VecDeque::new(),
+            unsent: Vec::new(),
+        };
+        control.failed(0, remains);
+        control.in_service(0);
+        control.restored(0);
+        control.tick(far + COLLECTION);
+        assert_eq!(reachable(&control), DESTINATIONS as usize);
+    }
+}
