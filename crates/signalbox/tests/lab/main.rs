@@ -7,6 +7,7 @@ mod bsf;
 mod ending;
 mod nrf;
 mod policy;
+mod scef;
 mod scp;
 mod simulators;
 mod stp;
