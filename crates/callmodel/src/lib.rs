@@ -5,7 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 //!
-//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`stp`], [`policy`], [`whole`] or [`bad_day`];
+//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`stp`], [`scef`], [`policy`], [`whole`] or [`bad_day`];
 //! * [`find`], [`names`]: the models of this binary, and models from files;
 //! * [`Guide`]: the figures of a benchmark guide; [`subscribers`]: the subscribers of the simulated network.
 
@@ -22,6 +22,7 @@ pub mod policy;
 mod priorities;
 pub mod resolution;
 pub mod roaming;
+pub mod scef;
 pub mod scp;
 pub mod stp;
 pub mod subscribers;
@@ -70,6 +71,9 @@ pub struct CallModel {
     /// The traffic of a service communication proxy.
     #[serde(default)]
     pub scp: Option<scp::ScpModel>,
+    /// The traffic of an SCEF.
+    #[serde(default)]
+    pub scef: Option<scef::ScefModel>,
     /// The traffic of a PCF.
     #[serde(default)]
     pub policy: Option<policy::PolicyModel>,
@@ -185,6 +189,8 @@ pub enum Function<'a> {
     Bsf(&'a bsf::BsfModel),
     /// Service communication proxy.
     Scp(&'a scp::ScpModel),
+    /// Service capability exposure function.
+    Scef(&'a scef::ScefModel),
     /// Policy control function.
     Policy(&'a policy::PolicyModel),
     /// Every function.
@@ -202,6 +208,7 @@ impl CallModel {
             .or_else(|| self.stp.as_ref().map(Function::Stp))
             .or_else(|| self.bsf.as_ref().map(Function::Bsf))
             .or_else(|| self.scp.as_ref().map(Function::Scp))
+            .or_else(|| self.scef.as_ref().map(Function::Scef))
             .or_else(|| self.policy.as_ref().map(Function::Policy))
             .or_else(|| self.core.as_ref().map(Function::Core))
             .or_else(|| self.bad_day.as_ref().map(Function::BadDay))
@@ -213,6 +220,7 @@ impl CallModel {
         match self.function()? {
             Function::Dsr(dsr) => Some(dsr.messages_per_request()),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
+            Function::Scef(scef) => Some(scef.mps() / scef.requests().max(1e-9)),
             Function::Nrf(_)
             | Function::Stp(_)
             | Function::Bsf(_)
@@ -236,6 +244,7 @@ impl CallModel {
         self.dsr.as_ref().is_some_and(|dsr| dsr.drill.is_some())
             || self.stp.as_ref().is_some_and(|stp| stp.drill.is_some())
             || self.policy.as_ref().is_some_and(|policy| policy.drill.is_some())
+            || self.scef.as_ref().is_some_and(|scef| scef.drill.is_some())
     }
 
     /// The model without the limits that its own configuration of the function sets, and what was lifted; `None`
@@ -267,6 +276,7 @@ impl CallModel {
             Some(Function::Stp(stp)) => stp.mps,
             Some(Function::Bsf(bsf)) => bsf.transactions(),
             Some(Function::Scp(scp)) => scp.requests(),
+            Some(Function::Scef(scef)) => scef.requests(),
             Some(Function::Policy(policy)) => policy.transactions(),
             Some(Function::Core(core)) => core.calls,
             Some(Function::BadDay(day)) => day.requests,
@@ -288,6 +298,7 @@ impl Validate for CallModel {
             self.stp.is_some(),
             self.bsf.is_some(),
             self.scp.is_some(),
+            self.scef.is_some(),
             self.policy.is_some(),
             self.core.is_some(),
             self.bad_day.is_some(),
@@ -296,7 +307,7 @@ impl Validate for CallModel {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr`, `stp`, `bsf`, `scp`, `policy`, `core` or `badDay`",
+                "the section of one function: `nrf`, `dsr`, `stp`, `bsf`, `scp`, `scef`, `policy`, `core` or `badDay`",
             ),
             _ => faults
                 .at("")
@@ -316,6 +327,9 @@ impl Validate for CallModel {
         }
         if let Some(scp) = &self.scp {
             faults.within("scp", scp);
+        }
+        if let Some(scef) = &self.scef {
+            faults.within("scef", scef);
         }
         if let Some(policy) = &self.policy {
             faults.within("policy", policy);

@@ -1,5 +1,7 @@
 //! Delivery of notifications to SCS/AS (TS 29.122 §5.2.5). Each is a record until it is accepted, refused, or has had all attempts.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use http::Uri;
 use notifier::{Answer, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::{Client, Origin};
-use store::Stored;
+use store::{Batch, Condition, Stored};
 
 use crate::clock::now;
 use crate::events::{Counters, Event};
@@ -17,6 +19,8 @@ use crate::repository::Repository;
 
 /// Pause between two looks at whether notifications were deferred.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Notifications that are deleted from the store at once.
+const BATCH: usize = 256;
 /// Time in which a notification that is stored is queued, and one that is delivered is deleted.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -78,6 +82,15 @@ pub(crate) struct Servers {
     pub(crate) repository: Repository,
     pub(crate) live: Arc<Live>,
     pub(crate) counters: Arc<Counters>,
+    /// What is to be deleted from the store.
+    pub(crate) done: Rc<Done>,
+}
+
+/// Notifications that are not sent any more, until they are deleted: those that end while a batch is written are the next one.
+#[derive(Default)]
+pub(crate) struct Done {
+    ids: RefCell<Vec<Id>>,
+    is_writing: Cell<bool>,
 }
 
 impl Servers {
@@ -86,13 +99,33 @@ impl Servers {
         let Some(id) = Id::parse(&notification.subject) else {
             return;
         };
-        let repository = self.repository.clone();
-        tokio::task::spawn_local(async move {
-            if let Err(error) = repository.remove(&repository.notices, &id.key()).await {
-                // The next start sends it again.
-                tracing::warn!(%error, "a notification was not deleted after it was sent");
-            }
-        });
+        let done = self.done.clone();
+        done.ids.borrow_mut().push(id);
+        if !done.is_writing.replace(true) {
+            tokio::task::spawn_local(delete(self.repository.clone(), done));
+        }
+    }
+}
+
+/// Deletes what is done, a batch after the other.
+async fn delete(repository: Repository, done: Rc<Done>) {
+    loop {
+        let mut ids = done.ids.borrow_mut();
+        let count = ids.len().min(BATCH);
+        let batch: Vec<Id> = ids.drain(..count).collect();
+        drop(ids);
+        if batch.is_empty() {
+            done.is_writing.set(false);
+            return;
+        }
+        let mut deletions = Batch::default();
+        for id in batch {
+            deletions.delete(&repository.notices, &id.key(), Condition::Always);
+        }
+        if let Err(error) = repository.commit(deletions).await {
+            // The next start sends them again.
+            tracing::warn!(%error, "notifications were not deleted after they were sent");
+        }
     }
 }
 

@@ -26,7 +26,11 @@ struct Held {
 impl Quota {
     /// Counts a record that exists.
     pub(crate) fn add(&self, scs: &str) {
-        self.0.lock().entry(scs.to_owned()).or_default().count += 1;
+        let mut held = self.0.lock();
+        match held.get_mut(scs) {
+            Some(one) => one.count += 1,
+            None => held.entry(scs.to_owned()).or_default().count = 1,
+        }
     }
 
     /// Counts a record of an SCS/AS that was deleted.

@@ -21,7 +21,7 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
 use crate::quotas::Quota;
-use crate::record::{Configuration, Id, Subscription, Trigger};
+use crate::record::{Holder, Id};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
@@ -52,24 +52,9 @@ fn sweep<T: Record>(table: &Table<T>) {
 /// Counts what each SCS/AS has. Subscriptions and triggers that were not confirmed are removed: their SCS/AS had no answer.
 async fn count(scef: &Scef) -> Result<(), store::Error> {
     let repository = &scef.repository;
-    let subscription = |one: &Subscription| (one.pending, one.scs.clone());
-    count_in(
-        repository,
-        &repository.subscriptions,
-        &scef.subscriptions,
-        subscription,
-    )
-    .await?;
-    let trigger = |one: &Trigger| (one.pending, one.scs.clone());
-    count_in(repository, &repository.triggers, &scef.triggers, trigger).await?;
-    let configuration = |one: &Configuration| (false, one.scs.clone());
-    count_in(
-        repository,
-        &repository.configurations,
-        &scef.configurations,
-        configuration,
-    )
-    .await
+    count_in(repository, &repository.subscriptions, &scef.subscriptions).await?;
+    count_in(repository, &repository.triggers, &scef.triggers).await?;
+    count_in(repository, &repository.configurations, &scef.configurations).await
 }
 
 /// Counts the records of a table by SCS/AS, and removes those that are pending.
@@ -77,18 +62,14 @@ async fn count_in<T: Record>(
     repository: &Repository,
     table: &Table<T>,
     quota: &Quota,
-    state: impl Fn(&T) -> (bool, String),
 ) -> Result<(), store::Error> {
+    let holders: Table<Holder<T>> = repository.store().table()?;
     let mut pending = Vec::new();
-    let each = |one: Stored<T>| {
-        let (is_pending, scs) = state(&one.record);
-        if is_pending {
-            pending.push(one.record.key());
-        } else {
-            quota.add(&scs);
-        }
+    let each = |one: Stored<Holder<T>>| match one.pending {
+        true => pending.push(one.record.key),
+        false => quota.add(&one.scs),
     };
-    repository.each(table, each).await?;
+    repository.each(&holders, each).await?;
     for key in pending {
         repository.remove(table, &key).await?;
     }
@@ -108,6 +89,7 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
         repository: scef.repository.clone(),
         live: opening.live.clone(),
         counters: scef.counts.control(),
+        done: Rc::default(),
     };
     tokio::task::spawn_local(function::sbi::follow_key_sets(opening.live.clone(), client));
     tokio::task::spawn_local(notifier::run(pending, Rc::new(servers)));

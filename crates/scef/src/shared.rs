@@ -73,8 +73,8 @@ impl Scef {
     }
 
     fn root(&self) -> String {
-        let config = self.live.load_full().config.clone();
-        config.api_root.trim_end_matches('/').to_owned()
+        let effective = self.live.load();
+        effective.config.api_root.trim_end_matches('/').to_owned()
     }
 
     pub(crate) fn subscription_uri(&self, one: &Subscription) -> String {

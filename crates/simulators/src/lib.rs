@@ -37,7 +37,7 @@ pub use misbehave::Misbehaviour;
 pub use names::NameServer;
 pub use notices::Notices;
 pub use reporting::ReportingSettings;
-pub use roles::Role;
+pub use roles::{Judge, Role};
 pub use server::{Handle, Server};
 pub use settings::{
     AlternatesOf, FarSettings, GroupRange, MovedName, NameServerSettings, PolicyCounters, PolicySubscribers,

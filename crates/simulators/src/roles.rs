@@ -33,6 +33,14 @@ pub enum Role {
     Amf(Amf),
     /// Consumers of a PCF (an AMF, an SMF, an AF) whose notifications another thread waits for.
     Consumers(Amf, Arc<Notices>),
+    /// Takes notifications, which another part of the laboratory judges.
+    Judged(Arc<dyn Judge>),
+}
+
+/// What judges notifications.
+pub trait Judge: std::fmt::Debug + Send + Sync {
+    /// Takes a notification; false if it makes no sense here.
+    fn notified(&self, path: &str, body: &[u8]) -> bool;
 }
 
 /// A range of subscribers with its answer.
@@ -55,6 +63,8 @@ impl Role {
             | RoleName::PcfRx
             | RoleName::Pcrf
             | RoleName::Ocs
+            | RoleName::ExposureHss
+            | RoleName::SmsSc
             | RoleName::Wire
             | RoleName::NameServer => Self::Consumer,
             RoleName::Producer => {
@@ -104,6 +114,13 @@ impl Role {
             Self::Chf(chf) => chf.answer(request),
             Self::Amf(amf) => amf.answer(request),
             Self::Consumers(amf, notices) => notified(amf, notices, request),
+            Self::Judged(judge) => {
+                let path = std::str::from_utf8(path_of(request.path)).unwrap_or_default();
+                match request.method == b"POST" && judge.notified(path, request.body) {
+                    true => Reply::empty(204),
+                    false => Reply::problem(404, "CALLBACK_NOT_FOUND"),
+                }
+            }
             Self::Slf(ranges) => locate(ranges, request.path),
             Self::Nrf {
                 answers,

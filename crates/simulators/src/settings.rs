@@ -99,6 +99,10 @@ pub enum RoleName {
     Pcrf,
     /// OCSs of one pool at their Gy end (Diameter).
     Ocs,
+    /// Home subscriber servers at their S6t and S6m ends (Diameter), for an SCEF.
+    ExposureHss,
+    /// SMS-SCs at their T4 end (Diameter), for an SCEF.
+    SmsSc,
     /// A wire to a server, whose answers come later; it knows no protocol.
     Wire,
     /// A name server for producers (UDP).
@@ -115,7 +119,10 @@ impl RoleName {
     /// Whether it speaks Diameter instead of HTTP.
     #[must_use]
     pub fn is_diameter(self) -> bool {
-        matches!(self, Self::Hss | Self::PcfRx | Self::Pcrf | Self::Ocs)
+        matches!(
+            self,
+            Self::Hss | Self::PcfRx | Self::Pcrf | Self::Ocs | Self::ExposureHss | Self::SmsSc
+        )
     }
 }
 

@@ -7,6 +7,7 @@
 //! * [`pcrf`]: PCEFs at Gx (TS 29.212) with calls of P-CSCFs at Rx;
 //! * [`charging`]: gateways at Gy (RFC 8506);
 //! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214);
+//! * [`scef`]: SCS/AS at T8 (TS 29.122), MMEs at T6a (TS 29.128);
 //! * [`stp`]: MSCs, HLRs and SMSCs around a signal transfer point.
 //!
 //! Each module has a [`loadgen::Workload`], [`loadgen::diameter::Requests`] or [`loadgen::m3ua::Messages`] that draws requests and judges answers,
@@ -20,6 +21,7 @@ pub mod pcrf;
 pub mod policy;
 mod priorities;
 pub mod rx;
+pub mod scef;
 pub mod scp;
 pub mod stp;
 

@@ -15,6 +15,7 @@ pub mod policy;
 mod processes;
 mod routed;
 pub mod sbr;
+pub mod scef;
 pub mod scp;
 pub mod stp;
 mod turns;

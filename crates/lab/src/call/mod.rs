@@ -15,6 +15,7 @@ mod caller;
 mod cscf;
 mod documents;
 mod legs;
+mod listener;
 mod party;
 
 pub(crate) use board::Board;
@@ -22,3 +23,4 @@ pub(crate) use caller::{Caller, Credentials, Peers, Standing};
 pub(crate) use cscf::host as cscf_host;
 pub(crate) use documents::Ue;
 pub(crate) use legs::{LEGS, Legs};
+pub(crate) use listener::Listener;

@@ -15,8 +15,8 @@ pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
     /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions),
-    /// dp (a database processor beside changes of its subscribers)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr", "dp"])]
+    /// scef (memory and start of an SCEF with many device contexts), dp (a database processor beside changes of its subscribers)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr", "scef", "dp"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -84,6 +84,9 @@ pub(super) struct BenchArgs {
     /// Subscribers that are bound, with two sessions each (sbr)
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     bindings: u64,
+    /// Device contexts: half of them devices with NIDD, half subscriptions (scef)
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
+    contexts: u64,
     /// Where the result goes, as <what>.json, and its tables as <what>.md
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
@@ -194,6 +197,16 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
         "sbr" => bench::sbr::preload(
             &bench::sbr::Settings {
                 bindings: if args.quick { 1000 } else { args.bindings },
+                pin,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "scef" => bench::scef::preload(
+            &bench::scef::Settings {
+                contexts: if args.quick { 200 } else { args.contexts },
                 pin,
                 out,
                 program: args.program,

@@ -141,6 +141,19 @@ fn describe(Found { name, model }: &Found) -> String {
             dsr.destination.name()
         );
     }
+    if let Some(scef) = &model.scef {
+        let [nidd, monitoring, triggering] = scef.thirds().map(figure);
+        let _ = writeln!(
+            out,
+            "  {} messages per second that the SCEF reads: {nidd} of NIDD, {monitoring} of monitoring, {triggering} of triggering\n  \
+             {} MMEs, {} devices of {} SCS/AS, {} subscriptions",
+            figure(scef.mps()),
+            model.load.connections,
+            scef.devices,
+            scef.servers,
+            scef.monitoring.standing
+        );
+    }
     if let Some(stp) = &model.stp {
         describe_stp(&mut out, model.load.connections, stp);
     }

@@ -20,6 +20,7 @@ mod progress;
 mod ramp;
 mod rig;
 mod roles;
+pub(crate) mod scef;
 mod scp;
 mod services;
 mod session;
@@ -110,6 +111,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Stp(stp) => stp::start(stp, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
+        Function::Scef(scef) => scef::start(scef, &model.load, options, &place)?,
         Function::Policy(policy) => policy::start(policy, &model.load, options, &place, progress)?,
         Function::Core(_) | Function::BadDay(_) => return Err(RunError::Empty),
     };

@@ -10,8 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use http::Uri;
+use http::uri::Authority;
 use overload::{Rate, RateLimiter};
 
 use self::progress::{Next, Progress};
@@ -36,6 +37,8 @@ pub struct Outbox<C> {
     /// The same for subscribers that did not answer the last attempt: they get at most half of the requests in flight.
     doubtful: VecDeque<Arc<str>>,
     doubtful_in_flight: usize,
+    /// Destinations that did not answer the last attempt: what is for them is doubtful, whichever subscription it is of.
+    silent: AHashSet<Authority>,
     /// Subscriptions that pause after a failed attempt.
     paused: BTreeSet<(Instant, Arc<str>)>,
     /// Subscriptions that need a resynchronisation.
@@ -101,6 +104,8 @@ impl Flight {
     }
 }
 
+/// Silent destinations that are distinguished; further ones are judged by their subscriptions alone.
+const MOST_SILENT: usize = 10_000;
 /// Subjects in one resynchronisation at most; the others follow when these are delivered.
 const RESYNC_BATCH: usize = 64;
 
@@ -119,6 +124,7 @@ impl<C: FnMut(Event)> Outbox<C> {
             ready: VecDeque::new(),
             doubtful: VecDeque::new(),
             doubtful_in_flight: 0,
+            silent: AHashSet::new(),
             paused: BTreeSet::new(),
             stale: VecDeque::new(),
             missed: 0,
@@ -262,6 +268,7 @@ impl<C: FnMut(Event)> Outbox<C> {
 
     /// Reports the answer to a [`Step::Send`]. `dice` is a random number of 0 to 1, for the jitter of a pause.
     pub fn answered(&mut self, mut flight: Flight, answer: Answer, now: Instant, dice: f64) {
+        self.heard(flight.target().authority().cloned(), &answer);
         let next = flight.progress.advance(&answer, &self.policy, dice);
         self.returned(&flight);
         if let Some(subscriber) = self.subscribers.get_mut(&flight.notification.subscription) {
@@ -295,6 +302,16 @@ impl<C: FnMut(Event)> Outbox<C> {
                 self.again(flight, None);
             }
             Next::After(pause) => self.again(flight, Some(now + pause)),
+        }
+    }
+
+    /// Whether a destination answers.
+    fn heard(&mut self, destination: Option<Authority>, answer: &Answer) {
+        let Some(destination) = destination else { return };
+        if !matches!(answer, Answer::Retry(_)) {
+            self.silent.remove(&destination);
+        } else if self.silent.len() < MOST_SILENT {
+            self.silent.insert(destination);
         }
     }
 
@@ -385,7 +402,11 @@ impl<C: FnMut(Event)> Outbox<C> {
     fn queue(&mut self, subscription: Arc<str>) {
         if let Some(subscriber) = self.subscribers.get_mut(&subscription) {
             subscriber.phase = Phase::Ready;
-            match subscriber.silent || subscriber.failing {
+            let target = subscriber
+                .head()
+                .and_then(|head| head.progress.target(&head.notification).authority());
+            let is_silent = target.is_some_and(|target| self.silent.contains(target));
+            match is_silent || subscriber.silent || subscriber.failing {
                 true => self.doubtful.push_back(subscription),
                 false => self.ready.push_back(subscription),
             }

@@ -147,6 +147,47 @@ fn those_that_do_not_answer_leave_room_for_the_others() {
     assert!(delivered > 100 && get(&counts, Event::Failed) > 10);
 }
 
+/// A destination that does not answer may have ever new subscriptions: none of them takes the room of the others.
+#[test]
+fn a_silent_destination_with_ever_new_subscriptions_leaves_room() {
+    let policy = Policy {
+        parallel: 4,
+        attempts: 100,
+        ..policy()
+    };
+    let (mut outbox, _) = outbox(policy);
+    let mut now = Instant::now();
+    let (mut flights, mut next) = (VecDeque::new(), 0);
+    for second in 0..30 {
+        for _ in 0..3 {
+            next += 1;
+            let target = "http://silent.example/callback".parse().unwrap();
+            outbox.push(Notification {
+                target,
+                ..about(1_000 + next, 0, 0)
+            });
+        }
+        for subject in 1..3 {
+            outbox.push(about(100 + subject, subject, second));
+        }
+        let mut alive = 2;
+        while let Step::Send(flight) = outbox.next(now) {
+            if flight.target().host() == Some("silent.example") {
+                flights.push_back((now + Duration::from_secs(2), flight));
+            } else {
+                outbox.answered(flight, Answer::Delivered, now, 0.5);
+                alive -= 1;
+            }
+        }
+        assert!(alive == 0 || second < 4, "{alive} are held up in second {second}");
+        now += Duration::from_secs(1);
+        while flights.front().is_some_and(|(until, _)| *until <= now) {
+            let (_, flight) = flights.pop_front().unwrap();
+            outbox.answered(flight, Answer::Retry(None), now, 0.5);
+        }
+    }
+}
+
 #[test]
 fn attempts_pause_twice_as_long_each_time_and_heed_retry_after() {
     let (mut outbox, counts) = outbox(policy());

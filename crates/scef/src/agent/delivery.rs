@@ -204,7 +204,7 @@ impl Deliveries {
                     Status::BufferingTemporarilyNotReachable,
                     until.unwrap_or(u64::MAX),
                 );
-                self.hold_unsent(worker, &sending, status, due).await?;
+                self.hold_unsent(worker, sending, status, due).await?;
                 Some((status, due))
             }
             Attempt::Disconnected => {
@@ -214,11 +214,11 @@ impl Deliveries {
                     .await?;
                 worker.count(Event::Disconnected);
                 let (status, due) = (Status::Buffering, u64::MAX);
-                self.hold_unsent(worker, &sending, status, due).await?;
+                self.hold_unsent(worker, sending, status, due).await?;
                 Some((status, due))
             }
             Attempt::Unsent if !again => {
-                self.hold_unsent(worker, &sending, Status::Buffering, retry)
+                self.hold_unsent(worker, sending, Status::Buffering, retry)
                     .await?;
                 Some((Status::Buffering, retry))
             }
@@ -272,25 +272,20 @@ impl Deliveries {
             failover: false,
         };
         let answer = node.request(To::Routed, message, options).await;
-        attempt_of(worker, answer)
+        attempt_of(worker, answer, &connection.host)
     }
 
     /// Holds data that was not sent, or that the MME does not have.
     async fn hold_unsent(
         &self,
         worker: &Worker,
-        one: &Stored<Downlink>,
+        mut one: Stored<Downlink>,
         status: Status,
         due: u64,
     ) -> Result<(), Error> {
-        let unsent = Downlink {
-            sent: None,
-            ..one.record.clone()
-        };
-        match self.change(one, unsent).await? {
-            Some(unsent) => self.hold(worker, &unsent, status, due).await,
-            None => Ok(()),
-        }
+        // What is stored has the status of data that is sent: `hold` writes it in any case.
+        one.record.sent = None;
+        self.hold(worker, &one, status, due).await
     }
 
     /// Holds data until this time, or ends it where it is not buffered.
@@ -369,7 +364,7 @@ impl Deliveries {
     }
 }
 
-fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>) -> Attempt {
+fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>, mme: &str) -> Attempt {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -395,7 +390,14 @@ fn attempt_of(worker: &Worker, answer: Result<Message, RequestError>) -> Attempt
             let at = answer.get(known::REQUESTED_RETRANSMISSION_TIME).ok().flatten();
             Attempt::Unreachable(at.map(s6t::micros))
         }
-        Some((known::VENDOR_3GPP, INVALID_BEARER)) => Attempt::Disconnected,
+        Some((known::VENDOR_3GPP, INVALID_BEARER)) => {
+            // Without the MME that has the connection the request may reach another one, by its realm.
+            let origin = answer.get(known::ORIGIN_HOST).ok().flatten();
+            match origin.is_some_and(|origin| origin.eq_ignore_ascii_case(mme)) {
+                true => Attempt::Disconnected,
+                false => Attempt::Unsent,
+            }
+        }
         // A router that cannot deliver it, or a busy MME, has not taken it.
         Some((0, 3002 | 3004)) => Attempt::Unsent,
         Some((vendor, code)) => {

@@ -109,36 +109,39 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
 pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let configuration = configuration_of(worker, &call.parameters).await?;
-    let found = existing(worker, &call.parameters).await?;
     let document = checked(worker, &call.request, &configuration)?;
-    is_unsent(&found)?;
-    let changed = Downlink {
-        due: found.due,
-        status: found.status,
-        ..new(worker, &configuration, document, found.id)
-    };
-    check_room(worker, &changed, Some(found.id)).await?;
     let repository = worker.repository();
-    let updated = repository.update(&repository.downlinks, &found, changed).await;
-    let changed = updated.map_err(store_problem)?.ok_or_else(sending)?;
-    let uri = worker.shared().downlink_uri(&changed);
-    Ok(sbi::json::response(
-        StatusCode::OK,
-        &shown(&changed, changed.status, &uri),
-    ))
+    loop {
+        let found = existing(worker, &call.parameters).await?;
+        is_unsent(&found)?;
+        let changed = Downlink {
+            due: found.due,
+            status: found.status,
+            ..new(worker, &configuration, document.clone(), found.id)
+        };
+        check_room(worker, &changed, Some(found.id)).await?;
+        let updated = repository.update(&repository.downlinks, &found, changed).await;
+        // The Diameter node may have written meanwhile why it waits.
+        if let Some(changed) = updated.map_err(store_problem)? {
+            let uri = worker.shared().downlink_uri(&changed);
+            let shown = shown(&changed, changed.status, &uri);
+            return Ok(sbi::json::response(StatusCode::OK, &shown));
+        }
+    }
 }
 
 /// Cancels pending data that was not sent yet.
 pub(crate) async fn cancel(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
-    let found = existing(worker, &call.parameters).await?;
-    is_unsent(&found)?;
     let repository = worker.repository();
-    let removed = repository.remove_as_read(&repository.downlinks, &found).await;
-    if !removed.map_err(store_problem)? {
-        return Err(sending());
+    loop {
+        let found = existing(worker, &call.parameters).await?;
+        is_unsent(&found)?;
+        let removed = repository.remove_as_read(&repository.downlinks, &found).await;
+        if removed.map_err(store_problem)? {
+            return Ok(no_content());
+        }
     }
-    Ok(no_content())
 }
 
 async fn existing(worker: &Worker, parameters: &[String; 3]) -> Result<Stored<Downlink>, Problem> {

@@ -193,5 +193,53 @@ impl Record for Answered {
         Some(self.expires)
     }
 
-    as_json!();
+    /// One is written for each request of a peer: code, vendor and time alone, the key has the rest.
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.code.to_be_bytes());
+        out.extend(self.vendor.to_be_bytes());
+        out.extend(self.expires.to_be_bytes());
+    }
+
+    /// Earlier releases wrote JSON.
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, store::DecodeError> {
+        let (Ok(value), Some((end_to_end, origin))) = (<&[u8; 16]>::try_from(value), key.split_first_chunk())
+        else {
+            return serde_json::from_slice(value).map_err(|error| store::DecodeError(error.to_string()));
+        };
+        let value = u128::from_be_bytes(*value);
+        Ok(Self {
+            origin: String::from_utf8_lossy(origin).into_owned(),
+            end_to_end: u32::from_be_bytes(*end_to_end),
+            code: (value >> 96) as u32,
+            vendor: (value >> 64) as u32,
+            expires: value as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_this_release_and_earlier_ones_write_it() {
+        let answered = Answered {
+            origin: "mme.example".to_owned(),
+            end_to_end: 7,
+            code: 2001,
+            vendor: 10_415,
+            expires: 1 << 50,
+        };
+        let key = Answered::key_of(&answered.origin, answered.end_to_end);
+        let mut short = Vec::new();
+        answered.encode(&mut short);
+        assert_eq!(short.len(), 16);
+        for value in [short, serde_json::to_vec(&answered).unwrap()] {
+            assert_eq!(Answered::decode(&key, &value).unwrap(), answered);
+        }
+        for wrong in [&b""[..], b"{}", &[0; 15]] {
+            assert!(Answered::decode(&key, wrong).is_err());
+        }
+        assert!(Answered::decode(&[1], &[0; 16]).is_err());
+    }
 }

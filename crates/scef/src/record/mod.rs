@@ -2,11 +2,13 @@
 
 mod delivery;
 mod exposure;
+mod holder;
 mod id;
 mod trigger;
 
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
+pub(crate) use holder::Holder;
 pub(crate) use id::Id;
 pub(crate) use trigger::Trigger;
 

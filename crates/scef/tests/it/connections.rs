@@ -38,6 +38,38 @@ fn an_mme_that_does_not_have_the_connection_neither_uses_nor_releases_it() {
     });
 }
 
+/// Without the MME of the connection its data may reach another one, by its realm. That one knows nothing of the connection, which stays.
+#[test]
+fn another_mme_does_not_end_a_connection_by_refusing_its_data() {
+    local(async {
+        let (scef, server) = (
+            start(|config| config.nidd.retry_pause = settings::Period::from_secs(1)),
+            server(),
+        );
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let (_, downlinks) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
+        let mut other = Node::mme_named(scef.diameter(), "mme2.example.org").await;
+        drop(mme);
+        let refusal = async {
+            let tdr = other.downlink().await;
+            other.refuse(&tdr, 5651, |_| {}).await;
+        };
+        let (got, ()) = tokio::join!(scef.api.post(&downlinks, data("AAAA", &json!({}))), refusal);
+        path_of(&got);
+        let mut mme = Node::mme(scef.diameter()).await;
+        let tdr = mme.downlink().await;
+        mme.answer(&tdr, |_| {}).await;
+        judge::nidd(
+            "NiddDownlinkDataDeliveryStatusNotification",
+            &notified(&server, 1).await[0],
+        );
+        assert_eq!(mme.uplink(b"still here", 2).await, SUCCESS);
+        scef.stop();
+    });
+}
+
 #[test]
 fn a_device_that_connects_again_gets_its_data_over_the_new_connection() {
     local(async {

@@ -5,6 +5,7 @@ mod bad_input;
 mod connections;
 mod crash;
 mod foreign;
+mod generated;
 mod groups;
 mod judge;
 mod monitoring;

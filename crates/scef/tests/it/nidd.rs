@@ -123,6 +123,29 @@ fn data_waits_for_the_device_in_order() {
     });
 }
 
+/// The Diameter node writes why data waits, at the time at which its SCS/AS changes its mind.
+#[test]
+fn data_that_waits_is_replaced_and_cancelled_at_once() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let (_, downlinks) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        for _ in 0..25 {
+            let waiting = path_of(&scef.api.post(&downlinks, data("AAAA", &json!({}))).await);
+            let replaced = scef.api.put(&waiting, &data("BBBB", &json!({}))).await;
+            assert_eq!(replaced.status, StatusCode::OK, "{}", replaced.json);
+            let waiting = path_of(&scef.api.post(&downlinks, data("CCCC", &json!({}))).await);
+            let cancelled = scef.api.delete(&waiting).await;
+            assert_eq!(cancelled.status, StatusCode::NO_CONTENT, "{}", cancelled.json);
+            for one in scef.api.get(&downlinks).await.json.as_array().unwrap() {
+                let uri: http::Uri = one["self"].as_str().unwrap().parse().unwrap();
+                assert_eq!(scef.api.delete(uri.path()).await.status, StatusCode::NO_CONTENT);
+            }
+        }
+        scef.stop();
+    });
+}
+
 #[test]
 fn an_unreachable_device_gets_its_data_when_it_is_reachable() {
     local(async {

@@ -312,3 +312,26 @@ fn a_router_starts_with_the_sessions_that_were_written() {
     assert_eq!(names, ["memory of a binding", "ready"]);
     assert!(made.markdown().contains("| bindings | 300 |"));
 }
+
+#[test]
+fn an_scef_with_many_contexts_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::scef::Settings {
+        contexts: 200,
+        pin: Vec::new(),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let made = lab::bench::scef::preload(&settings, &mut Progress::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(made.contexts, 200);
+    // A device has a configuration and a connection, each with its identities.
+    assert!(made.disk_bytes > 200 * 200, "{made:?}");
+    assert!(
+        made.empty_bytes > 1 << 20 && made.resident_bytes > 1 << 20,
+        "{made:?}"
+    );
+    let names: Vec<&str> = made.checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["memory of a context", "ready"]);
+    assert!(made.markdown().contains("| contexts | 200 |"));
+}

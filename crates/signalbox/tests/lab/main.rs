@@ -8,6 +8,7 @@ mod database;
 mod ending;
 mod nrf;
 mod policy;
+mod scef;
 mod scp;
 mod simulators;
 mod stp;

@@ -1,9 +1,10 @@
 //! Simulated Diameter servers: many nodes in one process, each at a port of its own.
 //!
 //! [`DiameterServer`] is the event loop; what a node answers is a [`Role`]: [`hss`] for S6a and Cx, [`pcf`] for Rx, [`pcrf`] for
-//! Gx and Rx, [`ocs`] for Gy.
+//! Gx and Rx, [`ocs`] for Gy, [`exposure`] for S6t, S6m and T4.
 
 mod credit;
+pub mod exposure;
 pub mod hss;
 pub mod journal;
 pub mod ocs;
@@ -35,6 +36,11 @@ pub trait Role: std::fmt::Debug + Send {
 
     /// The peer has answered a request of ours.
     fn answered(&mut self, _answer: MessageRef<'_>) {}
+
+    /// The peer has connected: requests that a node sends it, each after its delay.
+    fn connected(&mut self) -> Vec<(Duration, Vec<u8>)> {
+        Vec::new()
+    }
 }
 
 /// The node that was asked.
@@ -51,7 +57,8 @@ pub struct Node<'a> {
 pub struct Outcome {
     /// The role could make no sense of it.
     pub bad: bool,
-    /// Requests that the node sends on the same connection later on; identifiers are set by the connection.
+    /// Requests that the node sends on the same connection later on; identifiers are set by the connection, unless they have an
+    /// End-to-End Identifier.
     pub then: Vec<(Duration, Vec<u8>)>,
 }
 
@@ -72,6 +79,8 @@ pub(super) fn role(settings: &super::Settings, nodes: &[Introduction]) -> io::Re
     Ok(match settings.role {
         super::RoleName::PcfRx => Box::new(pcf::Pcf::new(own)),
         super::RoleName::Pcrf => Box::new(pcrf::Pcrf::new(own)),
+        super::RoleName::ExposureHss => Box::new(exposure::ExposureHss),
+        super::RoleName::SmsSc => Box::new(exposure::SmsSc::new(own)),
         super::RoleName::Ocs => Box::new(ocs::Ocs::new(own)?),
         _ => Box::new(hss::Hss::new(own, nodes).map_err(io::Error::other)?),
     })

@@ -282,11 +282,14 @@ impl Link {
         self.dirty |= !self.out.is_empty();
     }
 
-    /// Sets the identifiers of a request of ours.
+    /// Sets the identifiers of a request of ours; a repetition has its End-to-End Identifier already.
     fn identify(&mut self, request: &mut [u8]) {
-        if let Some(place) = request.get_mut(12..20) {
-            let both = u64::from(self.next_id) << 32 | u64::from(self.next_id);
-            place.copy_from_slice(&both.to_be_bytes());
+        let id = self.next_id.to_be_bytes();
+        if let Some(place) = request.get_mut(12..16) {
+            place.copy_from_slice(&id);
+        }
+        if let Some(place) = request.get_mut(16..20).filter(|place| *place == [0; 4]) {
+            place.copy_from_slice(&id);
         }
         self.next_id = self.next_id.wrapping_add(1);
     }
@@ -309,6 +312,9 @@ impl Playing {
                 if welcome && !link.introduced {
                     link.introduced = true;
                     add(&counters.connections, 1);
+                    for (after, bytes) in self.role.connected() {
+                        self.wait(self.now + after, link, true, bytes);
+                    }
                 }
             }
             command::DEVICE_WATCHDOG | command::DISCONNECT_PEER => {

@@ -33,7 +33,7 @@ pub struct DiameterSettings {
     pub rar: Percent,
     /// Share of CCR-Us after which a PCRF or OCS sends a RAR.
     pub ccr_rar: Percent,
-    /// Delay of the RAR after the AAR or CCR-U.
+    /// Delay of the RAR after the AAR or CCR-U, and of the report of an SMS-SC after the trigger.
     pub rar_after: Period,
     /// Share of AARs after which a PCF sends an ASR.
     pub asr: Percent,
@@ -84,6 +84,8 @@ impl DiameterSettings {
             super::RoleName::PcfRx => vec![application::RX],
             super::RoleName::Pcrf => vec![application::GX, application::RX],
             super::RoleName::Ocs => vec![application::CREDIT_CONTROL],
+            super::RoleName::ExposureHss => vec![application::S6T, application::S6M],
+            super::RoleName::SmsSc => vec![application::T4],
             _ => vec![application::S6A, application::CX],
         };
         let nodes = (0..count).map(|number| Introduction {

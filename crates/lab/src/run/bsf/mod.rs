@@ -18,6 +18,7 @@ use settings::Period;
 pub use self::database::Database;
 pub(crate) use self::database::Servers;
 use self::preload::Plan;
+pub(crate) use self::preload::disk;
 use super::children::{Guarded, Simulator};
 use super::drill::Drill;
 use super::dsr::await_connections;

@@ -257,7 +257,7 @@ pub(super) fn standing(bsf: SocketAddr, sessions: &Sessions, numbers: Numbers) -
 }
 
 /// Bytes of the files in a directory.
-pub(super) fn disk(directory: &Path) -> u64 {
+pub(crate) fn disk(directory: &Path) -> u64 {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     files
         .filter_map(|file| file.metadata().ok())
