@@ -15,6 +15,7 @@
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
 //! | `states` | what is known of subscribers |
+//! | `races` | what was known of them until a moment ago |
 //! | `durable` | the same on a store |
 //! | `peers` | numbers for the names of peers |
 //! | `lines` | lines about findings |
@@ -30,6 +31,7 @@ mod lines;
 mod measure;
 mod network;
 mod peers;
+mod races;
 mod replay;
 mod stateful;
 mod stateless;
