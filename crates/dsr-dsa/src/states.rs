@@ -157,6 +157,8 @@ pub(crate) struct States {
     shards: Vec<Mutex<Shard>>,
     rates: Mutex<AHashMap<(u64, u32, u32), Window>>,
     lines: Mutex<Window>,
+    /// Samples of a minute, by partner and measure.
+    samples: Mutex<AHashMap<(u16, Measure), Window>>,
     /// Hashes of the names of HSSs that have registered a subscriber.
     servers: Mutex<Servers>,
     findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
@@ -180,6 +182,7 @@ impl States {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             rates: Mutex::default(),
             lines: Mutex::default(),
+            samples: Mutex::default(),
             servers: Mutex::default(),
             findings: Mutex::default(),
             full: Mutex::new(full),
@@ -445,6 +448,12 @@ impl States {
     /// Whether a line may be written about a finding.
     pub(crate) fn has_line(&self, seconds: u32, rate: u32) -> bool {
         counts(&mut self.lines.lock(), seconds, rate)
+    }
+
+    /// Whether a message of a partner that a measure has found may be sampled. Partners and measures are few.
+    pub(crate) fn has_sample(&self, partner: u16, measure: Measure, seconds: u32, rate: u32) -> bool {
+        let mut samples = self.samples.lock();
+        counts(samples.entry((partner, measure)).or_default(), seconds / 60, rate)
     }
 
     /// Counts a finding.
