@@ -15,6 +15,7 @@
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
 //! | `states` | what is known of subscribers |
+//! | `counted` | its memory, in tests |
 //! | `races` | what was known of them until a moment ago |
 //! | `durable` | the same on a store |
 //! | `peers` | numbers for the names of peers |
@@ -23,6 +24,8 @@
 //! | `replay` | messages of a capture |
 
 pub mod config;
+#[cfg(test)]
+mod counted;
 mod csv;
 mod durable;
 mod events;
