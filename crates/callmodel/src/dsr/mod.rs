@@ -12,7 +12,7 @@ use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
-pub use drill::{Drill, KillPeers, Outage, OverloadDrill, Reconnect, Restart};
+pub use drill::{Drill, KillPeers, Learning, Outage, OverloadDrill, Reconnect, Restart};
 
 /// Messages that a router processes for each request: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -272,6 +272,7 @@ impl DsrModel {
             None => false,
             Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
             Some(Drill::RestartRouter(_)) => self.pdra.is_none(),
+            Some(Drill::Learning(_)) => self.dsa.is_none(),
             Some(_) => true,
         };
         let is_alone = self.routers <= 1 && self.front_ends == 0;
@@ -398,6 +399,18 @@ mod tests {
                 "  daMps:",
                 "  drill: { restartRouter: {} }\n  daMps:",
                 "dsr.ocdra",
+            ),
+            (
+                ocdra,
+                "  daMps:",
+                "  drill: { learning: { learns: 50% } }\n  daMps:",
+                "dsr.drill.learning",
+            ),
+            (
+                dsa,
+                "  daMps:",
+                "  drill: { learning: { learns: 100% } }\n  daMps:",
+                "dsr.drill.learning.learns",
             ),
         ] {
             assert!(model.contains(from), "{from}");

@@ -91,7 +91,11 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
             dsr["overload"]["sparePriority"] = json!(overload.spare_priority);
         }
         Some(
-            Wanted::Reconnect(_) | Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_),
+            Wanted::Reconnect(_)
+            | Wanted::Learning(_)
+            | Wanted::KillRouter(_)
+            | Wanted::KillFrontEnd(_)
+            | Wanted::RestartRouter(_),
         )
         | None => {}
     }
@@ -104,7 +108,9 @@ pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
         Wanted::KillPeers(kill) if model.pdra.is_some() => Box::new(PcrfsDie(kill)),
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
         // Those are of several processes: `cluster` makes them, and `pdra` that of a process that starts again.
-        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_) => return None,
+        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) | Wanted::RestartRouter(_) | Wanted::Learning(_) => {
+            return None;
+        }
         Wanted::Reconnect(reconnect) => Box::new(Returning {
             reconnect,
             router,
