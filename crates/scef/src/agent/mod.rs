@@ -6,6 +6,7 @@ mod authorization;
 mod delivery;
 mod devices;
 mod reports;
+mod senders;
 mod triggers;
 
 use std::rc::Rc;
@@ -161,6 +162,8 @@ impl Agent {
         let message = &request.message;
         own_origin(request, &worker.config().diameter)?;
         check::request(message, Dictionary::standard(), true)?;
+        // Members of groups as well: of two User-Names one would be taken.
+        check::check(message, Dictionary::standard(), check::Strictness::Interoperable)?;
         match (message.application(), message.command()) {
             (application::S6T | application::T6A, command::REPORTING_INFORMATION) => {
                 worker.count(Event::MonitoringMessage);

@@ -57,11 +57,12 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
         return Err(refused_by_hss(refusal));
     }
     let authorized = s6t::authorized(&answer);
-    let (imsi, granted) = match authorized {
+    let (hss, imsi, granted) = match authorized {
         Ok(s6t::Authorized {
+            hss,
             imsi: Some(imsi),
             until,
-        }) => (imsi, until),
+        }) => (hss, imsi, until),
         wrong => {
             tracing::warn!(?wrong, "the HSS has authorized NIDD without an IMSI");
             let detail = "the HSS has not named the device";
@@ -74,6 +75,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
         scs: scs.to_owned(),
         document,
         imsi,
+        hss,
         apn: apn.to_owned(),
         expires,
         granted,

@@ -50,12 +50,18 @@ async fn submit_new(worker: &Worker, scs: &str, document: Value) -> Answer {
     let trigger = reserve(worker, scs, document, &served).await?;
     let submitted = submit(worker, &trigger, Action::Trigger, &served.nodes).await;
     let repository = worker.repository();
-    if let Err(refused) = submitted {
-        let removed = repository.remove(&repository.triggers, &trigger.id.key()).await;
-        removed.map_err(store_problem)?;
-        return Err(refused.problem);
-    }
-    let confirm = |trigger: &mut Trigger| trigger.pending = false;
+    let sms_sc = match submitted {
+        Ok(sms_sc) => sms_sc,
+        Err(refused) => {
+            let removed = repository.remove(&repository.triggers, &trigger.id.key()).await;
+            removed.map_err(store_problem)?;
+            return Err(refused.problem);
+        }
+    };
+    let confirm = |trigger: &mut Trigger| {
+        trigger.pending = false;
+        trigger.sms_sc.clone_from(&sms_sc);
+    };
     // A report may have ended it meanwhile.
     change(worker, trigger.id, confirm).await?;
     let uri = worker.shared().trigger_uri(&trigger);
@@ -72,6 +78,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value, served: &Served) -
             ends: ends(worker, &document),
             document: document.clone(),
             imsi: served.imsi.clone(),
+            sms_sc: String::new(),
             references: vec![reference()],
             pending: true,
             replaced: false,
@@ -124,13 +131,13 @@ struct Refused {
     is_certain: bool,
 }
 
-/// Sends a DTR, which brings the last reference of the trigger unless it is a recall.
+/// Sends a DTR, which brings the last reference of the trigger unless it is a recall; returns the SMS-SC that has accepted it.
 async fn submit(
     worker: &Worker,
     trigger: &Trigger,
     action: Action,
     nodes: &AvpWriter,
-) -> Result<(), Refused> {
+) -> Result<String, Refused> {
     worker.count(Event::TriggerMessage);
     let reference = trigger.references.last().copied();
     let reference = reference.filter(|_| action != Action::Recall);
@@ -149,7 +156,12 @@ async fn submit(
         is_certain: error.is_unsent(),
     })?;
     match s6t::refusal(&answer) {
-        None => Ok(()),
+        None => Ok(answer
+            .get(known::ORIGIN_HOST)
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+            .to_owned()),
         Some(refusal) => Err(refused_by_sms_sc(action, refusal)),
     }
 }
@@ -248,17 +260,21 @@ async fn replace_by(worker: &Worker, found: Stored<Trigger>, document: Value) ->
         document,
         ..begin_replacing(worker, &found, new).await?
     };
-    if let Err(refused) = submit(worker, &replacement, Action::Replace, &served.nodes).await {
-        if refused.is_certain {
-            let forget = |trigger: &mut Trigger| trigger.references.retain(|one| *one != new);
-            change(worker, found.id, forget).await?;
+    let sms_sc = match submit(worker, &replacement, Action::Replace, &served.nodes).await {
+        Ok(sms_sc) => sms_sc,
+        Err(refused) => {
+            if refused.is_certain {
+                let forget = |trigger: &mut Trigger| trigger.references.retain(|one| *one != new);
+                change(worker, found.id, forget).await?;
+            }
+            return Err(refused.problem);
         }
-        return Err(refused.problem);
-    }
+    };
     let ends = ends(worker, &replacement.document);
     let confirm = |trigger: &mut Trigger| {
         trigger.document = replacement.document.clone();
         trigger.references = vec![new];
+        trigger.sms_sc.clone_from(&sms_sc);
         trigger.replaced = true;
         trigger.ends = ends;
     };
