@@ -6,6 +6,7 @@ mod connections;
 mod crash;
 mod foreign;
 mod groups;
+mod hostile;
 mod judge;
 mod monitoring;
 mod network;
