@@ -56,7 +56,7 @@ use sbr::Opened;
 use serde_json::{Value, json};
 
 pub use events::Event;
-pub use files::{check_findings, check_tables, files};
+pub use files::{check_findings, check_samples, check_tables, files};
 pub use replay::{Judged, Replay};
 
 use durable::{Durable, Settings};
@@ -521,6 +521,9 @@ impl Application for Dsa {
         let (entries, bytes) = self.states().size();
         let name = "subscribers";
         let mut tables = vec![Table { name, entries, bytes }];
+        let (entries, bytes) = self.states().races_size();
+        let name = "recent_places";
+        tables.push(Table { name, entries, bytes });
         tables.extend(self.tables.counts().iter().cloned());
         tables
     }

@@ -64,6 +64,11 @@ impl Races {
         }
     }
 
+    /// Entries, and the memory that they take.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.0.len(), self.0.capacity() * size_of::<Earlier>())
+    }
+
     /// Whether the record of a subscriber had this a moment ago.
     pub(crate) fn had(&self, key: u64, seconds: u32, fact: Fact, value: u64) -> bool {
         self.of(key, seconds, fact).any(|one| one == value)

@@ -476,6 +476,14 @@ impl States {
         findings.iter().map(row).collect()
     }
 
+    /// What records had until a moment ago, and the memory that it takes.
+    pub(crate) fn races_size(&self) -> (usize, usize) {
+        self.shards.iter().fold((0, 0), |(entries, bytes), shard| {
+            let (more, taken) = shard.lock().races.size();
+            (entries + more, bytes + taken)
+        })
+    }
+
     /// Known subscribers, and the memory that they take.
     pub(crate) fn size(&self) -> (usize, usize) {
         // A slot has the record, its key, and a byte of the table.
