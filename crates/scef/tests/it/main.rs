@@ -16,6 +16,7 @@ mod overload;
 mod process;
 mod quotas;
 mod readiness;
+mod spans;
 mod support;
 mod tokens;
 mod triggering;
