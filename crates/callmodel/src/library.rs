@@ -57,6 +57,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/vstp-screening",
     "dsr/dsa",
     "dsr/dsa-attacks",
+    "dsr/dsa-learning",
     "dsr/dsa-stateful",
     "dsr/dsa-stateless",
     "dsr/fabr-damaged",

@@ -16,6 +16,8 @@ telemetry::events! {
     Excepted = "security_excepted";
     /// A line about a finding was not written: there were more than `findingsPerSecond`, or its file takes none.
     LineLost = "security_lines_lost";
+    /// A sample of a message that was found was not written: too many waited, it is too long, or its file takes none.
+    SampleLost = "security_samples_lost";
     /// The security application had no room for a subscriber (`maxSubscribers`).
     Full = "security_subscribers_refused", alert Alert::minor(When::Occurs, 1, "Raise `maxSubscribers` of the security application, or shorten `lifetime`: subscribers without a record are not held to their place and host.");
     /// The security application could not store what has changed about subscribers; it tries again.

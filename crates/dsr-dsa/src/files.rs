@@ -41,6 +41,18 @@ pub fn check_findings(config: &config::Dsa) -> Result<(), String> {
     }
 }
 
+/// Checks the directory of the samples of findings, without making it.
+///
+/// # Errors
+/// When there is something else than a directory.
+pub fn check_samples(config: &config::Dsa) -> Result<(), String> {
+    let directory = config.samples.as_ref().map(|samples| samples.directory.as_path());
+    match directory.filter(|directory| directory.exists() && !directory.is_dir()) {
+        Some(other) => Err(format!("{}: is not a directory", other.display())),
+        None => Ok(()),
+    }
+}
+
 /// The files of a configuration that make it another one when they change.
 #[must_use]
 pub fn files(config: &config::Dsa) -> Vec<PathBuf> {

@@ -15,12 +15,17 @@
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
 //! | `states` | what is known of subscribers |
+//! | `counted` | its memory, in tests |
+//! | `races` | what was known of them until a moment ago |
 //! | `durable` | the same on a store |
 //! | `peers` | numbers for the names of peers |
 //! | `lines` | lines about findings |
+//! | `samples` | messages that were found, as pcapng |
 //! | `replay` | messages of a capture |
 
 pub mod config;
+#[cfg(test)]
+mod counted;
 mod csv;
 mod durable;
 mod events;
@@ -30,7 +35,9 @@ mod lines;
 mod measure;
 mod network;
 mod peers;
+mod races;
 mod replay;
+mod samples;
 mod stateful;
 mod stateless;
 mod states;
@@ -49,7 +56,7 @@ use sbr::Opened;
 use serde_json::{Value, json};
 
 pub use events::Event;
-pub use files::{check_findings, check_tables, files};
+pub use files::{check_findings, check_samples, check_tables, files};
 pub use replay::{Judged, Replay};
 
 use durable::{Durable, Settings};
@@ -57,6 +64,7 @@ use facts::{Facts, Once};
 use lines::{About, Lines};
 use measure::Measure;
 use peers::Peers;
+use samples::Samples;
 use stateful::{Bounds, Memory};
 use stateless::Scene;
 use states::States;
@@ -72,6 +80,8 @@ pub struct Dsa {
     bounds: Bounds,
     lines: Lines,
     lines_per_second: u32,
+    /// With the samples in a minute of a partner and measure.
+    samples: Option<(Arc<Samples>, u32)>,
     /// Distinguishes answers to requests that other tables have screened.
     version: u32,
     /// Shared by the workers; those of the application that this one replaces, where there was one.
@@ -99,6 +109,10 @@ fn open(config: &config::Dsa) -> Result<Option<Arc<Opened<Durable>>>, String> {
     };
     let opened = OPENED.get(&one_name(directory), || Opened::open(&settings))?;
     Ok(Some(opened))
+}
+
+fn begin_samples(settings: &config::Samples) -> Result<(Arc<Samples>, u32), String> {
+    Ok((Samples::of(settings)?, settings.per_minute))
 }
 
 /// What becomes of a message that a measure finds to be wrong.
@@ -159,6 +173,7 @@ impl Dsa {
             },
             lines: Lines::new(config.findings.as_deref(), config.findings_bytes.bytes())?,
             lines_per_second: config.findings_per_second,
+            samples: config.samples.as_ref().map(begin_samples).transpose()?,
             version: VERSIONS.fetch_add(1, Ordering::Relaxed),
         })
     }
@@ -270,8 +285,8 @@ impl Dsa {
         }
     }
 
-    /// Counts what was found, and writes lines about it.
-    fn report(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found]) {
+    /// Counts what was found, and writes lines about it, and a sample of the message.
+    fn report(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found], octets: &[u8]) {
         let memory = self.memory(&on.worker.states, on.now);
         let partner = self.tables.partners.name(passage.partner);
         for found in all {
@@ -300,6 +315,33 @@ impl Dsa {
             if !has_line || !self.lines.put(about.line()) {
                 on.count(Event::LineLost);
             }
+        }
+        self.sample(on, passage, all, octets);
+    }
+
+    /// Writes a message that was found, once for all its measures whose samples of this minute are not all taken.
+    fn sample(&self, on: &On<'_, Self>, passage: &Passage<'_>, all: &[Found], octets: &[u8]) {
+        let Some((samples, rate)) = &self.samples else {
+            return;
+        };
+        let states = &on.worker.states;
+        let seconds = states.seconds(on.now);
+        let mut why = String::new();
+        for found in all.iter().filter(|found| found.outcome != Outcome::Excepted) {
+            if states.has_sample(passage.partner, found.measure, seconds, *rate) {
+                let separator = if why.is_empty() { "" } else { ", " };
+                why += &format!("{separator}{} {}", found.measure.as_str(), found.outcome.as_str());
+            }
+        }
+        let message = samples::Message {
+            at: self.lines.time(),
+            peer: passage.peer,
+            is_request: passage.scene.facts.is_request,
+            why: &why,
+            octets,
+        };
+        if !why.is_empty() && !samples.put(&message) {
+            on.count(Event::SampleLost);
         }
     }
 
@@ -345,7 +387,7 @@ impl Dsa {
         };
         on.count(Event::Screened);
         let (flow, all) = self.screen(&passage, &self.memory(&on.worker.states, on.now));
-        self.report(on, &passage, &all);
+        self.report(on, &passage, &all, answer.as_bytes());
         Self::count(on, &flow);
         flow
     }
@@ -392,6 +434,11 @@ impl Application for Dsa {
         for _ in 0..self.lines.take_lost() {
             on.count(Event::LineLost);
         }
+        if let Some((samples, _)) = &self.samples {
+            for _ in 0..samples.take_lost() {
+                on.count(Event::SampleLost);
+            }
+        }
         if let Some(opened) = &self.durable {
             for _ in 0..opened.repository().take_failed() {
                 on.count(Event::NotStored);
@@ -410,7 +457,7 @@ impl Application for Dsa {
             is_rehearsal: false,
         };
         let (flow, all) = self.screen(&passage, &self.memory(&on.worker.states, on.now));
-        self.report(on, &passage, &all);
+        self.report(on, &passage, &all, request.message.as_bytes());
         Self::count(on, &flow);
         flow
     }
@@ -474,6 +521,9 @@ impl Application for Dsa {
         let (entries, bytes) = self.states().size();
         let name = "subscribers";
         let mut tables = vec![Table { name, entries, bytes }];
+        let (entries, bytes) = self.states().races_size();
+        let name = "recent_places";
+        tables.push(Table { name, entries, bytes });
         tables.extend(self.tables.counts().iter().cloned());
         tables
     }

@@ -44,6 +44,7 @@ impl Replay {
     pub fn load(config: &config::Dsa) -> Result<Self, String> {
         let config = config::Dsa {
             findings: None,
+            samples: None,
             store: None,
             findings_per_second: u32::MAX,
             ..config.clone()

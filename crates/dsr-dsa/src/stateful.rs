@@ -140,8 +140,14 @@ impl Memory<'_> {
 
     fn same_mme(&self, facts: &Facts<'_>) -> Verdict {
         let host = facts.origin_host.get("Origin-Host")?.unwrap_or_default();
+        let name = self.states.name(host);
+        let was_here = || {
+            let imsi = facts.imsi.as_ref();
+            imsi.is_some_and(|imsi| self.states.was_at(imsi, self.seconds(), name))
+        };
         match self.record(facts) {
-            Some(record) if record.is_at(self.states.name(host)) => Ok(()),
+            Some(record) if record.is_at(name) => Ok(()),
+            _ if was_here() => Ok(()),
             Some(record) if record.is_registered() => {
                 Err("Origin-Host is not where the subscriber is registered".into())
             }
@@ -171,8 +177,13 @@ impl Memory<'_> {
     fn authenticated(&self, facts: &Facts<'_>) -> Verdict {
         let visited = facts.visited.get("Visited-PLMN-Id")?;
         let visited = visited.and_then(Network::of_visited);
+        let was_here = || {
+            let both = facts.imsi.as_ref().zip(visited);
+            both.is_some_and(|(imsi, network)| self.states.was_authenticated(imsi, self.seconds(), network))
+        };
         match self.record(facts).and_then(|record| record.authenticated()) {
             Some(network) if Some(network) == visited => Ok(()),
+            _ if was_here() => Ok(()),
             Some(network) => Err(format!("the subscriber was authenticated in {network}").into()),
             None => self.unknown("the subscriber was not authenticated"),
         }
@@ -230,7 +241,7 @@ impl Memory<'_> {
                     record.set(Node::Hss, hss);
                 };
                 if keeps_place {
-                    self.states.amend(imsi, register);
+                    self.states.amend(imsi, self.seconds(), register);
                     return true;
                 }
                 self.states.change(imsi, self.seconds(), bounds, |record| {
@@ -243,7 +254,7 @@ impl Memory<'_> {
                 match before.map(|record| record.visited()) {
                     // Its place and time are still those of its last registration.
                     Some(place) if place != visited && (keeps_place || !is_nowhere) => {
-                        self.states.amend(imsi, learn);
+                        self.states.amend(imsi, self.seconds(), learn);
                         true
                     }
                     // It is where it has registered: one that stays for long is known for as long.
@@ -257,7 +268,8 @@ impl Memory<'_> {
             }
             // Its place stays known: the next one must be within reach.
             s6a::PUR => {
-                self.states.amend(imsi, |record| record.leaves(origin));
+                self.states
+                    .amend(imsi, self.seconds(), |record| record.leaves(origin));
                 true
             }
             s6a::CLR => {
@@ -265,7 +277,7 @@ impl Memory<'_> {
                 let at = self
                     .states
                     .name(request.destination_host.shown().unwrap_or_default());
-                self.states.amend(imsi, |record| record.leaves(at));
+                self.states.cancel(imsi, self.seconds(), at);
                 true
             }
             _ => true,

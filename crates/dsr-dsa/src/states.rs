@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::measure::Measure;
 use crate::network::Network;
+use crate::races::{Fact, Races};
 
 /// Parts of the table of subscribers, each with its lock. A power of two.
 pub(crate) const SHARDS: usize = 256;
@@ -53,14 +54,19 @@ const NAME_MASK: u64 = (1 << NAME_BITS) - 1;
 const TICK_SECONDS: u32 = 16;
 
 impl Record {
-    fn name(&self, node: Node) -> u64 {
+    /// The hash of the name of a node; 0: none.
+    pub(crate) fn name(&self, node: Node) -> u64 {
         self.names >> (node as u32 * NAME_BITS) & NAME_MASK
     }
 
     /// Notes the name of a node; 0: none.
     pub(crate) fn set(&mut self, node: Node, name: u32) {
+        self.put(node, short(name));
+    }
+
+    fn put(&mut self, node: Node, name: u64) {
         let at = node as u32 * NAME_BITS;
-        self.names = self.names & !(NAME_MASK << at) | short(name) << at;
+        self.names = self.names & !(NAME_MASK << at) | (name & NAME_MASK) << at;
     }
 
     pub(crate) fn is(&self, node: Node, name: u32) -> bool {
@@ -124,6 +130,7 @@ impl Record {
 #[derive(Debug, Default)]
 struct Shard {
     records: AHashMap<u64, Record>,
+    races: Races,
     swept: u32,
     /// How often it has changed, and how often it had when it was stored.
     changes: u64,
@@ -150,6 +157,8 @@ pub(crate) struct States {
     shards: Vec<Mutex<Shard>>,
     rates: Mutex<AHashMap<(u64, u32, u32), Window>>,
     lines: Mutex<Window>,
+    /// Samples of a minute, by partner and measure.
+    samples: Mutex<AHashMap<(u16, Measure), Window>>,
     /// Hashes of the names of HSSs that have registered a subscriber.
     servers: Mutex<Servers>,
     findings: Mutex<BTreeMap<(String, Measure, &'static str), u64>>,
@@ -173,6 +182,7 @@ impl States {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             rates: Mutex::default(),
             lines: Mutex::default(),
+            samples: Mutex::default(),
             servers: Mutex::default(),
             findings: Mutex::default(),
             full: Mutex::new(full),
@@ -249,21 +259,71 @@ impl States {
         if !is_fresh(record, seconds, lifetime) {
             *record = Record::default();
         }
+        let before = *record;
         change(record);
         record.touch(seconds);
+        let after = *record;
+        shard.races.note(key, seconds, &before, &after);
         shard.changes += 1;
         true
     }
 
     /// Changes what is known of a subscriber that is known, without a new time.
-    pub(crate) fn amend(&self, imsi: &Digits, change: impl FnOnce(&mut Record)) {
+    pub(crate) fn amend(&self, imsi: &Digits, seconds: u32, change: impl FnOnce(&mut Record)) {
+        self.amend_with(imsi, seconds, |record, _| change(record));
+    }
+
+    /// An HSS has cancelled a subscriber at the node of that name. If the subscriber was at another one a moment ago, the answers to
+    /// two registrations have overtaken each other, and it is there.
+    pub(crate) fn cancel(&self, imsi: &Digits, seconds: u32, name: u32) {
+        let key = key(imsi);
+        self.amend_with(imsi, seconds, |record, races| {
+            for node in [Node::Mme, Node::Sgsn] {
+                let now = record.name(node);
+                if record.is(node, name)
+                    && let Some(other) = races.last(key, seconds, Fact::At(node), now)
+                {
+                    record.put(node, other);
+                }
+            }
+            record.leaves(name);
+        });
+    }
+
+    fn amend_with(&self, imsi: &Digits, seconds: u32, change: impl FnOnce(&mut Record, &Races)) {
         let key = key(imsi);
         let Some(shard) = self.shard(key) else { return };
         let mut shard = shard.lock();
-        if let Some(record) = shard.records.get_mut(&key) {
-            change(record);
-            shard.changes += 1;
+        let Shard {
+            records,
+            races,
+            changes,
+            ..
+        } = &mut *shard;
+        if let Some(record) = records.get_mut(&key) {
+            let before = *record;
+            change(record, races);
+            races.note(key, seconds, &before, record);
+            *changes += 1;
         }
+    }
+
+    /// Whether a subscriber was registered at the node of that name a moment ago.
+    pub(crate) fn was_at(&self, imsi: &Digits, seconds: u32, name: u32) -> bool {
+        [Node::Mme, Node::Sgsn]
+            .iter()
+            .any(|node| self.had(imsi, seconds, Fact::At(*node), short(name)))
+    }
+
+    /// Whether it was authenticated by this network a moment ago.
+    pub(crate) fn was_authenticated(&self, imsi: &Digits, seconds: u32, network: Network) -> bool {
+        self.had(imsi, seconds, Fact::Authenticated, network.to_bits())
+    }
+
+    fn had(&self, imsi: &Digits, seconds: u32, fact: Fact, value: u64) -> bool {
+        let key = key(imsi);
+        let shard = self.shard(key);
+        shard.is_some_and(|shard| shard.lock().races.had(key, seconds, fact, value))
     }
 
     /// Notes that an HSS has registered a subscriber.
@@ -390,6 +450,12 @@ impl States {
         counts(&mut self.lines.lock(), seconds, rate)
     }
 
+    /// Whether a message of a partner that a measure has found may be sampled. Partners and measures are few.
+    pub(crate) fn has_sample(&self, partner: u16, measure: Measure, seconds: u32, rate: u32) -> bool {
+        let mut samples = self.samples.lock();
+        counts(samples.entry((partner, measure)).or_default(), seconds / 60, rate)
+    }
+
     /// Counts a finding.
     pub(crate) fn found(&self, partner: &str, measure: Measure, outcome: &'static str) {
         let mut findings = self.findings.lock();
@@ -408,6 +474,14 @@ impl States {
             count: *count,
         };
         findings.iter().map(row).collect()
+    }
+
+    /// What records had until a moment ago, and the memory that it takes.
+    pub(crate) fn races_size(&self) -> (usize, usize) {
+        self.shards.iter().fold((0, 0), |(entries, bytes), shard| {
+            let (more, taken) = shard.lock().races.size();
+            (entries + more, bytes + taken)
+        })
     }
 
     /// Known subscribers, and the memory that they take.

@@ -53,6 +53,8 @@ telemetry::events! {
     TriggerReported = "triggers_reported";
     /// The delivery of a device trigger was not reported within its validity.
     TriggerUnreported = "triggers_unreported";
+    /// A change of an authorization, or a report about a device trigger, was refused: its sender is not the HSS or SMS-SC that was asked.
+    SenderRefused = "senders_refused", alert Alert::minor(When::Occurs, 1, "The log names the request: check who sends it (`diameter.realms`, `diameter.networks`), and `diameter.hssHost` or `diameter.smsScHost` where HSS or SMS-SC are several.");
     /// A request of a peer was a duplicate, and had the first answer.
     Duplicate = "duplicates";
     /// A Diameter request was received.

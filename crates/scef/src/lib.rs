@@ -12,6 +12,7 @@
 //!   downlink data to devices, in order for each device.
 //! * `ending` ends NIDD configurations and device triggers, when their time is over as well.
 //! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
+//! * `spans`: spans of Diameter requests.
 //! * `record`: what is stored, by the time of `clock`; `repository`: the tables.
 //!
 //! One SCEF at a time uses a store.
@@ -38,6 +39,7 @@ mod s6t;
 mod service;
 mod shape;
 mod shared;
+mod spans;
 mod t4;
 mod t6a;
 mod worker;

@@ -180,8 +180,10 @@ fn put_details(event: &mut AvpWriter, document: &Value) {
             let association = u32::from(text("associationType") == Some("IMEISV"));
             event.put(known::ASSOCIATION_TYPE, association);
         }
-        Some(4) if document.get("plmnIndication") == Some(&Value::Bool(true)) => {
-            event.put(known::PLMN_ID_REQUESTED, 0);
+        Some(4) => {
+            // TRUE (0), which is the default, and FALSE (1) (TS 29.336 §8.4.68). T8 asks for no network by default.
+            let wanted = document.get("plmnIndication") == Some(&Value::Bool(true));
+            event.put(known::PLMN_ID_REQUESTED, i32::from(!wanted));
         }
         _ => {}
     }
@@ -224,6 +226,8 @@ pub(crate) fn authorize(
 /// What an HSS has authorized.
 #[derive(Debug)]
 pub(crate) struct Authorized {
+    /// Origin-Host of the answer.
+    pub(crate) hss: String,
     pub(crate) imsi: Option<String>,
     /// Until when, in microseconds since 1970.
     pub(crate) until: Option<u64>,
@@ -231,15 +235,18 @@ pub(crate) struct Authorized {
 
 /// What a NIA authorizes.
 pub(crate) fn authorized(answer: &Message) -> Result<Authorized, Fault> {
+    let hss = answer.require(known::ORIGIN_HOST)?.to_owned();
     let group = answer.get(known::NIDD_AUTHORIZATION_RESPONSE)?;
     let Some(group) = group else {
         return Ok(Authorized {
+            hss,
             imsi: None,
             until: None,
         });
     };
     let granted = group.clone().get(known::GRANTED_VALIDITY_TIME)?;
     Ok(Authorized {
+        hss,
         imsi: identity::imsi(group)?,
         until: granted.map(micros),
     })
@@ -287,12 +294,23 @@ pub(crate) fn refusal(answer: &Message) -> Option<(u32, u32)> {
 
 /// Why a CIA that is a success did not configure the event: a Service-Result of Monitoring-Event-Config-Status (TS 29.336 §8.4.24).
 pub(crate) fn config_refusal(answer: &Message) -> Option<(u32, u32)> {
-    let status = answer.get(known::MONITORING_EVENT_CONFIG_STATUS).ok().flatten()?;
-    let report = status.get(known::SERVICE_REPORT).ok().flatten()?;
-    let result = report.get(known::SERVICE_RESULT).ok().flatten()?;
-    let vendor = result.clone().get(known::VENDOR_ID).ok().flatten();
-    let code = result.get(known::SERVICE_RESULT_CODE).ok().flatten()?;
-    (code / 1_000 != 2).then_some((vendor.unwrap_or_default(), code))
+    let mut statuses = groups(answer.avps(), known::MONITORING_EVENT_CONFIG_STATUS);
+    statuses.find_map(|status| service_refusal(status).ok().flatten())
+}
+
+/// Vendor and code of the first Service-Report that is not a success; there may be several.
+fn service_refusal(avps: Avps<'_>) -> Result<Option<(u32, u32)>, Fault> {
+    for report in groups(avps, known::SERVICE_REPORT) {
+        let Some(result) = report.get(known::SERVICE_RESULT)? else {
+            continue;
+        };
+        let vendor = result.clone().get(known::VENDOR_ID)?.unwrap_or_default();
+        let code = result.get(known::SERVICE_RESULT_CODE)?;
+        if let Some(code) = code.filter(|code| code / 1_000 != 2) {
+            return Ok(Some((vendor, code)));
+        }
+    }
+    Ok(None)
 }
 
 /// The reports of a message, as long as it is whole.
@@ -308,14 +326,28 @@ pub(crate) fn groups<'a>(avps: Avps<'a>, tag: Tag<Grouped>) -> impl Iterator<Ite
 
 /// Why the HSS or an MME has not configured the event for a member of a group: a Service-Result of a Group-Report-Item.
 pub(crate) fn item_refusal(item: &Avps<'_>) -> Result<Option<u32>, Fault> {
-    let Some(report) = item.clone().get(known::SERVICE_REPORT)? else {
-        return Ok(None);
-    };
-    let result = report.get(known::SERVICE_RESULT)?;
-    let code = result
-        .map(|result| result.get(known::SERVICE_RESULT_CODE))
-        .transpose()?;
-    Ok(code.flatten().filter(|code| code / 1_000 != 2))
+    Ok(service_refusal(item.clone())?.map(|(_, code)| code))
+}
+
+/// Event-Handling of a report (TS 29.336 §8.4.43): what the network has done with the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handling {
+    /// SUSPEND or RESUME, which T8 has no word for.
+    Paused,
+    /// CANCEL.
+    Cancelled,
+}
+
+/// What a report says of the event itself; none: it reports the event.
+pub(crate) fn handling(content: &Avps<'_>) -> Option<Handling> {
+    const EVENT_HANDLING: (u32, u32) = (known::VENDOR_3GPP, 3149);
+    let mut avps = content.clone().map_while(Result::ok);
+    let found = avps.find(|avp| (avp.vendor, avp.code) == EVENT_HANDLING)?;
+    match found.data {
+        [0, 0, 0, 0 | 1] => Some(Handling::Paused),
+        [0, 0, 0, 2] => Some(Handling::Cancelled),
+        _ => None,
+    }
 }
 
 /// Whether a Group-Report-Item says that the event is configured for the member, and has no event: User-Identifier and successful

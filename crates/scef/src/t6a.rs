@@ -20,7 +20,7 @@ pub(crate) const NOT_CONFIGURED: u32 = 5652;
 /// DIAMETER_ERROR_USER_TEMPORARILY_UNREACHABLE.
 pub(crate) const TEMPORARILY_UNREACHABLE: u32 = 5653;
 
-/// CONNECTION_RELEASE of Connection-Action (TS 29.128 §6.4.22).
+/// CONNECTION_RELEASE of Connection-Action (TS 29.128 §6.4.18).
 const RELEASE: u32 = 1;
 
 /// What a CMR does with a connection.

@@ -21,6 +21,7 @@ use crate::live::Effective;
 use crate::orders::Orders;
 use crate::repository::Repository;
 use crate::shared::Scef;
+use crate::spans::{self, Caller};
 
 /// A worker as its listeners and the Diameter node see it.
 pub(crate) type Front = function::Front<Scef>;
@@ -140,8 +141,12 @@ impl Worker {
     }
 
     /// Sends a request to the HSS and waits for its answer.
-    pub(crate) async fn ask_hss(&self, message: Option<MessageMut>) -> Result<Message, Problem> {
-        let answer = self.ask(&self.shared.hss, message).await?;
+    pub(crate) async fn ask_hss(
+        &self,
+        caller: Caller<'_>,
+        message: Option<MessageMut>,
+    ) -> Result<Message, Problem> {
+        let answer = self.ask(caller, &self.shared.hss, message).await?;
         answer.map_err(|_| {
             Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
                 .detail("the HSS does not answer; nothing was done, try later")
@@ -151,6 +156,7 @@ impl Worker {
     /// Sends a request and waits for its answer, which decides whether `dependency` is as it should be.
     pub(crate) async fn ask(
         &self,
+        caller: Caller<'_>,
         dependency: &Dependency,
         message: Option<MessageMut>,
     ) -> Result<Result<Message, RequestError>, Problem> {
@@ -160,7 +166,9 @@ impl Worker {
             );
         };
         let timeout = self.config().diameter.timeout.duration();
+        let span = caller.sends(&message);
         let answer = self.orders().request(message, timeout).await;
+        spans::answered(span, &answer);
         match &answer {
             Ok(_) => dependency.succeeded("answers"),
             Err(error) => {

@@ -22,6 +22,8 @@ pub enum Drill {
     KillDatabase(Outage),
     /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
+    /// The security application learns, and then blocks.
+    Learning(Learning),
     /// More load than the router may accept.
     Overload(OverloadDrill),
     /// One of the database processors dies under load, and starts again.
@@ -72,6 +74,14 @@ pub struct Restart {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OfDatabase {}
+
+/// A security application without any knowledge learns who is where, without attacks; then it blocks, and attacks begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Learning {
+    /// Time of learning, as a share of the run.
+    pub learns: Percent,
+}
 
 /// MMEs reconnect without a DPR, with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +158,18 @@ impl DsrModel {
                 if self.pdra.is_none() {
                     let right = "`pdra`, whose sessions are in a database";
                     faults.at("drill.killDatabase").say("has no database", right);
+                }
+            }
+            Drill::Learning(learning) => {
+                if !(learning.learns.percent() > 0.0 && learning.learns.percent() < 100.0) {
+                    let right = "more than 0% and less than 100%";
+                    faults
+                        .at("drill.learning.learns")
+                        .say("leaves no time to learn, or none to block", right);
+                }
+                if self.dsa.as_ref().is_none_or(|dsa| dsa.attacks.percent() <= 0.0) {
+                    let right = "`dsa` with `attacks`, which are blocked";
+                    faults.at("drill.learning").say("has nothing to block", right);
                 }
             }
             Drill::KillRouter(_) => {

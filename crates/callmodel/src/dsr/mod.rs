@@ -12,7 +12,7 @@ use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
-pub use drill::{Drill, KillPeers, OfDatabase, Outage, OverloadDrill, Reconnect, Restart};
+pub use drill::{Drill, KillPeers, Learning, OfDatabase, Outage, OverloadDrill, Reconnect, Restart};
 
 /// Messages that a router processes for each request: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -273,6 +273,7 @@ impl DsrModel {
             Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
             Some(Drill::RestartRouter(_) | Drill::KillDatabase(_)) => self.pdra.is_none(),
             Some(drill) if drill.is_of_database() => self.fabr.is_none(),
+            Some(Drill::Learning(_)) => self.dsa.is_none(),
             Some(_) => true,
         };
         let is_alone = self.routers <= 1 && self.front_ends == 0;
@@ -411,6 +412,18 @@ mod tests {
                 "  daMps:",
                 "  drill: { restartRouter: {} }\n  daMps:",
                 "dsr.ocdra",
+            ),
+            (
+                ocdra,
+                "  daMps:",
+                "  drill: { learning: { learns: 50% } }\n  daMps:",
+                "dsr.drill.learning",
+            ),
+            (
+                dsa,
+                "  daMps:",
+                "  drill: { learning: { learns: 100% } }\n  daMps:",
+                "dsr.drill.learning.learns",
             ),
         ] {
             assert!(model.contains(from), "{from}");

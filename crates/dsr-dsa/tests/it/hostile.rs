@@ -195,3 +195,100 @@ fn honest_traffic_is_no_finding() {
     }
     assert_eq!(bench.application.findings(), []);
 }
+
+/// Packets of the sampled files, of which each has a comment.
+fn samples_in(directory: &std::path::Path) -> Vec<String> {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = files.map(|file| file.path()).collect();
+    names.sort_unstable();
+    let read = |path: &std::path::PathBuf| {
+        // It may be renamed, or not be begun.
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let is_begun = bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]);
+        assert!(
+            is_begun || bytes.iter().all(|byte| *byte == 0),
+            "{}",
+            path.display()
+        );
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(!text.contains("secret-vector"), "{}", path.display());
+        text.matches("; request in ")
+            .map(|_| path.display().to_string())
+            .collect::<Vec<_>>()
+    };
+    names.iter().flat_map(read).collect()
+}
+
+/// Waits until there are this many samples.
+fn sampled(directory: &std::path::Path, count: usize) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while samples_in(directory).len() < count {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{:?}",
+            samples_in(directory)
+        );
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn messages_that_are_found_are_sampled_within_a_rate_and_bounded_files() {
+    let directory = tables(&[format!("AppCmdCst,{DROP}"), format!("DrOrMatch,{DETECT}")]);
+    let samples = directory.path().join("samples");
+    let mut bench = Bench::with(&dsr_dsa::config::Dsa {
+        samples: Some(dsr_dsa::config::Samples {
+            directory: samples.clone(),
+            per_minute: 2,
+            file_bytes: settings::ByteSize(2_000),
+            files: 2,
+        }),
+        ..settings(directory.path())
+    });
+    let bad = Sent {
+        more: |builder| raw(builder, 10415, 1413, b"secret-vector"),
+        ..Sent::new(322)
+    };
+    for _ in 0..5 {
+        assert_eq!(bench.request(FOREIGN_PEER, &bad.message()), Fate::Dropped);
+    }
+    sampled(&samples, 2);
+    let own = Sent {
+        realm: HOME.to_owned(),
+        host: format!("mme1.{HOME}"),
+        ..Sent::new(ULR)
+    };
+    bench.request(FOREIGN_PEER, &own.message());
+    sampled(&samples, 3);
+    let text = std::fs::read(samples.join("findings.pcapng")).unwrap();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(
+        text.contains(&format!("DrOrMatch detected; request in {FOREIGN_PEER}")),
+        "{text}"
+    );
+    // Further minutes fill further files, of which two stay.
+    for _ in 0..10 {
+        bench.pass(std::time::Duration::from_secs(60));
+        for _ in 0..5 {
+            bench.request(FOREIGN_PEER, &bad.message());
+        }
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(&samples)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .filter(|name| !name.contains(".new."))
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    while names().len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "{:?}", names());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(names(), ["findings.1.pcapng", "findings.pcapng"]);
+    for name in names() {
+        assert!(samples.join(&name).metadata().unwrap().len() < 3_000, "{name}");
+    }
+}

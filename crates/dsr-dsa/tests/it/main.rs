@@ -1,5 +1,7 @@
 //! The security application without a router.
 
+mod attacks;
+mod day;
 mod durable;
 mod hostile;
 mod measures;

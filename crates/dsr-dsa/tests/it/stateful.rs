@@ -158,10 +158,17 @@ fn a_purged_or_cancelled_subscriber_is_registered_nowhere() {
     assert_eq!(bench.exchange(OWN_PEER, &now.message(), &answer), Fate::WentOn);
     assert_eq!(
         bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
+        Fate::WentOn,
+        "it was in flight"
+    );
+    bench.pass(RACE);
+    assert_eq!(
+        bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
         Fate::Dropped
     );
     registers(&mut bench, "262011234567890");
     assert_eq!(succeeds(&mut bench, &Sent::new(PUR)), Fate::WentOn);
+    bench.pass(RACE);
     assert_eq!(
         bench.request(FOREIGN_PEER, &Sent::new(PUR).message()),
         Fate::Dropped
@@ -488,10 +495,12 @@ fn mme_and_sgsn_are_two_places_of_one_subscriber() {
     for sent in [Sent::new(NOR), of_sgsn(NOR), of_sgsn(PUR)] {
         assert_eq!(succeeds(&mut bench, &sent), Fate::WentOn);
     }
+    bench.pass(RACE);
     let mut request = |sent: &Sent| bench.request(FOREIGN_PEER, &sent.message());
     assert_eq!(request(&of_sgsn(NOR)), Fate::Dropped, "it was purged there");
     assert_eq!(request(&Sent::new(NOR)), Fate::WentOn);
     assert_eq!(succeeds(&mut bench, &Sent::new(PUR)), Fate::WentOn);
+    bench.pass(RACE);
     assert_eq!(
         bench.request(FOREIGN_PEER, &Sent::new(NOR).message()),
         Fate::Dropped
@@ -516,4 +525,60 @@ fn a_country_without_a_place_does_not_erase_the_last_one() {
     }
     bench.pass(Duration::from_secs(8 * 3600));
     assert_eq!(bench.request(FOREIGN_PEER, &in_usa(ULR).message()), Fate::WentOn);
+}
+
+/// An MME of the network in France.
+fn of_mme(number: u32, command: u32) -> Sent {
+    Sent {
+        host: format!("mme{number}.{FRANCE}"),
+        ..Sent::new(command)
+    }
+}
+
+#[test]
+fn answers_that_overtake_each_other_leave_a_subscriber_where_it_is() {
+    let mut bench = Bench::new(&[format!("PreLocChk,{DROP}"), format!("SrcHostValMme,{DROP}")]);
+    registers(&mut bench, "262011234567890");
+    // The HSS registers at 2 and then at 3; its answers come the other way round, and it cancels 2.
+    for number in [3, 2] {
+        assert_eq!(succeeds(&mut bench, &of_mme(number, ULR)), Fate::WentOn);
+    }
+    let cancel = Sent {
+        host: home_hss(),
+        realm: HOME.to_owned(),
+        to_host: Some(format!("mme2.{FRANCE}")),
+        to_realm: FRANCE.to_owned(),
+        ..Sent::new(CLR)
+    };
+    let answer = cancel.answer(&format!("mme2.{FRANCE}"), 2001);
+    assert_eq!(bench.exchange(OWN_PEER, &cancel.message(), &answer), Fate::WentOn);
+    // What the earlier ones have sent is in flight still.
+    for number in [1, 2, 3] {
+        let notifies = of_mme(number, NOR).message();
+        assert_eq!(bench.request(FOREIGN_PEER, &notifies), Fate::WentOn, "{number}");
+    }
+    bench.pass(RACE);
+    for (number, fate) in [(1, Fate::Dropped), (2, Fate::Dropped), (3, Fate::WentOn)] {
+        let notifies = of_mme(number, NOR).message();
+        assert_eq!(bench.request(FOREIGN_PEER, &notifies), fate, "{number}");
+    }
+}
+
+#[test]
+fn a_registration_in_flight_is_not_that_of_an_attacker() {
+    let mut bench = Bench::one("SrcHostValMme", DROP);
+    // Another network of France has authenticated it by now.
+    let other = |command: u32| Sent {
+        visited: Some([0x02, 0xf8, 0x02]),
+        ..Sent::new(command)
+    };
+    assert_eq!(succeeds(&mut bench, &Sent::new(AIR)), Fate::WentOn);
+    assert_eq!(succeeds(&mut bench, &other(AIR)), Fate::WentOn);
+    for sent in [Sent::new(ULR), other(ULR)] {
+        assert_eq!(bench.request(FOREIGN_PEER, &sent.message()), Fate::WentOn);
+    }
+    bench.pass(RACE);
+    for (sent, fate) in [(Sent::new(ULR), Fate::Dropped), (other(ULR), Fate::WentOn)] {
+        assert_eq!(bench.request(FOREIGN_PEER, &sent.message()), fate);
+    }
 }

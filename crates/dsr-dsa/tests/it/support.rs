@@ -31,7 +31,11 @@ pub(crate) const AIR: u32 = 318;
 pub(crate) const IDR: u32 = 319;
 pub(crate) const DSR: u32 = 320;
 pub(crate) const PUR: u32 = 321;
+pub(crate) const RSR: u32 = 322;
 pub(crate) const NOR: u32 = 323;
+
+/// After this time no message of an earlier place is in flight.
+pub(crate) const RACE: Duration = Duration::from_secs(31);
 
 /// Every measure, in order.
 pub(crate) const MEASURES: [&str; 20] = [

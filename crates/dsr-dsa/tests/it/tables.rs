@@ -143,6 +143,15 @@ fn what_is_not_a_regular_file_is_refused() {
             findings: Some(other.clone()),
             ..settings(directory.path())
         };
+        let samples = dsr_dsa::config::Dsa {
+            samples: Some(dsr_dsa::config::Samples {
+                directory: other.clone(),
+                ..dsr_dsa::config::Samples::default()
+            }),
+            ..settings(directory.path())
+        };
+        let is_directory = make == "mkdir";
+        assert_eq!(dsr_dsa::check_samples(&samples).is_ok(), is_directory, "{make}");
         for error in [
             dsr_dsa::check_findings(&findings).unwrap_err(),
             dsr_dsa::Dsa::load(&findings).unwrap_err(),

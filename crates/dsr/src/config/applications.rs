@@ -101,6 +101,9 @@ pub fn check_files(config: &super::Config, faults: &mut Faults) {
         if let Some(dsa) = dsa {
             let tables = dsr_dsa::check_tables(dsa);
             judge(format!("{at}.dsa.tables"), tables, "tables without mistakes");
+            let samples = dsr_dsa::check_samples(dsa);
+            let expected = "a directory, or a path where one can be created";
+            judge(format!("{at}.dsa.samples.directory"), samples, expected);
             let findings = dsr_dsa::check_findings(dsa);
             judge(
                 format!("{at}.dsa.findings"),

@@ -174,6 +174,8 @@ impl Names {
 /// Whether a message comes in, and from which peer, or goes out, and to which: by the comment of a router's trace.
 pub(super) fn of_trace<'c>(captured: &Captured<'c>) -> Option<(bool, &'c str)> {
     let (way, peer) = captured.comment?.rsplit_once(' ')?;
+    // Samples of findings name measures before it.
+    let way = way.rsplit_once("; ").map_or(way, |(_, way)| way);
     match way {
         "request in" | "answer in" => Some((true, peer)),
         "request out" | "answer out" => Some((false, peer)),

@@ -11,7 +11,7 @@ use dsr_dsa::{Dsa, Event};
 use testpeer::pcap::{ETHERNET, Pcap, ethernet, tcp};
 
 use crate::dsa::{ANSWER, DETECT, FOREIGN, HEAD, HOME, HSS, RESET, guarded, request, served, tables};
-use crate::support::{Waiting, client, config, read, run};
+use crate::support::{Waiting, client, config, read, run, until};
 
 /// A capture of connections, each of which sends from a port of its own.
 struct Link {
@@ -251,6 +251,38 @@ fn the_trace_of_a_router_has_the_findings_of_the_router() {
             (report.screened, report.unnamed, report.answers_without_request),
             (screened, 0, 0)
         );
+    });
+}
+
+#[test]
+fn the_samples_of_findings_have_the_findings() {
+    run(async {
+        let directory = tables(&format!("AppCmdCst,Enable,{DETECT}\n"));
+        let samples = directory.path().join("samples");
+        let server = Waiting::new(HSS).await;
+        let mut base = config();
+        base.peers.push(server.peer());
+        let mut config = guarded(base, directory.path());
+        let dsa = config.applications[0].dsa.as_mut().unwrap();
+        dsa.samples = Some(dsr_dsa::config::Samples {
+            directory: samples.clone(),
+            ..dsr_dsa::config::Samples::default()
+        });
+        let dsr = dsr::start(config.clone()).unwrap();
+        let mut hss = server.connected(&dsr).await;
+        let mut foreign = client(&dsr, FOREIGN).await;
+        for command in [command::UPDATE_LOCATION, RESET] {
+            served(&mut foreign, &mut hss, &request(command, "mme1")).await;
+        }
+        let file = samples.join("findings.pcapng");
+        until(|| std::fs::read(&file).is_ok_and(|bytes| bytes.len() > 300)).await;
+        tokio::task::spawn_blocking(move || dsr.stop())
+            .await
+            .unwrap()
+            .unwrap();
+        let report = replay(&config, &file, &Options::default()).unwrap();
+        assert_eq!(rows(&report), [("west", "AppCmdCst", "detected", 1)]);
+        assert_eq!((report.screened, report.unnamed), (1, 0));
     });
 }
 

@@ -5,6 +5,7 @@ use diameter::proto::known;
 use diameter::proto::{Fault, MessageMut, ResultCode};
 use store::Stored;
 
+use super::senders::{self, Role};
 use super::{result, unable};
 use crate::clock::now;
 use crate::ending;
@@ -18,7 +19,8 @@ struct Granted<'a> {
     until: u64,
 }
 
-/// Takes over until when NIDD is granted; what has no time left ends, and its SCS/AS is notified. A duplicate does the same again.
+/// Takes over until when NIDD is granted; what has no time left ends, and its SCS/AS is notified. A duplicate does the same again. An
+/// HSS changes what it has authorized.
 pub(super) async fn update(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
     let message = &request.message;
     let unknown =
@@ -43,9 +45,22 @@ pub(super) async fn update(worker: &Worker, request: &Request) -> Result<Message
     if found.is_empty() {
         return Err(unknown());
     }
+    let granted_to = |one: &Configuration| granted.iter().find(|granted| one.is_for(granted.apn));
+    let mut is_known = false;
+    for one in &found {
+        let asked = Some(&*one.hss).filter(|hss| !hss.is_empty());
+        let is_own = senders::is_from(request, worker.config(), Role::Hss, asked)?;
+        if !is_own && granted_to(one).is_some() {
+            return Err(senders::refused(worker, Role::Hss));
+        }
+        is_known |= is_own;
+    }
+    if !is_known {
+        return Err(senders::refused(worker, Role::Hss));
+    }
     for one in found {
-        if let Some(granted) = granted.iter().find(|granted| one.is_for(granted.apn)) {
-            apply(worker, one, granted.until).await?;
+        if let Some(until) = granted_to(&one).map(|granted| granted.until) {
+            apply(worker, one, until).await?;
         }
     }
     result(request, (0, ResultCode::SUCCESS.0))

@@ -200,10 +200,9 @@ impl Deliveries {
                 None
             }
             Attempt::Unreachable(until) => {
-                let (status, due) = (
-                    Status::BufferingTemporarilyNotReachable,
-                    until.unwrap_or(u64::MAX),
-                );
+                // A time that is over would be tried all the time.
+                let due = until.map_or(u64::MAX, |until| until.max(retry));
+                let status = Status::BufferingTemporarilyNotReachable;
                 self.hold_unsent(worker, sending, status, due).await?;
                 Some((status, due))
             }

@@ -6,6 +6,7 @@ mod authorization;
 mod delivery;
 mod devices;
 mod reports;
+mod senders;
 mod triggers;
 
 use std::rc::Rc;
@@ -25,6 +26,7 @@ use crate::events::Event;
 use crate::listeners::Seat;
 use crate::orders::{Order, Receiver};
 use crate::record::{Answered, Notice};
+use crate::spans;
 use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
@@ -147,7 +149,12 @@ impl Service for Agent {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         let worker = self.front.worker();
         worker.count(Event::DiameterRequest);
+        let span = spans::received(&request);
         let answered = self.answer(&worker, &request).await;
+        if let Some(span) = span {
+            let refused = answered.as_ref().err();
+            spans::end(span, refused.map(|fault| (fault.vendor, fault.code.0)));
+        }
         answered.unwrap_or_else(|fault| {
             worker.count(Event::DiameterRefused);
             tracing::debug!(%fault, "a Diameter request was refused");
@@ -161,6 +168,8 @@ impl Agent {
         let message = &request.message;
         own_origin(request, &worker.config().diameter)?;
         check::request(message, Dictionary::standard(), true)?;
+        // Members of groups as well: of two User-Names one would be taken.
+        check::check(message, Dictionary::standard(), check::Strictness::Interoperable)?;
         match (message.application(), message.command()) {
             (application::S6T | application::T6A, command::REPORTING_INFORMATION) => {
                 worker.count(Event::MonitoringMessage);

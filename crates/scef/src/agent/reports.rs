@@ -3,7 +3,7 @@
 
 use diameter::endpoint::Request;
 use diameter::proto::known;
-use diameter::proto::{Avps, Fault, Message, MessageMut};
+use diameter::proto::{Avps, Fault, Message, MessageMut, ResultCode};
 use serde_json::{Value, json};
 use store::{Batch, Stored};
 
@@ -11,6 +11,7 @@ use super::{unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
 use crate::repository::delete_as_read;
+use crate::s6t::Handling;
 use crate::worker::Worker;
 use crate::{identity, s6t};
 
@@ -21,26 +22,39 @@ struct Report<'a> {
     /// The device.
     user: Option<Avps<'a>>,
     content: Avps<'a>,
+    handling: Option<Handling>,
 }
 
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
     let (mut ended, mut reported, mut counted) = (Vec::new(), 0, Vec::new());
-    for report in reports(&request.message)? {
+    let all = reports(&request.message)?;
+    for report in &all {
         let key = report.reference.to_be_bytes();
         let table = &worker.repository().subscriptions;
         let found = table.get(&key).await.map_err(unable)?;
-        let Some(found) = found.filter(|_| is_ours(worker, &report)) else {
+        let Some(found) = found.filter(|_| is_ours(worker, report)) else {
             unknown = true;
             continue;
         };
         reported += 1;
-        add(worker, &found, &report, &mut notices)?;
+        if report.handling == Some(Handling::Paused) {
+            tracing::info!(reference = report.reference, "an event was suspended or resumed");
+            continue;
+        }
+        add(worker, &found, report, &mut notices)?;
         // Several reports about one subscription in a request are one change of its record.
         if !counted.contains(&report.reference) {
             counted.push(report.reference);
-            ended.extend(count_down(worker, found, &mut batch));
+            let mut same = all.iter().filter(|one| one.reference == report.reference);
+            let is_cancelled = same.any(|one| one.handling == Some(Handling::Cancelled));
+            ended.extend(match (is_cancelled, s6t::is_group(&found.document)) {
+                (true, false) => Some(end(worker, found, &mut batch)),
+                // A member of a group.
+                (true, true) => None,
+                _ => count_down(worker, found, &mut batch),
+            });
         }
     }
     if reported == 0 && unknown {
@@ -64,12 +78,26 @@ fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
     let mut found = Vec::new();
     let user = message.get(known::USER_IDENTIFIER)?;
     for group in s6t::reports(message) {
-        found.push(Report {
-            reference: group.clone().require(known::SCEF_REFERENCE_ID)?,
-            scef: group.clone().get(known::SCEF_ID)?,
+        let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
+        let scef = group.clone().get(known::SCEF_ID)?;
+        // The event that the network deletes (TS 23.682 §5.6.9), which may be another one.
+        let deleted = group.clone().get(known::SCEF_REFERENCE_ID_FOR_DELETION)?;
+        if deleted != Some(reference) {
+            found.push(Report {
+                reference,
+                scef,
+                user: user.clone(),
+                handling: s6t::handling(&group),
+                content: group.clone(),
+            });
+        }
+        found.extend(deleted.map(|reference| Report {
+            reference,
+            scef,
             user: user.clone(),
+            handling: Some(Handling::Cancelled),
             content: group,
-        });
+        }));
     }
     for group in s6t::groups(message.avps(), known::GROUP_REPORT) {
         let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
@@ -80,6 +108,7 @@ fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
                 reference,
                 scef,
                 user: Some(item.clone().require(known::USER_IDENTIFIER)?),
+                handling: s6t::handling(&item),
                 content: item,
             });
         }
@@ -101,6 +130,7 @@ fn add(
     notices: &mut Vec<Notice>,
 ) -> Result<(), Fault> {
     let (member, value) = match s6t::item_refusal(&report.content)? {
+        _ if report.handling == Some(Handling::Cancelled) => cancelled(found, report)?,
         Some(code) => ("configResults", not_configured(report, code)?),
         None => (
             "monitoringEventReports",
@@ -114,11 +144,29 @@ fn add(
     }
     for notice in notices.iter_mut().filter(|notice| notice.about == about) {
         match &mut notice.body[member] {
+            indication if value.is_boolean() => *indication = value.clone(),
             Value::Array(all) => all.push(value.clone()),
             absent => *absent = json!([value]),
         }
     }
     Ok(())
+}
+
+/// The members of a `MonitoringNotification` about an event that the network has cancelled (TS 29.122 §4.4.2.4): of the subscription, or
+/// of a member of its group.
+fn cancelled(found: &Subscription, report: &Report<'_>) -> Result<(&'static str, Value), Fault> {
+    let user = report.user.as_ref().filter(|_| s6t::is_group(&found.document));
+    let Some(user) = user else {
+        return Ok(("cancelInd", json!(true)));
+    };
+    let mut member = serde_json::Map::new();
+    identity::copy_member(user, &mut member)?;
+    let of = |name: &str, list: &'static str| member.get(name).map(|id| (list, id.clone()));
+    let named = of("externalId", "cancelExternalIds").or_else(|| of("msisdn", "cancelMsisdns"));
+    named.ok_or_else(|| {
+        let reason = "User-Identifier has no External-Identifier and no MSISDN";
+        Fault::new(ResultCode::INVALID_AVP_VALUE, reason)
+    })
 }
 
 /// `ConfigResult` (TS 29.122 §5.2.1.2.15) of a member of a group.
@@ -139,6 +187,12 @@ fn not_configured(report: &Report<'_>, code: u32) -> Result<Value, Fault> {
         }
     }
     Ok(result)
+}
+
+/// Ends a subscription that the network has cancelled; returns its SCS/AS.
+fn end(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> String {
+    delete_as_read(batch, &worker.repository().subscriptions, &found);
+    found.record.scs
 }
 
 /// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.

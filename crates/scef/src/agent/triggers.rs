@@ -6,6 +6,7 @@ use diameter::proto::{Fault, MessageMut, ResultCode};
 use serde_json::json;
 use store::Batch;
 
+use super::senders::{self, Role};
 use super::{unable, written};
 use crate::events::Event;
 use crate::record::Trigger;
@@ -33,6 +34,9 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
             "no trigger of this device has this Reference-Number",
         ));
     };
+    if !senders::is_from(request, worker.config(), Role::SmsSc, found.holder())? {
+        return Err(senders::refused(worker, Role::SmsSc));
+    }
     let scef = worker.shared();
     let body = json!({"transaction": scef.trigger_uri(&found), "result": t4::result_of(outcome)});
     let notice = scef.notice(found.id.to_string(), &found.document, body);

@@ -14,6 +14,7 @@ use super::{
 use crate::clock::now;
 use crate::events::Event;
 use crate::record::{Configuration, Id};
+use crate::spans::Caller;
 use crate::worker::Worker;
 use crate::{ending, s6t, shape};
 
@@ -38,7 +39,8 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         worker.config().limits.configurations,
     );
     count_in(worker, quota, table, Configuration::SCS, (scs, most)).await?;
-    let answer = authorize(worker, scs, stored(document, &READ_ONLY, &[])).await;
+    let caller = Caller::of(&call.request);
+    let answer = authorize(worker, caller, scs, stored(document, &READ_ONLY, &[])).await;
     match &answer {
         Ok(_) => worker.count(Event::Configured),
         Err(_) => quota.sub(scs),
@@ -46,22 +48,23 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     answer
 }
 
-async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
+async fn authorize(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
     let config = worker.config();
     let apn = config.nidd.apn_of(scs);
     let until = shape::time_of(&document, "duration");
     worker.count(Event::NiddMessage);
     let message = s6t::authorize(&config.diameter, &document, apn, until);
-    let answer = worker.ask_hss(message).await?;
+    let answer = worker.ask_hss(caller, message).await?;
     if let Some(refusal) = s6t::refusal(&answer) {
         return Err(refused_by_hss(refusal));
     }
     let authorized = s6t::authorized(&answer);
-    let (imsi, granted) = match authorized {
+    let (hss, imsi, granted) = match authorized {
         Ok(s6t::Authorized {
+            hss,
             imsi: Some(imsi),
             until,
-        }) => (imsi, until),
+        }) => (hss, imsi, until),
         wrong => {
             tracing::warn!(?wrong, "the HSS has authorized NIDD without an IMSI");
             let detail = "the HSS has not named the device";
@@ -74,6 +77,7 @@ async fn authorize(worker: &Worker, scs: &str, document: Value) -> Answer {
         scs: scs.to_owned(),
         document,
         imsi,
+        hss,
         apn: apn.to_owned(),
         expires,
         granted,

@@ -208,7 +208,8 @@ fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuratio
     Ok(stored(document, &READ_ONLY, &[]))
 }
 
-/// Refuses what is not offered: a trigger, the reliable data service and its ports.
+/// Refuses what is not offered: a trigger, the reliable data service and its ports (TS 23.682 §4.5.14.3), whose frames (TS 24.250) the
+/// SCEF would have to exchange with the device.
 pub(super) fn check_offered(document: &Value) -> Result<(), Problem> {
     let unsupported = ["rdsPort", "rdsPorts"]
         .into_iter()
@@ -216,7 +217,7 @@ pub(super) fn check_offered(document: &Value) -> Result<(), Problem> {
     let reliable = document.get("reliableDataService") == Some(&Value::Bool(true));
     if let Some(name) = unsupported.or(reliable.then_some("reliableDataService")) {
         return Err(Problem::new(Cause::OptionalIeIncorrect)
-            .detail("the reliable data service is not offered here")
+            .detail("the frames of the reliable data service (TS 24.250) are not exchanged with devices here: data is neither acknowledged by the device nor led to its ports")
             .invalid_param(
                 format!("/{name}"),
                 "expected data without the reliable data service",

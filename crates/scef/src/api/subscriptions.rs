@@ -15,6 +15,7 @@ use crate::clock::now;
 use crate::events::Event;
 use crate::record::Subscription;
 use crate::repository::delete_as_read;
+use crate::spans::Caller;
 use crate::worker::Worker;
 use crate::{s6t, shape};
 
@@ -38,7 +39,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
         worker.config().limits.subscriptions,
     );
     count_in(worker, quota, table, Subscription::SCS, (scs, most)).await?;
-    let answer = configure_new(worker, scs, document).await;
+    let answer = configure_new(worker, Caller::of(&call.request), scs, document).await;
     match &answer {
         Ok(response) if response.status() == StatusCode::CREATED => worker.count(Event::Subscribed),
         _ => quota.sub(scs),
@@ -46,9 +47,9 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     answer
 }
 
-async fn configure_new(worker: &Worker, scs: &str, document: Value) -> Answer {
+async fn configure_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
     let subscription = reserve(worker, scs, document).await?;
-    let report = match configure(worker, &subscription).await {
+    let report = match configure(worker, caller, &subscription).await {
         Ok(report) => report,
         Err(problem) => {
             let key = subscription.reference.to_be_bytes();
@@ -93,10 +94,14 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
 }
 
 /// Configures the event at the HSS; returns the report if its answer has one.
-async fn configure(worker: &Worker, subscription: &Subscription) -> Result<Option<Value>, Problem> {
+async fn configure(
+    worker: &Worker,
+    caller: Caller<'_>,
+    subscription: &Subscription,
+) -> Result<Option<Value>, Problem> {
     worker.count(Event::MonitoringMessage);
     let message = s6t::configure(&worker.config().diameter, subscription);
-    let answer = worker.ask_hss(message).await?;
+    let answer = worker.ask_hss(caller, message).await?;
     let refusal = s6t::refusal(&answer).or_else(|| s6t::config_refusal(&answer));
     if let Some(refusal) = refusal {
         return Err(refused_by_hss(refusal));
@@ -184,7 +189,7 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
         document,
         ..found.record.clone()
     };
-    let report = configure(worker, &changed).await?;
+    let report = configure(worker, Caller::of(&call.request), &changed).await?;
     write(worker, &call.parameters, found, &changed, report.is_some()).await?;
     let mut shown = with_self(&changed.document, &uri_of(worker, &changed));
     if let Some(report) = report {
@@ -241,7 +246,10 @@ pub(crate) async fn end(call: Call<Worker>) -> Answer {
     worker.count(Event::Unsubscribed);
     worker.count(Event::MonitoringMessage);
     let answer = worker
-        .ask_hss(s6t::delete(&worker.config().diameter, &found))
+        .ask_hss(
+            Caller::of(&call.request),
+            s6t::delete(&worker.config().diameter, &found),
+        )
         .await;
     if let Some((vendor, code)) = answer.ok().as_ref().and_then(s6t::refusal) {
         tracing::info!(vendor, code, "the HSS has refused to delete an event");

@@ -17,6 +17,7 @@ use crate::clock::{after, now};
 use crate::events::Event;
 use crate::record::{Id, Trigger};
 use crate::s6m::Served;
+use crate::spans::Caller;
 use crate::t4::{self, Action};
 use crate::worker::Worker;
 use crate::{s6m, s6t, shape};
@@ -37,7 +38,7 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let quota = &worker.shared().triggers;
     let (table, most) = (&worker.repository().triggers, worker.config().limits.triggers);
     count_in(worker, quota, table, Trigger::SCS, (scs, most)).await?;
-    let answer = submit_new(worker, scs, document).await;
+    let answer = submit_new(worker, Caller::of(&call.request), scs, document).await;
     match &answer {
         Ok(_) => worker.count(Event::Triggered),
         Err(_) => quota.sub(scs),
@@ -45,17 +46,23 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     answer
 }
 
-async fn submit_new(worker: &Worker, scs: &str, document: Value) -> Answer {
-    let served = query(worker, &document).await?;
+async fn submit_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
+    let served = query(worker, caller, &document).await?;
     let trigger = reserve(worker, scs, document, &served).await?;
-    let submitted = submit(worker, &trigger, Action::Trigger, &served.nodes).await;
+    let submitted = submit(worker, caller, &trigger, Action::Trigger, &served.nodes).await;
     let repository = worker.repository();
-    if let Err(refused) = submitted {
-        let removed = repository.remove(&repository.triggers, &trigger.id.key()).await;
-        removed.map_err(store_problem)?;
-        return Err(refused.problem);
-    }
-    let confirm = |trigger: &mut Trigger| trigger.pending = false;
+    let sms_sc = match submitted {
+        Ok(sms_sc) => sms_sc,
+        Err(refused) => {
+            let removed = repository.remove(&repository.triggers, &trigger.id.key()).await;
+            removed.map_err(store_problem)?;
+            return Err(refused.problem);
+        }
+    };
+    let confirm = |trigger: &mut Trigger| {
+        trigger.pending = false;
+        trigger.sms_sc.clone_from(&sms_sc);
+    };
     // A report may have ended it meanwhile.
     change(worker, trigger.id, confirm).await?;
     let uri = worker.shared().trigger_uri(&trigger);
@@ -72,6 +79,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value, served: &Served) -
             ends: ends(worker, &document),
             document: document.clone(),
             imsi: served.imsi.clone(),
+            sms_sc: String::new(),
             references: vec![reference()],
             pending: true,
             replaced: false,
@@ -97,9 +105,11 @@ fn ends(worker: &Worker, document: &Value) -> u64 {
 }
 
 /// Where the HSS says the device is served.
-async fn query(worker: &Worker, document: &Value) -> Result<Served, Problem> {
+async fn query(worker: &Worker, caller: Caller<'_>, document: &Value) -> Result<Served, Problem> {
     worker.count(Event::TriggerMessage);
-    let answer = worker.ask_hss(s6m::query(worker.config(), document)).await?;
+    let answer = worker
+        .ask_hss(caller, s6m::query(worker.config(), document))
+        .await?;
     if let Some(refusal) = s6t::refusal(&answer) {
         return Err(refused_by_hss(refusal));
     }
@@ -124,13 +134,14 @@ struct Refused {
     is_certain: bool,
 }
 
-/// Sends a DTR, which brings the last reference of the trigger unless it is a recall.
+/// Sends a DTR, which brings the last reference of the trigger unless it is a recall; returns the SMS-SC that has accepted it.
 async fn submit(
     worker: &Worker,
+    caller: Caller<'_>,
     trigger: &Trigger,
     action: Action,
     nodes: &AvpWriter,
-) -> Result<(), Refused> {
+) -> Result<String, Refused> {
     worker.count(Event::TriggerMessage);
     let reference = trigger.references.last().copied();
     let reference = reference.filter(|_| action != Action::Recall);
@@ -140,7 +151,7 @@ async fn submit(
         is_certain: true,
     };
     let answer = worker
-        .ask(&worker.shared().sms_sc, message)
+        .ask(caller, &worker.shared().sms_sc, message)
         .await
         .map_err(certain)?;
     let answer = answer.map_err(|error| Refused {
@@ -149,7 +160,12 @@ async fn submit(
         is_certain: error.is_unsent(),
     })?;
     match s6t::refusal(&answer) {
-        None => Ok(()),
+        None => Ok(answer
+            .get(known::ORIGIN_HOST)
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+            .to_owned()),
         Some(refusal) => Err(refused_by_sms_sc(action, refusal)),
     }
 }
@@ -221,7 +237,7 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;
     let document = body_of(worker, &call.request, TYPE)?;
-    replace_by(worker, found, document).await
+    replace_by(worker, Caller::of(&call.request), found, document).await
 }
 
 /// Changes a trigger that is not delivered yet (`DeviceTriggeringPatch`, RFC 7396).
@@ -231,10 +247,10 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
     let patch = body_of(worker, &call.request, TYPE)?;
     let mut document = found.document.clone();
     sbi::json::merge(&mut document, &patch, worker.config().max_body_size.as_usize())?;
-    replace_by(worker, found, document).await
+    replace_by(worker, Caller::of(&call.request), found, document).await
 }
 
-async fn replace_by(worker: &Worker, found: Stored<Trigger>, document: Value) -> Answer {
+async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>, document: Value) -> Answer {
     let same = |name: &str| document.get(name) == found.document.get(name);
     if !same("externalId") || !same("msisdn") {
         return Err(
@@ -242,23 +258,27 @@ async fn replace_by(worker: &Worker, found: Stored<Trigger>, document: Value) ->
         );
     }
     let document = checked(worker, document)?;
-    let served = query(worker, &document).await?;
+    let served = query(worker, caller, &document).await?;
     let new = reference();
     let replacement = Trigger {
         document,
         ..begin_replacing(worker, &found, new).await?
     };
-    if let Err(refused) = submit(worker, &replacement, Action::Replace, &served.nodes).await {
-        if refused.is_certain {
-            let forget = |trigger: &mut Trigger| trigger.references.retain(|one| *one != new);
-            change(worker, found.id, forget).await?;
+    let sms_sc = match submit(worker, caller, &replacement, Action::Replace, &served.nodes).await {
+        Ok(sms_sc) => sms_sc,
+        Err(refused) => {
+            if refused.is_certain {
+                let forget = |trigger: &mut Trigger| trigger.references.retain(|one| *one != new);
+                change(worker, found.id, forget).await?;
+            }
+            return Err(refused.problem);
         }
-        return Err(refused.problem);
-    }
+    };
     let ends = ends(worker, &replacement.document);
     let confirm = |trigger: &mut Trigger| {
         trigger.document = replacement.document.clone();
         trigger.references = vec![new];
+        trigger.sms_sc.clone_from(&sms_sc);
         trigger.replaced = true;
         trigger.ends = ends;
     };
@@ -290,7 +310,7 @@ pub(crate) async fn recall(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;
     let nodes = AvpWriter::with_capacity(0);
-    let recalled = submit(worker, &found, Action::Recall, &nodes).await;
+    let recalled = submit(worker, Caller::of(&call.request), &found, Action::Recall, &nodes).await;
     recalled.map_err(|refused| refused.problem)?;
     let repository = worker.repository();
     let removed = repository.remove(&repository.triggers, &found.id.key()).await;

@@ -18,10 +18,10 @@ pub struct Notifications {
     /// Notifications in flight.
     #[schemars(extend("x-reload" = true))]
     pub parallel: usize,
-    /// Attempts of one notification.
+    /// Attempts of one notification. With the other defaults they go on for an hour and more.
     #[schemars(extend("x-reload" = true))]
     pub attempts: u32,
-    /// Pause before the second attempt; doubles before each further one, up to a minute.
+    /// Pause before the second attempt; doubles before each further one, up to two minutes.
     #[schemars(extend("x-reload" = true))]
     pub retry_pause: Period,
     /// Time for an SCS/AS to answer.
@@ -33,14 +33,14 @@ pub struct Notifications {
 }
 
 /// Longest pause between attempts, whatever `Retry-After` an SCS/AS sends.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
 impl Default for Notifications {
     fn default() -> Self {
         Self {
             queue: 100_000,
             parallel: 64,
-            attempts: 10,
+            attempts: 50,
             retry_pause: Period::from_millis(500),
             timeout: Period::from_secs(2),
             keep: Period::from_secs(86_400),
@@ -85,6 +85,49 @@ impl Validate for Notifications {
             if value.is_zero() {
                 faults.at(name).say("is 0", "some time, such as 2s");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use notifier::{Answer, Notification, Outbox, Step};
+
+    use super::*;
+
+    /// How long attempts of a notification go on, where the random part of each pause is this.
+    fn patience(dice: f64) -> Duration {
+        let mut outbox = Outbox::new(Notifications::default().policy(), |_| {});
+        outbox.push(Notification {
+            subscription: "about".into(),
+            subject: "1".into(),
+            whole: false,
+            target: "http://as.example/n".parse().unwrap(),
+            callback: "",
+            body: "{}".into(),
+            set: None,
+            mark: 0,
+        });
+        let begin = Instant::now();
+        let mut now = begin;
+        loop {
+            match outbox.next(now) {
+                Step::Send(flight) => outbox.answered(flight, Answer::Retry(None), now, dice),
+                Step::Wait(until) => now = until,
+                _ => return now - begin,
+            }
+        }
+    }
+
+    #[test]
+    fn an_outage_of_an_hour_costs_no_notification() {
+        let keep = Notifications::default().keep.duration();
+        for dice in [0.0, 0.5, 1.0] {
+            let patience = patience(dice);
+            assert!(patience >= Duration::from_secs(3_600), "{patience:?}");
+            assert!(patience < keep / 2, "{patience:?}");
         }
     }
 }

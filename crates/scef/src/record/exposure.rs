@@ -77,6 +77,9 @@ pub(crate) struct Configuration {
     pub(crate) document: Value,
     /// IMSI of the device, from the HSS.
     pub(crate) imsi: String,
+    /// Origin-Host of the HSS that has authorized the device; empty in a record of an earlier release.
+    #[serde(default)]
+    pub(crate) hss: String,
     /// APN of its connection; empty: any.
     pub(crate) apn: String,
     /// `duration`, or what the HSS has granted, in microseconds since 1970.

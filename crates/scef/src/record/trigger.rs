@@ -16,6 +16,9 @@ pub(crate) struct Trigger {
     pub(crate) document: Value,
     /// IMSI of the device, from the HSS.
     pub(crate) imsi: String,
+    /// Origin-Host of the SMS-SC that has accepted it last; empty: none has answered yet.
+    #[serde(default)]
+    pub(crate) sms_sc: String,
     /// Reference-Number by which the SMS-SC knows it, and behind it those of replacements that the SMS-SC may have accepted.
     pub(crate) references: Vec<u32>,
     /// The SMS-SC has not confirmed it yet.
@@ -33,6 +36,12 @@ impl Trigger {
     pub(crate) const REFERENCE: Index = Index(1);
     /// By [`Trigger::ends`]. The store does not remove it then: its SCS/AS is notified.
     pub(crate) const ENDS: Index = Index(2);
+
+    /// The SMS-SC that may report about it; none: which one has it is not known, as an answer is still awaited.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        let is_known = !self.sms_sc.is_empty() && self.references.len() == 1;
+        is_known.then_some(&*self.sms_sc)
+    }
 
     /// The Reference-Number of the trigger that the SMS-SC has confirmed last.
     pub(crate) fn reference(&self) -> u32 {

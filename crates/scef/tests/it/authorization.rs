@@ -6,6 +6,7 @@ use diameter::proto::MessageMut;
 use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
 use http::StatusCode;
+use scef::Event;
 use serde_json::json;
 
 use crate::judge;
@@ -63,6 +64,54 @@ fn an_authorization_is_shortened_and_withdrawn_by_the_hss() {
         judge::nidd("NiddConfigurationStatusNotification", &seen[0]);
         assert_eq!(seen[0]["status"], "TERMINATED_UE_NOT_AUTHORIZED");
         assert_eq!(result_of(&hss.ask(&withdrawn).await), UNKNOWN);
+        scef.stop();
+    });
+}
+
+#[test]
+fn only_the_hss_that_was_asked_withdraws_an_authorization() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let (got, _) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        let path = path_of(&got);
+        let past = SystemTime::now() - Duration::from_secs(1);
+        // An MME, and another peer that calls itself an HSS.
+        let mut mme = Node::mme(scef.diameter()).await;
+        let mut other = Node::hss_named(scef.diameter(), "hss2.example.org").await;
+        for (node, number) in [(&mut mme, 5), (&mut other, 6)] {
+            let withdrawn = update(node, number, IMSI, (None, past));
+            assert_eq!(result_of(&node.ask(&withdrawn).await), (0, 5012));
+        }
+        assert_eq!(scef.running.count(Event::SenderRefused), 2);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        let withdrawn = update(&hss, 7, IMSI, (None, past));
+        assert_eq!(result_of(&hss.ask(&withdrawn).await), SUCCESS);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        scef.stop();
+    });
+}
+
+#[test]
+fn another_hss_of_the_settings_may_withdraw_it() {
+    local(async {
+        let second = "hss2.example.org";
+        let (scef, server) = (
+            start(|config| {
+                config.diameter.peers = vec![scef::config::Peer {
+                    host: second.to_owned(),
+                    addresses: vec![free_ports::address().unwrap()],
+                }];
+            }),
+            server(),
+        );
+        let mut hss = Node::hss(scef.diameter()).await;
+        let (got, _) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        let mut other = Node::hss_named(scef.diameter(), second).await;
+        let past = SystemTime::now() - Duration::from_secs(1);
+        let withdrawn = update(&other, 5, IMSI, (None, past));
+        assert_eq!(result_of(&other.ask(&withdrawn).await), SUCCESS);
+        assert_eq!(scef.api.get(&path_of(&got)).await.status, StatusCode::NOT_FOUND);
         scef.stop();
     });
 }

@@ -1,7 +1,7 @@
 //! Monitoring events of groups of devices.
 
 use diameter::proto::known::{self, application, command};
-use diameter::proto::{AvpWriter, MessageMut};
+use diameter::proto::{AvpFlags, AvpKey, AvpWriter, MessageMut};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -39,7 +39,9 @@ fn group_report(hss: &Node, number: u32, reference: u32) -> MessageMut {
                     item.put(known::LOSS_OF_CONNECTIVITY_REASON, 4);
                 })
                 .group(known::GROUP_REPORT_ITEM, |item| {
-                    status(item, "meter-2@iot.example.org", 5513);
+                    // One of several Service-Reports failed.
+                    status(item, "meter-2@iot.example.org", 2001);
+                    service(item, 5513);
                 })
                 .group(known::GROUP_REPORT_ITEM, |item| {
                     status(item, "meter-4@iot.example.org", 2001);
@@ -51,6 +53,10 @@ fn group_report(hss: &Node, number: u32, reference: u32) -> MessageMut {
 /// What became of the configuration of a member.
 fn status(item: &mut AvpWriter, id: &str, code: u32) {
     user(item, id);
+    service(item, code);
+}
+
+fn service(item: &mut AvpWriter, code: u32) {
     item.group(known::SERVICE_REPORT, |report| {
         report.group(known::SERVICE_RESULT, |result| {
             result
@@ -109,6 +115,28 @@ fn a_group_is_monitored_with_the_reports_of_each_member() {
             seen[3]["monitoringEventReports"][0]["externalId"],
             "meter-3@iot.example.org"
         );
+        // The network cancels the event of a member: the others go on.
+        let which = (command::REPORTING_INFORMATION, application::S6T);
+        let cancel = hss.request(which, 9, |out| {
+            out.group(known::GROUP_REPORT, |report| {
+                report
+                    .put(known::SCEF_REFERENCE_ID, reference)
+                    .group(known::GROUP_REPORT_ITEM, |item| {
+                        user(item, "meter-1@iot.example.org");
+                        let key = AvpKey {
+                            vendor: known::VENDOR_3GPP,
+                            code: 3149,
+                        };
+                        let flags = AvpFlags(AvpFlags::MANDATORY.0 | AvpFlags::VENDOR.0);
+                        item.put_raw(key, flags, &[0, 0, 0, 2]);
+                    });
+            });
+        });
+        assert_eq!(result_of(&hss.ask(&cancel).await), SUCCESS);
+        let last = notified(&server, 5).await.pop().unwrap();
+        judge::monitoring("MonitoringNotification", &last);
+        assert_eq!(last["cancelExternalIds"], json!(["meter-1@iot.example.org"]));
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
         let unknown = group_report(&hss, 8, reference ^ 1);
         assert_eq!(result_of(&hss.ask(&unknown).await), (known::VENDOR_3GPP, 5515));
         scef.stop();

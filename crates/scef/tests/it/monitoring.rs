@@ -1,7 +1,7 @@
 //! Monitoring events: T8 to S6t, and the reports of HSS and MME to the SCS/AS.
 
 use diameter::proto::known::{self, application, command};
-use diameter::proto::{MessageMut, ResultCode};
+use diameter::proto::{AvpFlags, AvpKey, AvpWriter, MessageMut, ResultCode};
 use http::StatusCode;
 use scef::Event;
 use serde_json::{Value, json};
@@ -272,6 +272,75 @@ fn a_replaced_subscription_ends_with_the_report_that_is_its_last() {
         assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
         let late = hss.report(application::S6T, 9, reference_of(&cir), |_| {});
         assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
+        scef.stop();
+    });
+}
+
+#[test]
+fn the_network_of_a_roamer_is_named_where_it_is_asked_for() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        // PLMN-ID-Requested is TRUE (0) where it is absent (TS 29.336 §8.4.68).
+        for (wanted, requested) in [(json!(true), 0), (json!(false), 1), (Value::Null, 1)] {
+            let mut more = json!({"monitoringType": "ROAMING_STATUS"});
+            if !wanted.is_null() {
+                more["plmnIndication"] = wanted;
+            }
+            let body = subscription(&server.root(), &more);
+            let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+            path_of(&got);
+            let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+            assert_eq!(event.get(known::PLMN_ID_REQUESTED), Ok(Some(requested)), "{more}");
+        }
+        scef.stop();
+    });
+}
+
+/// Event-Handling (TS 29.336 §8.4.43).
+fn handled(group: &mut AvpWriter, handling: u8) {
+    let key = AvpKey {
+        vendor: known::VENDOR_3GPP,
+        code: 3149,
+    };
+    let flags = AvpFlags(AvpFlags::MANDATORY.0 | AvpFlags::VENDOR.0);
+    group.put_raw(key, flags, &[0, 0, 0, handling]);
+}
+
+#[test]
+fn an_event_that_the_network_cancels_ends_its_subscription() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let body = subscription(&server.root(), &json!({"maximumNumberOfReports": 5}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let reference = reference_of(&cir);
+        // Suspended and resumed: no event has happened.
+        for handling in [0, 1] {
+            let report = hss.report(application::S6T, 5 + u32::from(handling), reference, |group| {
+                handled(group, handling);
+            });
+            assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
+        }
+        assert_eq!(server.count(), 0);
+        let cancel = hss.report(application::S6T, 7, reference, |group| handled(group, 2));
+        assert_eq!(result_of(&hss.ask(&cancel).await), SUCCESS);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(scef.running.count(Event::Unsubscribed), 1);
+
+        // The other form: a report names the event that is deleted.
+        let (again, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let deleted = hss.report(application::S6T, 8, reference_of(&cir), |group| {
+            group.put(known::SCEF_REFERENCE_ID_FOR_DELETION, reference_of(&cir));
+        });
+        assert_eq!(result_of(&hss.ask(&deleted).await), SUCCESS);
+        assert_eq!(scef.api.get(&path_of(&again)).await.status, StatusCode::NOT_FOUND);
+        let seen = notified(&server, 2).await;
+        for (one, of) in seen.iter().zip([&got, &again]) {
+            judge::monitoring("MonitoringNotification", one);
+            assert_eq!(*one, json!({"subscription": of.json["self"], "cancelInd": true}));
+        }
         scef.stop();
     });
 }

@@ -33,8 +33,12 @@ pub struct Node(pub Peer);
 
 impl Node {
     pub async fn hss(scef: SocketAddr) -> Self {
+        Self::hss_named(scef, "hss.example.org").await
+    }
+
+    pub async fn hss_named(scef: SocketAddr, host: &str) -> Self {
         let served = [application::S6T, application::S6M].map(ApplicationId::tgpp);
-        Self(Peer::admitted(scef, "hss.example.org", "example.org", &served).await)
+        Self(Peer::admitted(scef, host, "example.org", &served).await)
     }
 
     pub async fn mme(scef: SocketAddr) -> Self {
@@ -47,8 +51,12 @@ impl Node {
     }
 
     pub async fn sms_sc(scef: SocketAddr) -> Self {
+        Self::sms_sc_named(scef, "sms-sc.example.org").await
+    }
+
+    pub async fn sms_sc_named(scef: SocketAddr, host: &str) -> Self {
         let served = [ApplicationId::tgpp(application::T4)];
-        Self(Peer::admitted(scef, "sms-sc.example.org", "example.org", &served).await)
+        Self(Peer::admitted(scef, host, "example.org", &served).await)
     }
 
     /// The next request of the SCEF, which keeps to its definition.

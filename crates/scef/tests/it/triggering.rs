@@ -328,3 +328,49 @@ fn a_trigger_without_a_report_ends_unconfirmed() {
         scef.stop();
     });
 }
+
+#[test]
+fn only_the_sms_sc_that_has_a_trigger_reports_about_it() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut network = Network::of(&scef).await;
+        let (got, dtr) = network.triggered(&scef, &server.root()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let mut other = Node::sms_sc_named(scef.diameter(), "sms-sc2.example.org").await;
+        for (node, number) in [(&mut mme, 7), (&mut other, 8)] {
+            let forged = node.delivery(number, reference_of(&dtr), 2);
+            assert_eq!(result_of(&node.ask(&forged).await), (0, 5012));
+        }
+        assert_eq!(scef.running.count(Event::SenderRefused), 2);
+        let path = path_of(&got);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        assert_eq!(server.count(), 0);
+        let report = network.sms_sc.delivery(9, reference_of(&dtr), 2);
+        assert_eq!(result_of(&network.sms_sc.ask(&report).await), SUCCESS);
+        assert_eq!(notified(&server, 1).await[0]["result"], "SUCCESS");
+        scef.stop();
+    });
+}
+
+#[test]
+fn a_report_that_comes_before_the_answer_of_the_sms_sc_is_taken() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut network = Network::of(&scef).await;
+        let early = async {
+            network.hss.locate_for_trigger(None).await;
+            let dtr = network.sms_sc.expect(command::DEVICE_TRIGGER).await;
+            let mut mme = Node::mme(scef.diameter()).await;
+            let forged = mme.delivery(7, reference_of(&dtr), 0);
+            assert_eq!(result_of(&mme.ask(&forged).await), (0, 5012), "it serves no T4");
+            let report = network.sms_sc.delivery(7, reference_of(&dtr), 2);
+            assert_eq!(result_of(&network.sms_sc.ask(&report).await), SUCCESS);
+            network.sms_sc.answer(&dtr, |_| {}).await;
+        };
+        let body = trigger(&server.root(), &json!({}));
+        let (got, ()) = tokio::join!(scef.api.post(TRIGGERS, &body), early);
+        assert_eq!(got.status, StatusCode::CREATED, "{}", got.json);
+        assert_eq!(notified(&server, 1).await[0]["result"], "SUCCESS");
+        scef.stop();
+    });
+}

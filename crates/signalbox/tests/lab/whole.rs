@@ -212,6 +212,30 @@ fn honest_roamers_have_no_findings_and_every_attack_is_found() {
     }
 }
 
+#[test]
+fn a_security_application_that_has_learned_blocks_attacks_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut found = lab::callmodel::find("dsr/dsa-learning").unwrap();
+    let dsa = found.model.dsr.as_mut().and_then(|dsr| dsr.dsa.as_mut());
+    dsa.unwrap().attacks = settings::Percent::new(30.0);
+    let options = Options {
+        generators: 1,
+        ..options(&folder, program())
+    };
+    let (report, series) =
+        lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    let failed = failed(&report);
+    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+    for name in [
+        "nothing is found while it learns",
+        "honest requests while it is learning",
+        "honest requests while it is blocking",
+        "attacks when it blocks",
+    ] {
+        assert!(report.checks.iter().any(|check| check.name == name), "{name}");
+    }
+}
+
 /// A CCR-I that a PCRF answers too late goes to another one, as it should, and the late one takes the session as well: what has to
 /// hold, holds where the machine has answered in time. A kill explains failures of its own, so that its own check has to hold alone.
 #[test]

@@ -9,5 +9,5 @@ mod roaming;
 pub use callmodel::subscribers::FIRST_SUBSCRIBER;
 pub use equipment::{Checkers, Checks, mme as checker};
 pub use mme::{DAMAGED, Mmes, Plan, mme};
-pub use roaming::{FOUND, Roamers, Roams, network_of, roaming_mme};
+pub use roaming::{FOUND, HONEST, Roamers, Roams, network_of, roaming_mme};
 pub use simulators::network::{REALM, SESSION_BYTES};

@@ -5,7 +5,7 @@
 //! that may be found. Each attack breaks with it in one way, and must be found.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ahash::AHashMap;
 use diameter_proto::known::{self, application};
@@ -28,7 +28,8 @@ const FIRST_ROAMER: u64 = (HOME.mcc as u64 * 100 + HOME.mnc as u64) * 10_000_000
 const AIR: u16 = 0;
 const ULR: u16 = 1;
 const PUR: u16 = 2;
-const HONEST: [&str; 3] = ["authenticationInformation", "updateLocation", "purge"];
+/// Names of the honest requests in reports.
+pub const HONEST: [&str; 3] = ["authenticationInformation", "updateLocation", "purge"];
 /// With fewer registered roamers than this, none is purged.
 const FEW: usize = 8;
 
@@ -62,6 +63,8 @@ pub struct Roams {
     attacks: Vec<Attack>,
     attack_share: f64,
     subscribers: u32,
+    /// Whether attacks are made now.
+    attacks_now: AtomicBool,
     /// Attacks that were made, and those that were answered as found.
     attacked: AtomicU64,
     found: AtomicU64,
@@ -96,6 +99,7 @@ impl Roams {
                 .collect(),
             attack_share: roaming.attacks.fraction(),
             subscribers: roaming.subscribers,
+            attacks_now: AtomicBool::new(true),
             attacked: AtomicU64::new(0),
             found: AtomicU64::new(0),
         })
@@ -106,6 +110,11 @@ impl Roams {
     pub fn message_bytes(&self) -> f64 {
         let forms = self.forms.first();
         forms.map_or(0.0, |forms| average_bytes(&forms[usize::from(ULR)]))
+    }
+
+    /// Says whether attacks are made from now on; they are in the beginning.
+    pub fn let_attack(&self, attacks: bool) {
+        self.attacks_now.store(attacks, Ordering::Relaxed);
     }
 
     /// Attacks that were answered as found, and all that were made.
@@ -242,7 +251,8 @@ impl Requests for Roamers {
 
     fn next(&mut self, random: &mut SmallRng, turn: Turn<'_>, out: &mut Vec<u8>) -> Next {
         self.session = self.session.wrapping_add(1);
-        let is_attack = self.plan.attack_share > 0.0 && random.random_bool(self.plan.attack_share);
+        let may_attack = self.plan.attack_share > 0.0 && self.plan.attacks_now.load(Ordering::Relaxed);
+        let is_attack = may_attack && random.random_bool(self.plan.attack_share);
         let attacked = if is_attack { self.attack(random, out) } else { None };
         let (operation, line) = attacked.unwrap_or_else(|| {
             let (operation, roamer) = self.choose(turn.line, random);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{ocdra, pdra, security};
 use crate::run::files;
 use crate::run::rig::{Place, RigError};
-use callmodel::dsr::DsrModel;
+use callmodel::dsr::{Drill, DsrModel};
 use callmodel::equipment::EquipmentLists;
 use callmodel::resolution::{Address, Resolution};
 use callmodel::roaming::Roaming;
@@ -34,7 +34,8 @@ pub(super) fn add(
         register(router, lists, &place.folder)?;
     }
     if let Some(roaming) = &model.dsa {
-        guard(router, roaming, &place.folder)?;
+        let learns = matches!(model.drill, Some(Drill::Learning(_)));
+        guard(router, roaming, learns, &place.folder)?;
     }
     if model.pdra.is_some() {
         let policy = pdra::application(hosts, place)?;
@@ -182,12 +183,14 @@ fn files_of(
 }
 
 /// Has a security application screen everything, without a time to learn: it knows each roamer from its first message on.
-fn guard(router: &mut Value, roaming: &Roaming, folder: &Path) -> Result<(), RigError> {
+fn guard(router: &mut Value, roaming: &Roaming, learns: bool, folder: &Path) -> Result<(), RigError> {
+    // Longer than a run: a reload ends it.
+    let learning = if learns { "24h" } else { "0s" };
     let tables = folder.join("dsa");
     security::write(roaming, &tables).map_err(RigError::io(format!("writing {}", tables.display())))?;
     let guard = json!({
         "name": "guard",
-        "dsa": { "tables": tables, "findings": folder.join("findings.jsonl"), "learning": "0s" },
+        "dsa": { "tables": tables, "findings": folder.join("findings.jsonl"), "learning": learning },
     });
     host(router, guard, json!({}));
     Ok(())

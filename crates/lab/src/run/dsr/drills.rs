@@ -108,7 +108,8 @@ pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
         | Wanted::KillDatabase(_)
         | Wanted::LoseProcessor(_)
         | Wanted::KillServer(_)
-        | Wanted::DamageBlock(_) => return None,
+        | Wanted::DamageBlock(_)
+        | Wanted::Learning(_) => return None,
         Wanted::Reconnect(reconnect) => Box::new(Returning {
             reconnect,
             router,

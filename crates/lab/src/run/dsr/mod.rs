@@ -13,7 +13,7 @@
 //! | `standing` | sessions that begin before the load |
 //! | `cluster` | several routers and front ends |
 //! | `database` | a repository in a database, of which a node dies |
-//! | `drills`, `outage` | events during the load |
+//! | `drills`, `outage`, `learning` | events during the load |
 
 mod accounts;
 mod applications;
@@ -21,6 +21,7 @@ mod asking;
 mod cluster;
 mod database;
 mod drills;
+mod learning;
 mod ocdra;
 mod outage;
 mod pdra;
@@ -212,6 +213,10 @@ fn drill(
     if let (Some(Wanted::KillPeers(kill)), Asking::Charging(ctfs)) = (&model.drill, asking) {
         let dying = ctfs.dying(kill.clone(), ocdra::books(model, place));
         return (Some(Box::new(dying)), Some(function));
+    }
+    if let (Some(Wanted::Learning(learning)), Asking::Roaming(roams)) = (&model.drill, asking) {
+        let learns = learning::Learns::new(learning.clone(), router, roams);
+        return (Some(Box::new(learns)), Some(function));
     }
     let (Some(Wanted::RestartRouter(_)), Asking::Sessions(gateways)) = (&model.drill, asking) else {
         return (drills::make(model, router), Some(function));
