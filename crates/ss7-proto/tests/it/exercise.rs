@@ -100,11 +100,11 @@ pub(crate) fn m2pa(octets: &[u8]) {
             if let Some(msu) = received.msu {
                 assert_eq!(link.state(), LinkState::InService);
                 accepted += 1;
-                for plan in [Plan::Itu, Plan::Ansi, Plan::Japan] {
+                for plan in [Plan::Itu, Plan::Ansi, Plan::China, Plan::Japan] {
                     let read = Msu::read(msu, plan).map_or(&[][..], |msu| msu.user_data);
                     if let Some(management) = Management::read(read, plan) {
                         let mut again = Vec::new();
-                        management.write(plan, &mut again);
+                        management.write(plan, 3, &mut again);
                         assert_eq!(Management::read(&again, plan), Some(management));
                     }
                     let _ = TestMessage::read(read);

@@ -12,7 +12,7 @@ use crate::cause::Cause;
 use crate::config::Config;
 use crate::path::management_frame;
 use crate::state::{State, Target};
-use crate::tables::Tables;
+use crate::tables::{Cluster, Tables};
 
 /// What a failed link leaves.
 pub(crate) struct Remains {
@@ -146,18 +146,25 @@ impl Control {
     /// A message of network management from the node behind a link.
     pub(crate) fn network_management(&self, link: usize, code: u8, message: Management) {
         self.change(|inner| match message {
-            Management::TransferProhibited(code) => inner.transfer(link, code, true),
+            Management::TransferProhibited(code) => inner.transfer(link, Cluster { code, wild: 0 }, true),
             // Traffic of this STP has no better route while this one is restricted: it is used.
             Management::TransferAllowed(code) | Management::TransferRestricted(code) => {
-                inner.transfer(link, code, false);
+                inner.transfer(link, Cluster { code, wild: 0 }, false);
+            }
+            Management::ClusterProhibited(code) => inner.transfer(link, Cluster::of_ansi(code), true),
+            Management::ClusterAllowed(code) | Management::ClusterRestricted(code) => {
+                inner.transfer(link, Cluster::of_ansi(code), false);
             }
             Management::RouteSetTest(code) => {
                 let state = self.state.load();
                 if state.is_reachable(code) {
-                    let message = Management::TransferAllowed(code);
-                    inner
-                        .sends
-                        .extend(to_peer(&state, inner.tables.set_of(link), message));
+                    inner.answer_test(&state, link, Management::TransferAllowed(code));
+                }
+            }
+            Management::ClusterTest(code) => {
+                let state = self.state.load();
+                if state.reaches(Cluster::of_ansi(code)) {
+                    inner.answer_test(&state, link, Management::ClusterAllowed(code));
                 }
             }
             // The routes by the node are used as soon as a link to it is.
@@ -334,8 +341,13 @@ impl Inner {
         }
     }
 
+    fn answer_test(&mut self, state: &State, link: usize, message: Management) {
+        let send = to_peer(state, self.tables.set_of(link), message);
+        self.sends.extend(send);
+    }
+
     /// An adjacent node cannot reach a destination, or can again (Q.704 §13.2, §13.3).
-    fn transfer(&mut self, link: usize, code: PointCode, prohibits: bool) {
+    fn transfer(&mut self, link: usize, cluster: Cluster, prohibits: bool) {
         let Some(hop) = self.tables.set_of(link) else {
             return;
         };
@@ -343,9 +355,9 @@ impl Inner {
             .tables
             .hops
             .get(hop)
-            .is_some_and(|hop| hop.adjacent == Some(code));
+            .is_some_and(|hop| hop.adjacent == Some(cluster.code) && cluster.wild == 0);
         if !is_itself {
-            self.bar_code(hop, code, prohibits);
+            self.bar_cluster(hop, cluster, prohibits);
         }
     }
 }

@@ -101,9 +101,9 @@ impl Inner {
         }
     }
 
-    /// As [`Self::bar`], of a point code and one hop.
-    pub(super) fn bar_code(&mut self, hop: usize, code: PointCode, bars: bool) {
-        self.bar(&[hop], &[AffectedPointCode { mask: 0, code }], bars);
+    /// As [`Self::bar`], of a point code or cluster and one hop.
+    pub(super) fn bar_cluster(&mut self, hop: usize, Cluster { code, wild }: Cluster, bars: bool) {
+        self.bar(&[hop], &[AffectedPointCode { mask: wild, code }], bars);
     }
 
     /// What follows from a change of states: notices for peers, and what is known of links that are down no longer counts.
@@ -175,7 +175,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
         let was = if same {
             available(before, at)
         } else {
-            around(before, destination.cluster)
+            before.reaches(destination.cluster)
         };
         compare(destination, was, available(next, at));
     }
@@ -185,7 +185,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
                 compare(
                     destination,
                     available(before, at),
-                    around(next, destination.cluster),
+                    next.reaches(destination.cluster),
                 );
             }
         }
@@ -194,7 +194,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
 }
 
 /// What adjacent nodes behind links of M2PA get to know (Q.704 §13.2.2, §13.3.2): the destinations that have changed, and those
-/// that are prohibited when the first link to the node is available (§9.3). They are point codes: ITU has no clusters.
+/// that are prohibited when the first link to the node is available (§9.3). They are point codes, and clusters of ANSI.
 fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize, Vec<u8>)> {
     let mut sends = Vec::new();
     for (at, hop) in next.tables.hops.iter().enumerate() {
@@ -202,22 +202,20 @@ fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize,
         if hop.adjacent.is_none() || !is_up(next) {
             continue;
         }
-        let concerns =
-            |cluster: Cluster, via: &[Via]| cluster.wild == 0 && via.iter().all(|via| via.hop != at);
+        let plan = next.tables.points.plan;
+        let concerns = |cluster: Cluster, via: &[Via]| {
+            (cluster.wild == 0 || cluster.is_of(plan)) && via.iter().all(|via| via.hop != at)
+        };
         let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
         if is_up(before) {
             for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
-                notify(if one.available {
-                    Management::TransferAllowed(one.cluster.code)
-                } else {
-                    Management::TransferProhibited(one.cluster.code)
-                });
+                notify(transfer(one.cluster, one.available));
             }
             continue;
         }
         for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
             if concerns(*cluster, via) && !available(next, at) {
-                notify(Management::TransferProhibited(cluster.code));
+                notify(transfer(*cluster, false));
             }
         }
         notify(Management::TrafficRestartAllowed);
@@ -225,10 +223,14 @@ fn transfers(before: &State, next: &State, changed: &[Known<'_>]) -> Vec<(usize,
     sends
 }
 
-/// Whether the narrowest destination that has a whole cluster is available.
-fn around(state: &State, cluster: Cluster) -> bool {
-    let narrowest = state.tables.routes.around(cluster);
-    narrowest.is_some_and(|at| available(state, at))
+/// TFA or TFP, of a cluster TCA or TCP.
+const fn transfer(cluster: Cluster, available: bool) -> Management {
+    match (cluster.wild, available) {
+        (0, true) => Management::TransferAllowed(cluster.code),
+        (0, false) => Management::TransferProhibited(cluster.code),
+        (_, true) => Management::ClusterAllowed(cluster.code),
+        (_, false) => Management::ClusterProhibited(cluster.code),
+    }
 }
 
 /// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.

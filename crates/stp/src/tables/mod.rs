@@ -99,7 +99,7 @@ impl Tables {
             }
         }
         numbers::Numbering::compile(&config.number_services, faults);
-        calls::check(config, &points, faults);
+        calls::check(config, faults);
         let lists = config.screening.iter().enumerate();
         let screens = lists.map(|(index, list)| Screen::compile(list, points.plan, index, faults));
         let screens = screens.collect();
@@ -412,6 +412,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// Bits of the member in a point code of ANSI.
+    const MEMBER_BITS: u8 = 8;
+
     /// Reads `3-50-1`, `3-48-0/3`.
     pub(crate) fn parse(plan: Plan, text: &str) -> Result<Self, String> {
         let (code, wild) = match text.split_once('/') {
@@ -429,6 +432,16 @@ impl Cluster {
         };
         let code = plan.parse(code).map_err(|error| error.to_string())?;
         Ok(Self { code, wild: 0 }.widened(wild))
+    }
+
+    /// The cluster of messages of ANSI about one: point codes that differ in their member (T1.111.8).
+    pub(crate) const fn of_ansi(code: PointCode) -> Self {
+        Self { code, wild: 0 }.widened(Self::MEMBER_BITS)
+    }
+
+    /// Whether the plan has messages about it: ANSI about clusters of this size.
+    pub(crate) const fn is_of(self, plan: Plan) -> bool {
+        matches!(plan, Plan::Ansi) && self.wild == Self::MEMBER_BITS
     }
 
     const fn widened(self, wild: u8) -> Self {

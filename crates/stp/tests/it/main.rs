@@ -1,5 +1,6 @@
 //! A signal transfer point at the wire.
 
+mod ansi;
 mod bad_input;
 mod calls;
 mod contexts;
