@@ -14,6 +14,7 @@ mod m2pa_link;
 mod m3ua;
 mod mtp3;
 mod mtp3_messages;
+mod pycrate;
 mod sccp;
 mod sccp_titles;
 mod tcap;
