@@ -10,6 +10,7 @@ mod files;
 mod inhibiting;
 mod interception;
 mod ipa;
+mod jss7;
 mod judge;
 mod load;
 mod moves;
