@@ -39,7 +39,7 @@ pub struct Component<'a> {
     pub invoke_id: Option<i32>,
     /// The operation, of an Invoke and a result.
     pub operation: Option<OperationCode<'a>>,
-    /// The error, of a ReturnError.
+    /// The error, of a ReturnError; `None` for a global code.
     pub error: Option<i32>,
     /// The parameter; that of a ReturnError too.
     pub parameter: Option<Element<'a>>,
@@ -113,7 +113,13 @@ fn itu(component_type: ComponentType, element: Element<'_>) -> Result<Component<
             }
         }
         ComponentType::ReturnError => {
-            component.error = elements.take_if(Tag::INTEGER)?.and_then(|code| code.integer());
+            match elements.take_if(Tag::INTEGER)? {
+                Some(code) => component.error = code.integer(),
+                // A global code, which no operation here has.
+                None => {
+                    elements.take_if(Tag::OBJECT_IDENTIFIER)?;
+                }
+            }
             component.parameter = elements.next().transpose()?;
         }
         ComponentType::Reject => component.parameter = elements.next().transpose()?,

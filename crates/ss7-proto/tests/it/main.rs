@@ -18,4 +18,5 @@ mod pycrate;
 mod sccp;
 mod sccp_titles;
 mod tcap;
+mod tcap_crate;
 mod tshark;

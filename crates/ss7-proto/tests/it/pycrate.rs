@@ -51,7 +51,7 @@ fn shown(fields: &BTreeMap<&str, String>) -> String {
     pairs.join(";")
 }
 
-fn hex(octets: &[u8]) -> String {
+pub(crate) fn hex(octets: &[u8]) -> String {
     octets.iter().fold(String::new(), |mut text, octet| {
         let _ = write!(text, "{octet:02x}");
         text
@@ -146,7 +146,7 @@ fn what_pycrate_writes_reads_the_same() {
 }
 
 /// A message and what it says.
-type Written = (&'static str, Vec<u8>, BTreeMap<&'static str, String>);
+pub(crate) type Written = (&'static str, Vec<u8>, BTreeMap<&'static str, String>);
 
 fn transaction_id() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 1..=4)
@@ -172,7 +172,7 @@ fn dotted(number: u8, version: u8) -> String {
 /// Operations of MAP with these results.
 const RESULTS: [u8; 3] = [2, 3, 7];
 
-fn answer() -> impl Strategy<Value = Written> {
+pub(crate) fn answer() -> impl Strategy<Value = Written> {
     let outcome = (
         0..4_usize,
         0..RESULTS.len(),
@@ -250,7 +250,7 @@ const ROUTING_INFO: &[u8] = &[
     0x30, 15, 0x80, 4, 0x91, 0x34, 0x66, 0xf0, 0x83, 1, 0, 0x86, 4, 0x91, 0x34, 0x66, 0xf1,
 ];
 
-fn abort() -> impl Strategy<Value = Written> {
+pub(crate) fn abort() -> impl Strategy<Value = Written> {
     (transaction_id(), 0..5_u8, (1..=40_u8, 1..=4_u8)).prop_map(|(id, kind, (number, version))| {
         let octets = begin(&id);
         let destination = Transaction::parse(&octets).unwrap().originating.unwrap();
