@@ -147,12 +147,21 @@ fn ansi(component_type: ComponentType, element: Element<'_>) -> Result<Component
         let element = element?;
         match element.tag.0 {
             0xcf => component.invoke_id = element.value.first().map(|id| i32::from(*id)),
-            0xd0 => component.operation = element.integer().map(OperationCode::National),
-            0xd1 => component.operation = element.integer().map(OperationCode::Private),
+            0xd0 => component.operation = ansi_code(element).map(OperationCode::National),
+            0xd1 => component.operation = ansi_code(element).map(OperationCode::Private),
             0xd3 | 0xd4 => component.error = element.integer(),
             // Problem, parameter set, parameter sequence.
             _ => component.parameter = Some(element),
         }
     }
     Ok(component)
+}
+
+/// An operation is one or two octets, family and specifier, rather than a number with a sign.
+fn ansi_code(element: Element<'_>) -> Option<i32> {
+    match *element.value {
+        [one] => Some(one.into()),
+        [family, specifier] => Some(u16::from_be_bytes([family, specifier]).into()),
+        _ => None,
+    }
 }
