@@ -1,11 +1,13 @@
 // An SMSC and an HLR of jSS7 behind a signal transfer point, each with M3UA over TCP: the SMSC asks the HLR for routing
-// information of short messages (sendRoutingInfoForSM, TS 29.002 §12.1), a dialogue for each number.
+// information of short messages (sendRoutingInfoForSM, TS 29.002 §12.1), a dialogue for each number, and the transfer point for the
+// state of equipment (checkIMEI, §8.7.1).
 //
-//   MapPeers HOST PORT SMSC-PORT HLR-PORT COUNT
+//   MapPeers HOST PORT SMSC-PORT HLR-PORT COUNT IMEI...
 //
 // Both sides print a line for each message of MAP that they read.
 
 import java.lang.reflect.Proxy;
+import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -31,6 +33,10 @@ import org.mobicents.protocols.ss7.map.api.MAPDialog;
 import org.mobicents.protocols.ss7.map.api.MAPDialogListener;
 import org.mobicents.protocols.ss7.map.api.MAPParameterFactory;
 import org.mobicents.protocols.ss7.map.api.MAPProvider;
+import org.mobicents.protocols.ss7.map.api.service.mobility.MAPDialogMobility;
+import org.mobicents.protocols.ss7.map.api.service.mobility.MAPServiceMobilityListener;
+import org.mobicents.protocols.ss7.map.api.service.mobility.imei.CheckImeiResponse;
+import org.mobicents.protocols.ss7.map.api.errors.MAPErrorMessage;
 import org.mobicents.protocols.ss7.map.api.service.sms.MAPDialogSms;
 import org.mobicents.protocols.ss7.map.api.service.sms.MAPServiceSmsListener;
 import org.mobicents.protocols.ss7.map.api.service.sms.SendRoutingInfoForSMRequest;
@@ -47,6 +53,7 @@ public final class MapPeers {
     static final int STP = 100;
     static final int HLR = 6;
     static final int SMSC = 8;
+    static final int EIR = 9;
     /** A node: its point code, routing context, subsystem and global title, and the port that it connects from. */
     static final class Node {
         final String name;
@@ -79,6 +86,7 @@ public final class MapPeers {
             stack.getRouter().addMtp3ServiceAccessPoint(1, 1, code, 2, 0);
             stack.getRouter().addMtp3Destination(1, 1, STP, STP, 0, 255, 255);
             stack.getSccpResource().addRemoteSpc(1, STP, 0, 0);
+            stack.getSccpResource().addRemoteSsn(1, STP, EIR, 0, false);
             // Every title goes to the signal transfer point, which translates it.
             RouterImpl router = (RouterImpl) stack.getRouter();
             router.addRoutingAddress(1, address("-", STP, 0));
@@ -108,7 +116,7 @@ public final class MapPeers {
         /** Sends all events of MAP, by the name of the method that takes them. */
         void listen(Events events) {
             Object listener = Proxy.newProxyInstance(MapPeers.class.getClassLoader(),
-                    new Class<?>[] {MAPDialogListener.class, MAPServiceSmsListener.class}, (proxy, method, arguments) -> {
+                    new Class<?>[] {MAPDialogListener.class, MAPServiceSmsListener.class, MAPServiceMobilityListener.class}, (proxy, method, arguments) -> {
                         switch (method.getName()) {
                             case "hashCode":
                                 return System.identityHashCode(proxy);
@@ -125,6 +133,8 @@ public final class MapPeers {
             provider.addMAPDialogListener((MAPDialogListener) listener);
             provider.getMAPServiceSms().addMAPServiceListener((MAPServiceSmsListener) listener);
             provider.getMAPServiceSms().acivate();
+            provider.getMAPServiceMobility().addMAPServiceListener((MAPServiceMobilityListener) listener);
+            provider.getMAPServiceMobility().acivate();
         }
 
         void awaitActive() throws Exception {
@@ -173,8 +183,8 @@ public final class MapPeers {
         });
     }
 
-    static void ask(Node smsc, int count, String hlr) throws Exception {
-        CountDownLatch open = new CountDownLatch(count);
+    static void ask(Node smsc, int count, String hlr, String[] equipment) throws Exception {
+        CountDownLatch open = new CountDownLatch(count + equipment.length);
         ConcurrentHashMap<Long, String> numbers = new ConcurrentHashMap<>();
         smsc.listen((event, first, all) -> {
             switch (event) {
@@ -183,10 +193,18 @@ public final class MapPeers {
                     print("smsc: " + numbers.get(answer.getMAPDialog().getLocalDialogId()) + " is " + answer.getIMSI().getData()
                             + " at " + answer.getLocationInfoWithLMSI().getNetworkNodeNumber().getAddress());
                     break;
+                case "onCheckImeiResponse":
+                    CheckImeiResponse status = (CheckImeiResponse) first;
+                    print("smsc: " + numbers.get(status.getMAPDialog().getLocalDialogId()) + " is " + status.getEquipmentStatus());
+                    break;
+                case "onErrorComponent":
+                    print("smsc: " + numbers.get(((MAPDialog) first).getLocalDialogId()) + " has error "
+                            + ((MAPErrorMessage) all[2]).getErrorCode());
+                    break;
                 case "onDialogClose":
                     open.countDown();
                     break;
-                case "onRejectComponent", "onErrorComponent", "onDialogReject", "onDialogUserAbort", "onDialogProviderAbort",
+                case "onRejectComponent", "onDialogReject", "onDialogUserAbort", "onDialogProviderAbort",
                         "onDialogNotice", "onDialogTimeout":
                     print("smsc: " + event);
                     break;
@@ -208,6 +226,15 @@ public final class MapPeers {
                     true, null, null, null, false, null, false, false, null);
             dialog.send();
         }
+        MAPApplicationContext checks = MAPApplicationContext.getInstance(MAPApplicationContextName.equipmentMngtContext,
+                MAPApplicationContextVersion.version3);
+        for (String imei : equipment) {
+            MAPDialogMobility dialog = smsc.map.getMAPProvider().getMAPServiceMobility().createNewDialog(checks, smsc.own(), null,
+                    smsc.sccp.createSccpAddress(RoutingIndicator.ROUTING_BASED_ON_DPC_AND_SSN, null, STP, EIR), null);
+            numbers.put(dialog.getLocalDialogId(), imei);
+            dialog.addCheckImeiRequest(factory.createIMEI(imei), factory.createRequestedEquipmentInfo(true, false), null);
+            dialog.send();
+        }
         print("smsc: " + (open.await(60, TimeUnit.SECONDS) ? "done" : open.getCount() + " dialogues without an end"));
     }
 
@@ -219,7 +246,7 @@ public final class MapPeers {
         serve(hlr);
         hlr.awaitActive();
         smsc.awaitActive();
-        ask(smsc, Integer.parseInt(arguments[4]), "43660222");
+        ask(smsc, Integer.parseInt(arguments[4]), "43660222", Arrays.copyOfRange(arguments, 5, arguments.length));
         System.exit(0);
     }
 }
