@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import org.mobicents.protocols.api.IpChannelType;
 import org.mobicents.protocols.sctp.netty.NettySctpManagementImpl;
 import org.mobicents.protocols.ss7.map.api.primitives.AddressNature;
+import org.mobicents.protocols.ss7.map.api.primitives.ISDNAddressString;
 import org.mobicents.protocols.ss7.indicator.NatureOfAddress;
 import org.mobicents.protocols.ss7.indicator.NumberingPlan;
 import org.mobicents.protocols.ss7.indicator.RoutingIndicator;
@@ -116,7 +117,8 @@ public final class MapPeers {
         /** Sends all events of MAP, by the name of the method that takes them. */
         void listen(Events events) {
             Object listener = Proxy.newProxyInstance(MapPeers.class.getClassLoader(),
-                    new Class<?>[] {MAPDialogListener.class, MAPServiceSmsListener.class, MAPServiceMobilityListener.class}, (proxy, method, arguments) -> {
+                    new Class<?>[] {MAPDialogListener.class, MAPServiceSmsListener.class, MAPServiceMobilityListener.class},
+                    (proxy, method, arguments) -> {
                         switch (method.getName()) {
                             case "hashCode":
                                 return System.identityHashCode(proxy);
@@ -138,8 +140,12 @@ public final class MapPeers {
         }
 
         void awaitActive() throws Exception {
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
             for (As server : m3ua.getAppServers()) {
                 while (!"ACTIVE".equals(server.getState().getName())) {
+                    if (System.nanoTime() > end) {
+                        throw new IllegalStateException(name + " is not active: " + server.getState().getName());
+                    }
                     Thread.sleep(20);
                 }
             }
@@ -155,6 +161,11 @@ public final class MapPeers {
         System.out.println(line);
     }
 
+    static ISDNAddressString international(MAPParameterFactory factory, String digits) {
+        return factory.createISDNAddressString(AddressNature.international_number,
+                org.mobicents.protocols.ss7.map.api.primitives.NumberingPlan.ISDN, digits);
+    }
+
     /** The subscriber of a number has the IMSI with its last nine digits, and is served by the node with its last two. */
     static void serve(Node hlr) {
         MAPParameterFactory factory = hlr.map.getMAPProvider().getMAPParameterFactory();
@@ -167,8 +178,8 @@ public final class MapPeers {
                     MAPDialogSms dialog = (MAPDialogSms) request.getMAPDialog();
                     String tail = number.substring(number.length() - 9);
                     dialog.addSendRoutingInfoForSMResponse(request.getInvokeId(), factory.createIMSI("232010" + tail),
-                            factory.createLocationInfoWithLMSI(factory.createISDNAddressString(AddressNature.international_number,
-                                    org.mobicents.protocols.ss7.map.api.primitives.NumberingPlan.ISDN, "43660999" + tail.substring(7)), null, null, false, null),
+                            factory.createLocationInfoWithLMSI(international(factory, "43660999" + tail.substring(7)), null, null, false,
+                                    null),
                             null, null, null);
                     break;
                 case "onDialogDelimiter":
@@ -221,9 +232,8 @@ public final class MapPeers {
                     smsc.address(hlr, 0, HLR), null);
             numbers.put(dialog.getLocalDialogId(), number);
             dialog.addSendRoutingInfoForSMRequest(
-                    factory.createISDNAddressString(AddressNature.international_number, org.mobicents.protocols.ss7.map.api.primitives.NumberingPlan.ISDN, number), true,
-                    factory.createAddressString(AddressNature.international_number, org.mobicents.protocols.ss7.map.api.primitives.NumberingPlan.ISDN, smsc.title), null,
-                    true, null, null, null, false, null, false, false, null);
+                    international(factory, number), true, international(factory, smsc.title), null, true, null, null, null, false, null,
+                    false, false, null);
             dialog.send();
         }
         MAPApplicationContext checks = MAPApplicationContext.getInstance(MAPApplicationContextName.equipmentMngtContext,
@@ -238,7 +248,18 @@ public final class MapPeers {
         print("smsc: " + (open.await(60, TimeUnit.SECONDS) ? "done" : open.getCount() + " dialogues without an end"));
     }
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) {
+        // The threads of the stack outlive an exception.
+        try {
+            run(arguments);
+            System.exit(0);
+        } catch (Exception e) {
+            e.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    static void run(String[] arguments) throws Exception {
         String host = arguments[0];
         int stp = Integer.parseInt(arguments[1]);
         Node hlr = new Node("hlr", 2, 12, HLR, "43660222", "127.0.0.12", Integer.parseInt(arguments[3]), host, stp);
@@ -247,6 +268,5 @@ public final class MapPeers {
         hlr.awaitActive();
         smsc.awaitActive();
         ask(smsc, Integer.parseInt(arguments[4]), "43660222", Arrays.copyOfRange(arguments, 5, arguments.length));
-        System.exit(0);
     }
 }
