@@ -15,6 +15,7 @@ valgrind:valgrind
 osmo-stp:osmo-stp
 openssl:openssl
 java:default-jre-headless
+javac:default-jdk-headless
 mvn:maven
 tshark:tshark
 dig:bind9-dnsutils

@@ -16,8 +16,8 @@ use crate::point_code::{Plan, PointCode};
 pub use congestion::{Congestion, CongestionEvent, CongestionTimers};
 pub use inhibit::{InhibitOutcome, Inhibited, Refusal};
 pub use link_set::{Carrier, LinkSet, LinkSetEvent};
-pub use link_test::{LinkTest, LinkTestOutcome, LinkTestTimers, TestMessage};
-pub use management::{Changeover, Inhibiting, Management};
+pub use link_test::{LinkTest, LinkTestOutcome, LinkTestTimers, TestMessage, test_indicator};
+pub use management::{Changeover, Inhibiting, Management, link_code};
 pub use restart::{Restart, RestartTimers};
 pub use timers::LinkSetTimers;
 
@@ -50,7 +50,7 @@ impl<'a> Msu<'a> {
                 let label = u32::from_le_bytes(*rest.first_chunk()?);
                 (label & 0x3fff, label >> 14 & 0x3fff, (label >> 28) as u8, 4)
             }
-            Plan::Ansi => (le24(rest, 0)?, le24(rest, 3)?, *rest.get(6)?, 7),
+            Plan::Ansi | Plan::China => (le24(rest, 0)?, le24(rest, 3)?, *rest.get(6)?, 7),
             Plan::Japan => {
                 let [d0, d1, o0, o1, sls] = *rest.first_chunk()?;
                 let (dpc, opc) = (u16::from_le_bytes([d0, d1]), u16::from_le_bytes([o0, o1]));
@@ -77,7 +77,7 @@ impl<'a> Msu<'a> {
                 let label = u32::from(self.sls & 0x0f) << 28 | opc << 14 | dpc;
                 out.extend_from_slice(&label.to_le_bytes());
             }
-            Plan::Ansi => {
+            Plan::Ansi | Plan::China => {
                 out.extend_from_slice(&dpc.to_le_bytes()[..3]);
                 out.extend_from_slice(&opc.to_le_bytes()[..3]);
                 out.push(self.sls);
@@ -103,6 +103,7 @@ mod tests {
         for (plan, dpc, opc, sls) in [
             (Plan::Itu, 6545, 1234, 11),
             (Plan::Ansi, 332_801, 65_793, 255),
+            (Plan::China, 332_801, 65_793, 11),
             (Plan::Japan, 5218, 40_000, 11),
         ] {
             let msu = Msu {

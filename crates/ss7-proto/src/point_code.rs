@@ -12,8 +12,10 @@ pub struct PointCode(pub u32);
 pub enum Plan {
     /// 14 bits, written 3-8-3: zone, area or network, signalling point (Q.708).
     Itu,
-    /// 24 bits, written 8-8-8: network, cluster, member (T1.111.8). China's national plan has the same form.
+    /// 24 bits, written 8-8-8: network, cluster, member (T1.111.8).
     Ansi,
+    /// 24 bits, written as those of ANSI: China's national plan, whose messages have the form of ITU.
+    China,
     /// 16 bits, written 7-4-5 from the least significant bits: unit, sub-area, main area (JT-Q704).
     Japan,
 }
@@ -24,7 +26,7 @@ impl Plan {
     pub const fn bits(self) -> u32 {
         match self {
             Self::Itu => 14,
-            Self::Ansi => 24,
+            Self::Ansi | Self::China => 24,
             Self::Japan => 16,
         }
     }
@@ -34,7 +36,7 @@ impl Plan {
     pub const fn sls_bits(self) -> u32 {
         match self {
             Self::Itu | Self::Japan => 4,
-            Self::Ansi => 8,
+            Self::Ansi | Self::China => 8,
         }
     }
 
@@ -54,7 +56,7 @@ impl Plan {
     const fn parts(self) -> [u32; 3] {
         match self {
             Self::Itu => [3, 8, 3],
-            Self::Ansi => [8, 8, 8],
+            Self::Ansi | Self::China => [8, 8, 8],
             Self::Japan => [7, 4, 5],
         }
     }
@@ -134,7 +136,7 @@ pub struct PointCodeError {
 const fn example(plan: Plan) -> &'static str {
     match plan {
         Plan::Itu => "3-50-1 (at most 7-255-7) or 6545",
-        Plan::Ansi => "5-20-1 (at most 255-255-255) or 332801",
+        Plan::Ansi | Plan::China => "5-20-1 (at most 255-255-255) or 332801",
         Plan::Japan => "10-3-2 (at most 127-15-31) or 5218",
     }
 }
@@ -150,6 +152,7 @@ mod tests {
             (Plan::Itu, "7-255-7", 16_383),
             (Plan::Ansi, "5-20-1", 332_801),
             (Plan::Ansi, "255-255-255", 0xff_ffff),
+            (Plan::China, "5-20-1", 332_801),
             (Plan::Japan, "10-3-2", 5218),
             (Plan::Japan, "127-15-31", 0xffff),
         ] {

@@ -9,7 +9,7 @@ use ss7_proto::m3ua::{Fault, TrafficMode};
 use ss7_proto::mtp3::Carrier;
 
 use crate::metrics::Meters;
-use crate::tables::Tables;
+use crate::tables::{Cluster, Tables};
 
 /// A few numbers of links or hops.
 pub(crate) type Few = SmallVec<[u16; 4]>;
@@ -254,6 +254,13 @@ impl State {
     /// Whether a message for a point code would be sent.
     pub(crate) fn is_reachable(&self, code: PointCode) -> bool {
         let destination = self.tables.routes.find(code);
+        let hops = destination.and_then(|at| self.forward.destinations.get(at));
+        hops.is_some_and(|hops| !hops.is_empty())
+    }
+
+    /// Whether the narrowest destination that has a whole cluster can be reached.
+    pub(crate) fn reaches(&self, cluster: Cluster) -> bool {
+        let destination = self.tables.routes.around(cluster);
         let hops = destination.and_then(|at| self.forward.destinations.get(at));
         hops.is_some_and(|hops| !hops.is_empty())
     }

@@ -1,7 +1,7 @@
 //! Kamailio as a node of an IMS (Debian: `kamailio`, `kamailio-ims-modules`): a P-CSCF with Rx, an S-CSCF that charges over Ro, an
-//! OCS. Routers connect to it.
+//! OCS. Routers connect to it. And as a proxy that resolves numbers by ENUM.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -64,12 +64,11 @@ pub struct Setup<'a> {
 /// A running Kamailio; ended when dropped.
 #[derive(Debug)]
 pub struct Kamailio {
-    child: Child,
+    program: Program,
     /// Where it takes SIP over UDP.
     pub sip: SocketAddr,
     /// Where it waits for the router.
     pub diameter: SocketAddr,
-    log: PathBuf,
 }
 
 impl Kamailio {
@@ -77,7 +76,7 @@ impl Kamailio {
     #[must_use]
     pub fn is_installed() -> bool {
         let roles = [Role::Pcscf, Role::Ctf, Role::Ocs];
-        let is_installed = roles.iter().all(|role| modules(*role).is_some());
+        let is_installed = roles.iter().all(|role| modules(role.module()).is_some());
         if !is_installed {
             crate::skip::missing(
                 "Kamailio with its modules for an IMS (apt-get install kamailio-ims-modules)",
@@ -92,11 +91,11 @@ impl Kamailio {
     /// When it is not installed or cannot be started.
     #[must_use]
     pub fn start(setup: Setup<'_>) -> Self {
-        let modules = modules(setup.role).expect("it is installed");
+        let modules = modules(setup.role.module()).expect("it is installed");
         let [sip, diameter] = [(); 2].map(|()| free_ports::address().expect("a free port"));
         let folder = setup.folder.join(setup.host);
         std::fs::create_dir_all(&folder).expect("its folder can be made");
-        let [config, peers, log] = ["kamailio.cfg", "cdp.xml", "log"].map(|name| folder.join(name));
+        let peers = folder.join("cdp.xml");
         let made = |text: &str| {
             let ipsec = || free_ports::port().expect("a free port").to_string();
             text.replace("@SIP@", &sip.to_string())
@@ -111,37 +110,109 @@ impl Kamailio {
                 .replace("@IPSEC_CLIENT@", &ipsec())
                 .replace("@IPSEC_SERVER@", &ipsec())
         };
-        std::fs::write(&config, made(setup.role.settings())).expect("its files can be written");
         std::fs::write(&peers, made(DIAMETER)).expect("its files can be written");
-        let output = std::fs::File::create(&log).expect("its log can be made");
-        let child = command()
-            .args(["-DD", "-E", "-f"])
-            .arg(&config)
-            .arg("-P")
-            .arg(folder.join("pid"))
-            .arg("-Y")
-            .arg(&folder)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().expect("the log can be shared"))
-            .stderr(output)
-            .spawn()
-            .expect("it can be started");
+        let program = Program::start(command(), &folder, &made(setup.role.settings()));
         Self {
-            child,
+            program,
             sip,
             diameter,
-            log,
         }
     }
 
     /// What it has logged.
     #[must_use]
     pub fn log(&self) -> String {
+        self.program.log()
+    }
+}
+
+/// A proxy that answers each request with what the module `enum` makes of its number (`300`, the Request-URI in `X-Target`, further
+/// branches behind it), or 404; ended when dropped.
+#[derive(Debug)]
+pub struct EnumProxy {
+    program: Program,
+    /// Where it takes SIP over UDP.
+    pub sip: SocketAddr,
+}
+
+impl EnumProxy {
+    /// Starts one that asks a name server at port 53 of an address for numbers below an apex. `None` where Kamailio is missing, or
+    /// this user may not give a process a resolver of its own.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(folder: &Path, server: IpAddr, apex: &str) -> Option<Self> {
+        let Some(modules) = modules("enum.so") else {
+            crate::skip::missing("Kamailio (apt-get install kamailio)");
+            return None;
+        };
+        let resolver = folder.join("resolv.conf");
+        std::fs::write(&resolver, format!("nameserver {server}\n")).expect("its files can be written");
+        // Kamailio asks where /etc/resolv.conf says: it gets one of its own.
+        let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+        let alone = |program: &str| {
+            let mut command = Command::new("unshare");
+            command
+                .args(["--mount", "sh", "-c", script])
+                .arg(&resolver)
+                .arg(program);
+            command
+        };
+        let probe = alone("true").stdin(Stdio::null()).stderr(Stdio::null()).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            crate::skip::unavailable("no mount namespace for a resolver of its own");
+            return None;
+        }
+        let sip = free_ports::address().expect("a free port");
+        let settings = include_str!("../data/kamailio/enum.cfg")
+            .replace("@SIP@", &sip.to_string())
+            .replace("@MODULES@", &format!("{}/", modules.display()))
+            .replace("@APEX@", apex);
+        let program = Program::start(alone(PROGRAM), folder, &settings);
+        Some(Self { program, sip })
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.program.log()
+    }
+}
+
+/// A process of Kamailio with its log.
+#[derive(Debug)]
+struct Program {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    fn start(mut command: Command, folder: &Path, settings: &str) -> Self {
+        let [config, log] = ["kamailio.cfg", "log"].map(|name| folder.join(name));
+        std::fs::write(&config, settings).expect("its files can be written");
+        let output = std::fs::File::create(&log).expect("its log can be made");
+        let child = command
+            .args(["-DD", "-E", "-f"])
+            .arg(&config)
+            .arg("-P")
+            .arg(folder.join("pid"))
+            .arg("-Y")
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("the log can be shared"))
+            .stderr(output)
+            .spawn()
+            .expect("it can be started");
+        Self { child, log }
+    }
+
+    fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
 
-impl Drop for Kamailio {
+impl Drop for Program {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log());
@@ -152,13 +223,13 @@ impl Drop for Kamailio {
     }
 }
 
-/// The folder of the modules, where Kamailio and the one of a role are installed.
-fn modules(role: Role) -> Option<PathBuf> {
+/// The folder of the modules, where Kamailio and this one are installed.
+fn modules(module: &str) -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?;
     let folders = folders.filter_map(|folder| Some(folder.ok()?.path().join("kamailio/modules")));
     let mut folders = folders.chain([PathBuf::from("/usr/lib/kamailio/modules")]);
     let installed = Path::new(PROGRAM).exists();
-    folders.find(|folder| installed && folder.join(role.module()).exists())
+    folders.find(|folder| installed && folder.join(module).exists())
 }
 
 /// One of its modules would remove the IPsec associations of this machine, which it may not.

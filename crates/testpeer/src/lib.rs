@@ -15,6 +15,7 @@ pub mod dns;
 pub mod freediameter;
 pub mod http2;
 pub mod kamailio;
+pub mod maven;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 #[cfg(feature = "pages")]

@@ -1,4 +1,4 @@
-//! Programs of other people in Python, from PyPI.
+//! Libraries and programs by other people from PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 /// the caller); none: it is not available.
 #[must_use]
 pub fn diameter(target: &str) -> Option<&'static Path> {
-    // Tests that ask for it at the same time install it once.
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let install = || {
         packages(
@@ -17,6 +16,14 @@ pub fn diameter(target: &str) -> Option<&'static Path> {
             &["--no-deps", "python-diameter==0.9.0"],
         )
     };
+    FOLDER.get_or_init(install).as_deref()
+}
+
+/// The folder of pycrate, codecs of SS7, as that of [`diameter`].
+#[must_use]
+pub fn pycrate(target: &str) -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let install = || packages(target, "pycrate", &["--no-deps", "pycrate==0.8.1"]);
     FOLDER.get_or_init(install).as_deref()
 }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod bad_input;
 mod judges;
+mod kamailio;
 mod provisioning;
 mod signed;
 mod support;

@@ -3,7 +3,7 @@
 use super::number::Number;
 
 /// The message type.
-const INITIAL_ADDRESS: u8 = 1;
+pub(super) const INITIAL_ADDRESS: u8 = 1;
 /// Number portability status (Q.763 §3.101): query done for called number, not ported; query done, ported.
 const NOT_PORTED: u8 = 2;
 /// See [`NOT_PORTED`].
@@ -11,7 +11,7 @@ const PORTED: u8 = 3;
 
 /// Positions: message type; the pointers to the called party number and to the optional part, behind the circuit (two octets),
 /// the type and four fixed parameters of five octets.
-const MESSAGE_TYPE: usize = 2;
+pub(super) const MESSAGE_TYPE: usize = 2;
 const POINTER: usize = 8;
 const OPTIONAL_POINTER: usize = 9;
 /// Names of optional parameters (Q.763 table 5).
@@ -106,23 +106,14 @@ impl<'a> Iam<'a> {
 
     /// Where the contents of an optional parameter begin; `None` too where the part cannot be read before it.
     fn optional_parameter(&self, name: u8) -> Option<usize> {
-        let mut at = self.optional?;
-        loop {
-            let (found, length) = match self.octets.get(at..)? {
-                [0, ..] => return None,
-                [found, length, ..] => (*found, usize::from(*length)),
-                _ => return None,
-            };
-            let content = at + 2;
-            let end = content + length;
-            if end > self.octets.len() {
-                return None;
-            }
-            if found == name && length > 0 {
-                return Some(content);
-            }
-            at = end;
-        }
+        optional_parameter(self.octets, self.optional?, name)
+    }
+
+    /// Octets of what [`Self::write_with_called`] appends.
+    #[must_use]
+    pub fn len_with_called(&self, called: &Number) -> usize {
+        let (begin, end) = self.called;
+        self.octets.len() - (end - begin) + 3 + called.digits.packed().len()
     }
 
     /// Appends the message with another called party number. A portability status that is there becomes *ported* where the
@@ -155,5 +146,25 @@ impl<'a> Iam<'a> {
             *octet = *octet & 0xf0 | PORTED;
         }
         Ok(())
+    }
+}
+
+/// Where the contents of a parameter begin in an optional part that begins at `at`; `None` too where it cannot be read before it.
+pub(super) fn optional_parameter(octets: &[u8], mut at: usize, name: u8) -> Option<usize> {
+    loop {
+        let (found, length) = match octets.get(at..)? {
+            [0, ..] => return None,
+            [found, length, ..] => (*found, usize::from(*length)),
+            _ => return None,
+        };
+        let content = at + 2;
+        let end = content + length;
+        if end > octets.len() {
+            return None;
+        }
+        if found == name && length > 0 {
+            return Some(content);
+        }
+        at = end;
     }
 }

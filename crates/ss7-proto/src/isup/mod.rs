@@ -1,10 +1,12 @@
-//! ISUP (Q.763) as far as number services use it: numbers of parties, the called number of an IAM, REL. The call itself is
+//! ISUP (Q.763, T1.113) as far as number services use it: numbers of parties, the called number of an IAM, REL. The call itself is
 //! between the exchanges.
 
+mod ansi;
 mod iam;
 mod number;
 mod release;
 
+pub use ansi::AnsiIam;
 pub use iam::{Fault, Iam, TooLong};
 pub use number::Number;
 pub use release::{Cause, write_release};

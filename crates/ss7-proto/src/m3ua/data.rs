@@ -15,6 +15,8 @@ impl ServiceIndicator {
     pub const SNM: Self = Self(0);
     /// Tests of signalling links.
     pub const SNT: Self = Self(1);
+    /// Special tests of signalling links: link tests of ANSI (T1.111.4 §14.2.1); spare with ITU.
+    pub const SNT_SPECIAL: Self = Self(2);
     /// SCCP.
     pub const SCCP: Self = Self(3);
     /// TUP.

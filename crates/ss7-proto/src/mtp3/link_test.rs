@@ -1,6 +1,9 @@
-//! The test of a signalling link (Q.707 §2.2).
+//! The test of a signalling link (Q.707 §2.2, T1.111.7).
 
 use std::time::{Duration, Instant};
+
+use crate::m3ua::ServiceIndicator;
+use crate::point_code::Plan;
 
 /// Heading codes of SLTM and SLTA (Q.707 §5.4).
 const SLTM: u8 = 0x11;
@@ -8,7 +11,16 @@ const SLTA: u8 = 0x21;
 /// The longest test pattern: its length has four bits.
 const LONGEST: usize = 15;
 
-/// A message of service indicator 1.
+/// The service indicator of link tests: 1, of ANSI 2, special messages (Q.704 §14.2.1, T1.111.4 §14.2.1).
+#[must_use]
+pub const fn test_indicator(plan: Plan) -> ServiceIndicator {
+    match plan {
+        Plan::Itu | Plan::China | Plan::Japan => ServiceIndicator::SNT,
+        Plan::Ansi => ServiceIndicator::SNT_SPECIAL,
+    }
+}
+
+/// A message of [`test_indicator`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TestMessage<'a> {
     /// Whether it is SLTA, the acknowledgement.
@@ -34,11 +46,12 @@ impl<'a> TestMessage<'a> {
         })
     }
 
-    /// Appends the user data.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the user data of a test of the link with a code. ANSI has the code where ITU has spare bits (T1.111.7).
+    pub fn write(&self, plan: Plan, code: u8, out: &mut Vec<u8>) {
         let pattern = self.pattern.get(..LONGEST).unwrap_or(self.pattern);
         out.push(if self.acknowledges { SLTA } else { SLTM });
-        out.push((pattern.len() as u8) << 4);
+        let code = if plan == Plan::Ansi { code & 0x0f } else { 0 };
+        out.push((pattern.len() as u8) << 4 | code);
         out.extend_from_slice(pattern);
     }
 }

@@ -1,6 +1,6 @@
-//! Signalling network management (Q.704 §15), in the form of ITU; in China's network with point codes of 24 bits.
+//! Signalling network management: in the form of ITU (Q.704 §15), in China's network with point codes of 24 bits; in that of ANSI
+//! (T1.111.4 §15), which names a link in the message and has messages about clusters.
 
-use crate::octets::le24;
 use crate::point_code::{Plan, PointCode};
 
 /// What a changeover says of the messages that its sender has accepted.
@@ -14,7 +14,7 @@ pub enum Changeover {
     Extended(u32),
 }
 
-/// A message about a link or a destination. The link is named by the link code in the label (§15.2).
+/// A message about a link or a destination. The link is named by [`link_code`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Management {
     /// COO, XCO, ECO: changeover order.
@@ -31,6 +31,14 @@ pub enum Management {
     TransferRestricted(PointCode),
     /// TFA: transfer allowed.
     TransferAllowed(PointCode),
+    /// TCP: as TFP, for a cluster: the point codes that differ in their last eight bits only. Of ANSI, as the next three.
+    ClusterProhibited(PointCode),
+    /// TCR: as TFR, for a cluster.
+    ClusterRestricted(PointCode),
+    /// TCA: as TFA, for a cluster.
+    ClusterAllowed(PointCode),
+    /// RCP, and RCR: test of a cluster that was prohibited or restricted.
+    ClusterTest(PointCode),
     /// TFC: messages of the node in the label meet congestion on their way to a destination (§13.6, §13.7).
     TransferControlled {
         /// The destination.
@@ -38,7 +46,7 @@ pub enum Management {
         /// Congestion status, 0 to 3; 0 in networks without levels (§11.2.3).
         level: u8,
     },
-    /// RST: test of a destination that was prohibited.
+    /// RST: test of a destination that was prohibited; of ANSI RSP, and RSR of one that was restricted.
     RouteSetTest(PointCode),
     /// RCT: test of the congestion of the destination in the label (§13.9).
     CongestionTest,
@@ -107,16 +115,25 @@ const TFP: u8 = 0x14;
 const TFR: u8 = 0x34;
 const TFA: u8 = 0x54;
 const RST: u8 = 0x15;
+/// Of ANSI.
+const TCP: u8 = 0x24;
+const TCR: u8 = 0x44;
+const TCA: u8 = 0x64;
+const RSR: u8 = 0x25;
+const RCP: u8 = 0x35;
+const RCR: u8 = 0x45;
 const TRA: u8 = 0x17;
 const UPU: u8 = 0x1a;
-/// H0 of messages about inhibiting.
+/// H0 of messages about a link: changeover and changeback, emergency changeover, inhibiting.
+const CHM: u8 = 0x01;
+const ECM: u8 = 0x02;
 const MIM: u8 = 0x06;
 /// H0 of TFP, TFR, TFA, and of RST, RSR.
 const TFM: u8 = 0x04;
 const RSM: u8 = 0x05;
 
-/// Abbreviations of messages and their heading codes (§15, Table 1).
-const HEADINGS: [(&str, u8); 31] = [
+/// Abbreviations of messages and their heading codes (§15, Table 1), with those of ANSI about clusters (T1.111.4).
+const HEADINGS: [(&str, u8); 36] = [
     ("COO", COO),
     ("COA", COA),
     ("XCO", XCO),
@@ -131,7 +148,12 @@ const HEADINGS: [(&str, u8); 31] = [
     ("TFR", TFR),
     ("TFA", TFA),
     ("RST", RST),
-    ("RSR", 0x25),
+    ("RSR", RSR),
+    ("TCP", TCP),
+    ("TCR", TCR),
+    ("TCA", TCA),
+    ("RCP", RCP),
+    ("RCR", RCR),
     ("LIN", 0x16),
     ("LUN", 0x26),
     ("LIA", 0x36),
@@ -150,31 +172,48 @@ const HEADINGS: [(&str, u8); 31] = [
     ("UPU", UPU),
 ];
 
+/// The code of the link that a message of management or a link test concerns: with ITU it is the link selection of the label (Q.704
+/// §15.2), with ANSI it stands in the message (T1.111.4 §15, T1.111.7). Other messages have it in the label, too, as 0.
+#[must_use]
+pub fn link_code(sls: u8, user_data: &[u8], plan: Plan) -> u8 {
+    match (plan, user_data) {
+        // Link tests have the H0 of changeovers.
+        (Plan::Ansi, [heading, octet, ..]) if matches!(heading & 0x0f, CHM | ECM | MIM) => octet & 0x0f,
+        _ => sls,
+    }
+}
+
 impl Management {
     /// Reads the user data of an MSU of service indicator 0; `None` for other messages and those that end too early.
     #[must_use]
     pub fn read(user_data: &[u8], plan: Plan) -> Option<Self> {
         let (heading, rest) = user_data.split_first()?;
-        let long = || le24(rest, 0).map(Changeover::Extended);
-        let short = || rest.first().map(|octet| Changeover::Short(octet & 0x7f));
+        let number = |octets| about_link(rest, plan, octets);
+        let short = || number(1).map(|number| Changeover::Short(number as u8 & 0x7f));
+        let long = || number(3).map(|number| Changeover::Extended(number & 0x00ff_ffff));
+        let emergency = || number(0).map(|_| Changeover::Emergency);
         let code = || affected(rest, plan);
-        Some(match *heading {
-            COO => Self::ChangeoverOrder(short()?),
-            XCO => Self::ChangeoverOrder(long()?),
-            ECO => Self::ChangeoverOrder(Changeover::Emergency),
-            COA => Self::ChangeoverAcknowledgement(short()?),
-            XCA => Self::ChangeoverAcknowledgement(long()?),
-            ECA => Self::ChangeoverAcknowledgement(Changeover::Emergency),
-            CBD => Self::ChangebackDeclaration(*rest.first()?),
-            CBA => Self::ChangebackAcknowledgement(*rest.first()?),
-            TFP => Self::TransferProhibited(code()?),
-            TFR => Self::TransferRestricted(code()?),
-            TFA => Self::TransferAllowed(code()?),
-            TFC => controlled(rest, plan)?,
-            RST => Self::RouteSetTest(code()?),
-            RCT => Self::CongestionTest,
-            TRA => Self::TrafficRestartAllowed,
-            UPU => {
+        Some(match (*heading, plan) {
+            (COO, _) => Self::ChangeoverOrder(short()?),
+            (XCO, _) => Self::ChangeoverOrder(long()?),
+            (ECO, _) => Self::ChangeoverOrder(emergency()?),
+            (COA, _) => Self::ChangeoverAcknowledgement(short()?),
+            (XCA, _) => Self::ChangeoverAcknowledgement(long()?),
+            (ECA, _) => Self::ChangeoverAcknowledgement(emergency()?),
+            (CBD, _) => Self::ChangebackDeclaration(number(1)? as u8),
+            (CBA, _) => Self::ChangebackAcknowledgement(number(1)? as u8),
+            (TFP, _) => Self::TransferProhibited(code()?),
+            (TFR, _) => Self::TransferRestricted(code()?),
+            (TFA, _) => Self::TransferAllowed(code()?),
+            (TCP, Plan::Ansi) => Self::ClusterProhibited(code()?),
+            (TCR, Plan::Ansi) => Self::ClusterRestricted(code()?),
+            (TCA, Plan::Ansi) => Self::ClusterAllowed(code()?),
+            (RCP | RCR, Plan::Ansi) => Self::ClusterTest(code()?),
+            (TFC, _) => controlled(rest, plan)?,
+            (RST, _) | (RSR, Plan::Ansi) => Self::RouteSetTest(code()?),
+            (RCT, _) => Self::CongestionTest,
+            (TRA, _) => Self::TrafficRestartAllowed,
+            (UPU, _) => {
                 let octet = rest.get(length(plan))?;
                 Self::UserPartUnavailable {
                     destination: code()?,
@@ -182,8 +221,9 @@ impl Management {
                     cause: octet >> 4,
                 }
             }
-            heading if heading & 0x0f == MIM => {
+            (heading, _) if heading & 0x0f == MIM => {
                 let at = usize::from(heading >> 4).checked_sub(1)?;
+                number(0)?;
                 Self::Inhibiting(*Inhibiting::ALL.get(at)?)
             }
             _ => return None,
@@ -210,24 +250,32 @@ impl Management {
         affected(user_data.get(1..)?, plan)
     }
 
-    /// Appends the user data.
-    pub fn write(&self, plan: Plan, out: &mut Vec<u8>) {
-        let mut code = |heading: u8, code: PointCode| {
+    /// Appends the user data. `link` is the code of the link that it concerns, which counts where ANSI has it in the message; a
+    /// message about clusters is one of ANSI alone.
+    pub fn write(&self, plan: Plan, link: u8, out: &mut Vec<u8>) {
+        let changeover = |changeover: Changeover, headings, out: &mut Vec<u8>| {
+            changeover.write(headings, plan, link, out);
+        };
+        let about = |heading, octets, number, out: &mut Vec<u8>| {
             out.push(heading);
-            let octets = (code.0 & plan.max().0).to_le_bytes();
-            out.extend_from_slice(octets.get(..length(plan)).unwrap_or_default());
+            put_about_link(plan, link, octets, number, out);
         };
         match *self {
-            Self::ChangeoverOrder(changeover) => changeover.write([COO, XCO, ECO], out),
-            Self::ChangeoverAcknowledgement(changeover) => changeover.write([COA, XCA, ECA], out),
-            Self::ChangebackDeclaration(number) => out.extend_from_slice(&[CBD, number]),
-            Self::ChangebackAcknowledgement(number) => out.extend_from_slice(&[CBA, number]),
-            Self::TransferProhibited(one) => code(TFP, one),
-            Self::TransferRestricted(one) => code(TFR, one),
-            Self::TransferAllowed(one) => code(TFA, one),
-            Self::RouteSetTest(one) => code(RST, one),
+            Self::ChangeoverOrder(one) => changeover(one, [COO, XCO, ECO], out),
+            Self::ChangeoverAcknowledgement(one) => changeover(one, [COA, XCA, ECA], out),
+            Self::ChangebackDeclaration(number) => about(CBD, 1, u32::from(number), out),
+            Self::ChangebackAcknowledgement(number) => about(CBA, 1, u32::from(number), out),
+            Self::Inhibiting(message) => about((message as u8 + 1) << 4 | MIM, 0, 0, out),
+            Self::TransferProhibited(one) => put_affected(TFP, one, plan, out),
+            Self::TransferRestricted(one) => put_affected(TFR, one, plan, out),
+            Self::TransferAllowed(one) => put_affected(TFA, one, plan, out),
+            Self::ClusterProhibited(one) => put_affected(TCP, one, plan, out),
+            Self::ClusterRestricted(one) => put_affected(TCR, one, plan, out),
+            Self::ClusterAllowed(one) => put_affected(TCA, one, plan, out),
+            Self::ClusterTest(one) => put_affected(RCP, one, plan, out),
+            Self::RouteSetTest(one) => put_affected(RST, one, plan, out),
             Self::TransferControlled { destination, level } => {
-                code(TFC, destination);
+                put_affected(TFC, destination, plan, out);
                 let level = level & 3;
                 match plan {
                     // The two bits above the point code.
@@ -236,18 +284,17 @@ impl Management {
                             *last |= level << 6;
                         }
                     }
-                    Plan::Ansi | Plan::Japan => out.push(level),
+                    Plan::Ansi | Plan::China | Plan::Japan => out.push(level),
                 }
             }
             Self::CongestionTest => out.push(RCT),
-            Self::Inhibiting(message) => out.push((message as u8 + 1) << 4 | MIM),
             Self::TrafficRestartAllowed => out.push(TRA),
             Self::UserPartUnavailable {
                 destination,
                 user,
                 cause,
             } => {
-                code(UPU, destination);
+                put_affected(UPU, destination, plan, out);
                 out.push(cause << 4 | user & 0x0f);
             }
         }
@@ -255,41 +302,66 @@ impl Management {
 }
 
 impl Changeover {
-    fn write(self, [short, extended, emergency]: [u8; 3], out: &mut Vec<u8>) {
-        match self {
-            Self::Short(fsn) => out.extend_from_slice(&[short, fsn & 0x7f]),
-            Self::Extended(fsn) => {
-                let [low, middle, high, _] = fsn.to_le_bytes();
-                out.extend_from_slice(&[extended, low, middle, high]);
-            }
-            Self::Emergency => out.push(emergency),
-        }
+    fn write(self, [short, extended, emergency]: [u8; 3], plan: Plan, link: u8, out: &mut Vec<u8>) {
+        let (heading, octets, number) = match self {
+            Self::Short(fsn) => (short, 1, u32::from(fsn & 0x7f)),
+            Self::Extended(fsn) => (extended, 3, fsn & 0x00ff_ffff),
+            Self::Emergency => (emergency, 0, 0),
+        };
+        out.push(heading);
+        put_about_link(plan, link, octets, number, out);
     }
+}
+
+/// The number in a message about a link, which has this many octets with ITU, the least significant first. With ANSI the code of the
+/// link has the first four bits, and an octet more.
+fn about_link(octets: &[u8], plan: Plan, length: usize) -> Option<u32> {
+    let (length, bits) = if plan == Plan::Ansi {
+        (length + 1, 4)
+    } else {
+        (length, 0)
+    };
+    Some(little_endian(octets.get(..length)?) >> bits)
+}
+
+fn put_about_link(plan: Plan, link: u8, length: usize, number: u32, out: &mut Vec<u8>) {
+    let (length, number) = match plan {
+        Plan::Ansi => (length + 1, number << 4 | u32::from(link & 0x0f)),
+        Plan::Itu | Plan::China | Plan::Japan => (length, number),
+    };
+    out.extend_from_slice(number.to_le_bytes().get(..length).unwrap_or_default());
+}
+
+fn put_affected(heading: u8, code: PointCode, plan: Plan, out: &mut Vec<u8>) {
+    out.push(heading);
+    let octets = (code.0 & plan.max().0).to_le_bytes();
+    out.extend_from_slice(octets.get(..length(plan)).unwrap_or_default());
+}
+
+fn little_endian(octets: &[u8]) -> u32 {
+    let octets = octets.iter().rev();
+    octets.fold(0, |number, octet| number << 8 | u32::from(*octet))
 }
 
 /// Octets of an affected point code.
 const fn length(plan: Plan) -> usize {
     match plan {
-        Plan::Ansi => 3,
+        Plan::Ansi | Plan::China => 3,
         Plan::Itu | Plan::Japan => 2,
     }
 }
 
-/// TFC (§15.15). With point codes of 24 bits the status has an octet of its own.
+/// TFC (Q.704 §15.15). With point codes of 24 bits the status has an octet of its own.
 fn controlled(octets: &[u8], plan: Plan) -> Option<Management> {
     let destination = affected(octets, plan)?;
     let level = match plan {
         Plan::Itu => *octets.get(1)? >> 6,
-        Plan::Ansi | Plan::Japan => *octets.get(length(plan))? & 3,
+        Plan::Ansi | Plan::China | Plan::Japan => *octets.get(length(plan))? & 3,
     };
     Some(Management::TransferControlled { destination, level })
 }
 
 fn affected(octets: &[u8], plan: Plan) -> Option<PointCode> {
-    let octets = octets.get(..length(plan))?;
-    let number = octets
-        .iter()
-        .rev()
-        .fold(0, |number, octet| number << 8 | u32::from(*octet));
+    let number = little_endian(octets.get(..length(plan))?);
     Some(PointCode(number & plan.max().0))
 }

@@ -39,7 +39,7 @@ pub struct Component<'a> {
     pub invoke_id: Option<i32>,
     /// The operation, of an Invoke and a result.
     pub operation: Option<OperationCode<'a>>,
-    /// The error, of a ReturnError.
+    /// The error, of a ReturnError; `None` for a global code.
     pub error: Option<i32>,
     /// The parameter; that of a ReturnError too.
     pub parameter: Option<Element<'a>>,
@@ -113,7 +113,13 @@ fn itu(component_type: ComponentType, element: Element<'_>) -> Result<Component<
             }
         }
         ComponentType::ReturnError => {
-            component.error = elements.take_if(Tag::INTEGER)?.and_then(|code| code.integer());
+            match elements.take_if(Tag::INTEGER)? {
+                Some(code) => component.error = code.integer(),
+                // A global code, which no operation here has.
+                None => {
+                    elements.take_if(Tag::OBJECT_IDENTIFIER)?;
+                }
+            }
             component.parameter = elements.next().transpose()?;
         }
         ComponentType::Reject => component.parameter = elements.next().transpose()?,
@@ -141,12 +147,21 @@ fn ansi(component_type: ComponentType, element: Element<'_>) -> Result<Component
         let element = element?;
         match element.tag.0 {
             0xcf => component.invoke_id = element.value.first().map(|id| i32::from(*id)),
-            0xd0 => component.operation = element.integer().map(OperationCode::National),
-            0xd1 => component.operation = element.integer().map(OperationCode::Private),
+            0xd0 => component.operation = ansi_code(element).map(OperationCode::National),
+            0xd1 => component.operation = ansi_code(element).map(OperationCode::Private),
             0xd3 | 0xd4 => component.error = element.integer(),
             // Problem, parameter set, parameter sequence.
             _ => component.parameter = Some(element),
         }
     }
     Ok(component)
+}
+
+/// An operation is one or two octets, family and specifier, rather than a number with a sign.
+fn ansi_code(element: Element<'_>) -> Option<i32> {
+    match *element.value {
+        [one] => Some(one.into()),
+        [family, specifier] => Some(u16::from_be_bytes([family, specifier]).into()),
+        _ => None,
+    }
 }

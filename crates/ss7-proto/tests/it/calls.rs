@@ -3,10 +3,10 @@
 use ss7_proto::Digits;
 use ss7_proto::ber::Elements;
 use ss7_proto::cap::{self, Calling, InitialDp, operation};
-use ss7_proto::isup::{Cause, Fault, Iam, Number, TooLong, write_release};
+use ss7_proto::isup::{AnsiIam, Cause, Fault, Iam, Number, TooLong, write_release};
 use ss7_proto::tcap::{Answer, ApplicationContext, Outcome, Transaction};
 
-use crate::exercise::{begin_in, ber, iam};
+use crate::exercise::{begin_in, ber, iam, iam_of_ansi};
 
 /// The generic context of CAP version 4, `0.4.0.0.1.23.3.4`; the one of ETSI's INAP, `0.4.0.1.1.1.0.0`.
 pub(crate) const CAP_4: &[u8] = &[4, 0, 0, 1, 23, 3, 4];
@@ -272,6 +272,100 @@ fn pointers_and_lengths_that_lie() {
     let mut out = vec![7];
     assert_eq!(far.write_with_called(&routed(), false, &mut out), Err(TooLong));
     assert_eq!(out, [7], "nothing was appended");
+}
+
+#[test]
+fn an_iam_of_ansi_gets_a_location_routing_number() {
+    let octets = iam_of_ansi();
+    let read = AnsiIam::parse(&octets).unwrap();
+    assert_eq!(read.circuit(), [0x23, 1]);
+    assert_eq!(
+        (digits(read.called()), digits(read.calling()), read.is_queried()),
+        ("6605550123".to_owned(), "6605559876".to_owned(), false)
+    );
+    let dialled = read.called().unwrap();
+    let routing = Number {
+        digits: Digits::parse("3125550000").unwrap(),
+        ..dialled
+    };
+    // Bit M, the called number, and a generic address in front of the optional part.
+    let mut out = vec![0xaa];
+    read.write_queried(&routing, Some(&dialled), &mut out).unwrap();
+    let wanted = [
+        &[0xaa, 0x23, 1, 1, 0, 0x60, 0x11, 10, 3, 6, 13][..],
+        &[3, 0x80, 0x90, 0xa2],
+        &[7, 3, 0x10, 0x13, 0x52, 0x55, 0x00, 0x00],
+        &[0xc0, 8, 0xc0, 3, 0x10, 0x66, 0x50, 0x55, 0x10, 0x32],
+        &octets[22..],
+    ]
+    .concat();
+    assert_eq!(out, wanted);
+    let again = AnsiIam::parse(&out[1..]).unwrap();
+    assert_eq!((again.is_queried(), again.ported()), (true, Some(dialled)));
+    // Without an optional part it gets one; without a ported number none.
+    let mut bare = octets[..22].to_vec();
+    bare[9] = 0;
+    let read = AnsiIam::parse(&bare).unwrap();
+    assert_eq!((read.calling(), read.ported()), (None, None));
+    let (mut ported, mut alone) = (Vec::new(), Vec::new());
+    read.write_queried(&routing, Some(&dialled), &mut ported).unwrap();
+    read.write_queried(&routing, None, &mut alone).unwrap();
+    assert!(ported.ends_with(&[0x10, 0x32, 0]));
+    assert_eq!((ported[9], alone[9], alone.len()), (13, 0, bare.len()));
+    // The called number before the user service information, whose pointer moves.
+    let swapped = [
+        &octets[..7],
+        &[11, 2, 13],
+        &octets[14..22],
+        &octets[10..14],
+        &octets[22..],
+    ]
+    .concat();
+    let read = AnsiIam::parse(&swapped).unwrap();
+    let shorter = Number {
+        digits: Digits::parse("31255").unwrap(),
+        ..dialled
+    };
+    let mut out = Vec::new();
+    read.write_queried(&shorter, None, &mut out).unwrap();
+    assert_eq!(out[7..10], [9, 2, 11]);
+    assert_eq!(AnsiIam::parse(&out).unwrap().calling(), read.calling());
+}
+
+#[test]
+fn pointers_of_an_iam_of_ansi_that_lie() {
+    let octets = iam_of_ansi();
+    for length in 0..octets.len() {
+        assert_eq!(
+            AnsiIam::parse(&octets[..length]).is_ok(),
+            length >= 23,
+            "{length}"
+        );
+    }
+    // Each into the pointers, past the end, into another parameter.
+    for (at, octet) in [
+        (7, 0),
+        (7, 2),
+        (7, 0xff),
+        (7, 7),
+        (8, 1),
+        (8, 0xff),
+        (8, 2),
+        (9, 1),
+        (9, 0xff),
+        (9, 5),
+        (10, 0xff),
+        (10, 4),
+        (14, 0xff),
+    ] {
+        let mut changed = octets.clone();
+        changed[at] = octet;
+        assert_eq!(
+            AnsiIam::parse(&changed).unwrap_err(),
+            Fault::Pointer,
+            "{at}: {octet}"
+        );
+    }
 }
 
 #[test]

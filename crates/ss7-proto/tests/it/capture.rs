@@ -1,7 +1,5 @@
 //! Captures of SCTP as tshark reads them.
 
-use std::path::Path;
-
 use testpeer::tshark::{COMPLAINTS, tshark};
 
 /// LINKTYPE_SCTP: frames begin with the SCTP header.
@@ -45,15 +43,15 @@ pub(crate) fn judge(ppid: u32, messages: &[Vec<u8>], arguments: &[&str]) -> Opti
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("messages.pcap");
     std::fs::write(&file, pcap(ppid, messages)).unwrap();
-    let read = read(arguments, &file)?;
-    let complaints = read_complaints(&file)?;
+    let read = tshark(arguments, &file)?;
+    // Preferences, which come first, decide how it reads a message.
+    let is_preference = |pair: &&[&str]| pair.first() == Some(&"-o");
+    let preferences: Vec<&str> = arguments
+        .chunks(2)
+        .take_while(is_preference)
+        .flatten()
+        .copied()
+        .collect();
+    let complaints = tshark(&[&preferences[..], &["-Y", COMPLAINTS, "-V"]].concat(), &file)?;
     Some((read, complaints))
-}
-
-fn read(arguments: &[&str], file: &Path) -> Option<String> {
-    tshark(arguments, file)
-}
-
-fn read_complaints(file: &Path) -> Option<String> {
-    tshark(&["-Y", COMPLAINTS, "-V"], file)
 }

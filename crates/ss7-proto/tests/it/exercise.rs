@@ -2,7 +2,7 @@
 
 use ss7_proto::Digits;
 use ss7_proto::cap::InitialDp;
-use ss7_proto::isup::{Iam, Number};
+use ss7_proto::isup::{AnsiIam, Iam, Number};
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::map::Fields;
 use ss7_proto::point_code::{Plan, PointCode};
@@ -100,11 +100,11 @@ pub(crate) fn m2pa(octets: &[u8]) {
             if let Some(msu) = received.msu {
                 assert_eq!(link.state(), LinkState::InService);
                 accepted += 1;
-                for plan in [Plan::Itu, Plan::Ansi, Plan::Japan] {
+                for plan in [Plan::Itu, Plan::Ansi, Plan::China, Plan::Japan] {
                     let read = Msu::read(msu, plan).map_or(&[][..], |msu| msu.user_data);
                     if let Some(management) = Management::read(read, plan) {
                         let mut again = Vec::new();
-                        management.write(plan, &mut again);
+                        management.write(plan, 3, &mut again);
                         assert_eq!(Management::read(&again, plan), Some(management));
                     }
                     let _ = TestMessage::read(read);
@@ -425,6 +425,7 @@ pub(crate) fn tcap(octets: &[u8]) {
 
 /// Reads an IAM, and writes it with other numbers.
 pub(crate) fn isup(octets: &[u8]) {
+    isup_of_ansi(octets);
     let Ok(iam) = Iam::parse(octets) else {
         return;
     };
@@ -450,6 +451,43 @@ pub(crate) fn isup(octets: &[u8]) {
             assert!(out.is_empty());
         }
     }
+}
+
+fn isup_of_ansi(octets: &[u8]) {
+    let Ok(iam) = AnsiIam::parse(octets) else {
+        return;
+    };
+    let _ = (iam.circuit(), iam.is_queried(), iam.ported());
+    for count in [0, 1, 10, 40] {
+        let number = Number {
+            nature: 3,
+            indicators: Number::E164,
+            digits: Digits::parse(&"1".repeat(count)).unwrap(),
+        };
+        for ported in [None, Some(&number)] {
+            let mut out = Vec::new();
+            if iam.write_queried(&number, ported, &mut out).is_ok() {
+                assert_eq!(out.len(), iam.queried_len(&number, ported));
+                let again = AnsiIam::parse(&out).expect("what is written can be read");
+                assert_eq!((again.called(), again.calling()), (Some(number), iam.calling()));
+                assert!(again.is_queried());
+                assert!(ported.is_none() || again.ported() == Some(number));
+            } else {
+                assert!(out.is_empty());
+            }
+        }
+    }
+}
+
+/// An IAM of ANSI for 6605550123, national, from 6605559876: user service information of speech before the called number.
+pub(crate) fn iam_of_ansi() -> Vec<u8> {
+    [
+        &[0x23, 1, 1, 0, 0x60, 1, 10, 3, 6, 13][..],
+        &[3, 0x80, 0x90, 0xa2],
+        &[7, 3, 0x10, 0x66, 0x50, 0x55, 0x10, 0x32],
+        &[0x0a, 7, 3, 0x10, 0x66, 0x50, 0x55, 0x89, 0x67, 0],
+    ]
+    .concat()
 }
 
 /// An IAM for 664567, national, from 4366012345: with simple segmentation, and a portability status of *not queried*.

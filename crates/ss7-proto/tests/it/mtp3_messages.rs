@@ -2,7 +2,7 @@
 
 use ss7_proto::m2pa::{Content, Message, PPID};
 use ss7_proto::m3ua::ServiceIndicator;
-use ss7_proto::mtp3::{Changeover, Inhibiting, Management, Msu, TestMessage};
+use ss7_proto::mtp3::{Changeover, Inhibiting, Management, Msu, TestMessage, link_code};
 use ss7_proto::{Plan, PointCode};
 
 use crate::capture::judge;
@@ -75,7 +75,7 @@ fn every() -> Vec<(Management, Vec<u8>)> {
 fn every_management_message_reads_back() {
     for (message, wanted) in every() {
         let mut octets = Vec::new();
-        message.write(Plan::Itu, &mut octets);
+        message.write(Plan::Itu, 3, &mut octets);
         assert_eq!(octets, wanted, "{message:?}");
         assert_eq!(Management::read(&octets, Plan::Itu), Some(message));
         for length in 0..octets.len() {
@@ -92,14 +92,14 @@ fn every_management_message_reads_back() {
         level: 3,
     };
     let mut octets = Vec::new();
-    controlled.write(Plan::Ansi, &mut octets);
+    controlled.write(Plan::China, 0, &mut octets);
     assert_eq!(octets, [0x23, 0x0c, 0x0b, 0x0a, 3]);
-    assert_eq!(Management::read(&octets, Plan::Ansi), Some(controlled));
+    assert_eq!(Management::read(&octets, Plan::China), Some(controlled));
     let far = Management::TransferProhibited(PointCode(0x0a_0b0c));
     let mut octets = Vec::new();
-    far.write(Plan::Ansi, &mut octets);
+    far.write(Plan::China, 0, &mut octets);
     assert_eq!(octets, [0x14, 0x0c, 0x0b, 0x0a]);
-    assert_eq!(Management::read(&octets, Plan::Ansi), Some(far));
+    assert_eq!(Management::read(&octets, Plan::China), Some(far));
     assert_eq!(
         Management::read(&[0x14, 0x91, 0xd9], Plan::Itu),
         Some(Management::TransferProhibited(PointCode(6545)))
@@ -109,7 +109,148 @@ fn every_management_message_reads_back() {
     }
 }
 
+/// T1.111.4 §15: the code of the link (10) in the message, an octet more for it, point codes of 24 bits, messages about clusters.
+fn every_of_ansi() -> Vec<(Management, Vec<u8>)> {
+    let code = PointCode(0x05_1401);
+    let cluster = PointCode(0x05_1400);
+    let order = |changeover| Management::ChangeoverOrder(changeover);
+    let acknowledgement = |changeover| Management::ChangeoverAcknowledgement(changeover);
+    let long = Changeover::Extended(0x0a_0b0c);
+    let controlled = Management::TransferControlled {
+        destination: code,
+        level: 2,
+    };
+    let unavailable = Management::UserPartUnavailable {
+        destination: code,
+        user: 5,
+        cause: 1,
+    };
+    let rows: Vec<(Management, &[u8])> = vec![
+        (order(Changeover::Short(0x55)), &[0x11, 0x5a, 0x05]),
+        (acknowledgement(Changeover::Short(0x55)), &[0x21, 0x5a, 0x05]),
+        (order(long), &[0x31, 0xca, 0xb0, 0xa0, 0x00]),
+        (acknowledgement(long), &[0x41, 0xca, 0xb0, 0xa0, 0x00]),
+        (Management::ChangebackDeclaration(0xa5), &[0x51, 0x5a, 0x0a]),
+        (Management::ChangebackAcknowledgement(0xa5), &[0x61, 0x5a, 0x0a]),
+        (order(Changeover::Emergency), &[0x12, 0x0a]),
+        (acknowledgement(Changeover::Emergency), &[0x22, 0x0a]),
+        (Management::TransferProhibited(code), &[0x14, 0x01, 0x14, 0x05]),
+        (Management::ClusterProhibited(cluster), &[0x24, 0x00, 0x14, 0x05]),
+        (Management::TransferRestricted(code), &[0x34, 0x01, 0x14, 0x05]),
+        (Management::ClusterRestricted(cluster), &[0x44, 0x00, 0x14, 0x05]),
+        (Management::TransferAllowed(code), &[0x54, 0x01, 0x14, 0x05]),
+        (Management::ClusterAllowed(cluster), &[0x64, 0x00, 0x14, 0x05]),
+        (Management::RouteSetTest(code), &[0x15, 0x01, 0x14, 0x05]),
+        (Management::ClusterTest(cluster), &[0x35, 0x00, 0x14, 0x05]),
+        (Management::TrafficRestartAllowed, &[0x17]),
+        (controlled, &[0x23, 0x01, 0x14, 0x05, 2]),
+        (Management::CongestionTest, &[0x13]),
+        (Management::Inhibiting(Inhibiting::Inhibit), &[0x16, 0x0a]),
+        (Management::Inhibiting(Inhibiting::RemoteTest), &[0x86, 0x0a]),
+        (unavailable, &[0x1a, 0x01, 0x14, 0x05, 0x15]),
+    ];
+    rows.into_iter()
+        .map(|(message, octets)| (message, octets.to_vec()))
+        .collect()
+}
+
+#[test]
+fn every_management_message_of_ansi_reads_back() {
+    for (message, wanted) in every_of_ansi() {
+        let mut octets = Vec::new();
+        message.write(Plan::Ansi, 10, &mut octets);
+        assert_eq!(octets, wanted, "{message:?}");
+        assert_eq!(Management::read(&octets, Plan::Ansi), Some(message));
+        for length in 0..octets.len() {
+            assert_eq!(
+                Management::read(&octets[..length], Plan::Ansi),
+                None,
+                "{message:?}"
+            );
+        }
+        let is_about_link = matches!(octets[0] & 0x0f, 1 | 2 | 6);
+        assert!(!is_about_link || link_code(0, &octets, Plan::Ansi) == 10);
+    }
+    // Spare bits, and tests of what was restricted.
+    let order = Management::ChangeoverOrder(Changeover::Short(0x55));
+    assert_eq!(Management::read(&[0x11, 0x5a, 0xfd], Plan::Ansi), Some(order));
+    let test = Management::RouteSetTest(PointCode(0x05_1401));
+    assert_eq!(
+        Management::read(&[0x25, 0x01, 0x14, 0x05], Plan::Ansi),
+        Some(test)
+    );
+    let test = Management::ClusterTest(PointCode(0x05_1400));
+    assert_eq!(
+        Management::read(&[0x45, 0x00, 0x14, 0x05], Plan::Ansi),
+        Some(test)
+    );
+    // TRW has no effect; ITU has no clusters.
+    assert_eq!(Management::read(&[0x27], Plan::Ansi), None);
+    assert_eq!(Management::read(&[0x24, 0x00, 0x14, 0x05], Plan::China), None);
+}
+
+#[test]
+fn tshark_reads_management_of_ansi_the_same() {
+    let mut messages: Vec<Vec<u8>> = every_of_ansi()
+        .iter()
+        .map(|(_, octets)| framed_in(Plan::Ansi, 0, octets))
+        .collect();
+    for acknowledges in [false, true] {
+        let mut octets = Vec::new();
+        let pattern = &[1, 2, 3, 4];
+        TestMessage {
+            acknowledges,
+            pattern,
+        }
+        .write(Plan::Ansi, 10, &mut octets);
+        messages.push(framed_in(Plan::Ansi, 2, &octets));
+    }
+    let fields = "mtp3mg.h0 mtp3mg.h1 mtp3mg.test.h0 mtp3mg.test.h1 mtp3mg.ansi_apc mtp3mg.slc mtp3mg.cbc mtp3mg.fsn \
+                  mtp3mg.test.length";
+    let mut arguments = vec!["-o", "mtp3.standard:ANSI", "-T", "fields"];
+    arguments.extend(["-E", "separator=,", "-E", "occurrence=f"]);
+    for field in fields.split(' ').filter(|field| !field.is_empty()) {
+        arguments.extend(["-e", field]);
+    }
+    let Some((read, complaints)) = judge(PPID, &messages, &arguments) else {
+        return;
+    };
+    assert_eq!(complaints, "");
+    let lines: Vec<&str> = read.lines().map(|line| line.trim_end_matches(',')).collect();
+    let wanted = [
+        "0x01,0x01,,,,10,,85",
+        "0x01,0x02,,,,10,,85",
+        "0x01,0x03,,,,10,,658188",
+        "0x01,0x04,,,,10,,658188",
+        "0x01,0x05,,,,10,165",
+        "0x01,0x06,,,,10,165",
+        "0x02,0x01,,,,10",
+        "0x02,0x02,,,,10",
+        "0x04,0x01,,,5-20-1",
+        "0x04,0x02,,,5-20-0",
+        "0x04,0x03,,,5-20-1",
+        "0x04,0x04,,,5-20-0",
+        "0x04,0x05,,,5-20-1",
+        "0x04,0x06,,,5-20-0",
+        "0x05,0x01,,,5-20-1",
+        "0x05,0x03,,,5-20-0",
+        "0x07,0x01",
+        "0x03,0x02,,,5-20-1",
+        "0x03,0x01",
+        "0x06,0x01,,,,10",
+        "0x06,0x08,,,,10",
+        "0x0a,0x01,,,5-20-1",
+        ",,0x01,0x01,,10,,,4",
+        ",,0x01,0x02,,10,,,4",
+    ];
+    assert_eq!(lines, wanted);
+}
+
 fn framed(si: u8, user_data: &[u8]) -> Vec<u8> {
+    framed_in(Plan::Itu, si, user_data)
+}
+
+fn framed_in(plan: Plan, si: u8, user_data: &[u8]) -> Vec<u8> {
     let mut msu = Vec::new();
     Msu {
         si: ServiceIndicator(si),
@@ -120,7 +261,7 @@ fn framed(si: u8, user_data: &[u8]) -> Vec<u8> {
         sls: 3,
         user_data,
     }
-    .write(Plan::Itu, &mut msu);
+    .write(plan, &mut msu);
     let mut out = Vec::new();
     let content = Content::UserData {
         priority: 0,
@@ -145,7 +286,7 @@ fn tshark_reads_management_the_same() {
             acknowledges,
             pattern,
         }
-        .write(&mut octets);
+        .write(Plan::Itu, 3, &mut octets);
         messages.push(framed(1, &octets));
     }
     let fields = "mtp3mg.h0 mtp3mg.h1 mtp3mg.test.h0 mtp3mg.test.h1 mtp3mg.apc mtp3mg.cbc mtp3mg.test.length";
@@ -196,7 +337,7 @@ fn test_messages_read_back() {
         acknowledges: false,
         pattern: b"abcd",
     }
-    .write(&mut octets);
+    .write(Plan::Itu, 5, &mut octets);
     assert_eq!(octets, b"\x11\x40abcd");
     for acknowledges in [false, true] {
         let message = TestMessage {
@@ -204,8 +345,11 @@ fn test_messages_read_back() {
             pattern: b"xyz",
         };
         let mut octets = Vec::new();
-        message.write(&mut octets);
+        message.write(Plan::Ansi, 5, &mut octets);
         assert_eq!(TestMessage::read(&octets), Some(message));
+        assert_eq!(octets[1], 0x35);
+        assert_eq!(link_code(9, &octets, Plan::Ansi), 5);
+        assert_eq!(link_code(9, &octets, Plan::Itu), 9);
         for length in 0..octets.len() {
             assert_eq!(TestMessage::read(&octets[..length]), None);
         }

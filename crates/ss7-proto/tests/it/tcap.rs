@@ -321,6 +321,14 @@ fn ansi_messages() {
     let component = { transaction.components }.next().unwrap().unwrap();
     assert_eq!(component.invoke_id, Some(5));
     assert_eq!(component.operation, Some(OperationCode::Private(0x090d)));
+    // A national operation whose family has the bit for a reply.
+    let invoke = ber(0xe9, &[ber(0xcf, &[5]), ber(0xd0, &[0x84, 1])].concat());
+    let octets = ber(0xe2, &[ber(0xc7, &[1, 2, 3, 4]), ber(0xe8, &invoke)].concat());
+    let component = { Transaction::parse(&octets).unwrap().components }
+        .next()
+        .unwrap()
+        .unwrap();
+    assert_eq!(component.operation, Some(OperationCode::National(0x8401)));
     let conversation = ber(0xe5, &ber(0xc7, &[1, 2, 3, 4, 5, 6, 7, 8]));
     let conversation = Transaction::parse(&conversation).unwrap();
     assert_eq!(conversation.destination.unwrap().octets(), [5, 6, 7, 8]);

@@ -1,11 +1,11 @@
 //! tshark reads everything that we write.
 
-use ss7_proto::isup::{Cause, Iam, write_release};
+use ss7_proto::isup::{AnsiIam, Cause, Iam, Number, write_release};
 use ss7_proto::m3ua::{Message, PPID, ServiceIndicator};
 
 use crate::calls::{CAP_4, CORE_INAP, answers, inap_parameters, initial_dp, routed};
 use crate::capture::judge;
-use crate::exercise::{begin_in, ber, data, every_m3ua, every_management, every_sccp, iam, msu};
+use crate::exercise::{begin_in, ber, data, every_m3ua, every_management, every_sccp, iam, iam_of_ansi, msu};
 
 #[test]
 fn every_m3ua_message_decodes_without_a_complaint() {
@@ -229,6 +229,39 @@ fn isup_reads_the_same() {
             "1\t291\t664567F\t4366012345\t3\t",
             "1\t291\tD99664567F\t4366012345\t8\t",
             "12\t291\t\t\t\t1",
+        ]
+    );
+}
+
+#[test]
+fn isup_of_ansi_reads_the_same() {
+    let octets = iam_of_ansi();
+    let (mut edited, mut release) = (Vec::new(), Vec::new());
+    let read = AnsiIam::parse(&octets).unwrap();
+    let dialled = read.called().unwrap();
+    let routing = Number {
+        digits: ss7_proto::Digits::parse("3125550000").unwrap(),
+        ..dialled
+    };
+    read.write_queried(&routing, Some(&dialled), &mut edited).unwrap();
+    write_release(read.circuit(), Cause::UNALLOCATED, &mut release);
+    let messages = [octets, edited, release].map(|octets| msu(ServiceIndicator::ISUP, &octets));
+    let fields = "isup.message_type isup.called isup.calling isup.forw_call_ported_num_trans_indicator isup.cause_indicator";
+    let mut arguments = vec!["-o", "mtp3.standard:ANSI", "-T", "fields", "-E", "separator=,"];
+    for field in fields.split(' ') {
+        arguments.extend(["-e", field]);
+    }
+    let Some((read, complaints)) = judge(PPID, &messages, &arguments) else {
+        return;
+    };
+    assert_eq!(complaints, "");
+    let lines: Vec<&str> = read.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "1,6605550123,6605559876,0,",
+            "1,3125550000,6605559876,1,",
+            "12,,,,1",
         ]
     );
 }

@@ -54,7 +54,8 @@ impl NumberingPlan {
     pub(crate) const fn plan(self) -> Plan {
         match self {
             Self::Itu => Plan::Itu,
-            Self::Ansi | Self::China => Plan::Ansi,
+            Self::Ansi => Plan::Ansi,
+            Self::China => Plan::China,
             Self::Japan => Plan::Japan,
         }
     }

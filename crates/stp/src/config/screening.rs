@@ -62,8 +62,9 @@ pub struct Rule {
     /// SCCP messages, by the abbreviations of Q.713 (`UDT`, `XUDT`, `CR`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub message_types: Vec<String>,
-    /// Operations that a message of TCAP invokes, by their local codes: 2 = updateLocation, 71 = anyTimeInterrogation. Segments,
-    /// and messages with more than 8 components, cannot be read.
+    /// Operations that a message of TCAP invokes, by their local codes: 2 = updateLocation, 71 = anyTimeInterrogation; of ANSI by
+    /// private or national codes: 2317 = REGNOT of ANSI-41 (family 9, specifier 13). Segments, and messages with more than
+    /// 8 components, cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<i32>,
     /// Called party address (CdPA) of an SCCP message without connection.

@@ -12,7 +12,7 @@ use crate::cause::Cause;
 use crate::config::Config;
 use crate::path::management_frame;
 use crate::state::{State, Target};
-use crate::tables::Tables;
+use crate::tables::{Cluster, Tables};
 
 /// What a failed link leaves.
 pub(crate) struct Remains {
@@ -157,21 +157,31 @@ impl Control {
     pub(crate) fn network_management(&self, link: usize, code: u8, message: Management) {
         let now = Instant::now();
         // Traffic of this STP has no better route while this one is restricted: it is used.
-        if let Management::TransferProhibited(destination)
-        | Management::TransferAllowed(destination)
-        | Management::TransferRestricted(destination) = message
-        {
-            let prohibits = matches!(message, Management::TransferProhibited(_));
-            return self.transfer(link, destination, prohibits, now);
+        let transfer = match message {
+            Management::TransferProhibited(code) => Some((Cluster::new(code, 0), true)),
+            Management::TransferAllowed(code) | Management::TransferRestricted(code) => {
+                Some((Cluster::new(code, 0), false))
+            }
+            Management::ClusterProhibited(code) => Some((Cluster::of_ansi(code), true)),
+            Management::ClusterAllowed(code) | Management::ClusterRestricted(code) => {
+                Some((Cluster::of_ansi(code), false))
+            }
+            _ => None,
+        };
+        if let Some((cluster, prohibits)) = transfer {
+            return self.transfer(link, cluster, prohibits, now);
         }
         self.change(|inner| match message {
             Management::RouteSetTest(code) => {
                 let state = self.state.load();
                 if state.is_reachable(code) {
-                    let message = Management::TransferAllowed(code);
-                    inner
-                        .sends
-                        .extend(to_peer(&state, inner.tables.set_of(link), message));
+                    inner.answer_test(&state, link, Management::TransferAllowed(code));
+                }
+            }
+            Management::ClusterTest(code) => {
+                let state = self.state.load();
+                if state.reaches(Cluster::of_ansi(code)) {
+                    inner.answer_test(&state, link, Management::ClusterAllowed(code));
                 }
             }
             Management::TrafficRestartAllowed => inner.traffic_restart(link, now),
@@ -345,6 +355,11 @@ impl Inner {
             before.append(queue);
             *queue = before;
         }
+    }
+
+    fn answer_test(&mut self, state: &State, link: usize, message: Management) {
+        let send = to_peer(state, self.tables.set_of(link), message);
+        self.sends.extend(send);
     }
 }
 

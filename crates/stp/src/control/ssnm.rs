@@ -135,8 +135,8 @@ impl Inner {
     }
 
     /// What adjacent nodes behind links of M2PA get to know (Q.704 §13.2.2, §13.3.2): the destinations that have changed; those in
-    /// `allowed` all that are prohibited, and TRA (§9). A node that restarts says nothing before. They are point codes: ITU has
-    /// no clusters.
+    /// `allowed` all that are prohibited, and TRA (§9). A node that restarts says nothing before. They are point codes,
+    /// and clusters of ANSI.
     pub(super) fn transfers_to(
         &self,
         allowed: &[usize],
@@ -147,26 +147,23 @@ impl Inner {
         if self.restarts.is_restarting() {
             return sends;
         }
+        let plan = next.tables.points.plan;
         for (at, hop) in next.tables.hops.iter().enumerate() {
             if hop.adjacent.is_none() {
                 continue;
             }
             let concerns =
-                |cluster: Cluster, via: &[Via]| cluster.wild == 0 && via.iter().all(|via| via.hop != at);
+                |cluster: Cluster, via: &[Via]| (cluster.wild == 0 || cluster.is_of(plan)) && via.iter().all(|via| via.hop != at);
             let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
             if !allowed.contains(&at) {
                 for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {
-                    notify(if one.available {
-                        Management::TransferAllowed(one.cluster.code)
-                    } else {
-                        Management::TransferProhibited(one.cluster.code)
-                    });
+                    notify(transfer(one.cluster, one.available));
                 }
                 continue;
             }
             for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
                 if concerns(*cluster, via) && !available(next, at) {
-                    notify(Management::TransferProhibited(cluster.code));
+                    notify(transfer(*cluster, false));
                 }
             }
             notify(Management::TrafficRestartAllowed);
@@ -214,7 +211,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
         let was = if same {
             available(before, at)
         } else {
-            around(before, destination.cluster)
+            before.reaches(destination.cluster)
         };
         compare(destination, was, available(next, at));
     }
@@ -224,7 +221,7 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
                 compare(
                     destination,
                     available(before, at),
-                    around(next, destination.cluster),
+                    next.reaches(destination.cluster),
                 );
             }
         }
@@ -236,6 +233,16 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
 fn around(state: &State, cluster: Cluster) -> bool {
     let narrowest = state.tables.routes.around(cluster);
     narrowest.is_some_and(|at| available(state, at))
+}
+
+/// TFA or TFP, of a cluster TCA or TCP.
+const fn transfer(cluster: Cluster, available: bool) -> Management {
+    match (cluster.wild, available) {
+        (0, true) => Management::TransferAllowed(cluster.code),
+        (0, false) => Management::TransferProhibited(cluster.code),
+        (_, true) => Management::ClusterAllowed(cluster.code),
+        (_, false) => Management::ClusterProhibited(cluster.code),
+    }
 }
 
 /// A mask covers every point code within it (RFC 4666 §3.4.1): narrower destinations of the other state are named behind it.

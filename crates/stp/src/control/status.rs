@@ -37,7 +37,7 @@ impl Control {
             },
         };
         let mut user_data = Vec::new();
-        message.write(points.plan, &mut user_data);
+        message.write(points.plan, 0, &mut user_data);
         let send = own(state, origin, ServiceIndicator::SNM, &user_data);
         // M3UA carries no network management.
         let is_set = |hop: usize| {

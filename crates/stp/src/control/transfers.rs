@@ -48,17 +48,18 @@ impl Transfers {
 
 impl Control {
     /// An adjacent node cannot reach a destination, or can again (Q.704 §13.2, §13.3).
-    pub(super) fn transfer(&self, link: usize, code: PointCode, prohibits: bool, now: Instant) {
+    pub(super) fn transfer(&self, link: usize, cluster: Cluster, prohibits: bool, now: Instant) {
         let report = {
             let tables = &self.inner.lock().tables;
             let Some(hop) = tables.set_of(link) else {
                 return;
             };
             // Of itself a node says nothing, and what it says of a point code of this STP concerns others.
-            let is_itself = tables.hops.get(hop).is_some_and(|hop| hop.adjacent == Some(code));
-            (!is_itself && !tables.points.are(code)).then(|| Report {
+            let is_itself = tables.hops.get(hop).is_some_and(|hop| hop.adjacent == Some(cluster.code));
+            let is_other = cluster.wild > 0 || !is_itself && !tables.points.are(cluster.code);
+            is_other.then_some(Report {
                 hop,
-                cluster: Cluster::new(code, 0),
+                cluster,
                 prohibits,
             })
         };
@@ -107,7 +108,11 @@ impl Inner {
         }
         let state = self.state();
         let tests = tested.into_iter().filter_map(|(hop, cluster)| {
-            let test = Management::RouteSetTest(cluster.code);
+            let test = if cluster.is_of(state.tables.points.plan) {
+                Management::ClusterTest(cluster.code)
+            } else {
+                Management::RouteSetTest(cluster.code)
+            };
             to_peer(&state, Some(hop), test)
         });
         self.sends.extend(tests);

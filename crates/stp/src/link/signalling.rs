@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use ss7_proto::m2pa::{Failure, Link, LinkEvent, LinkState};
 use ss7_proto::m3ua::ServiceIndicator;
-use ss7_proto::mtp3::{LinkTest, LinkTestOutcome, Management, TestMessage};
+use ss7_proto::mtp3::{LinkTest, LinkTestOutcome, Management, TestMessage, link_code, test_indicator};
 use tokio::sync::mpsc::Receiver;
 
 use super::Desk;
 use super::inbound::Inbound;
 use crate::control::{Frame, Mailbox, Remains};
 use crate::metrics::count;
-use crate::path::{own_frame, read_msu};
+use crate::path::{is_management, own_frame, read_msu};
 use crate::state::State;
 
 /// MSUs that a peer may leave unacknowledged: nothing more is sent until it has acknowledged some.
@@ -103,7 +103,7 @@ impl SignallingLink {
             return;
         }
         match self.test.tick(now) {
-            Some(Ok(pattern)) => self.send_test(false, &pattern, out),
+            Some(Ok(pattern)) => self.begin_test(&pattern, out),
             Some(Err(_)) => self.failure = Some("the peer has not acknowledged link tests (SLTM)".to_owned()),
             None => {}
         }
@@ -148,21 +148,8 @@ impl SignallingLink {
         let points = &state.tables.points;
         let is_mine =
             data.dpc == points.own && data.ni == points.network_indicator && Some(data.opc) == adjacent;
+        let code = link_code(data.sls, data.user_data, plan);
         match data.si {
-            ServiceIndicator::SNT if is_mine && data.sls == self.code => self.tested(data.user_data, out),
-            // The link is connected to a wrong node, or is another one of the set (Q.707 §2.2): behind this node the test would be
-            // taken for that of another link.
-            ServiceIndicator::SNT => {
-                count(&state.meters.link_tests, self.number);
-                tracing::debug!(
-                    link = self.number,
-                    opc = data.opc.0,
-                    dpc = data.dpc.0,
-                    ni = data.ni,
-                    code = data.sls,
-                    "link test for another node, network or link"
-                );
-            }
             ServiceIndicator::SNM if is_mine => {
                 // Messages about links are between the two nodes; what is said of destinations is screened.
                 let heading = data.user_data.first();
@@ -177,22 +164,35 @@ impl SignallingLink {
                     // UPU concerns messages that this node has sent, none of which it holds back.
                     Some(Management::UserPartUnavailable { .. } | Management::CongestionTest) | None => {}
                     Some(message) => {
-                        self.desk
-                            .control
-                            .network_management(self.number, data.sls, message);
+                        self.desk.control.network_management(self.number, code, message);
                     }
                 }
             }
-            _ => inbound.msu(state, self.hop, &data, out),
+            ServiceIndicator::SNM => inbound.msu(state, self.hop, &data, out),
+            si if !is_management(si, plan) => inbound.msu(state, self.hop, &data, out),
+            si if is_mine && code == self.code => self.tested(si, data.user_data, out),
+            // The link is connected to a wrong node, or is another one of the set (Q.707 §2.2): behind this node the test would be
+            // taken for that of another link.
+            _ => {
+                count(&state.meters.link_tests, self.number);
+                tracing::debug!(
+                    link = self.number,
+                    opc = data.opc.0,
+                    dpc = data.dpc.0,
+                    ni = data.ni,
+                    code,
+                    "link test for another node, network or link"
+                );
+            }
         }
     }
 
-    fn tested(&mut self, user_data: &[u8], out: &mut Vec<u8>) {
+    fn tested(&mut self, si: ServiceIndicator, user_data: &[u8], out: &mut Vec<u8>) {
         let Some(message) = TestMessage::read(user_data) else {
             return;
         };
         if !message.acknowledges {
-            self.send_test(true, message.pattern, out);
+            self.send_test(si, true, message.pattern, out);
             return;
         }
         if self.test.acknowledged(message.pattern, Instant::now()) == Some(LinkTestOutcome::Passed) {
@@ -200,15 +200,19 @@ impl SignallingLink {
         }
     }
 
-    fn send_test(&mut self, acknowledges: bool, pattern: &[u8], out: &mut Vec<u8>) {
+    fn begin_test(&mut self, pattern: &[u8], out: &mut Vec<u8>) {
+        let si = test_indicator(self.desk.control.state.load().tables.points.plan);
+        self.send_test(si, false, pattern, out);
+    }
+
+    fn send_test(&mut self, si: ServiceIndicator, acknowledges: bool, pattern: &[u8], out: &mut Vec<u8>) {
+        let state = self.desk.control.state.load();
         let mut user_data = Vec::new();
         TestMessage {
             acknowledges,
             pattern,
         }
-        .write(&mut user_data);
-        let state = self.desk.control.state.load();
-        let si = ServiceIndicator::SNT;
+        .write(state.tables.points.plan, self.code, &mut user_data);
         if let Some(octets) = own_frame(&state.tables, self.hop, self.code, si, &user_data) {
             drop(state);
             self.send(Frame::management(octets), out);
@@ -221,7 +225,7 @@ impl SignallingLink {
             Some(LinkEvent::InService) => {
                 self.desk.control.in_service(self.number);
                 let pattern = self.test.start(now);
-                self.send_test(false, &pattern, out);
+                self.begin_test(&pattern, out);
             }
             // The peer may not have been started yet: the association stays (RFC 4165 §4.1.3).
             Some(LinkEvent::Failed(Failure::NotAligned | Failure::NotProved | Failure::NotReady)) => {

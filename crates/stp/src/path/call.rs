@@ -15,8 +15,12 @@ const ST: u8 = 0x0f;
 pub(super) enum Step {
     /// As it was.
     Continue,
-    /// To another number: nature of address and digits.
-    Number(u8, Digits),
+    /// To another number: nature of address and digits, with the routing number among them of a ported number.
+    Number {
+        nature: u8,
+        digits: Digits,
+        routing_number: Option<Digits>,
+    },
     /// It ends: the number is not allocated.
     Release,
 }
@@ -47,7 +51,12 @@ pub(super) fn judge(
         Err(_) => (CallOutcome::Damaged, Step::Continue),
         Ok(Whereabouts::Home(_)) if number.was_routed => {
             let (nature, digits) = services.for_call(&number);
-            (CallOutcome::Home, Step::Number(nature, digits))
+            let step = Step::Number {
+                nature,
+                digits,
+                routing_number: None,
+            };
+            (CallOutcome::Home, step)
         }
         Ok(Whereabouts::Home(_)) => (CallOutcome::Home, Step::Continue),
         // A routing number of this network led here, and the number is not here: the call would circle.
@@ -57,8 +66,12 @@ pub(super) fn judge(
             // Both are shorter than 40 digits together.
             match routing_number.join(&digits) {
                 Some(digits) => {
-                    let nature = services.calls.routed_nature;
-                    (CallOutcome::Routed, Step::Number(nature, digits))
+                    let step = Step::Number {
+                        nature: services.calls.routed_nature,
+                        digits,
+                        routing_number: Some(routing_number),
+                    };
+                    (CallOutcome::Routed, step)
                 }
                 None => (CallOutcome::Oversize, Step::Continue),
             }

@@ -3,7 +3,7 @@
 use ss7_proto::Plan;
 use ss7_proto::m2pa::{Content, HEADER_LEN, Message};
 use ss7_proto::m3ua::{Data, ServiceIndicator};
-use ss7_proto::mtp3::{Management, Msu};
+use ss7_proto::mtp3::{Management, Msu, test_indicator};
 
 use super::{Send, Trace, transfer, unchanged};
 use crate::cause::Cause;
@@ -77,7 +77,7 @@ pub(crate) fn own_frame(
         dpc: tables.hops.get(hop)?.adjacent?,
         si,
         ni: tables.points.network_indicator,
-        mp: 0,
+        mp: management_priority(tables.points.plan),
         sls: code,
         user_data,
         correlation_id: None,
@@ -95,8 +95,21 @@ pub(crate) fn management_frame(
     message: Management,
 ) -> Option<Vec<u8>> {
     let mut user_data = Vec::new();
-    message.write(tables.points.plan, &mut user_data);
+    message.write(tables.points.plan, code, &mut user_data);
     own_frame(tables, hop, code, ServiceIndicator::SNM, &user_data)
+}
+
+/// The priority of messages of management: the highest, where the network has priorities (T1.111.5, annex A).
+pub(super) const fn management_priority(plan: Plan) -> u8 {
+    match plan {
+        Plan::Ansi => 3,
+        Plan::Itu | Plan::China | Plan::Japan => 0,
+    }
+}
+
+/// Whether messages are for the management of MTP3, by their service indicator: what has no place in M3UA.
+pub(crate) fn is_management(si: ServiceIndicator, plan: Plan) -> bool {
+    matches!(si, ServiceIndicator::SNM | ServiceIndicator::SNT) || si == test_indicator(plan)
 }
 
 /// Routes the MSU of a message of M2PA once more.

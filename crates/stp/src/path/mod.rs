@@ -23,7 +23,7 @@ use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
 
-pub(crate) use frame::{again, management_frame, own_frame, read_msu};
+pub(crate) use frame::{again, is_management, management_frame, own_frame, read_msu};
 pub(crate) use segments::Segments;
 pub(crate) use trace::Trace;
 
@@ -121,7 +121,7 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
         return Decision::drop(Cause::Loop);
     }
     // Of a neighbour by M2PA. In M3UA SSNM stands for it, and its service indicators are reserved (RFC 4666 §1.4.2.3, §3.3.1).
-    let is_management = matches!(data.si, ServiceIndicator::SNM | ServiceIndicator::SNT);
+    let is_management = is_management(data.si, plan);
     let hop = ingress.hop.and_then(|hop| tables.hops.get(hop));
     if is_management && hop.is_none_or(|hop| hop.adjacent.is_none()) {
         trace.add(|| "network management by M3UA".to_owned());
@@ -265,7 +265,12 @@ impl Decision {
 
 /// A message of this node's own.
 pub(crate) fn own(state: &State, to: PointCode, si: ServiceIndicator, user_data: &[u8]) -> Option<Send> {
-    own_with_priority(state, to, si, 0, user_data)
+    let priority = if si == ServiceIndicator::SNM {
+        frame::management_priority(state.tables.points.plan)
+    } else {
+        0
+    };
+    own_with_priority(state, to, si, priority, user_data)
 }
 
 /// As [`own`], with a message priority.

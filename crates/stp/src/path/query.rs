@@ -157,7 +157,7 @@ fn answer(
             return (outcome, invoke.answer(Outcome::Error(cap::error::SYSTEM_FAILURE)));
         }
         Step::Continue => operation::CONTINUE,
-        Step::Number(nature, digits) => {
+        Step::Number { nature, digits, .. } => {
             let as_dialled = isup::Number {
                 nature,
                 indicators: isup::Number::E164,

@@ -38,9 +38,10 @@ pub(super) fn compile(
             .at(format!("{at}.routingContext"))
             .say(what, "one of the two");
     }
-    if !matches!(config.point_codes.plan, NumberingPlan::Itu | NumberingPlan::China) {
-        let what = "makes the link set one of M2PA, whose management this STP has in the form of ITU alone";
-        let right = "`pointCodes.plan` itu or china, or links of M3UA";
+    if config.point_codes.plan == NumberingPlan::Japan {
+        let what =
+            "makes the link set one of M2PA, whose management this STP does not have in the form of Japan";
+        let right = "`pointCodes.plan` itu, ansi or china, or links of M3UA";
         faults.at(format!("{at}.pointCode")).say(what, right);
     }
     if set.links.len() > LINKS {

@@ -98,7 +98,7 @@ impl Calls {
 }
 
 /// Reports what depends on other parts of the settings.
-pub(super) fn check(config: &Config, points: &Points, faults: &mut Faults) {
+pub(super) fn check(config: &Config, faults: &mut Faults) {
     let calls = &config.number_services.calls;
     let key = |name: &str| format!("numberServices.calls.{name}");
     for (index, ssn) in calls.subsystems.iter().enumerate() {
@@ -110,13 +110,6 @@ pub(super) fn check(config: &Config, points: &Points, faults: &mut Faults) {
         };
         let right = "a subsystem such as 12 or 146";
         faults.at(key(&format!("subsystems[{index}]"))).say(what, right);
-    }
-    // The fixed part of an IAM of ANSI is another one (T1.113).
-    if !calls.intercept.is_empty() && points.format == ss7_proto::sccp::Format::Ansi {
-        let what = "is set, and ISUP of ANSI is not read";
-        faults
-            .at(key("intercept"))
-            .say(what, "nothing, or another plan of point codes");
     }
     if calls.routed_nature > 0x7f {
         let what = format!("is {}", calls.routed_nature);

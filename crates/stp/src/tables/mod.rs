@@ -98,7 +98,7 @@ impl Tables {
             }
         }
         numbers::Numbering::compile(&config.number_services, faults);
-        calls::check(config, &points, faults);
+        calls::check(config, faults);
         let screens = Screen::compile(&config.screening, &lists, points.plan, faults);
         let translations = Translations::compile(&config.translation, &points, &routes, faults);
         calls::Calls::compile(&config.number_services, &hops, &translations, faults);
@@ -409,6 +409,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// Bits of the member in a point code of ANSI.
+    const MEMBER_BITS: u8 = 8;
+
     /// The point codes that have all but the last bits of one.
     pub(crate) const fn new(code: PointCode, wild: u8) -> Self {
         let wild = if wild > MOST_WILD { MOST_WILD } else { wild };
@@ -432,6 +435,16 @@ impl Cluster {
         };
         let code = plan.parse(code).map_err(|error| error.to_string())?;
         Ok(Self { code, wild: 0 }.widened(wild))
+    }
+
+    /// The cluster of messages of ANSI about one: point codes that differ in their member (T1.111.8).
+    pub(crate) const fn of_ansi(code: PointCode) -> Self {
+        Self { code, wild: 0 }.widened(Self::MEMBER_BITS)
+    }
+
+    /// Whether the plan has messages about it: ANSI about clusters of this size.
+    pub(crate) const fn is_of(self, plan: Plan) -> bool {
+        matches!(plan, Plan::Ansi) && self.wild == Self::MEMBER_BITS
     }
 
     const fn widened(self, wild: u8) -> Self {

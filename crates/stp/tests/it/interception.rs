@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use numbers::Kind;
-use ss7_proto::isup::Iam;
+use ss7_proto::isup::{AnsiIam, Iam};
 use ss7_proto::m3ua::MessageType;
 
 use crate::calls::{calls, judge, party, stp_with};
@@ -175,4 +175,55 @@ fn calls_go_on_while_the_file_is_read_again() {
     let known = |number: &String| number == "d55664567" || number == "d99664567";
     assert!(numbers.iter().all(known), "{numbers:?}");
     assert_eq!(calls(&stp, "interception", "routed"), CALLS as f64);
+}
+
+/// An IAM of ANSI: user service information, then the called number, then optional parameters.
+fn iam_of_ansi(called: &str, indicators: u8, optional: &[u8]) -> Vec<u8> {
+    let called = party(3, called);
+    let length = u8::try_from(called.len()).unwrap();
+    let pointer = if optional.is_empty() { 0 } else { 6 + length };
+    [
+        &[0x23, 1, 1, 0, 0x60, indicators, 10, 3, 6, pointer][..],
+        &[3, 0x80, 0x90, 0xa2, length],
+        &called,
+        optional,
+    ]
+    .concat()
+}
+
+/// T1.113: the routing number in the place of the called number, that in a generic address, and bit M of the forward call indicators.
+#[test]
+fn an_iam_of_ansi_gets_the_routing_number_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let stp = stp_with(folder.path(), |config| {
+        config.point_codes.plan = stp::config::NumberingPlan::Ansi;
+    });
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let calling = [0x0a, 7, 3, 0x10, 0x66, 0x50, 0x55, 0x89, 0x67, 0];
+    for optional in [&[][..], &calling] {
+        let received = through(&mut one, &mut two, &iam_of_ansi("664567", 1, optional));
+        let octets = data(&received).user_data;
+        let read = AnsiIam::parse(octets).unwrap();
+        assert!(read.is_queried());
+        let numbers = [read.called().unwrap(), read.ported().unwrap()];
+        let shown = numbers.map(|number| (number.nature, number.digits.to_string()));
+        assert_eq!(shown, [(3, "d99".to_owned()), (3, "664567".to_owned())]);
+        assert_eq!(read.calling().is_some(), !optional.is_empty());
+    }
+    // Queried before, home, not listed, of the form of ITU, cut.
+    for octets in [
+        iam_of_ansi("664567", 0x11, &calling),
+        iam_of_ansi("660123", 1, &calling),
+        iam_of_ansi("676999", 1, &[]),
+        iam(3, "664567", &[]),
+        iam_of_ansi("664567", 1, &[])[..12].to_vec(),
+    ] {
+        assert_eq!(data(&through(&mut one, &mut two, &octets)).user_data, octets);
+    }
+    let count = |outcome| calls(&stp, "interception", outcome);
+    assert_eq!(
+        ["routed", "queried", "home", "unlisted"].map(count),
+        [2.0, 1.0, 1.0, 1.0]
+    );
 }

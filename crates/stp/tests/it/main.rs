@@ -1,5 +1,6 @@
 //! A signal transfer point at the wire.
 
+mod ansi;
 mod bad_input;
 mod calls;
 mod contexts;
@@ -9,6 +10,7 @@ mod files;
 mod inhibiting;
 mod interception;
 mod ipa;
+mod jss7;
 mod judge;
 mod load;
 mod moves;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use settings::Period;
 use ss7_proto::m2pa::{Content, LinkStatus, Message, SEQUENCE_MASK};
 use ss7_proto::m3ua::{MessageType, ServiceIndicator};
-use ss7_proto::mtp3::{Management, Msu, TestMessage};
+use ss7_proto::mtp3::{Management, Msu, TestMessage, link_code, test_indicator};
 use ss7_proto::{Plan, PointCode};
 
 use crate::signalling_links::{EAST, WEST, east, is_available};
@@ -15,6 +15,7 @@ use crate::support::{Asp, data, isup, metric, msu, start, until};
 /// The neighbour's end of a link.
 pub(crate) struct Neighbour {
     stream: Asp,
+    plan: Plan,
     point_code: u32,
     code: u8,
     /// The network indicator of what it sends.
@@ -38,9 +39,18 @@ impl Neighbour {
         link
     }
 
+    /// As [`Self::new`], in a network with another plan of point codes.
+    pub(crate) fn of(plan: Plan, stp: SocketAddr, from: u8, code: u8) -> Self {
+        let mut link = Self::connect(stp, from, code);
+        link.plan = plan;
+        link.align();
+        link
+    }
+
     pub(crate) fn connect(stp: SocketAddr, from: u8, code: u8) -> Self {
         Self {
             stream: Asp::connect(stp, from),
+            plan: Plan::Itu,
             point_code: WEST,
             network: 2,
             code,
@@ -49,13 +59,14 @@ impl Neighbour {
         }
     }
 
-    /// The next message of network management: the link code in its label, and the message.
+    /// The next message of network management: the code of the link that it concerns, and the message.
     pub(crate) fn management(&mut self) -> (u8, Management) {
         loop {
             let octets = self.msu();
-            let msu = Msu::read(&octets, Plan::Itu).unwrap();
+            let msu = Msu::read(&octets, self.plan).unwrap();
             if msu.si == ServiceIndicator::SNM {
-                return (msu.sls, Management::read(msu.user_data, Plan::Itu).unwrap());
+                let code = link_code(msu.sls, msu.user_data, self.plan);
+                return (code, Management::read(msu.user_data, self.plan).unwrap());
             }
         }
     }
@@ -75,6 +86,11 @@ impl Neighbour {
         while self.management() != wanted {}
     }
 
+    /// As [`Self::wait_for`], of a message about a destination, whose link code has no meaning.
+    pub(crate) fn wait_for_message(&mut self, wanted: Management) {
+        while self.management().1 != wanted {}
+    }
+
     /// Sends network management about a link code, from the neighbour itself.
     pub(crate) fn manage(&mut self, code: u8, message: Management) {
         self.manage_for(EAST, code, message);
@@ -83,13 +99,26 @@ impl Neighbour {
     /// As [`Self::manage`], to a node.
     pub(crate) fn manage_for(&mut self, dpc: u32, code: u8, message: Management) {
         let mut user_data = Vec::new();
-        message.write(Plan::Itu, &mut user_data);
+        message.write(self.plan, code, &mut user_data);
         let own = std::mem::replace(&mut self.code, code);
         self.send_msu(ServiceIndicator::SNM, [self.point_code, dpc], &user_data);
         self.code = own;
     }
 
+    /// Is aligned in a network with a plan of point codes; returns the first link test.
+    pub(crate) fn aligned_until_test(&mut self, plan: Plan) -> Vec<u8> {
+        self.plan = plan;
+        self.prove();
+        self.msu()
+    }
+
     fn align(&mut self) {
+        self.prove();
+        let test = self.msu();
+        self.acknowledge_test(&test);
+    }
+
+    fn prove(&mut self) {
         self.wait(LinkStatus::Alignment);
         for status in [
             LinkStatus::Alignment,
@@ -99,8 +128,6 @@ impl Neighbour {
             self.send(Content::LinkStatus(status));
         }
         self.wait(LinkStatus::Ready);
-        let test = self.msu();
-        self.acknowledge_test(&test);
     }
 
     pub(crate) fn send(&mut self, content: Content<'_>) {
@@ -137,14 +164,14 @@ impl Neighbour {
     }
 
     pub(crate) fn acknowledge_test(&mut self, test: &[u8]) {
-        let test = TestMessage::read(Msu::read(test, Plan::Itu).unwrap().user_data).unwrap();
+        let test = TestMessage::read(Msu::read(test, self.plan).unwrap().user_data).unwrap();
         let mut user_data = Vec::new();
         TestMessage {
             acknowledges: true,
             ..test
         }
-        .write(&mut user_data);
-        self.send_msu(ServiceIndicator::SNT, [self.point_code, EAST], &user_data);
+        .write(self.plan, self.code, &mut user_data);
+        self.send_msu(test_indicator(self.plan), [self.point_code, EAST], &user_data);
     }
 
     pub(crate) fn send_msu(&mut self, si: ServiceIndicator, [opc, dpc]: [u32; 2], user_data: &[u8]) {
@@ -158,7 +185,7 @@ impl Neighbour {
             sls: self.code,
             user_data,
         }
-        .write(Plan::Itu, &mut msu);
+        .write(self.plan, &mut msu);
         self.send(Content::UserData {
             priority: 0,
             msu: &msu,
@@ -236,7 +263,7 @@ fn a_link_test_for_another_node_ends_here() {
         acknowledges: false,
         pattern: b"test",
     }
-    .write(&mut test);
+    .write(Plan::Itu, 0, &mut test);
     a.send_msu(ServiceIndicator::SNT, [WEST, 1], &test);
     a.send_msu(ServiceIndicator::ISUP, [WEST, 1], b"call");
     let received = one.expect(MessageType::Data);
@@ -280,7 +307,7 @@ fn a_link_test_of_another_network_is_not_answered() {
             acknowledges: false,
             pattern,
         }
-        .write(&mut test);
+        .write(Plan::Itu, 0, &mut test);
         a.network = network;
         a.send_msu(ServiceIndicator::SNT, [WEST, EAST], &test);
     }

@@ -185,6 +185,37 @@ fn operations_are_screened_in_each_component() {
     }
 }
 
+/// A query of TCAP of ANSI that invokes an operation: 0xd0 for a national code, 0xd1 for a private one.
+fn query(kind: u8, code: [u8; 2]) -> Vec<u8> {
+    let mut out = Vec::new();
+    element(0xe2, &mut out, |out| {
+        out.extend([0xc7, 4, 1, 2, 3, 4]);
+        element(0xe8, out, |out| {
+            element(0xe9, out, |out| {
+                out.extend([0xcf, 1, 5, kind, 2]);
+                out.extend(code);
+                out.extend([0xf2, 0]);
+            });
+        });
+    });
+    udt(&title("436601", 6), &title("43699", 8), &out)
+}
+
+#[test]
+fn operations_of_ansi_are_screened_by_their_codes() {
+    let stp = start(blocking(Rule {
+        operations: vec![0x090d, 0x8401],
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let passing = query(0xd1, [9, 14]);
+    for octets in [query(0xd1, [9, 13]), query(0xd0, [0x84, 1]), passing.clone()] {
+        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
+    }
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, passing);
+}
+
 #[test]
 fn messages_are_screened_by_their_type() {
     let stp = start(blocking(Rule {

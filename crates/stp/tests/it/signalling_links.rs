@@ -131,7 +131,7 @@ pub(crate) fn is_available(stp: &Running, link: &str) -> bool {
     metric(stp, &format!("signalbox_stp_link_available{{link=\"{link}\"}}")) == 1.0
 }
 
-fn undelivered(stp: &Running) -> f64 {
+pub(crate) fn undelivered(stp: &Running) -> f64 {
     let page = stp.handle().registry().render();
     let lines = page
         .lines()
@@ -152,9 +152,18 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let east = start(east());
+        Self::of(NumberingPlan::Itu)
+    }
+
+    /// In a network with another plan of point codes.
+    pub(crate) fn of(plan: NumberingPlan) -> Self {
+        let of_plan = |mut config: Config| {
+            config.point_codes.plan = plan;
+            start(config)
+        };
+        let east = of_plan(east());
         let relays = [21, 22].map(|from| Relay::new(east.addresses()[0], from));
-        let west = start(west([relays[0].at.port(), relays[1].at.port()]));
+        let west = of_plan(west([relays[0].at.port(), relays[1].at.port()]));
         let (one, two) = (
             Asp::active(east.addresses()[0], 11, 11),
             Asp::active(west.addresses()[0], 12, 12),

@@ -173,7 +173,8 @@ impl Operations {
                 Ok(_) if at == MOST_COMPONENTS => return Self::Unreadable,
                 Ok(component) if component.component_type != ComponentType::Invoke => {}
                 Ok(component) => {
-                    if let Some(OperationCode::Local(code)) = component.operation {
+                    use OperationCode::{Local, National, Private};
+                    if let Some(Local(code) | National(code) | Private(code)) = component.operation {
                         found.push(code);
                     }
                 }
