@@ -56,7 +56,7 @@ impl Control {
             }
             CongestionEvent::Test(code, priority) => {
                 let mut user_data = Vec::new();
-                Management::CongestionTest.write(state.tables.points.plan, &mut user_data);
+                Management::CongestionTest.write(state.tables.points.plan, 0, &mut user_data);
                 let send = own_with_priority(state, code, ServiceIndicator::SNM, priority, &user_data);
                 // M3UA carries no network management.
                 let is_set = |hop: usize| {
