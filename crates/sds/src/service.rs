@@ -9,7 +9,7 @@ use axum::Router;
 use function::sbi::config::Nrf;
 use function::sbi::{Operational, Profile, Registration, Routed as _, Sbi, State, nrfs};
 use function::{
-    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError, listening,
     settle_instance, store_copies,
 };
 use sbi::client::Client;
@@ -121,6 +121,24 @@ fn registration(config: &Config, opening: &Opening<Sds>, sds: &Sds) -> Result<Re
     })
 }
 
+/// Stays registered until the shutdown.
+async fn register(registration: &Registration, client: Client, shutdown: Shutdown) {
+    let Registration {
+        settings, instance, ..
+    } = registration;
+    let nrfs = nrfs(settings, PROFILE.nf_type, instance, client, None);
+    registration.stay_until(shutdown, &Rc::new(nrfs)).await;
+}
+
+/// Transactions that are made durable or removed together, at most.
+const fn together(engine: EngineKind) -> usize {
+    match engine {
+        // It locks row after row, and a transaction that takes seconds is rolled back.
+        EngineKind::Cassandra => 16,
+        EngineKind::Embedded | EngineKind::Mariadb => 256,
+    }
+}
+
 /// Shows as readiness whether the server follows the journal.
 async fn show(mut known: watch::Receiver<Known>, component: Component) {
     loop {
@@ -196,11 +214,7 @@ impl NetworkFunction for Sds {
             head,
             known,
             stale: true,
-            together: match config.store.engine {
-                // It locks row after row, and a transaction that takes seconds is rolled back.
-                EngineKind::Cassandra => 16,
-                EngineKind::Embedded | EngineKind::Mariadb => 256,
-            },
+            together: together(config.store.engine),
         };
         keeper
             .catch_up()
@@ -238,14 +252,7 @@ impl NetworkFunction for Sds {
         let store = repository.store().clone();
         let control = async move {
             if let Some(registration) = registration {
-                let nrfs = nrfs(
-                    &registration.settings,
-                    PROFILE.nf_type,
-                    &registration.instance,
-                    client,
-                    None,
-                );
-                registration.stay_until(opening.shutdown, &Rc::new(nrfs)).await;
+                register(&registration, client, opening.shutdown).await;
             }
             opening.drained.fired().await;
             store.close().await;

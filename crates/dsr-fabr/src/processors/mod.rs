@@ -202,3 +202,39 @@ fn push(bundle: &mut Bundle, id: u32, address: &Address, service: Option<Service
 
 /// Names of destinations that many threads read.
 type Names = Arc<ByName>;
+
+#[cfg(test)]
+mod tests {
+    use tls::authority::Authority;
+
+    use super::*;
+
+    #[test]
+    fn changed_files_make_other_connections() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = || {
+            let authority = Authority::new("operator").unwrap();
+            let identity = authority.issue(&["dsr.example"]).unwrap();
+            authority.write(&identity, folder.path(), "dsr").unwrap()
+        };
+        let address = "192.0.2.11:3800".parse().unwrap();
+        let config = config::Fabr {
+            processors: vec![config::Processor { address, name: None }],
+            processor_tls: Some(written()),
+            ..config::Fabr::default()
+        };
+        let files = crate::files(&config);
+        assert_eq!(files.len(), 3, "{files:?}");
+        let made = || Processors::new(&config).unwrap().unwrap();
+        let before = made();
+        assert_eq!(before, made());
+        written();
+        assert_ne!(before, made());
+        std::fs::write(&files[0], "").unwrap();
+        let wrong = Processors::new(&config).unwrap_err();
+        assert!(
+            wrong.contains("processorTls") && wrong.contains("dsr.crt"),
+            "{wrong}"
+        );
+    }
+}
