@@ -139,20 +139,7 @@ impl DsrModel {
                 }
             }
             Drill::LoseProcessor(_) | Drill::KillServer(_) | Drill::DamageBlock(_) => {
-                let fabr = self.fabr.as_ref();
-                if fabr.is_none_or(|fabr| fabr.processors < 2 || fabr.writes == 0) {
-                    let right =
-                        "at least 2, with `writes`: one that it happens to, and one that answers meanwhile";
-                    faults
-                        .at("fabr.processors")
-                        .say("are too few for the drill, or do not change", right);
-                }
-                if fabr.is_some_and(|fabr| fabr.whole_block().is_empty()) {
-                    let right = "at least 3073, so that a block of numbers is whole";
-                    faults
-                        .at("fabr.subscribers")
-                        .say("are all in the block that grows", right);
-                }
+                self.validate_database(faults);
             }
             Drill::KillDatabase(_) => {
                 if self.pdra.is_none() {
@@ -213,6 +200,22 @@ impl DsrModel {
                         .say("has no rates, or some are not above 0", "multiples above 0");
                 }
             }
+        }
+    }
+
+    fn validate_database(&self, faults: &mut Faults) {
+        let fabr = self.fabr.as_ref();
+        if fabr.is_none_or(|fabr| fabr.processors < 2 || fabr.writes == 0) {
+            let right = "at least 2, with `writes`: one that it happens to, and one that answers meanwhile";
+            faults
+                .at("fabr.processors")
+                .say("are too few for the drill, or do not change", right);
+        }
+        if fabr.is_some_and(|fabr| fabr.whole_block().is_empty()) {
+            let right = "at least 3073, so that a block of numbers is whole";
+            faults
+                .at("fabr.subscribers")
+                .say("are all in the block that grows", right);
         }
     }
 }

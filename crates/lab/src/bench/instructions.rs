@@ -123,6 +123,9 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
         let why = format!("--only: no program is called so; expected beginnings of {all}");
         return Err(RigError::Settings(why).into());
     }
+    for (program, packages) in PROGRAMS.into_iter().filter(|(program, _)| is_wanted(program)) {
+        processes::find(program, packages)?;
+    }
     let place = place(settings)?;
     let mut counter = Counter {
         settings,
@@ -142,9 +145,6 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
 
 /// Counts the functions beside the router, and what they are compared with.
 fn count_functions(counter: &mut Counter<'_>, is_wanted: impl Fn(&str) -> bool) -> Result<(), RunError> {
-    for (program, packages) in PROGRAMS.into_iter().filter(|(program, _)| is_wanted(program)) {
-        processes::find(program, packages)?;
-    }
     let place = counter.place;
     let producers = scp::Producers::start(place, 1)?;
     let (known, known_address) = scp::nrf(place, &producers)?;

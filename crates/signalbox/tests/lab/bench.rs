@@ -214,14 +214,6 @@ fn instructions_are_counted_under_callgrind() {
         out: folder.path().to_owned(),
         program: Some(program()),
     };
-    let nothing = lab::bench::instructions::Settings {
-        only: vec!["dsr-nothing".to_owned()],
-        ..settings.clone()
-    };
-    match lab::bench::instructions::count(&nothing, &mut Progress::default()) {
-        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
-        refused => assert!(refused.unwrap_err().to_string().contains("dsr-fabr, ")),
-    }
     let counts = match lab::bench::instructions::count(&settings, &mut Progress::default()) {
         Ok(counts) => counts,
         Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
@@ -256,6 +248,32 @@ fn instructions_are_counted_under_callgrind() {
             .to_string()
             .contains("user instructions per relayed request")
     );
+}
+
+/// Those of the router need no program but valgrind.
+#[test]
+fn rows_are_counted_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = |only: &str| {
+        let settings = lab::bench::instructions::Settings {
+            requests: 50,
+            translations: 1_000,
+            only: vec![only.to_owned()],
+            out: folder.path().to_owned(),
+            program: Some(program()),
+        };
+        lab::bench::instructions::count(&settings, &mut Progress::default())
+    };
+    match count("dsr-nothing") {
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        refused => assert!(refused.unwrap_err().to_string().contains("dsr-fabr, ")),
+    }
+    let counts = count("dsr-rb").unwrap_or_else(|error| panic!("{error}"));
+    let [row] = &counts.rows[..] else {
+        panic!("{counts}")
+    };
+    assert_eq!((row.name.as_str(), row.ratio), ("dsr-rbar", None));
+    assert!(counts.checks.is_empty(), "{counts}");
 }
 
 #[test]
