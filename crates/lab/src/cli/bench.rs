@@ -12,10 +12,11 @@ use crate::run::{self, Progress};
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
-    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
+    /// What: dsr (our Diameter router and freeDiameter as relays), pdra (our Policy DRA and freeDiameter with
+    /// rt_default before several PCRFs), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
     /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr"])]
+    #[arg(value_parser = ["dsr", "pdra", "scp", "nrf", "policy", "stp", "instructions", "sbr"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -29,7 +30,7 @@ pub(super) struct BenchArgs {
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each (dsr, stp), or connections of the closed loop (scp, nrf, policy)
+    /// Simulated clients, a connection each (dsr, pdra, stp), or connections of the closed loop (scp, nrf, policy)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
     connections: u32,
     /// Requests in flight on each connection of the closed loop (scp, nrf, policy)
@@ -67,7 +68,7 @@ pub(super) struct BenchArgs {
     /// Average size of requests and of answers (dsr)
     #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
     message_bytes: u32,
-    /// Requests per second instead of the most that each carries (dsr, stp)
+    /// Requests per second instead of the most that each carries (dsr, pdra, stp)
     #[arg(long)]
     rate: Option<f64>,
     /// Subscribers that are bound, with two sessions each (sbr)
@@ -135,6 +136,19 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
                 nrf: args.nrf_address,
                 pin,
                 function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "pdra" => bench::pdra::compare(
+            &bench::pdra::Settings {
+                rounds: loads.rounds,
+                duration: loads.duration,
+                pin,
+                connections: args.connections,
+                rate: args.rate,
                 out,
                 program: args.program,
             },
