@@ -103,7 +103,7 @@ impl Pdra {
 async fn end(repository: &Repository, facts: &Facts, by: &str) -> Result<bool, store::Error> {
     match repository.session(&facts.session).await? {
         Some(session) if is_ended(&session, facts, by, repository.now()) => {
-            repository.end(&facts.session).await
+            repository.end_read(&session).await
         }
         _ => Ok(false),
     }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use diameter_proto::kind::DiameterIdentity;
 use diameter_proto::{Avp, Fault, Message, ResultCode, Routing, known};
 use dsr_app::View;
 use dsr_app::session::session_id;
@@ -73,16 +74,13 @@ impl Facts {
 
     /// What all requests of a session have.
     pub(crate) fn of_session<B: AsRef<[u8]>>(message: &Message<B>) -> Result<Self, Fault> {
-        let text = |value: Result<Option<&str>, Fault>| value.ok().flatten().unwrap_or_default().to_owned();
         let session = session_id(message, MAX_SESSION_ID)?.to_vec();
+        let [host, realm, destination_host] = names(message).map(str::to_owned);
         Ok(Self {
             session,
             application: message.application(),
-            sender: Party {
-                host: text(message.get(known::ORIGIN_HOST)),
-                realm: text(message.get(known::ORIGIN_REALM)),
-            },
-            destination_host: text(message.get(known::DESTINATION_HOST)),
+            sender: Party { host, realm },
+            destination_host,
             ..Self::default()
         })
     }
@@ -142,6 +140,22 @@ impl Facts {
         let same_domain = domain.is_some_and(|domain| self.is_in(domain));
         u8::from(same_apn) + u8::from(same_domain)
     }
+}
+
+/// Origin-Host, Origin-Realm and Destination-Host of a message in one walk; empty: it has none, or one that is not a name.
+fn names<B: AsRef<[u8]>>(message: &Message<B>) -> [&str; 3] {
+    let tags = [known::ORIGIN_HOST, known::ORIGIN_REALM, known::DESTINATION_HOST];
+    let mut found = [None; 3];
+    for avp in message.avps().map_while(Result::ok) {
+        let Some((_, first)) = tags.iter().zip(&mut found).find(|(tag, _)| avp.is(**tag)) else {
+            continue;
+        };
+        first.get_or_insert_with(|| avp.read::<DiameterIdentity>().unwrap_or_default());
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    found.map(Option::unwrap_or_default)
 }
 
 /// Prefixes of one session that are keys.

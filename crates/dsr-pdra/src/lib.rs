@@ -235,7 +235,9 @@ enum Kind {
 impl Kind {
     fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Self {
         let within = |is_end, is_of_pcrf| Self::Within { is_end, is_of_pcrf };
-        let kind = message.get(known::CC_REQUEST_TYPE).ok().flatten();
+        let is_credit = message.command() == command::CREDIT_CONTROL;
+        let kind = is_credit.then(|| message.get(known::CC_REQUEST_TYPE).ok().flatten());
+        let kind = kind.flatten();
         match (message.application(), message.command()) {
             (application::GX | GXX | application::S9, command::CREDIT_CONTROL)
                 if kind == Some(INITIAL_REQUEST) =>

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use diameter_proto::known::{self, application};
 use diameter_proto::{Fault, ResultCode};
+use dsr_app::session::session_id;
 use dsr_app::{Answered, Flow, Loss, Lost, On, Request};
-use sbr::{Begun, Congestion, Party, Repository, Session};
+use sbr::{Begun, Congestion, MAX_SESSION_ID, Party, Repository, Session};
 
 use crate::config::{Key, Mode, NotFound};
 use crate::domains::Domains;
@@ -212,16 +213,16 @@ impl Pdra {
         is_end: bool,
         is_of_pcrf: bool,
     ) -> Result<Flow<'a>, Fault> {
-        let facts = Facts::of_session(request.message)?;
+        let session = session_id(request.message, MAX_SESSION_ID)?;
         if report::is_report(request, is_end || is_of_pcrf) {
             Facts::read(request.message, request.view)?;
         }
         // A TDF answers the request by which a PCRF begins their session, and may go on at once.
-        let may_overtake = is_of_pcrf || facts.application == application::SD;
-        let behind = may_overtake.then(|| self.behind_answer(on, &facts.session));
+        let may_overtake = is_of_pcrf || request.message.application() == application::SD;
+        let behind = may_overtake.then(|| self.behind_answer(on, session));
         Ok(match behind.flatten() {
             Some(flow) => flow,
-            None => self.go_within(on, request, facts, is_end, is_of_pcrf),
+            None => self.go_within(on, request, session, is_end, is_of_pcrf),
         })
     }
 
@@ -230,7 +231,7 @@ impl Pdra {
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
-        facts: Facts,
+        session: &[u8],
         is_end: bool,
         is_of_pcrf: bool,
     ) -> Flow<'a> {
@@ -238,16 +239,16 @@ impl Pdra {
         if request.view.routing.destination_host.is_some() && !is_led {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
             if !is_end && !is_of_pcrf {
-                self.touch(&facts.session);
+                self.touch(session);
             }
             return Flow::Next;
         }
         note(on, Stage::Recalls, Rule::default());
-        let repository = self.shared.opened.repository().clone();
-        let work = async move { Ok(repository.session(&facts.session).await?.map(Box::new)) };
+        let (repository, id) = (self.shared.opened.repository().clone(), session.to_vec());
+        let work = async move { Ok(repository.session(&id).await?.map(Box::new)) };
         let then = on.worker.resume.with(on.ticket, Found::Recalled);
         match self.shared.opened.begin(work, then) {
-            Begun::Done(session) => self.recalled(on, request, session),
+            Begun::Done(session) => self.lead_within(on, request, session, is_end, is_of_pcrf),
             Begun::GoesOn => Flow::Later(self.settings.wait.duration()),
             Begun::Refused => Self::failed(on),
         }
@@ -255,9 +256,12 @@ impl Pdra {
 
     /// A request has waited for the answer before it, or for too long.
     pub(crate) fn in_order<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
-        match (Kind::of(request.message), Facts::of_session(request.message)) {
-            (Kind::Within { is_end, is_of_pcrf }, Ok(facts)) => {
-                self.go_within(on, request, facts, is_end, is_of_pcrf)
+        match (
+            Kind::of(request.message),
+            session_id(request.message, MAX_SESSION_ID),
+        ) {
+            (Kind::Within { is_end, is_of_pcrf }, Ok(session)) => {
+                self.go_within(on, request, session, is_end, is_of_pcrf)
             }
             (_, Err(fault)) => Flow::refuse(fault),
             _ => Flow::Next,
@@ -271,9 +275,21 @@ impl Pdra {
         request: &Request<'_>,
         session: Result<Option<Box<Session>>, store::Error>,
     ) -> Flow<'a> {
-        let Kind::Within { is_end, is_of_pcrf } = Kind::of(request.message) else {
-            return Flow::Next;
-        };
+        match Kind::of(request.message) {
+            Kind::Within { is_end, is_of_pcrf } => self.lead_within(on, request, session, is_end, is_of_pcrf),
+            _ => Flow::Next,
+        }
+    }
+
+    /// A request of a session goes to the peer of that.
+    fn lead_within<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        session: Result<Option<Box<Session>>, store::Error>,
+        is_end: bool,
+        is_of_pcrf: bool,
+    ) -> Flow<'a> {
         match session {
             Ok(session) if self.redirects() && !is_of_pcrf => {
                 self.redirect_within(on, request, session, is_end)

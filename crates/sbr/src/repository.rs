@@ -134,9 +134,18 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn session(&self, id: &[u8]) -> Result<Option<Session>, Error> {
-        let (session, found) = self.stored(id).await?;
-        let found = || found.map(|stored| stored.record.0);
-        Ok(session.map(|stored| stored.record).or_else(found))
+        match self.sessions.get(id).try_now() {
+            // It is one or the other.
+            Ok(session) => match session? {
+                Some(stored) => Ok(Some(stored.record)),
+                None => Ok(self.found.get(id).await?.map(|stored| stored.record.0)),
+            },
+            Err(later) => {
+                let (session, found) = tokio::try_join!(later, self.found.get(id))?;
+                let found = || found.map(|stored| stored.record.0);
+                Ok(session.map(|stored| stored.record).or_else(found))
+            }
+        }
     }
 
     /// What both tables have under a Session-Id, read at the same time.
@@ -144,7 +153,10 @@ impl Repository {
         &self,
         id: &[u8],
     ) -> Result<(Option<Stored<Session>>, Option<Stored<Found>>), Error> {
-        tokio::try_join!(self.sessions.get(id), self.found.get(id))
+        match self.sessions.get(id).try_now() {
+            Ok(session) => Ok((session?, self.found.get(id).await?)),
+            Err(later) => tokio::try_join!(later, self.found.get(id)),
+        }
     }
 
     /// The session of a subscriber in a pool whose server new ones get.

@@ -20,6 +20,17 @@ impl Repository {
             || remove(&self.found, &self.held.found, id).await?)
     }
 
+    /// As [`Repository::end`], of a session that was read: it is in one table, and the other is not asked.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn end_read(&self, session: &Session) -> Result<bool, Error> {
+        match session.binding {
+            Some(_) => remove(&self.sessions, &self.held.sessions, &session.id).await,
+            None => remove(&self.found, &self.held.found, &session.id).await,
+        }
+    }
+
     /// Ends the sessions that bind a subscriber to this server, under a [`binding_key`](crate::binding_key). How many.
     ///
     /// # Errors

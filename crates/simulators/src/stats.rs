@@ -36,6 +36,18 @@ pub struct Stats {
     /// Requests with the T flag (RFC 6733 §3): they may have been received before, here or elsewhere.
     #[serde(default)]
     pub retransmitted: u64,
+    /// Gx sessions that have begun at PCRFs, or were refused there.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Those of them that came to a PCRF while their subscriber has one at another PCRF.
+    #[serde(default)]
+    pub stray_sessions: u64,
+    /// AARs at PCRFs.
+    #[serde(default)]
+    pub media: u64,
+    /// Those of them at a PCRF that has not the Gx session of their address.
+    #[serde(default)]
+    pub stray_media: u64,
 }
 
 /// The counters behind [`Stats`].
@@ -54,6 +66,10 @@ pub struct Counters {
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
     pub(super) retransmitted: AtomicU64,
+    pub(super) sessions: AtomicU64,
+    pub(super) stray_sessions: AtomicU64,
+    pub(super) media: AtomicU64,
+    pub(super) stray_media: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -83,6 +99,10 @@ impl Counters {
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),
             retransmitted: get(&self.retransmitted),
+            sessions: get(&self.sessions),
+            stray_sessions: get(&self.stray_sessions),
+            media: get(&self.media),
+            stray_media: get(&self.stray_media),
         }
     }
 }

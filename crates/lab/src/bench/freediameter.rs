@@ -12,7 +12,7 @@ use workload::dsr::REALM;
 const PROGRAM: &str = "freeDiameterd";
 const IDENTITY: &str = "fd";
 /// Diffie-Hellman parameters in the only form that freeDiameter reads (RFC 7919, ffdhe2048).
-const PARAMETERS: &str = include_str!("../../../../testpeer/data/ffdhe2048.pem");
+const PARAMETERS: &str = include_str!("../../../testpeer/data/ffdhe2048.pem");
 
 /// Whether it is installed.
 pub(super) fn find() -> Result<(), RunError> {
@@ -31,8 +31,19 @@ pub(super) fn find() -> Result<(), RunError> {
     }
 }
 
-/// Starts it on the cores of the function, connected to these HSSs; returns its address.
-pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, SocketAddr), RigError> {
+/// Whom it serves.
+pub(super) struct Served<'a> {
+    /// The realm of its clients.
+    pub(super) clients: &'a str,
+    /// Names of its servers, and where they listen.
+    pub(super) names: DiameterSettings,
+    pub(super) servers: &'a [SocketAddr],
+    /// Rules of its extension `rt_default`; empty: without it.
+    pub(super) rules: String,
+}
+
+/// Starts it on the cores of the function, connected to its servers; returns its address.
+pub(super) fn start(place: &Place, served: &Served<'_>) -> Result<(Guarded, SocketAddr), RigError> {
     let (address, secure) = (free_address()?, free_address()?);
     let folder = place.folder.join("freediameter");
     let write = |name: &str, text: String| {
@@ -53,7 +64,7 @@ pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, Socke
     let certificate = write("certificate.pem", identity.certificate)?;
     let key = write("key.pem", identity.key)?;
     let parameters = write("dh.pem", PARAMETERS.to_owned())?;
-    let access = write("acl.conf", format!("ALLOW_IPSEC *.{REALM}\n"))?;
+    let access = write("acl.conf", format!("ALLOW_IPSEC *.{}\n", served.clients))?;
     let mut text = format!(
         "Identity = \"{IDENTITY}.{REALM}\";\n\
          Realm = \"{IDENTITY}.{REALM}\";\n\
@@ -66,13 +77,17 @@ pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, Socke
         address.port(),
         secure.port()
     );
-    let names = DiameterSettings::default();
-    for (number, peer) in hss.iter().enumerate() {
+    if !served.rules.is_empty() {
+        let rules = write("rt_default.conf", served.rules.clone())?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "LoadExtension = \"rt_default.fdx\" : \"{rules}\";");
+    }
+    for (number, peer) in served.servers.iter().enumerate() {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "ConnectPeer = \"{}\" {{ ConnectTo = \"{}\"; Port = {}; No_TLS; No_SCTP; }};",
-            names.host(number),
+            served.names.host(number),
             peer.ip(),
             peer.port()
         );

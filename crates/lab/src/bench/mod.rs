@@ -7,9 +7,11 @@
 mod contest;
 pub mod dp;
 pub mod dsr;
+mod freediameter;
 pub mod instructions;
 pub mod nrf;
 mod others;
+pub mod pdra;
 mod phase;
 pub mod policy;
 mod processes;

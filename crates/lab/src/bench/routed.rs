@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use diameter_proto::known::application::GX;
+use diameter_proto::known::application::{GX, RX};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use serde_json::{Value, json};
 
 use crate::diameter_client::DiameterClient;
 use crate::run::dsr::{Asking, await_connections, config, start_hss};
@@ -136,6 +137,17 @@ pub(super) fn within(place: &Place, name: &str) -> Result<Place, RigError> {
     })
 }
 
+/// Has a router relay what it would give to applications.
+pub(super) fn relays(settings: &mut Value, model: &DsrModel) {
+    settings["dsr"]["applications"] = json!([]);
+    let routing = &mut settings["dsr"]["routing"];
+    routing["applicationRouteTables"] = json!([]);
+    if model.pdra.is_some() {
+        // By the realm, as other requests; a Policy DRA has a pool instead.
+        routing["peerRouteTables"][0]["rules"][0]["when"]["applications"] = json!([GX, RX]);
+    }
+}
+
 impl Routed {
     /// The command line of the router, and where it will listen.
     pub(super) fn command(&self, place: &Place) -> Result<(Command, SocketAddr), RigError> {
@@ -144,13 +156,7 @@ impl Routed {
         let hss = self.hss.borrow().addresses.clone();
         let mut settings = config(&self.model, &place, (address, admin), &hss)?;
         if !self.is_guarded {
-            settings["dsr"]["applications"] = serde_json::json!([]);
-            let routing = &mut settings["dsr"]["routing"];
-            routing["applicationRouteTables"] = serde_json::json!([]);
-            if self.model.pdra.is_some() {
-                // By the realm, as other requests; a Policy DRA has a pool instead.
-                routing["peerRouteTables"][0]["rules"][0]["when"]["applications"] = serde_json::json!([GX]);
-            }
+            relays(&mut settings, &self.model);
         }
         let file = place.folder.join("dsr.yaml");
         write_config(&file, settings, None)?;

@@ -12,11 +12,12 @@ use crate::run::{self, Progress};
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
-    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
+    /// What: dsr (our Diameter router and freeDiameter as relays), pdra (our Policy DRA and freeDiameter with
+    /// rt_default before several PCRFs), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
     /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions),
     /// scef (memory and start of an SCEF with many device contexts), dp (a database processor beside changes of its subscribers)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "stp", "instructions", "sbr", "scef", "dp"])]
+    #[arg(value_parser = ["dsr", "pdra", "scp", "nrf", "policy", "stp", "instructions", "sbr", "scef", "dp"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -30,7 +31,7 @@ pub(super) struct BenchArgs {
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each (dsr, stp, dp), or connections of the closed loop (scp, nrf, policy); 1 with dp, else
+    /// Simulated clients, a connection each (dsr, pdra, stp, dp), or connections of the closed loop (scp, nrf, policy); 1 with dp, else
     /// 16
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=999))]
     connections: Option<u32>,
@@ -69,7 +70,7 @@ pub(super) struct BenchArgs {
     /// Average size of requests and of answers (dsr)
     #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
     message_bytes: u32,
-    /// Requests per second instead of the most that each carries (dsr, stp), look-ups per second instead of 80,000 (dp)
+    /// Requests per second instead of the most that each carries (dsr, pdra, stp), look-ups per second instead of 80,000 (dp)
     #[arg(long)]
     rate: Option<f64>,
     /// Count the programs alone whose names begin like this, such as dsr or dsr-fabr,dsr-rbar (instructions)
@@ -164,6 +165,19 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
                 nrf: args.nrf_address,
                 pin,
                 function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "pdra" => bench::pdra::compare(
+            &bench::pdra::Settings {
+                rounds: loads.rounds,
+                duration: loads.duration,
+                pin,
+                connections: args.connections,
+                rate: args.rate,
                 out,
                 program: args.program,
             },

@@ -288,6 +288,10 @@ fn sessions_of_any_application_are_kept_without_a_binding() {
         let found = all.session(b"pgw.example;1;1").await.unwrap().unwrap();
         assert_eq!((found.application, found.server.host.as_str()), (4, "ocs"));
         assert!(all.by_imsi(IMSI).await.unwrap().is_empty());
+        assert_eq!(all.end_read(&session(1, "ocs", &[])).await, Ok(false));
+        assert_eq!(all.end_read(&found).await, Ok(true));
+        assert_eq!(all.end_read(&found).await, Ok(false));
+        assert_eq!(all.held(), 0);
     });
 }
 

@@ -305,6 +305,46 @@ fn our_stp_and_osmo_stp_route_the_same_messages() {
 }
 
 #[test]
+fn a_policy_dra_keeps_sessions_together_that_rules_of_free_diameter_spread() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::pdra::Settings {
+        rounds: 1,
+        duration: Duration::from_secs(1),
+        pin: Vec::new(),
+        connections: 4,
+        rate: Some(100.0),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let result = match lab::bench::pdra::compare(&settings, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        Err(error) => panic!("{error}"),
+    };
+    for rows in [&result.rows, &result.equal_rate] {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["dsr-pdra", "dsr-relay", "freediameter"]);
+        for row in rows {
+            assert!(row.rps > 0.0, "{row:?} {:?}", result.notes);
+        }
+    }
+    let [ours, relay, theirs] = &result.placements[..] else {
+        panic!("{:?}", result.placements);
+    };
+    for placement in [ours, relay, theirs] {
+        assert!(placement.sessions > 10 && placement.media > 10, "{placement:?}");
+    }
+    assert_eq!((ours.stray_sessions, ours.stray_media, ours.wrong), (0, 0, 0));
+    // Every request of a session is where its Session-Id leads, and that is another PCRF for each.
+    assert!(
+        theirs.stray_sessions > 0 && theirs.stray_media > 0 && theirs.wrong == 0,
+        "{theirs:?}"
+    );
+    assert_eq!(result.checks.len(), 3);
+    assert!(result.to_string().contains("| at one rate | freediameter |"));
+}
+
+#[test]
 fn a_router_starts_with_the_sessions_that_were_written() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::sbr::Settings {

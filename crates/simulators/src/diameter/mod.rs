@@ -57,9 +57,29 @@ pub struct Node<'a> {
 pub struct Outcome {
     /// The role could make no sense of it.
     pub bad: bool,
+    /// What began, and whether at the right one of several nodes.
+    pub placed: Option<Placed>,
     /// Requests that the node sends on the same connection later on; identifiers are set by the connection, unless they have an
     /// End-to-End Identifier.
     pub then: Vec<(Duration, Vec<u8>)>,
+}
+
+/// What begins at a PCRF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A Gx session: it belongs where its subscriber has others.
+    Session,
+    /// A request of an AF: it belongs where the Gx session is.
+    Media,
+}
+
+/// What has begun at a PCRF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// What.
+    pub kind: Place,
+    /// Whether it belongs at another one.
+    pub is_stray: bool,
 }
 
 impl Outcome {

@@ -179,6 +179,7 @@ impl Role for Ocs {
         Outcome {
             bad: code != ResultCode::SUCCESS,
             then: rar.into_iter().collect(),
+            ..Outcome::default()
         }
     }
 }

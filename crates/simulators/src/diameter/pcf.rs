@@ -88,8 +88,8 @@ impl Pcf {
             None
         };
         Outcome {
-            bad: false,
             then: then.into_iter().collect(),
+            ..Outcome::default()
         }
     }
 }

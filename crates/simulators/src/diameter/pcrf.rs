@@ -10,7 +10,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::credit::{INITIAL, TERMINATION, credit_answer, re_auth};
-use super::{DiameterSettings, Node, Outcome, Role};
+use super::{DiameterSettings, Node, Outcome, Place, Placed, Role};
 use loadgen::diameter::{Introduction, append};
 
 /// IP-CAN_SESSION_NOT_AVAILABLE (TS 29.214 §5.5).
@@ -28,13 +28,39 @@ pub struct Pcrf {
     gx: AHashMap<Box<str>, Gateway>,
     /// The node that has the session with this prefix.
     prefixes: AHashMap<Prefix, usize>,
-    /// The node that has the sessions of a subscriber, and how many.
-    subscribers: AHashMap<Box<str>, (usize, u32)>,
+    /// The node of each session of a subscriber.
+    subscribers: AHashMap<Box<str>, Vec<usize>>,
     /// Sessions of applications, and the nodes that have them.
     rx: AHashMap<Box<str>, usize>,
     gx_rar: f64,
     rx_rar: f64,
     after: Duration,
+    serves_strays: bool,
+}
+
+/// What a PCRF makes of a request.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    code: ResultCode,
+    is_wrong: bool,
+    placed: Option<Placed>,
+}
+
+impl Judged {
+    const RIGHT: Self = Self {
+        code: ResultCode::SUCCESS,
+        is_wrong: false,
+        placed: None,
+    };
+
+    /// Refused, and wrong here or not.
+    fn refused(code: ResultCode, is_wrong: bool) -> Self {
+        Self {
+            code,
+            is_wrong,
+            placed: None,
+        }
+    }
 }
 
 /// A session at a gateway.
@@ -57,39 +83,51 @@ impl Pcrf {
             gx_rar: settings.ccr_rar.fraction(),
             rx_rar: settings.rar.fraction(),
             after: settings.rar_after.duration(),
+            serves_strays: settings.serve_strays,
         }
     }
 
-    /// A CCR: its result, and whether it was wrong here.
-    fn credit(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> (ResultCode, bool) {
+    /// What begins at a node: what belongs at another one is served, or refused with this code.
+    fn placed(&self, kind: Place, is_stray: bool, code: ResultCode) -> Judged {
+        let is_refused = is_stray && !self.serves_strays;
+        Judged {
+            code: if is_refused { code } else { ResultCode::SUCCESS },
+            is_wrong: is_stray,
+            placed: Some(Placed { kind, is_stray }),
+        }
+    }
+
+    fn credit(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> Judged {
         let kind = request.get(known::CC_REQUEST_TYPE).ok().flatten();
         if kind == Some(INITIAL) {
             return self.begin(node, request, id);
         }
         match self.gx.get(id) {
             Some(gateway) if gateway.node == node => {}
-            other => return (ResultCode::UNKNOWN_SESSION_ID, other.is_some()),
+            other => return Judged::refused(ResultCode::UNKNOWN_SESSION_ID, other.is_some()),
         }
         if kind == Some(TERMINATION) {
             self.end(id);
         }
-        (ResultCode::SUCCESS, false)
+        Judged::RIGHT
     }
 
-    fn begin(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> (ResultCode, bool) {
+    fn begin(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> Judged {
         let (Some(imsi), Some(prefix)) = (imsi_of(request), prefix_of(request)) else {
-            return (ResultCode::MISSING_AVP, true);
+            return Judged::refused(ResultCode::MISSING_AVP, true);
         };
         // Sent again after another PCRF has failed, or the router.
         self.end(id);
-        let (home, count) = self.subscribers.entry(imsi.clone()).or_insert((node, 0));
-        if *home != node {
-            return (ResultCode::UNABLE_TO_COMPLY, true);
+        let nodes = self.subscribers.get(&imsi).map_or(&[][..], Vec::as_slice);
+        let is_stray = nodes.iter().any(|other| *other != node);
+        let judged = self.placed(Place::Session, is_stray, ResultCode::UNABLE_TO_COMPLY);
+        if judged.code != ResultCode::SUCCESS {
+            return judged;
         }
-        *count += 1;
+        self.subscribers.entry(imsi.clone()).or_default().push(node);
         self.prefixes.insert(prefix, node);
         self.gx.insert(id.into(), Gateway { node, imsi, prefix });
-        (ResultCode::SUCCESS, false)
+        judged
     }
 
     fn end(&mut self, id: &str) {
@@ -97,19 +135,32 @@ impl Pcrf {
             return;
         };
         self.prefixes.remove(&gateway.prefix);
-        if let Some((_, count)) = self.subscribers.get_mut(&gateway.imsi) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(nodes) = self.subscribers.get_mut(&gateway.imsi) {
+            if let Some(at) = nodes.iter().position(|node| *node == gateway.node) {
+                nodes.swap_remove(at);
+            }
+            if nodes.is_empty() {
                 self.subscribers.remove(&gateway.imsi);
             }
         }
     }
 
-    /// Whether an application's session may be at a node: its subscriber's is.
-    fn correlates(&self, node: usize, request: MessageRef<'_>, id: &str) -> bool {
+    /// An AAR, which may be at a node where its subscriber's session is.
+    fn media(&mut self, node: usize, request: MessageRef<'_>, id: &str) -> Judged {
         let own = self.rx.get(id).copied();
         let found = own.or_else(|| prefix_of(request).and_then(|prefix| self.prefixes.get(&prefix).copied()));
-        found == Some(node)
+        let judged = self.placed(Place::Media, found != Some(node), ResultCode(NO_SESSION));
+        if judged.code == ResultCode::SUCCESS {
+            self.rx.insert(id.into(), node);
+        }
+        judged
+    }
+
+    fn end_media(&mut self, node: usize, id: &str) -> Judged {
+        match self.rx.remove(id) {
+            Some(at) if at == node => Judged::RIGHT,
+            other => Judged::refused(ResultCode::UNKNOWN_SESSION_ID, other.is_some()),
+        }
     }
 }
 
@@ -143,31 +194,25 @@ impl Role for Pcrf {
             own.put_result(request, ResultCode::MISSING_AVP, out);
             return Outcome::bad();
         };
-        let (code, is_wrong, share) = match request.command() {
+        let (judged, share) = match request.command() {
             command::CREDIT_CONTROL => {
-                let (code, is_wrong) = self.credit(node.number, request, id);
                 let is_update = !matches!(
                     request.get(known::CC_REQUEST_TYPE),
                     Ok(Some(INITIAL | TERMINATION))
                 );
-                (code, is_wrong, if is_update { self.gx_rar } else { 0.0 })
+                let share = if is_update { self.gx_rar } else { 0.0 };
+                (self.credit(node.number, request, id), share)
             }
-            command::AA if self.correlates(node.number, request, id) => {
-                self.rx.insert(id.into(), node.number);
-                (ResultCode::SUCCESS, false, self.rx_rar)
-            }
-            command::AA => (ResultCode(NO_SESSION), true, 0.0),
-            command::SESSION_TERMINATION => match self.rx.remove(id) {
-                Some(at) if at == node.number => (ResultCode::SUCCESS, false, 0.0),
-                other => (ResultCode::UNKNOWN_SESSION_ID, other.is_some(), 0.0),
-            },
-            _ => (ResultCode::COMMAND_UNSUPPORTED, true, 0.0),
+            command::AA => (self.media(node.number, request, id), self.rx_rar),
+            command::SESSION_TERMINATION => (self.end_media(node.number, id), 0.0),
+            _ => (Judged::refused(ResultCode::COMMAND_UNSUPPORTED, true), 0.0),
         };
-        put_answer(own, request, code, out);
-        let is_rar = code == ResultCode::SUCCESS && random.random_bool(share.clamp(0.0, 1.0));
+        put_answer(own, request, judged.code, out);
+        let is_rar = judged.code == ResultCode::SUCCESS && random.random_bool(share.clamp(0.0, 1.0));
         let rar = is_rar.then(|| re_auth(own, request, id, self.after)).flatten();
         Outcome {
-            bad: is_wrong,
+            bad: judged.is_wrong,
+            placed: judged.placed,
             then: rar.into_iter().collect(),
         }
     }
@@ -199,6 +244,11 @@ mod tests {
 
     /// What comes of a request of this kind (CC-Request-Type; none: an AAR) at a PCRF.
     fn sent(pcrf: &mut Pcrf, number: usize, id: &str, kind: Option<i32>, subscriber: u8) -> (u32, bool) {
+        let (code, outcome) = judged(pcrf, number, id, kind, subscriber);
+        (code, outcome.bad)
+    }
+
+    fn judged(pcrf: &mut Pcrf, number: usize, id: &str, kind: Option<i32>, subscriber: u8) -> (u32, Outcome) {
         let (code, app) = match kind {
             Some(_) => (command::CREDIT_CONTROL, application::GX),
             None => (command::AA, application::RX),
@@ -228,7 +278,7 @@ mod tests {
         };
         let outcome = pcrf.answer(node, Message::parse(&bytes[..]).unwrap(), &mut random, &mut out);
         let answer = Message::parse(&out[..]).unwrap();
-        (loadgen::diameter::result_of(answer), outcome.bad)
+        (loadgen::diameter::result_of(answer), outcome)
     }
 
     #[test]
@@ -255,6 +305,30 @@ mod tests {
                 expected,
                 "{id} at {number}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_at_the_wrong_one_may_be_served_and_is_counted() {
+        let mut pcrf = Pcrf::new(&DiameterSettings {
+            serve_strays: true,
+            ..DiameterSettings::default()
+        });
+        let placed = |kind, is_stray| (2001, Some(Placed { kind, is_stray }));
+        for (number, id, kind, subscriber, expected) in [
+            (0, "a", Some(INITIAL), 1, placed(Place::Session, false)),
+            (1, "b", Some(INITIAL), 1, placed(Place::Session, true)),
+            // The address is that of the session that began last.
+            (0, "rx", None, 1, placed(Place::Media, true)),
+            (0, "rx", None, 1, placed(Place::Media, false)),
+            (1, "rx2", None, 1, placed(Place::Media, false)),
+            (0, "a", Some(TERMINATION), 1, (2001, None)),
+            (1, "b", Some(2), 1, (2001, None)),
+            (0, "b", Some(2), 1, (5002, None)),
+            (1, "c", Some(INITIAL), 1, placed(Place::Session, false)),
+        ] {
+            let (code, outcome) = judged(&mut pcrf, number, id, kind, subscriber);
+            assert_eq!((code, outcome.placed), expected, "{id} at {number}");
         }
     }
 }

@@ -12,7 +12,7 @@ use diameter_proto::{CommandFlags, MessageRef, ResultCode};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::{Node, Role, role};
+use super::{Node, Place, Placed, Role, role};
 use crate::misbehave::Fate;
 use crate::stats::add;
 use crate::{Handle, Misbehaviour, Settings};
@@ -367,6 +367,14 @@ impl Playing {
         };
         if outcome.bad {
             add(&counters.bad_requests, 1);
+        }
+        if let Some(Placed { kind, is_stray }) = outcome.placed {
+            let (all, stray) = match kind {
+                Place::Session => (&counters.sessions, &counters.stray_sessions),
+                Place::Media => (&counters.media, &counters.stray_media),
+            };
+            add(all, 1);
+            add(stray, u64::from(is_stray));
         }
         for (after, bytes) in outcome.then {
             self.wait(self.now + wait + after, link, true, bytes);

@@ -41,6 +41,9 @@ pub struct DiameterSettings {
     pub asr_after: Period,
     /// Share of sessions that an OCS lets move to another one (FAILOVER_SUPPORTED).
     pub failover: Percent,
+    /// Whether PCRFs serve what belongs at another one of them, as PCRFs do that do not know of one another. It is counted in any case.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub serve_strays: bool,
     /// Where OCSs write the request numbers that they have counted; none: nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<PathBuf>,
@@ -61,6 +64,7 @@ impl Default for DiameterSettings {
             asr: Percent::new(0.0),
             asr_after: Period::from_millis(500),
             failover: Percent::new(0.0),
+            serve_strays: false,
             journal: None,
         }
     }

@@ -5,7 +5,6 @@
 //! what is in it: what the kernel takes for the same bytes over the same number of connections, and no relay can save
 //! except by fewer system calls.
 
-mod freediameter;
 mod haproxy;
 mod result;
 
@@ -14,10 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::bench::freediameter::{self, Served};
 use crate::bench::phase::Loaded;
 use crate::bench::turns::{TIMEOUT, Turns, generator};
 use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, free_address};
 use callmodel::dsr::DsrModel;
+use simulators::diameter::DiameterSettings;
 use workload::dsr;
 
 pub use result::{Comparison, Row};
@@ -71,7 +72,13 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
     let settings = rig::config(&model, &place, (address, free_address()?), &hss.addresses)?;
     let ours = rig::start_router(&place, settings, None, address)?;
     rig::await_connections(&mut hss, model.hss)?;
-    let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;
+    let served = Served {
+        clients: dsr::REALM,
+        names: DiameterSettings::default(),
+        servers: &hss.addresses,
+        rules: String::new(),
+    };
+    let (theirs, their_address) = freediameter::start(&place, &served)?;
     rig::await_connections(&mut hss, model.hss * 2)?;
     // It cannot route: all of its requests are for the first HSS.
     let (bytes, bytes_address) = haproxy::start(&place, hss.addresses.first().copied())?;

@@ -232,15 +232,27 @@ fn drill(
     (Some(Box::new(dies)), None)
 }
 
-/// Starts the HSSs of a model, a port each.
-pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
-    let process = ServerProcess {
+/// The process of all servers of a model.
+fn all_servers(model: &DsrModel) -> ServerProcess {
+    ServerProcess {
         name: "hss",
         first: 0,
         count: model.hss,
         dies: false,
-    };
-    start_some(model, place, &process)
+    }
+}
+
+/// Starts the HSSs of a model, a port each.
+pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
+    start_some(model, place, &all_servers(model))
+}
+
+/// Starts the PCRFs of a model, a port each, which serve and count what belongs at another one of them.
+pub(crate) fn start_serving_pcrfs(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
+    let process = all_servers(model);
+    let mut settings = server_settings(model, place, &process);
+    settings.diameter.serve_strays = true;
+    start_server(place, &process, &settings)
 }
 
 /// The realm of the router and its HSSs.
@@ -252,7 +264,7 @@ fn realm(model: &DsrModel) -> String {
 }
 
 /// How HSSs, PCRFs and OCSs are called.
-fn hss_names(model: &DsrModel) -> DiameterSettings {
+pub(crate) fn hss_names(model: &DsrModel) -> DiameterSettings {
     let prefix = match (&model.pdra, &model.ocdra) {
         (Some(_), _) => "pcrf",
         (None, Some(_)) => "ocs",
@@ -267,6 +279,22 @@ fn hss_names(model: &DsrModel) -> DiameterSettings {
 
 /// Starts a process of servers.
 fn start_some(model: &DsrModel, place: &Place, process: &ServerProcess) -> Result<Simulator, RigError> {
+    start_server(place, process, &server_settings(model, place, process))
+}
+
+fn start_server(place: &Place, process: &ServerProcess, settings: &Settings) -> Result<Simulator, RigError> {
+    let (program, cpus) = (&place.program, &place.lab_cpus);
+    Ok(Simulator::start(
+        program,
+        process.name,
+        settings,
+        cpus,
+        &place.folder,
+    )?)
+}
+
+/// The settings of a process of servers.
+fn server_settings(model: &DsrModel, place: &Place, process: &ServerProcess) -> Settings {
     let none = Percent::new(0.0);
     let (role, ccr_rar, rar) = match (&model.pdra, &model.ocdra) {
         (Some(own), _) => (RoleName::Pcrf, own.gx_rar, own.rx_rar),
@@ -274,7 +302,7 @@ fn start_some(model: &DsrModel, place: &Place, process: &ServerProcess) -> Resul
         (None, None) => (RoleName::Hss, none, none),
     };
     let charging = model.ocdra.as_ref();
-    let settings = Settings {
+    Settings {
         role,
         ports: process.count,
         latency: model.hss_latency,
@@ -290,15 +318,7 @@ fn start_some(model: &DsrModel, place: &Place, process: &ServerProcess) -> Resul
             ..hss_names(model)
         },
         ..Settings::default()
-    };
-    let started = Simulator::start(
-        &place.program,
-        process.name,
-        &settings,
-        &place.lab_cpus,
-        &place.folder,
-    )?;
-    Ok(started)
+    }
 }
 
 /// Starts our router with these settings and waits until it listens.
@@ -378,8 +398,19 @@ pub(crate) fn traffic(
     answered: &Arc<AtomicU64>,
 ) -> Vec<Traffic> {
     let asking = Asking::Subscribers(plan.clone(), answered.clone());
+    traffic_to(&asking, router, mmes, generators, timeout)
+}
+
+/// As [`traffic`], of any kind.
+pub(crate) fn traffic_to(
+    asking: &Asking,
+    router: SocketAddr,
+    clients: u32,
+    generators: usize,
+    timeout: Duration,
+) -> Vec<Traffic> {
     let none = Habits::default();
-    traffic_of(&asking, &|_| (router, None), mmes, generators, timeout, &none)
+    traffic_of(asking, &|_| (router, None), clients, generators, timeout, &none)
 }
 
 /// As [`traffic`], of MMEs with habits; `router` gives the address that an MME connects to, and the one after that.
