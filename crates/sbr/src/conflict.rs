@@ -61,7 +61,8 @@ impl Session {
     /// Whether it is of another binding than the one that leads. A session from before a move of that one is not.
     pub(crate) fn contradicts(&self, leader: &Self) -> bool {
         let ((since, moves), (leading, last)) = (line(self), line(leader));
-        !self.is_at(leader) && !(since == leading && moves < last)
+        let is_before = since == leading && moves < last;
+        !self.is_at(leader) && !is_before
     }
 
     /// Joins the binding of its subscriber, of which these sessions are: the one that leads, moved to the server of this one

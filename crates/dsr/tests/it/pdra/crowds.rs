@@ -80,7 +80,7 @@ enum Second {
     /// At another gateway of the same router.
     Gateway(Peer),
     /// At another router.
-    Router(World),
+    Router(Box<World>),
 }
 
 impl Second {
@@ -124,7 +124,7 @@ fn subscribers_of_two_routers_on_one_database_are_at_one_pcrf() {
         };
         let mut world = World::of(config("127.0.0.1"), &PCRFS).await;
         let other = world.beside(config("localhost")).await;
-        let second = Second::Router(other);
+        let second = Second::Router(Box::new(other));
         begin_pairs(pairs, &mut world, second).await;
         let rows = world.dsr.pdra_sessions("binding", "001010000000000");
         assert_eq!(rows.len(), 2);
