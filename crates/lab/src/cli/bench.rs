@@ -176,7 +176,7 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
                 rounds: loads.rounds,
                 duration: loads.duration,
                 pin,
-                connections: args.connections,
+                connections,
                 rate: args.rate,
                 out,
                 program: args.program,

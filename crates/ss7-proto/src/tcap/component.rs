@@ -147,7 +147,10 @@ fn ansi(component_type: ComponentType, element: Element<'_>) -> Result<Component
         let element = element?;
         match element.tag.0 {
             0xcf => component.invoke_id = element.value.first().map(|id| i32::from(*id)),
-            0xd0 => component.operation = ansi_code(element).map(OperationCode::National),
+            // The first bit asks for a reply, and belongs to no family.
+            0xd0 => {
+                component.operation = ansi_code(element).map(|code| OperationCode::National(code & 0x7fff));
+            }
             0xd1 => component.operation = ansi_code(element).map(OperationCode::Private),
             0xd3 | 0xd4 => component.error = element.integer(),
             // Problem, parameter set, parameter sequence.

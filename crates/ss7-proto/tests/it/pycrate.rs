@@ -156,7 +156,7 @@ fn transaction_id() -> impl Strategy<Value = Vec<u8>> {
 fn begin(id: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     tcap::element(0x62, &mut out, |out| {
-        tcap::element(0x48, out, |out| out.extend_from_slice(id))
+        tcap::element(0x48, out, |out| out.extend_from_slice(id));
     });
     out
 }

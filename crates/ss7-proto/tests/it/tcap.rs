@@ -328,7 +328,7 @@ fn ansi_messages() {
         .next()
         .unwrap()
         .unwrap();
-    assert_eq!(component.operation, Some(OperationCode::National(0x8401)));
+    assert_eq!(component.operation, Some(OperationCode::National(0x0401)));
     let conversation = ber(0xe5, &ber(0xc7, &[1, 2, 3, 4, 5, 6, 7, 8]));
     let conversation = Transaction::parse(&conversation).unwrap();
     assert_eq!(conversation.destination.unwrap().octets(), [5, 6, 7, 8]);

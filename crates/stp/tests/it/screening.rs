@@ -204,13 +204,19 @@ fn query(kind: u8, code: [u8; 2]) -> Vec<u8> {
 #[test]
 fn operations_of_ansi_are_screened_by_their_codes() {
     let stp = start(blocking(Rule {
-        operations: vec![0x090d, 0x8401],
+        operations: vec![0x090d, 0x0401],
         ..Rule::default()
     }));
     let at = stp.addresses()[0];
     let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
     let passing = query(0xd1, [9, 14]);
-    for octets in [query(0xd1, [9, 13]), query(0xd0, [0x84, 1]), passing.clone()] {
+    let blocked = [
+        query(0xd1, [9, 13]),
+        query(0xd0, [4, 1]),
+        // With the bit that asks for a reply.
+        query(0xd0, [0x84, 1]),
+    ];
+    for octets in [&blocked[..], std::slice::from_ref(&passing)].concat() {
         one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
     }
     assert_eq!(data(&two.expect(MessageType::Data)).user_data, passing);
