@@ -86,11 +86,21 @@ pub(crate) struct Servers {
     pub(crate) done: Rc<Done>,
 }
 
-/// Notifications that are not sent any more, until they are deleted: those that end while a batch is written are the next one.
+/// Notifications that are not sent any more, until they are deleted: those that end while a batch is written are the next one. While the store
+/// does not answer they are no more than were queued before: a new one is stored first.
 #[derive(Default)]
 pub(crate) struct Done {
     ids: RefCell<Vec<Id>>,
     is_writing: Cell<bool>,
+}
+
+impl Done {
+    /// The next batch; empty if there is none.
+    fn take(&self) -> Vec<Id> {
+        let mut ids = self.ids.borrow_mut();
+        let count = ids.len().min(BATCH);
+        ids.drain(..count).collect()
+    }
 }
 
 impl Servers {
@@ -110,10 +120,7 @@ impl Servers {
 /// Deletes what is done, a batch after the other.
 async fn delete(repository: Repository, done: Rc<Done>) {
     loop {
-        let mut ids = done.ids.borrow_mut();
-        let count = ids.len().min(BATCH);
-        let batch: Vec<Id> = ids.drain(..count).collect();
-        drop(ids);
+        let batch = done.take();
         if batch.is_empty() {
             done.is_writing.set(false);
             return;
