@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::network::Network;
 use crate::states::{Node, Record};
 
-/// How long messages may be in flight: the longest timeout of a transaction that routers have by default, three times.
+/// How long messages may be in flight, with those that routers send again.
 pub(crate) const RACE_SECONDS: u32 = 30;
 /// Bound on what a part of the table has; the earliest gives way.
 const MAX: usize = 1_024;
