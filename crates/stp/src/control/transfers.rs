@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use ss7_proto::PointCode;
 use ss7_proto::mtp3::Management;
 
 use super::links::to_peer;
