@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use dsr_app::Digits;
 
 use crate::network::Network;
-use crate::states::{Node, States};
+use crate::record::Node;
+use crate::states::States;
 
 thread_local! {
     /// Octets that this thread holds.

@@ -3,7 +3,7 @@
 use diameter_proto::{Avp, Message, Routing, known};
 use dsr_app::{Digits, identity};
 
-use crate::states::Node;
+use crate::record::Node;
 
 /// An AVP that a message may have once. One that comes again with another value is a contradiction: a peer further on may
 /// read the other one.

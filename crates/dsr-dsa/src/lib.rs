@@ -14,6 +14,7 @@
 //! | `world`, `network` | countries and mobile networks |
 //! | `facts` | what measures read of a message |
 //! | `stateless`, `stateful` | what measures find |
+//! | `record` | what is known of one subscriber, in 16 bytes |
 //! | `states` | what is known of subscribers |
 //! | `counted` | its memory, in tests |
 //! | `races` | what was known of them until a moment ago |
@@ -36,6 +37,7 @@ mod measure;
 mod network;
 mod peers;
 mod races;
+mod record;
 mod replay;
 mod samples;
 mod stateful;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::network::Network;
-use crate::states::{Node, Record};
+use crate::record::{Node, Record};
 
 /// How long messages may be in flight, with those that routers send again.
 pub(crate) const RACE_SECONDS: u32 = 30;

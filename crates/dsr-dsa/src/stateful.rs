@@ -7,8 +7,9 @@ use diameter_proto::known::{application, command};
 use crate::facts::{Facts, s6a};
 use crate::measure::Measure;
 use crate::network::Network;
+use crate::record::{Node, Record};
 use crate::stateless::{Scene, Verdict};
-use crate::states::{Node, Record, States};
+use crate::states::States;
 use crate::tables::{Direction, Distances};
 
 /// CC-Request-Type INITIAL_REQUEST (RFC 8506 §8.3).
