@@ -182,8 +182,9 @@ impl Repository {
         };
         // Of all pools.
         let mut found = self.sessions.find(BY_IMSI, imsi, CANDIDATES).await?;
-        let is_wanted =
-            |session: &Session| (session.binding.as_ref()).is_some_and(|one| one.key == key && !one.has_yielded);
+        let is_wanted = |session: &Session| {
+            (session.binding.as_ref()).is_some_and(|one| one.key == key && !one.has_yielded)
+        };
         found.retain(|stored| is_wanted(&stored.record));
         Ok(found)
     }

@@ -120,7 +120,9 @@ mod tests {
                 continue;
             };
             let at = server.local_addr().unwrap();
-            let clients: Vec<_> = (0..3).map(|_| std::net::UdpSocket::bind(local).unwrap()).collect();
+            let clients: Vec<_> = (0..3)
+                .map(|_| std::net::UdpSocket::bind(local).unwrap())
+                .collect();
             let octets = |client: usize, number: usize| vec![(client * 100 + number) as u8; 1 + number];
             for number in 0..40 {
                 for (index, client) in clients.iter().enumerate() {

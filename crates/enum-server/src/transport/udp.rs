@@ -62,13 +62,7 @@ pub(crate) async fn serve(socket: tokio::net::UdpSocket, desk: Rc<Desk>) {
     }
 }
 
-fn handle(
-    outbox: &mut Outbox,
-    desk: &Desk,
-    limiter: &mut Limiter,
-    datagram: &[u8],
-    client: SocketAddr,
-) {
+fn handle(outbox: &mut Outbox, desk: &Desk, limiter: &mut Limiter, datagram: &[u8], client: SocketAddr) {
     let send = |answer: &[u8]| {
         if !answer.is_empty() {
             outbox.push(answer, client);

@@ -152,8 +152,9 @@ impl Inner {
             if hop.adjacent.is_none() {
                 continue;
             }
-            let concerns =
-                |cluster: Cluster, via: &[Via]| (cluster.wild == 0 || cluster.is_of(plan)) && via.iter().all(|via| via.hop != at);
+            let concerns = |cluster: Cluster, via: &[Via]| {
+                (cluster.wild == 0 || cluster.is_of(plan)) && via.iter().all(|via| via.hop != at)
+            };
             let mut notify = |message| sends.extend(to_peer(next, Some(at), message));
             if !allowed.contains(&at) {
                 for one in changed.iter().filter(|one| concerns(one.cluster, one.via)) {

@@ -54,7 +54,10 @@ impl Control {
                 return;
             };
             // Of itself a node says nothing, and what it says of a point code of this STP concerns others.
-            let is_itself = tables.hops.get(hop).is_some_and(|hop| hop.adjacent == Some(cluster.code));
+            let is_itself = tables
+                .hops
+                .get(hop)
+                .is_some_and(|hop| hop.adjacent == Some(cluster.code));
             let is_other = cluster.wild > 0 || !is_itself && !tables.points.are(cluster.code);
             is_other.then_some(Report {
                 hop,
