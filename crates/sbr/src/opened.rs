@@ -186,10 +186,11 @@ impl<C: Contents> Opened<C> {
     {
         let pending = Pending(self.pending.clone());
         let is_one_more = pending.0.fetch_add(1, Relaxed) < MAX_PENDING;
-        is_one_more.then(|| async move {
+        let work = async move {
             let _pending = pending;
             work.await;
-        })
+        };
+        is_one_more.then_some(work)
     }
 
     /// Begins something that the embedded engine often does at once; what is not done yet goes on as with [`Opened::start`], and

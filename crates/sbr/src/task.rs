@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use parking_lot::Mutex;
 
@@ -33,7 +33,7 @@ impl Task {
     fn run(self: &Arc<Self>, mut work: Work) {
         let waker = Waker::from(self.clone());
         let mut context = Context::from_waker(&waker);
-        while let Poll::Pending = work.as_mut().poll(&mut context) {
+        while work.as_mut().poll(&mut context).is_pending() {
             let mut state = self.0.lock();
             if !std::mem::take(&mut state.is_woken) {
                 state.work = Some(work);
@@ -64,13 +64,14 @@ impl Wake for Task {
 mod tests {
     use std::future::poll_fn;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::Poll;
 
     use super::*;
 
     #[test]
     fn work_goes_on_with_the_thread_that_completes_what_it_waits_for() {
         let (sender, receiver) = tokio::sync::oneshot::channel::<u8>();
-        let (done, waits) = std::sync::mpsc::channel();
+        let (done, waits) = std::sync::mpsc::sync_channel(1);
         start(async move {
             let got = receiver.await;
             let _ = done.send((got, std::thread::current().id()));
@@ -117,7 +118,7 @@ mod tests {
         for _ in 0..200 {
             let (senders, receivers): (Vec<_>, Vec<_>) =
                 (0..4).map(|_| tokio::sync::oneshot::channel::<()>()).unzip();
-            let (done, waits) = std::sync::mpsc::channel();
+            let (done, waits) = std::sync::mpsc::sync_channel(1);
             start(async move {
                 for receiver in receivers {
                     let _ = receiver.await;
