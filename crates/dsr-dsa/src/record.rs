@@ -39,7 +39,7 @@ impl Record {
         self.put(node, short(name));
     }
 
-    fn put(&mut self, node: Node, name: u64) {
+    pub(crate) fn put(&mut self, node: Node, name: u64) {
         let at = node as u32 * NAME_BITS;
         self.names = self.names & !(NAME_MASK << at) | (name & NAME_MASK) << at;
     }

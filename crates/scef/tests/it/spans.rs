@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use flate2::read::GzDecoder;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use settings::{HostPort, Percent, Period};
+use settings::{Percent, Period};
 use telemetry::Registry;
 use testpeer::sbi::{request, send};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -25,12 +26,13 @@ async fn collect(collector: TcpListener, spans: Rc<RefCell<Vec<Value>>>) {
                 break Value::Null;
             }
             let body = text.windows(4).position(|end| end == b"\r\n\r\n");
-            let body = body.and_then(|at| serde_json::from_slice(&text[at + 4..]).ok());
+            let body = body.map(|at| GzDecoder::new(&text[at + 4..]));
+            let body = body.and_then(|body| serde_json::from_reader(body).ok());
             if let Some(export) = body {
                 break export;
             }
         };
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
         let _ = stream.write_all(answer).await;
         let found = export["resourceSpans"][0]["scopeSpans"][0]["spans"].clone();
         let found = found.as_array().cloned().unwrap_or_default();
@@ -45,15 +47,12 @@ fn a_request_of_t8_and_that_to_the_hss_are_one_trace() {
     local(async {
         let collector = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = telemetry::trace::Config {
-            collector: Some(HostPort {
-                host: "127.0.0.1".to_owned(),
-                port: collector.local_addr().unwrap().port(),
-            }),
+            collector: Some(collector.local_addr().unwrap().to_string()),
             share: Percent::new(0.0),
             interval: Period::from_millis(20),
             ..telemetry::trace::Config::default()
         };
-        telemetry::trace::init(&config, &Registry::new()).unwrap();
+        telemetry::trace::init(&config, &Registry::new(), "0.1.0").unwrap();
         let spans = Rc::new(RefCell::new(Vec::new()));
         tokio::task::spawn_local(collect(collector, spans.clone()));
         let (scef, server) = (start(|_| {}), server());

@@ -140,8 +140,8 @@ impl Role for SmsSc {
             self.unanswered.insert(reference, report.clone());
         }
         Outcome {
-            bad: false,
             then: vec![(self.after, report)],
+            ..Outcome::default()
         }
     }
 

@@ -230,12 +230,6 @@ fn changed<'a>(before: &'a State, next: &'a State) -> Vec<Known<'a>> {
     found
 }
 
-/// Whether the narrowest destination that has a whole cluster is available.
-fn around(state: &State, cluster: Cluster) -> bool {
-    let narrowest = state.tables.routes.around(cluster);
-    narrowest.is_some_and(|at| available(state, at))
-}
-
 /// TFA or TFP, of a cluster TCA or TCP.
 const fn transfer(cluster: Cluster, available: bool) -> Management {
     match (cluster.wild, available) {

@@ -132,7 +132,7 @@ fn reported_congestion_is_passed_on_and_tested() {
     };
     // From a node behind the neighbour, as from the neighbour itself.
     let mut user_data = Vec::new();
-    congested.write(Plan::Itu, &mut user_data);
+    congested.write(Plan::Itu, 0, &mut user_data);
     a.send_msu(ServiceIndicator::SNM, [2, EAST], &user_data);
     let mut levels = Vec::new();
     while levels.last() != Some(&0) {
