@@ -160,7 +160,7 @@ mod tests {
     use std::sync::Arc;
 
     use settings::Period;
-    use ss7_proto::Plan;
+    use ss7_proto::{Plan, PointCode};
     use ss7_proto::m2pa::HEADER_LEN;
     use telemetry::{Alarms, Registry};
 
