@@ -160,8 +160,8 @@ mod tests {
     use std::sync::Arc;
 
     use settings::Period;
-    use ss7_proto::{Plan, PointCode};
     use ss7_proto::m2pa::HEADER_LEN;
+    use ss7_proto::{Plan, PointCode};
     use telemetry::{Alarms, Registry};
 
     use super::super::Remains;
