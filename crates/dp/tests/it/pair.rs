@@ -74,7 +74,7 @@ fn a_processor_follows_either_of_two_servers() {
     let offset = |wanted: f64| {
         until("the offset", || {
             metric(&processor, "signalbox_dp_journal_offset") == wanted
-        })
+        });
     };
     let mut router = Router::new(processor.addresses()[0]);
     set(&one, "001010000000001", "hss1");
