@@ -366,14 +366,15 @@ impl Repository {
         let key = key.unwrap_or_default();
         let (mut is_instead, mut yielded) = (false, 0);
         if known.is_none() {
-            let others = self.others(session, &key).await?;
+            let mut others = self.others(session, &key).await?;
+            // What it takes the place of leads it no more.
+            if let Some(oldest) = self.surplus(&others).map(<[u8]>::to_vec) {
+                others.retain(|other| other.record.id != oldest);
+                batch.delete(&self.sessions, &oldest, Condition::Always);
+                is_instead = true;
+            }
             session.join(others.iter().map(|other| &other.record), is_moved);
             yielded = u64::from(session.has_yielded()) + self.yield_to(session, &others, &mut batch);
-            if let Some(oldest) = self.surplus(&others) {
-                batch = Batch::default();
-                batch.delete(&self.sessions, oldest, Condition::Always);
-                (is_instead, yielded) = (true, u64::from(session.has_yielded()));
-            }
         }
         if self.owner.is_some() {
             batch.delete(&self.reservations, &key, Condition::Always);

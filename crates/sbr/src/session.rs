@@ -439,7 +439,11 @@ mod tests {
     #[test]
     fn a_subscriber_with_an_imsi_has_no_entry_by_its_binding() {
         let has_entry = |key: Vec<u8>| {
-            let binding = whole().binding.map(|binding| Binding { key, ..binding });
+            let binding = whole().binding.map(|binding| Binding {
+                key,
+                has_yielded: false,
+                ..binding
+            });
             let mut keys = IndexKeys::default();
             Session { binding, ..whole() }.index(&mut keys);
             keys.iter().any(|(index, _)| index == BY_BINDING)

@@ -389,7 +389,7 @@ fn sessions_that_are_asked_about_are_found_when_they_are_stale_and_stay_as_long_
 fn a_subscriber_that_moves_is_followed_and_a_younger_binding_is_not() {
     with(Sbr::default(), async |store, settings| {
         let all = on(store, settings, None).await;
-        let key = binding_key(IMSI.as_bytes(), "all");
+        let key = binding_key(SUBSCRIBER, "all");
         let server = async || all.bound(&key).await.unwrap().unwrap().server.host;
         all.keep(session(1, "a", &[])).await.unwrap();
         all.keep_as(session(2, "b", &[]), true).await.unwrap();
