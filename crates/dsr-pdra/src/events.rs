@@ -49,7 +49,7 @@ telemetry::events! {
     /// A session stays at its PCRF that its client does not have: the PCRF does not answer, or too many are to end.
     LeftAtPcrf = "pdra_sessions_left_at_pcrf", alert Alert::minor(When::Occurs, 1, "PCRFs have sessions that their clients do not have: see `signalbox dsr peers`, and let the PCRFs audit their sessions.");
     /// As many sessions as are read at most have one address or number: the newest may not be among them.
-    CrowdedKey = "pdra_crowded_keys", alert Alert::minor(When::Occurs, 5, "Gateways begin sessions with one address: check `ipDomains`, and which ones with `signalbox dsr pdra binding ADDRESS`.");
+    CrowdedKey = "pdra_crowded_keys", alert Alert::minor(When::Occurs, 4, "Gateways begin sessions with one address: check `ipDomains`, and which ones with `signalbox dsr pdra binding ADDRESS`.");
     /// A request was sent to another PCRF after the first one failed.
     Again = "pdra_further_attempts";
     /// A request of an AF or TDF found the session of its subscriber.

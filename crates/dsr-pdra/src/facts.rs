@@ -31,7 +31,7 @@ impl Facts {
     /// Of a request that begins a session, or finds one.
     ///
     /// # Errors
-    /// When it has no Session-Id, or one that is too long to be a key, or an address or prefix that is none.
+    /// When it has no Session-Id, or one that is too long to be a key, or an address, prefix or APN that is none.
     pub(crate) fn read<B: AsRef<[u8]>>(message: &Message<B>, view: &View<'_>) -> Result<Self, Fault> {
         let digits = |digits: Option<&dsr_app::Digits>| {
             let digits = digits.map(|digits| String::from_utf8_lossy(digits.as_bytes()).into_owned());
@@ -43,6 +43,10 @@ impl Facts {
         for avp in message.avps() {
             let Ok(avp) = avp else { break };
             if avp.is(known::CALLED_STATION_ID) {
+                if avp.data.len() > MOST_APN || !avp.data.is_ascii() {
+                    let what = "an APN has at most 100 octets of ASCII (TS 23.003 §9.1)";
+                    return Err(fault(ResultCode::INVALID_AVP_VALUE, what, &avp));
+                }
                 facts.apn = network_identifier(avp.data);
             } else if avp.is(known::IP_DOMAIN_ID) {
                 facts.ip_domain = avp.data.to_vec();
@@ -197,6 +201,9 @@ fn prefix(avp: &Avp<'_>) -> Result<Ipv6Prefix, Fault> {
     Ok(Ipv6Prefix::new(octets.into(), *length))
 }
 
+/// Octets of an APN (TS 23.003 §9.1).
+const MOST_APN: usize = 100;
+
 /// The network identifier of an APN (TS 23.003 §9.1): without `.mnc001.mcc001.gprs`, in lower case.
 pub(crate) fn network_identifier(apn: &[u8]) -> String {
     let apn = String::from_utf8_lossy(apn).to_ascii_lowercase();
@@ -214,7 +221,7 @@ pub(crate) fn network_identifier(apn: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diameter_proto::{MessageBuilder, Routing};
+    use diameter_proto::{AvpFlags, AvpKey, MessageBuilder, Routing};
     use dsr_app::session::wrong_request_type;
     use proptest::prelude::*;
 
@@ -251,6 +258,21 @@ mod tests {
         assert_eq!(prefixed(&[]), Err(5014));
         assert_eq!(prefixed(&[0]), Err(5014));
         assert_eq!(prefixed(&[&[0, 128][..], &[1; 17]].concat()), Err(5014));
+    }
+
+    #[test]
+    fn an_apn_that_is_none_is_refused() {
+        let apn = |octets: &[u8]| {
+            let put = |builder: &mut MessageBuilder| {
+                _ = builder.put_raw(AvpKey::ietf(30), AvpFlags::MANDATORY, octets)
+            };
+            read(put).map(|facts| facts.apn)
+        };
+        assert_eq!(apn(b"ims"), Ok("ims".to_owned()));
+        assert!(apn(&[b'a'; 100]).is_ok());
+        for wrong in [vec![b'a'; 101], [&b"a"[..], &[0xff; 21_845]].concat()] {
+            assert_eq!(apn(&wrong).unwrap_err().code, ResultCode::INVALID_AVP_VALUE);
+        }
     }
 
     #[test]

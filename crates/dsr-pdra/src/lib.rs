@@ -280,7 +280,10 @@ impl Application for Pdra {
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
         let flow = match Kind::of(request.message) {
-            Kind::Begins => self.begin(on, request),
+            Kind::Begins => {
+                on.worker.owed.forget(request.message);
+                self.begin(on, request)
+            }
             Kind::Finds => self.find(on, request),
             Kind::Opens => self.open_at_tdf(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
@@ -368,7 +371,7 @@ impl Application for Pdra {
             }
             (Found::Written(written), _) => {
                 if written.is_err() {
-                    Self::end_unwritten(on, resumed);
+                    Self::end_unwritten(on, note, resumed);
                 }
                 Self::written(on, written)
             }
@@ -391,7 +394,7 @@ impl Application for Pdra {
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
             (Stage::Removes | Stage::Asks, Resumed::Answer(_)) => Self::not_removed(on),
             (Stage::Writes, _) => {
-                Self::end_unwritten(on, resumed);
+                Self::end_unwritten(on, note, resumed);
                 Self::failed(on)
             }
             _ => Self::failed(on),
@@ -405,7 +408,7 @@ impl Application for Pdra {
         match (note.stage, resumed) {
             (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
             (Stage::Looks, Resumed::Request(request)) => self.settle_failed(on, request, note.token),
-            // What is being written settles itself.
+            (Stage::Writes, Resumed::Answer(_)) => Self::end_unwritten(on, note, resumed),
             _ => {}
         }
         self.goes_on(on, note.stage, resumed, &Flow::Drop);

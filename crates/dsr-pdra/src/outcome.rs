@@ -50,7 +50,7 @@ impl Pdra {
                 let kept = self.keep(on, note, beginning, (server, is_moved), then);
                 kept.unwrap_or_else(|| {
                     self.fail(on, &key, note.token);
-                    Self::end_at_pcrf(on, answered.request);
+                    Self::end_failed(on, note, answered.request);
                     Self::failed(on)
                 })
             }
@@ -163,6 +163,7 @@ impl Pdra {
     ) -> Option<Flow<'a>> {
         let note = Note {
             stage: Stage::Writes,
+            rule: Note::read(on.memo).rule,
             ..Note::default()
         };
         note.write(on.memo);

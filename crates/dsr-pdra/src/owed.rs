@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use diameter_proto::{Message, MessageMut, ResultCode, known};
+use diameter_proto::{CommandFlags, Message, MessageMut, ResultCode, known};
 use dsr_app::session::{result, retransmission, termination};
 use dsr_app::{Answered, Flow, Lost, Memo, On, Resumed};
 
@@ -33,6 +33,16 @@ impl Owed {
         has_room
     }
 
+    /// Drops what would end a session that begins again.
+    pub(crate) fn forget<B: AsRef<[u8]>>(&mut self, begins: &Message<B>) {
+        if !self.0.is_empty()
+            && let Ok(Some(id)) = begins.get(known::SESSION_ID)
+        {
+            self.0
+                .retain(|(request, _)| request.get(known::SESSION_ID) != Ok(Some(id)));
+        }
+    }
+
     fn take(&mut self) -> impl Iterator<Item = (MessageMut, u8)> + '_ {
         let count = self.0.len().min(MOST_AT_ONCE);
         self.0.drain(..count)
@@ -52,14 +62,21 @@ impl Pdra {
     }
 
     /// A session could not be written in time: its client gets a failure, and the session ends.
-    pub(crate) fn end_unwritten(on: &mut On<'_, Self>, resumed: &Resumed<'_>) {
+    pub(crate) fn end_unwritten(on: &mut On<'_, Self>, note: Note, resumed: &Resumed<'_>) {
         if let Resumed::Answer(answered) = resumed {
-            Self::end_at_pcrf(on, answered.request);
+            Self::end_failed(on, note, answered.request);
+        }
+    }
+
+    /// The session of a request could not be written. One that comes again is of a session that its client has.
+    pub(crate) fn end_failed(on: &mut On<'_, Self>, note: Note, request: &Message) {
+        if note.rule != Rule::Repeated {
+            Self::end_at_pcrf(on, request);
         }
     }
 
     /// Ends the session of a request at the PCRF that got it.
-    pub(crate) fn end_at_pcrf(on: &mut On<'_, Self>, request: &Message) {
+    fn end_at_pcrf(on: &mut On<'_, Self>, request: &Message) {
         if matches!(Kind::of(request), Kind::Begins | Kind::Finds) {
             match termination(request) {
                 Some(end) => Self::send_end(on, end, 0),
@@ -96,7 +113,7 @@ impl Pdra {
     ) -> Flow<'a> {
         let has_ended = result(answered.answer).is_some_and(|result| matches!(result.0 / 1000, 2 | 5));
         if !has_ended {
-            Self::owe(on, note, answered.request);
+            Self::owe(on, note, answered.request, false);
             return Flow::Next;
         }
         on.count(Event::EndedForClient);
@@ -109,13 +126,18 @@ impl Pdra {
 
     /// The PCRF has not answered.
     pub(crate) fn owed_lost(on: &mut On<'_, Self>, note: Note, lost: &Lost<'_>) {
-        Self::owe(on, note, lost.request);
+        Self::owe(on, note, lost.request, true);
     }
 
-    fn owe(on: &mut On<'_, Self>, note: Note, request: &Message) {
-        // With the T flag (RFC 6733 §5.5.4): the PCRF may have got it.
+    /// With the T flag where the PCRF may have got it (RFC 6733 §5.5.4), and not behind its answer (§3).
+    fn owe(on: &mut On<'_, Self>, note: Note, request: &Message, is_lost: bool) {
         let host = request.get(known::DESTINATION_HOST).ok().flatten();
-        let again = retransmission(request, "", host.unwrap_or_default());
+        let again = retransmission(request, "", host.unwrap_or_default()).map(|mut again| {
+            if !is_lost {
+                again.set_flags(again.flags().without(CommandFlags::RETRANSMITTED));
+            }
+            again
+        });
         if !again.is_some_and(|again| on.worker.owed.put(again, note.sent)) {
             on.count(Event::LeftAtPcrf);
         }

@@ -65,6 +65,11 @@ impl Session {
         !self.is_at(leader) && !is_before
     }
 
+    /// Whether it is of another binding than one that leads it.
+    pub(crate) fn yields_to(&self, leader: &Self) -> bool {
+        self.contradicts(leader) && rank(leader) < rank(self)
+    }
+
     /// Joins the binding of its subscriber, of which these sessions are: the one that leads, moved to the server of this one
     /// (`is_moved`); or that of its server; or it begins one, which yields to an older one at another server.
     pub(crate) fn join<'s>(&mut self, others: impl Iterator<Item = &'s Session> + Clone, is_moved: bool) {
@@ -80,7 +85,7 @@ impl Session {
         };
         let Some(binding) = &mut self.binding else { return };
         (binding.since, binding.moves) = (since, moves);
-        let yields = leader.is_some_and(|leader| self.contradicts(leader) && rank(leader) < rank(self));
+        let yields = leader.is_some_and(|leader| self.yields_to(leader));
         if let Some(binding) = &mut self.binding {
             binding.has_yielded = yields;
         }

@@ -20,6 +20,8 @@ use crate::session::{
 /// Sessions under one address or number that are read: of the same address in several networks, of one subscriber. The store
 /// gives them in an order of its own, and the newest that fits counts. What a request costs is bounded by it.
 const CANDIDATES: usize = 256;
+/// Pools in which a subscriber has as many sessions as may be, before they hide some of each other.
+const POOLS: usize = 4;
 /// Tries of a write that others make at the same time.
 pub(crate) const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
@@ -175,16 +177,24 @@ impl Repository {
 
     /// The sessions of a subscriber in a pool that have not yielded.
     pub(crate) async fn of_subscriber(&self, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
+        let mut found = self.all_of_subscriber(key).await?;
+        found.retain(|stored| !stored.record.has_yielded());
+        Ok(found)
+    }
+
+    /// The sessions of a subscriber in a pool. Of one without IMSI those that have yielded are not among them.
+    pub(crate) async fn all_of_subscriber(&self, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
+        // Of two sites, each with as many as may be.
+        let most = 2 * self.settings.max_sessions_per_subscriber + 1;
         let Some(imsi) = imsi_in(key) else {
-            // Of two sites, each with as many as may be.
-            let most = 2 * self.settings.max_sessions_per_subscriber;
-            return self.sessions.find(BY_BINDING, key, most + 1).await;
+            return self.sessions.find(BY_BINDING, key, most).await;
         };
-        // Of all pools.
-        let mut found = self.sessions.find(BY_IMSI, imsi, CANDIDATES).await?;
-        let is_wanted = |session: &Session| {
-            (session.binding.as_ref()).is_some_and(|one| one.key == key && !one.has_yielded)
-        };
+        let most = CANDIDATES.max(POOLS * most);
+        let mut found = self.sessions.find(BY_IMSI, imsi, most).await?;
+        if found.len() >= most {
+            self.tally.crowded.fetch_add(1, Relaxed);
+        }
+        let is_wanted = |session: &Session| session.binding.as_ref().is_some_and(|one| one.key == key);
         found.retain(|stored| is_wanted(&stored.record));
         Ok(found)
     }
@@ -464,7 +474,7 @@ impl Repository {
     /// How many.
     fn yield_to(&self, leader: &Session, others: &[Stored<Session>], batch: &mut Batch) -> u64 {
         let is_own = |other: &&Stored<Session>| *other.site == *self.settings.store.site;
-        let yields = |other: &&Stored<Session>| !leader.has_yielded() && other.record.contradicts(leader);
+        let yields = |other: &&Stored<Session>| !leader.has_yielded() && other.record.yields_to(leader);
         let mut count = 0;
         for other in others.iter().filter(is_own).filter(yields) {
             batch.update(&self.sessions, &other.record.clone().yielded(), other.version);

@@ -312,7 +312,8 @@ fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 pub(crate) fn text(rest: &mut &[u8]) -> Option<String> {
-    String::from_utf8(bytes(rest)?.to_vec()).ok()
+    // A text may have been cut within a character: a record that cannot be read would hold up its subscriber.
+    Some(String::from_utf8_lossy(bytes(rest)?).into_owned())
 }
 
 pub(crate) fn party(rest: &mut &[u8]) -> Option<Party> {

@@ -37,7 +37,7 @@ impl Repository {
     /// When the store cannot be read or written.
     pub async fn unbind(&self, key: &[u8], server: &str) -> Result<u64, Error> {
         let mut ended = 0;
-        for stored in self.of_subscriber(key).await? {
+        for stored in self.all_of_subscriber(key).await? {
             let session = &stored.record;
             if session.server.host.eq_ignore_ascii_case(server) {
                 ended += u64::from(remove(&self.sessions, &self.held.sessions, &session.id).await?);
