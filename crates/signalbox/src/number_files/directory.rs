@@ -5,6 +5,7 @@ mod search;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "ldap")]
 use anyhow::Context as _;
 use clap::Args;
 use numbers::DestinationSet;
