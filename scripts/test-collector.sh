@@ -23,11 +23,13 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-die() { echo "FAILED: $*" >&2; tail -20 "$work/log" "$work/collector.log" >&2; exit 1; }
+die() { echo "FAILED: $*" >&2; grep -h "WARN\|ERROR" "$work/log" >&2; tail -n 20 "$work/log" "$work/collector.log" >&2; exit 1; }
 cd "$work"
 
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=collector \
-  -addext subjectAltName=IP:127.0.0.1 2> /dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority 2> /dev/null
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out request.pem -subj /CN=collector 2> /dev/null
+printf 'subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n' > extensions
+openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile extensions -out cert.pem 2> /dev/null
 cat > collector.yaml << YAML
 receivers:
   otlp:
@@ -45,7 +47,7 @@ YAML
 "$built/collector" --config "file:$work/collector.yaml" > collector.log 2>&1 &
 pids+=($!)
 cat > core.yaml << YAML
-traces: {collector: "https://127.0.0.1:14318", certificateAuthority: $work/cert.pem, share: 0%, headers: {x-tenant: core}}
+traces: {collector: "https://127.0.0.1:14318", certificateAuthority: $work/ca.pem, share: 0%, headers: {x-tenant: core}}
 YAML
 "$signalbox" check core.yaml > log || die "the configuration"
 "$signalbox" up --config core.yaml > log 2>&1 &
