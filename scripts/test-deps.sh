@@ -13,6 +13,8 @@ haproxy:haproxy
 nginx:nginx-light
 valgrind:valgrind
 osmo-stp:osmo-stp
+osmo-bsc:osmo-bsc
+osmo-msc:osmo-msc
 openssl:openssl
 java:default-jre-headless
 javac:default-jdk-headless

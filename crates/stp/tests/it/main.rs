@@ -2,6 +2,7 @@
 
 mod ansi;
 mod bad_input;
+mod bssmap;
 mod calls;
 mod contexts;
 mod delivery;
