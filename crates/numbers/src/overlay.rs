@@ -188,7 +188,7 @@ fn shard_of(block: u64, shift: u32) -> usize {
 
 /// Changed blocks of one moment, in ascending order. They share the lists of the overlay: what is changed later copies the
 /// lists that it changes, and nothing is copied for these.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     order: Arc<Vec<Arc<Vec<u64>>>>,
     shards: Box<[Option<Arc<Shard>>]>,

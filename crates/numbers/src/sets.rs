@@ -178,6 +178,25 @@ impl Sets {
         }
     }
 
+    pub(crate) fn has(&self, set: &DestinationSet) -> bool {
+        self.ids.contains_key(set)
+    }
+
+    /// A table of the sets that are `used`, by position, and the new identity of each set.
+    pub(crate) fn kept(&self, used: &[bool]) -> (Self, Vec<u16>) {
+        let (mut kept, mut ids) = (Self::default(), Vec::with_capacity(used.len()));
+        for (set, used) in self.all.iter().zip(used) {
+            // A table with some of the sets has no more of them.
+            let id = kept.all.len() as u16;
+            ids.push(id);
+            if *used {
+                kept.all.push(Arc::clone(set));
+                kept.ids.insert(Arc::clone(set), id);
+            }
+        }
+        (kept, ids)
+    }
+
     pub(crate) fn all(&self) -> &[Arc<DestinationSet>] {
         &self.all
     }

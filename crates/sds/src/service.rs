@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::data::{Data, Files};
 use crate::dispatch::{JOURNAL, PROVISIONING};
-use crate::journal::{Journal, Keeper, Known};
+use crate::journal::{Journal, Keeper, Known, Refused};
 use crate::live::{Derived, Effective};
 use crate::pages;
 use crate::record::Head;
@@ -100,6 +100,19 @@ async fn head_of(
             head.id
         ))),
         _ => Ok(head),
+    }
+}
+
+/// Why the server does not start, with what helps.
+fn unstartable(refused: &Refused) -> String {
+    match refused {
+        Refused::Older { store, own } => format!(
+            "the store has transactions up to {store} alone, the records in `directory` have those up to {own}. Where its node \
+             lags, start again when it has caught up. Where it was restored from a backup: with `embedded`, remove \
+             store.embedded.directory, and a new journal begins with the records; with other databases, put a checkpoint \
+             of offset {store} or before into `directory` as load.csv"
+        ),
+        other => other.to_string(),
     }
 }
 
@@ -219,7 +232,7 @@ impl NetworkFunction for Sds {
         keeper
             .catch_up()
             .await
-            .map_err(|refused| StartError::Config(refused.to_string()))?;
+            .map_err(|refused| StartError::Config(unstartable(&refused)))?;
         let (journal, orders) = Journal::channel();
         let sds = Arc::new(Self {
             repository: repository.clone(),

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use numbers::csv::{self, ImportError, Mistake};
@@ -60,10 +61,10 @@ impl Directory {
     /// When the directory cannot be used.
     pub(super) fn open(path: &Path, max_names: usize) -> Result<(Self, Option<Position>), String> {
         let wrong = |error: io::Error| format!("directory: {}: {error}", path.display());
-        fs::create_dir_all(path).map_err(wrong)?;
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let lock = options.open(path.join(LOCK)).map_err(wrong)?;
+        // Numbers of subscribers: for their owner alone, as all files in it.
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(wrong)?;
+        let lock = open(&path.join(LOCK), false).map_err(wrong)?;
         lock.try_lock()
             .map_err(|_| format!("directory: {}: another process uses it", path.display()))?;
         let mut directory = Self {
@@ -118,9 +119,7 @@ impl Directory {
     /// Puts the transactions of the log into effect, up to the first line that is not whole; returns the log at its end, and
     /// the offset.
     fn replay(&self, data: &Data, current: &Current) -> Result<(File, u64), String> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(self.file(current.generation, "log"));
+        let file = open(&self.file(current.generation, "log"), false);
         let mut file = file.map_err(|error| format!("log: {error}"))?;
         let (mut offset, mut length) = (current.offset, 0);
         let mut input = BufReader::with_capacity(1 << 20, &file);
@@ -180,7 +179,7 @@ impl Directory {
         let generation = self.current.as_ref().map_or(0, |current| current.generation) + 1;
         let numbers = Writer::create(&self.file(generation, "num")).map_err(|error| error.to_string())?;
         let path = self.file(generation, "names");
-        let names = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let names = open(&path, true).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut split = Split {
             numbers,
             names: BufWriter::with_capacity(1 << 20, names),
@@ -210,7 +209,7 @@ impl Directory {
         let written = written.map_err(|error| error.to_string())?;
         let path = self.file(generation, "names");
         let names = || {
-            let mut output = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+            let mut output = BufWriter::with_capacity(1 << 20, open(&path, true)?);
             let count = data.names.write(&mut output)?;
             output
                 .into_inner()
@@ -236,7 +235,7 @@ impl Directory {
         let text = serde_json::to_vec(&current).map_err(|error| error.to_string())?;
         let publish = || {
             // One that a crash has left beside files that never counted.
-            File::create(&log)?.sync_all()?;
+            open(&log, true)?.sync_all()?;
             let mut file = NamedTempFile::new_in(&self.path)?;
             file.write_all(&text)?;
             file.as_file().sync_all()?;
@@ -267,6 +266,13 @@ impl Directory {
             }
         }
     }
+}
+
+/// Opens a file to read and write, and creates it for its owner alone; `empty`: without what it has.
+fn open(path: &Path, empty: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).mode(0o600);
+    options.truncate(empty).open(path)
 }
 
 /// The transaction of a line of the log; none: the line is not whole.

@@ -155,6 +155,30 @@ mod tests {
     }
 
     #[test]
+    fn files_of_subscribers_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (mut keeper, _) = open(&path);
+        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        let mut seen = 0;
+        for rewritten in [false, true] {
+            if rewritten {
+                keeper.rewrite().unwrap();
+            }
+            assert_eq!(keeper.apply(LINES.as_bytes()).is_ok(), !rewritten);
+            for entry in std::fs::read_dir(&path).unwrap() {
+                let file = entry.unwrap().path();
+                assert_eq!(mode(&file), 0o600, "{}", file.display());
+                seen += 1;
+            }
+        }
+        // Lock, the files that count, numbers, names and log, each time.
+        assert_eq!((mode(&path), seen), (0o700, 10));
+    }
+
+    #[test]
     fn data_are_the_same_after_transactions_a_rewriting_and_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let (mut keeper, holder) = open(folder.path());

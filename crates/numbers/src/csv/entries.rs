@@ -20,7 +20,8 @@ pub struct Entry<'l> {
 /// understood here. Returns the count of lines and that of entries.
 ///
 /// # Errors
-/// Names the first line that is wrong or that `take` refuses; also where the text is cut or has no entry.
+/// Names the first line that is wrong or that `take` refuses; also where the text is cut, is of another version, or has no
+/// entry though it does not end with `#end,0`.
 pub fn entries(
     input: &mut impl BufRead,
     mut take: impl FnMut(u64, Entry<'_>) -> Result<(), ImportError>,
@@ -54,7 +55,7 @@ pub fn entries(
         let mistake = format!("expected #end,COUNT behind {count} numbers; the file is cut");
         return Err(Mistake::at(number + 1, mistake));
     }
-    if count == 0 {
+    if count == 0 && !ended {
         return Err(Mistake::at(number + 1, "no number in the whole input"));
     }
     Ok((number, count))

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{END, Entry, FIRST_LINE, MOST_LINE_BYTES};
+use super::{END, Entry, FIRST_LINE, HEADER, MOST_LINE_BYTES};
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) enum LineError {
     Fields,
     #[error("the count behind #end is not a number")]
     Count,
+    #[error("a text of version `{0}`; expected `{FIRST_LINE}`")]
+    Version(String),
 }
 
 /// Reads the next line into `buffer`, without its end; `None` behind the last one.
@@ -66,6 +68,10 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
     }
     if line == FIRST_LINE {
         return Ok(Line::First);
+    }
+    if let Some(version) = line.strip_prefix(HEADER) {
+        let version = version.chars().take(20).flat_map(char::escape_debug);
+        return Err(LineError::Version(version.collect()));
     }
     if let Some(count) = line.strip_prefix(END) {
         return count.parse().map(Line::End).map_err(|_| LineError::Count);

@@ -17,6 +17,8 @@ pub use import::{Options, Progress, import};
 
 /// The first line of a file that ends with `#end,COUNT`.
 pub const FIRST_LINE: &str = "#signalbox-numbers,1";
+/// What a first line begins with, whatever its version.
+const HEADER: &str = "#signalbox-numbers,";
 const END: &str = "#end,";
 /// Most bytes of a line.
 pub const MOST_LINE_BYTES: usize = 8192;

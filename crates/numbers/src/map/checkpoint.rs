@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{Journal, Map};
-use crate::block::OwnedBlock;
+use crate::block::{Block, Entry, OwnedBlock};
 use crate::error::{Damaged, Error};
 use crate::file::{Base, Writer, Written};
 use crate::key::{BLOCK_BITS, Key};
 use crate::overlay::{Blocks, Changed, Overlay};
-use crate::sets::{DestinationSet, Sets};
+use crate::sets::{DestinationSet, MOST_SETS, Sets};
 
 impl Map {
     /// Writes the blocks that were changed since the base was written to `path`, from which [`Map::open`] takes them, and
@@ -28,30 +28,72 @@ impl Map {
         Ok(written)
     }
 
-    /// Writes all numbers to `path` as a new base, which has the changes up to the position that its header names.
+    /// Writes all numbers to `path` as a new base, which has the changes up to the position that its header names. Where more
+    /// than half of [`MOST_SETS`] are in the table, the base is without those that no number has.
     ///
     /// # Errors
     /// When the system refuses, or a block is damaged.
     pub fn rewrite(&self, path: &Path) -> Result<Written, Error> {
         let (sets, position, blocks) = self.snapshot();
+        let kept = if sets.all().len() > MOST_SETS / 2 {
+            self.used(&sets, blocks.clone())?
+        } else {
+            None
+        };
+        let (sets, ids) = kept.map_or((sets, None), |(sets, ids)| (sets, Some(ids)));
         let mut writer = Writer::with_sets(path, sets)?;
+        self.each_block(blocks, &mut |block, view, sum| {
+            // A block without a number is left out of a base.
+            if view.head.count == 0 {
+                return Ok(());
+            }
+            let Some(ids) = &ids else {
+                let sum = sum.unwrap_or_else(|| crc32c::crc32c(view.bytes));
+                return writer.push_bytes(block, view.head, view.bytes, sum);
+            };
+            let mut entries = entries_of(block, view)?;
+            for (_, value) in &mut entries {
+                *value = ids.get(usize::from(*value)).copied().unwrap_or(*value);
+            }
+            writer.push_block(block, &OwnedBlock::encode(&entries))
+        })?;
+        writer.finish_as(0, position)
+    }
+
+    /// The sets that numbers have, and for each set of the table its new identity; none where numbers have all of them.
+    fn used(&self, sets: &Sets, blocks: Blocks) -> Result<Option<(Sets, Vec<u16>)>, Error> {
+        let mut used = vec![false; sets.all().len()];
+        self.each_block(blocks, &mut |block, view, _| {
+            for (_, value) in entries_of(block, view)? {
+                // Only forged bytes have no set here.
+                let place = used.get_mut(usize::from(value));
+                *place.ok_or(Damaged { block, offset: 0 })? = true;
+            }
+            Ok(())
+        })?;
+        Ok(used.contains(&false).then(|| sets.kept(&used)))
+    }
+
+    /// Hands each block to `each` as it is now, in ascending order; those of the base with their checksums.
+    fn each_block(
+        &self,
+        blocks: Blocks,
+        each: &mut impl FnMut(u64, Block<'_>, Option<u32>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut changed = blocks.peekable();
         for (block, sum, view) in self.base.blocks() {
             while let Some((before, owned)) = changed.next_if(|(changed, _)| *changed < block) {
-                push_some(&mut writer, before, sound(before, &owned)?)?;
+                each(before, sound(before, &owned)?.view(), None)?;
             }
             match changed.next_if(|(changed, _)| *changed == block) {
-                Some((_, owned)) => push_some(&mut writer, block, sound(block, &owned)?)?,
-                None => {
-                    let view = view?;
-                    writer.push_bytes(block, view.head, view.bytes, sum)?;
-                }
+                Some((_, owned)) => each(block, sound(block, &owned)?.view(), None)?,
+                None => each(block, view?, Some(sum))?,
             }
         }
         for (block, owned) in changed {
-            push_some(&mut writer, block, sound(block, &owned)?)?;
+            each(block, sound(block, &owned)?.view(), None)?;
         }
-        writer.finish_as(0, position)
+        Ok(())
     }
 
     /// Calls `each` for every number with its set, in ascending order, and `damaged` for every block that cannot be read.
@@ -95,12 +137,8 @@ impl Map {
     }
 }
 
-/// A block without a number is left out of a base.
-fn push_some(writer: &mut Writer, block: u64, owned: &OwnedBlock) -> Result<(), Error> {
-    match owned.head.count {
-        0 => Ok(()),
-        _ => writer.push_block(block, owned),
-    }
+fn entries_of(block: u64, view: Block<'_>) -> Result<Vec<Entry>, Damaged> {
+    view.entries().ok_or(Damaged { block, offset: 0 })
 }
 
 fn sound(block: u64, changed: &Changed) -> Result<&OwnedBlock, Damaged> {

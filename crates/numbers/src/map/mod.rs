@@ -178,6 +178,12 @@ impl Map {
         self.sets.load_full()
     }
 
+    /// Whether a set is among [`Self::sets`], without a search.
+    #[must_use]
+    pub fn has_set(&self, set: &DestinationSet) -> bool {
+        self.writer.lock().sets.has(set)
+    }
+
     /// Numbers of the base, as its header has them, and the bytes of its file.
     #[must_use]
     pub fn size(&self) -> (u64, u64) {

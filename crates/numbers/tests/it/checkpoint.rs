@@ -188,3 +188,27 @@ fn a_damaged_changed_block_refuses_and_does_not_show_what_was_before() {
         Some(destinations)
     );
 }
+
+#[test]
+fn a_rewritten_base_is_without_the_sets_that_no_number_has() {
+    let (folder, path, mut model) = start();
+    let map = open(&path);
+    // One number, which had almost every set that fits.
+    let many: Vec<Change> = (1_000..61_000).map(|at| put(imsi(7), at)).collect();
+    map.replay(&many, 1).unwrap();
+    // Its last set is behind those that go.
+    model.insert(imsi(7), set(60_999));
+    assert!(map.sets().len() > 60_000);
+    let new = folder.path().join("new");
+    let written = map.rewrite(&new).unwrap();
+    assert_eq!(written.sets, 31);
+    let map = open(&new);
+    assert_eq!(map.position(), 1);
+    assert_same(&map, &model);
+    assert!(map.has_set(&set(60_999)) && !map.has_set(&set(1_000)));
+    // Few of them stay: a block is copied as it is.
+    map.replay(&[put(imsi(7), 100)], 2).unwrap();
+    assert_eq!(map.rewrite(&path).unwrap().sets, 32);
+    model.insert(imsi(7), set(100));
+    assert_same(&open(&path), &model);
+}

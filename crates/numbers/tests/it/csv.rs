@@ -103,6 +103,13 @@ fn a_wrong_line_is_refused_with_its_number_and_reason_and_nothing_changes() {
             "behind the end",
         ),
         (b"imsi,1,a\n#end,1x\n", 2, "#end"),
+        (
+            b"#signalbox-numbers,2\nimsi,1,a\n#end,1\n",
+            1,
+            "version `2`; expected",
+        ),
+        (b"#signalbox-numbers,1\n#end,1\n", 2, "0 numbers before"),
+        (b"#signalbox-numbers,1\n", 2, "the file is cut"),
         (b"imsi,1,a\n\nimsi,2,a\n", 2, "empty line"),
         (b"imsi,1\n", 1, "expected kind,number,destination"),
         (b"imsi\n", 1, "expected kind,number,destination"),
@@ -170,4 +177,13 @@ fn progress_can_end_an_import() {
     assert!(ended.is_err());
     assert_eq!(seen, [Progress::Read(65_536)]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_text_that_says_that_it_has_no_number_is_one_without_numbers() {
+    let (_folder, path) = folder();
+    let text = "#signalbox-numbers,1\n#journal,j1\n#offset,3\n#end,0\n";
+    let written = csv::import(text.as_bytes(), &path, PLAIN, |_| Ok(())).unwrap();
+    assert_eq!(written.numbers, 0);
+    assert_eq!(text_of(&open(&path), None), "#signalbox-numbers,1\n#end,0\n");
 }

@@ -14,7 +14,7 @@ use sbi::Body;
 use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 
-use super::{Answer, OFFSET, body_of, write, wrong};
+use super::{Answer, MOST_RECORD, MOST_TRANSACTION, OFFSET, body_of, too_large, write, wrong};
 use crate::change::{Change, MOST_CHANGES, check, transaction};
 use crate::subject::Subject;
 use crate::worker::Worker;
@@ -29,7 +29,11 @@ pub(crate) async fn write_all(call: Call<Worker>) -> Answer {
         return Err(Problem::new(Cause::UnsupportedMediaType).detail(detail));
     }
     let body = body_of(worker, &call.request)?;
-    let transactions = if is_text { of_text(body)? } else { of_lines(&body)? };
+    let transactions = if is_text {
+        of_text(body)?
+    } else {
+        of_lines(&body).await?
+    };
     let (mut records, mut offset, count) = (0, 0, transactions.len());
     for changes in transactions {
         let more = changes.len();
@@ -86,7 +90,10 @@ impl Transactions {
     }
 }
 
-fn of_lines(body: &Body) -> Result<Vec<Vec<Change>>, Problem> {
+/// Lines between which others on this thread have their turn.
+const TURN: usize = 64;
+
+async fn of_lines(body: &Body) -> Result<Vec<Vec<Change>>, Problem> {
     let bytes = body.to_bytes();
     let mut all = Transactions::default();
     let Some(text) = bytes.strip_suffix(b"\n") else {
@@ -94,6 +101,18 @@ fn of_lines(body: &Body) -> Result<Vec<Vec<Change>>, Problem> {
         return Err(wrong_line(lines, "the line has no end; the body is cut"));
     };
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if at % TURN == TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        let most = if line.trim_ascii_start().starts_with(b"[") {
+            MOST_TRANSACTION
+        } else {
+            MOST_RECORD
+        };
+        if line.len() > most {
+            let problem = too_large(format!("more than {most} bytes"));
+            return Err(of_line(at + 1, problem));
+        }
         let refused = |reason: String| wrong_line(at + 1, reason);
         let value = sbi::json::parse_unique(&Body::from(bytes.slice_ref(line)))
             .map_err(|problem| refused(problem.details().detail.clone().unwrap_or_default()))?;
@@ -134,6 +153,12 @@ fn of_text(body: Body) -> Result<Vec<Vec<Change>>, Problem> {
         Ok(())
     });
     match taken {
+        Ok((lines, 0)) => {
+            return Err(wrong_line(
+                usize::try_from(lines).unwrap_or_default(),
+                "no record",
+            ));
+        }
         Ok(_) => {}
         Err(ImportError::Line { line, mistake }) => {
             return Err(wrong_line(usize::try_from(line).unwrap_or_default(), mistake));
@@ -146,7 +171,13 @@ fn of_text(body: Body) -> Result<Vec<Vec<Change>>, Problem> {
 
 /// The first line that is wrong.
 fn wrong_line(line: usize, reason: impl std::fmt::Display) -> Problem {
-    let mut problem = wrong(format!("line {line}: {reason}; nothing was written"));
-    problem.details_mut().more.insert("line".to_owned(), line.into());
+    of_line(line, wrong(reason.to_string()))
+}
+
+fn of_line(line: usize, mut problem: Problem) -> Problem {
+    let details = problem.details_mut();
+    let reason = details.detail.take().unwrap_or_default();
+    details.detail = Some(format!("line {line}: {reason}; nothing was written"));
+    details.more.insert("line".to_owned(), line.into());
     problem
 }

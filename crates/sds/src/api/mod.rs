@@ -29,6 +29,10 @@ use crate::worker::Worker;
 /// What an answer is.
 type Answer = Result<Response, Problem>;
 
+/// Bytes of a record or of a group as JSON, at most.
+const MOST_RECORD: usize = 64 * 1_024;
+/// Bytes of a transaction as JSON, at most.
+const MOST_TRANSACTION: usize = 6 * 1_024 * 1_024;
 /// The offset that an answer stands for.
 const OFFSET: &str = "journal-offset";
 /// The identity of the journal.
@@ -41,16 +45,25 @@ fn body_of(worker: &Worker, request: &Request) -> Result<Body, Problem> {
     let limit = worker.config().server.max_body.as_usize();
     let body = sbi::coding::decode(&request.head.fields, request.body.clone(), limit)?;
     if body.len() > limit {
-        let detail = format!("a body of more than {limit} bytes (server.maxBody)");
-        return Err(Problem::new(Cause::PayloadTooLarge).detail(detail));
+        return Err(too_large(format!(
+            "a body of more than {limit} bytes (server.maxBody)"
+        )));
     }
     Ok(body)
 }
 
-/// The body as JSON.
-fn json_of(worker: &Worker, request: &Request) -> Result<Value, Problem> {
+/// The body as JSON, of at most this many bytes: parsed, it takes many times as much memory.
+fn json_of(worker: &Worker, request: &Request, most: usize) -> Result<Value, Problem> {
     sbi::json::expect_type(&request.head.fields, "application/json")?;
-    sbi::json::parse_unique(&body_of(worker, request)?)
+    let body = body_of(worker, request)?;
+    if body.len() > most {
+        return Err(too_large(format!("a body of more than {most} bytes")));
+    }
+    sbi::json::parse_unique(&body)
+}
+
+fn too_large(detail: impl Into<String>) -> Problem {
+    Problem::new(Cause::PayloadTooLarge).detail(detail)
 }
 
 fn wrong(detail: impl Into<String>) -> Problem {
@@ -150,7 +163,7 @@ fn problem(refused: Refused) -> Problem {
             Problem::new(Cause::Conflict).detail(refused.to_string())
         }
         Refused::Unchangeable(Unchangeable::Sets) => {
-            Problem::new(Cause::InsufficientResources).detail(refused.to_string())
+            Problem::of_status(StatusCode::INSUFFICIENT_STORAGE).detail(refused.to_string())
         }
         Refused::Unchangeable(Unchangeable::Damaged(damaged)) => unreadable(damaged),
     }

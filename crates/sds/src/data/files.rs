@@ -154,11 +154,21 @@ impl Files {
             tracing::warn!(warning, "numbers are damaged");
         }
         let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-        if size(&changes) <= size(&base) / 2 {
+        // A new base is without the sets that no number has any more.
+        let is_full = changes.exists() && map.sets().len() > numbers::MOST_SETS / 2;
+        if size(&changes) <= size(&base) / 2 && !is_full {
             return Ok(map);
         }
         // Changed blocks stay in memory; those of a base are mapped.
-        map.rewrite(&base)?;
+        match map.rewrite(&base) {
+            Ok(_) => {}
+            // Its own numbers are refused; all others serve as they are.
+            Err(error @ (numbers::Error::Damaged(_) | numbers::Error::OtherBase { .. })) => {
+                tracing::warn!(path = %base.display(), %error, "the numbers are not rewritten");
+                return Ok(map);
+            }
+            Err(error) => return Err(error.into()),
+        }
         fs::remove_file(&changes).map_err(at(&changes))?;
         Ok(Map::open(&base, None, Load::Mapped)?)
     }

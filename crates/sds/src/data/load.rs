@@ -47,18 +47,31 @@ impl Origin {
 
     /// Why this journal does not lead on from the text; none: it does.
     pub(super) fn unfit(&self, journal: &Head) -> Option<String> {
-        let Head { id, first, .. } = journal;
+        let Head {
+            id,
+            offset: last,
+            first,
+        } = journal;
         if self.journal.as_ref() != Some(id) {
             return Some(format!(
                 "the store has journal {id}, and this is not a checkpoint of it (#journal,{id}); nothing was replaced. \
                  Send the records to /records, or use a checkpoint of a server with this journal"
             ));
         }
-        let offset = self.offset.filter(|offset| offset.saturating_add(1) < *first)?;
-        Some(format!(
-            "a checkpoint of offset {offset}, and the journal of the store begins with transaction {first}; nothing was \
-             replaced. Use a newer one"
-        ))
+        let offset = self.offset?;
+        if offset > *last {
+            return Some(format!(
+                "a checkpoint of offset {offset}, and the journal of the store ends with transaction {last}; nothing was \
+                 replaced. Expected offset {} to {last}: use an older one, or wait until the store has the transactions",
+                first.saturating_sub(1)
+            ));
+        }
+        (offset.saturating_add(1) < *first).then(|| {
+            format!(
+                "a checkpoint of offset {offset}, and the journal of the store begins with transaction {first}; nothing \
+                 was replaced. Use a newer one"
+            )
+        })
     }
 }
 
@@ -137,6 +150,8 @@ mod tests {
         };
         assert_eq!(unfit(Some("j1"), Some(7)), None);
         assert!(unfit(Some("j1"), Some(6)).is_some_and(|why| why.contains("begins with transaction 8")));
+        assert_eq!(unfit(Some("j1"), Some(20)), None);
+        assert!(unfit(Some("j1"), Some(21)).is_some_and(|why| why.contains("Expected offset 7 to 20")));
         assert!(unfit(Some("j2"), Some(7)).is_some_and(|why| why.contains("the store has journal j1")));
         assert!(unfit(None, None).is_some_and(|why| why.contains("/records")));
     }

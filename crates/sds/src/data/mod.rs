@@ -5,9 +5,10 @@ mod load;
 mod names;
 mod text;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use numbers::{Damaged, DestinationSet, Key, Map, Walk};
+use numbers::{Damaged, DestinationSet, Key, MOST_SETS, Map, Walk};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use files::{Files, FilesError};
@@ -34,12 +35,26 @@ pub(crate) struct Snapshot {
     pub(crate) names: Names,
 }
 
+/// Sets of numbers and of names that the tables do not have yet.
+#[derive(Debug, Default)]
+pub(crate) struct NewSets {
+    numbers: HashSet<DestinationSet>,
+    names: HashSet<DestinationSet>,
+}
+
+impl NewSets {
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.numbers.extend(more.numbers);
+        self.names.extend(more.names);
+    }
+}
+
 /// Why a change cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchangeable {
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    #[error("more different destination sets than {}", numbers::MOST_SETS)]
+    #[error("more different destination sets than {MOST_SETS} since the start")]
     Sets,
 }
 
@@ -70,26 +85,32 @@ impl Data {
         }
     }
 
-    /// Checks that changes can be applied behind `planned` other ones.
-    pub(crate) fn check(&self, changes: &[Change], planned: usize) -> Result<(), Unchangeable> {
-        let sets = self.map.sets();
-        // Only near the bound each set has to be searched for.
-        let new = planned + changes.len();
-        let is_near = sets.len() + new > numbers::MOST_SETS;
+    /// Checks that changes can be applied behind others, which bring sets; returns those that these bring besides.
+    pub(crate) fn check(&self, changes: &[Change], planned: &NewSets) -> Result<NewSets, Unchangeable> {
+        let mut new = NewSets::default();
         for change in changes {
             let set = change.destinations.as_ref();
-            let fits = match &change.subject {
+            match &change.subject {
                 Subject::Number(key) => {
                     self.map.find(*key)?;
-                    !is_near || set.is_none_or(|set| sets.iter().any(|one| **one == *set))
+                    let unknown =
+                        |set: &&DestinationSet| !self.map.has_set(set) && !planned.numbers.contains(*set);
+                    new.numbers.extend(set.filter(unknown).cloned());
                 }
-                Subject::Name(_) => set.is_none_or(|set| self.names.read().may_take(set, new)),
-            };
-            if !fits {
-                return Err(Unchangeable::Sets);
+                Subject::Name(_) => {
+                    let unknown = |set: &&DestinationSet| {
+                        !self.names.read().has_set(set) && !planned.names.contains(*set)
+                    };
+                    new.names.extend(set.filter(unknown).cloned());
+                }
             }
         }
-        Ok(())
+        let fits = |known: usize, planned: usize, new: usize| new == 0 || known + planned + new <= MOST_SETS;
+        let numbers = fits(self.map.sets().len(), planned.numbers.len(), new.numbers.len());
+        if numbers && fits(self.names.read().sets(), planned.names.len(), new.names.len()) {
+            return Ok(new);
+        }
+        Err(Unchangeable::Sets)
     }
 
     /// Applies a transaction.

@@ -91,9 +91,14 @@ impl Names {
         self.bytes + self.chunks.len() * size_of::<Chunk>()
     }
 
-    /// Whether a set may be given to names, among this number of changes.
-    pub(crate) fn may_take(&self, set: &DestinationSet, changes: usize) -> bool {
-        self.sets.all.len() + changes <= MOST_SETS || self.sets.ids.contains_key(set)
+    /// How many different sets names have or have had.
+    pub(crate) fn sets(&self) -> usize {
+        self.sets.all.len()
+    }
+
+    /// Whether a set is among them.
+    pub(crate) fn has_set(&self, set: &DestinationSet) -> bool {
+        self.sets.ids.contains_key(set)
     }
 
     /// Names above `after` with their sets, in ascending order.

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Known, Order, Refused, Transaction};
 use crate::change::{Change, decode, encode};
-use crate::data::{Data, Unchangeable};
+use crate::data::{Data, NewSets, Unchangeable};
 use crate::record::{Entry, Group, Head};
 use crate::repository::{PAGE, Repository};
 use crate::subject::Subject;
@@ -146,13 +146,14 @@ impl Keeper {
     /// The entries of those transactions that can be written; the others are answered and removed.
     fn plan(&self, group: &mut Vec<Pending>) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(group.len());
-        let mut planned = HashMap::new();
+        let (mut planned, mut sets) = (HashMap::new(), NewSets::default());
         let mut offset = self.head.offset;
         let checked = std::mem::take(group)
             .into_iter()
-            .filter_map(
-                |(transaction, answer)| match check(&self.data, &transaction.changes, &planned) {
-                    Ok(()) => {
+            .filter_map(|(transaction, answer)| {
+                match check(&self.data, &transaction.changes, &planned, &sets) {
+                    Ok(new) => {
+                        sets.extend(new);
                         offset += 1;
                         entries.push(Entry {
                             offset,
@@ -167,8 +168,8 @@ impl Keeper {
                         let _ = answer.send(Err(refused));
                         None
                     }
-                },
-            );
+                }
+            });
         *group = checked.collect();
         entries
     }
@@ -307,13 +308,14 @@ fn refuse(group: Vec<Pending>, refused: &Refused) {
     }
 }
 
-/// Whether a transaction can be written behind those that are planned.
+/// Whether a transaction can be written behind those that are planned; the sets that it brings besides theirs.
 fn check(
     data: &Data,
     changes: &[Change],
     planned: &HashMap<Subject, Option<DestinationSet>>,
-) -> Result<(), Refused> {
-    data.check(changes, planned.len())?;
+    sets: &NewSets,
+) -> Result<NewSets, Refused> {
+    let new = data.check(changes, sets)?;
     for (at, change) in changes.iter().enumerate() {
         let Some(expected) = &change.expected else {
             continue;
@@ -330,5 +332,5 @@ fn check(
             });
         }
     }
-    Ok(())
+    Ok(new)
 }

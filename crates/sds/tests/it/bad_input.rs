@@ -197,3 +197,33 @@ fn a_large_body_is_refused_and_others_go_on() {
     });
     sds.stop();
 }
+
+#[test]
+fn json_is_bounded_before_it_is_parsed() {
+    let sds = start(|_| {});
+    local(async {
+        let api = &sds.api;
+        let (json, lines) = ("application/json", "application/x-ndjson");
+        let record = 64 * 1_024;
+        for (method, path, kind, most) in [
+            (Method::PUT, "/subscribers/imsi/1", json, record),
+            (Method::PUT, "/groups/a", json, record),
+            (Method::POST, "/transactions", json, 6 * 1_024 * 1_024),
+            (Method::POST, "/records", lines, record),
+        ] {
+            // Nothing is wrong with it but its length; a line has its end besides.
+            let end = if kind == lines { "\n" } else { "" };
+            let text = |length: usize| format!("{}{}{end}", "0,".repeat(length / 2), &"0"[..length % 2]);
+            let got = api.ask(method.clone(), path, kind, text(most + 1)).await;
+            assert_eq!(got.status(), 413, "{path}: {}", got.text);
+            assert!(got.detail().contains(&most.to_string()), "{path}: {}", got.text);
+            let got = api.ask(method, path, kind, text(most)).await;
+            assert_eq!(got.status(), 400, "{path}: {}", got.text);
+        }
+        // An array on a line is a transaction.
+        let many: Vec<_> = (0..1_000).map(|number| set(number, &"a".repeat(100))).collect();
+        let got = api.post("/records", lines, format!("{}\n", json!(many))).await;
+        assert_eq!(got.status(), 200, "{}", got.text);
+    });
+    sds.stop();
+}

@@ -77,6 +77,18 @@ fn the_first_wrong_line_is_reported_and_nothing_is_written() {
                 "cut",
             ),
             ("text/csv", "imsi,1,a\nnai,x@y,a\n".to_owned(), 2, "unknown kind"),
+            (
+                "text/csv",
+                "#signalbox-numbers,2\nimsi,1,a\n#end,1\n".to_owned(),
+                1,
+                "version `2`",
+            ),
+            (
+                "text/csv",
+                "#signalbox-numbers,1\n#end,0\n".to_owned(),
+                2,
+                "no record",
+            ),
         ] {
             let got = api.post("/records", kind, body.clone()).await;
             assert_eq!(
@@ -146,6 +158,30 @@ fn what_was_imported_is_exported_in_order() {
             (0..300).map(|number| json!({"msisdn": format!("49{number}"), "destinations": "hss1,ocs=o"}));
         assert_eq!(msisdns, expected.collect::<Vec<_>>());
         assert_eq!(export(api, "imei", 10).await, [Value::Null; 0]);
+    });
+    sds.stop();
+}
+
+#[test]
+fn one_set_more_than_fit_is_refused_and_those_that_are_there_are_not() {
+    let sds = start(|_| {});
+    local(async {
+        let api = &sds.api;
+        let body: String = (0..65_534)
+            .map(|at| format!("imsi,{},s{at}\n", imsi(at)))
+            .collect();
+        assert_eq!(api.post("/records", "text/csv", body).await.status(), 200);
+        let got = api.write(&json!([set(1, "x"), set(2, "y")])).await;
+        assert_eq!(got.status(), 507, "{}", got.text);
+        assert!(got.detail().contains("65535"), "{}", got.text);
+        // Many changes of few sets: the sets count.
+        let many: Vec<Value> = (0..1_000)
+            .map(|at| set(at, ["x", "s7"][at as usize % 2]))
+            .collect();
+        assert_eq!(api.write(&json!(many)).await.status(), 200);
+        assert_eq!(api.write(&json!([set(2, "y")])).await.status(), 507);
+        assert_eq!(api.write(&json!([set(2, "x")])).await.status(), 200);
+        assert_eq!(api.write(&json!([set(2, "s65533")])).await.status(), 200);
     });
     sds.stop();
 }

@@ -310,3 +310,121 @@ fn a_damaged_block_refuses_its_own_numbers() {
     });
     sds.stop();
 }
+
+/// Writes the changes, and waits until they are in the files.
+async fn write_saved(sds: &Sds, changes: &serde_json::Value) {
+    let offset = sds.api.write(changes).await.offset();
+    let (state, saved) = (
+        sds.directory.path().join("state.json"),
+        format!("\"names\":{offset},"),
+    );
+    until("a save", async || {
+        let state = std::fs::read_to_string(&state);
+        state.is_ok_and(|state| state.contains(&saved))
+    })
+    .await;
+}
+
+fn often(config: &mut sds::Config) {
+    config.journal.checkpoint = settings::Period::from_millis(50);
+}
+
+#[test]
+fn a_damaged_block_does_not_keep_the_server_from_starting_when_the_base_is_to_be_rewritten() {
+    let sds = start(often);
+    local(async {
+        write_saved(&sds, &json!([set(1, "a"), {"msisdn": "49", "destinations": "b"}])).await;
+    });
+    // From now on the base has numbers, and changes have a file of their own.
+    let sds = start_in(sds.stop(), often);
+    local(write_saved(&sds, &json!([{"msisdn": "49", "destinations": "d"}])));
+    let directory = sds.stop();
+    let (base, changes) = (
+        directory.path().join("numbers.num"),
+        directory.path().join("numbers.changes"),
+    );
+    let mut bytes = std::fs::read(&base).unwrap();
+    assert!(std::fs::metadata(&changes).unwrap().len() > bytes.len() as u64 / 2);
+    bytes[128] ^= 1;
+    std::fs::write(&base, bytes).unwrap();
+    let sds = start_in(directory, often);
+    local(async {
+        let refused = sds.api.get(&format!("/subscribers/imsi/{}", imsi(1))).await;
+        assert_eq!(refused.status(), 500);
+        assert_eq!(sds.api.find("msisdn/49").await.as_deref(), Some("d"));
+        write_saved(&sds, &json!([{"msisdn": "49", "destinations": "e"}])).await;
+    });
+    let sds = start_in(sds.stop(), |_| {});
+    assert_eq!(local(sds.api.find("msisdn/49")).as_deref(), Some("e"));
+    sds.stop();
+}
+
+#[test]
+fn a_checkpoint_behind_the_end_of_the_journal_replaces_nothing() {
+    let sds = start(|_| {});
+    let text = local(async {
+        sds.api.write(&json!([set(1, "a")])).await.offset();
+        sds.api.get("/checkpoint").await.text
+    });
+    let directory = sds.stop();
+    let load = directory.path().join("load.csv");
+    std::fs::write(
+        &load,
+        text.replace("#offset,1\n", "#offset,500\n")
+            .replace(",a\n", ",b\n"),
+    )
+    .unwrap();
+    let refused = refused(directory.path());
+    assert!(
+        refused.contains("offset 500") && refused.contains("offset 0 to 1"),
+        "{refused}"
+    );
+    std::fs::remove_file(&load).unwrap();
+    let sds = start_in(directory, |_| {});
+    let found = local(sds.api.find(&format!("imsi/{}", imsi(1))));
+    assert_eq!(found.as_deref(), Some("a"));
+    sds.stop();
+}
+
+#[test]
+fn records_begin_another_journal_when_the_older_one_of_a_backup_is_removed() {
+    let sds = start(often);
+    local(write_saved(&sds, &json!([set(1, "a")])));
+    let directory = sds.stop();
+    let (journal, backup) = (directory.path().join("journal"), directory.path().join("backup"));
+    let copy = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&journal, &backup])
+        .status();
+    assert!(copy.unwrap().success());
+    let sds = start_in(directory, often);
+    local(write_saved(&sds, &json!([set(1, "b")])));
+    let directory = sds.stop();
+    std::fs::remove_dir_all(&journal).unwrap();
+    std::fs::rename(&backup, &journal).unwrap();
+    let refused = refused(directory.path());
+    assert!(
+        refused.contains("up to 1 alone") && refused.contains("remove store.embedded.directory"),
+        "{refused}"
+    );
+    std::fs::remove_dir_all(&journal).unwrap();
+    let sds = start_in(directory, |_| {});
+    let found = local(sds.api.find(&format!("imsi/{}", imsi(1))));
+    assert_eq!(found.as_deref(), Some("b"));
+    sds.stop();
+}
+
+#[test]
+fn the_checkpoint_of_a_server_without_records_is_loaded() {
+    let sds = start(|_| {});
+    let text = local(sds.api.get("/checkpoint")).text;
+    assert!(text.ends_with("#end,0\n"), "{text}");
+    let directory = sds.stop();
+    std::fs::write(directory.path().join("load.csv"), &text).unwrap();
+    let sds = start_in(directory, |_| {});
+    local(async {
+        assert_eq!(parse(&sds.api.get("/checkpoint").await.text).0.len(), 0);
+        sds.api.write(&json!([set(1, "a")])).await.offset();
+    });
+    sds.stop();
+}
