@@ -39,6 +39,8 @@ pub struct Config {
     /// API roots of NRFs, tried in turn, with which the server registers as type `SDS`: they grant tokens for its services
     /// `sds-provisioning` and `sds-journal`. Empty: it does not register.
     pub nrfs: Vec<String>,
+    /// NF types that `nrfs` grant tokens for `sds-provisioning`: as what provisioning systems register.
+    pub provisioners: Vec<String>,
     /// Limits of the server. `maxBody` is the largest body of a bulk request.
     pub server: sbi::server::ServerConfig,
     /// Connections to authorization servers, for their keys.
@@ -103,6 +105,7 @@ impl Default for Config {
             tls: None,
             client_tls: None,
             nrfs: Vec::new(),
+            provisioners: vec!["AF".to_owned()],
             server: sbi::server::ServerConfig {
                 max_body: ByteSize::mib(16),
                 ..sbi::server::ServerConfig::default()
@@ -140,6 +143,12 @@ impl Validate for Config {
         .validate(faults);
         for (index, root) in self.nrfs.iter().enumerate() {
             check_root(root, &format!("nrfs[{index}]"), faults);
+        }
+        if self.provisioners.is_empty() {
+            faults.at("provisioners").say(
+                "is empty: any function would get a token",
+                "NF types such as [AF]",
+            );
         }
         faults.within("server", &self.server);
         faults.within("store", &self.store);

@@ -35,7 +35,8 @@ const PROFILE: &Profile = &Profile {
     nf_type: "SDS",
     info: "customInfo",
     services: &[(PROVISIONING, "1.0.0"), (JOURNAL, "1.0.0")],
-    allowed_nf_types: |service| if service == JOURNAL { &["DP"] } else { &[] },
+    // Another server takes a checkpoint. Those of provisioning are a setting.
+    allowed_nf_types: |service| if service == JOURNAL { &["DP", "SDS"] } else { &[] },
     // The number is ours.
     not_registered: AlarmKind {
         number: 10593,
@@ -117,12 +118,18 @@ fn unstartable(refused: &Refused) -> String {
 }
 
 /// The server at the NRFs (TS 29.510 §5.2.2.2).
+///
+/// Its service of provisioning has no list of its own: the one of the profile applies to it (TS 29.510 §6.1.6.2.3).
 fn registration(config: &Config, opening: &Opening<Sds>, sds: &Sds) -> Result<Registration, StartError> {
+    let provisioners = config.provisioners.clone().into();
     Ok(Registration {
         profile: PROFILE,
         instance: config.nf_instance_id.clone(),
         settings: Nrf {
             api_roots: config.nrfs.clone(),
+            profile: [("allowedNfTypes".to_owned(), provisioners)]
+                .into_iter()
+                .collect(),
             ..Nrf::default()
         },
         secure: config.tls.is_some(),

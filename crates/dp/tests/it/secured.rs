@@ -7,8 +7,10 @@ use std::path::Path;
 use dp::Config;
 use dp::config::Sds;
 use dp_proto::{Answer, Frame, Kind, Outcome};
+use http::Method;
 use rustls::{ClientConnection, StreamOwned};
 use settings::{Faults, Listen, Validate as _};
+use testpeer::sbi::{request, send};
 use tls::authority::Authority;
 use tls::{Material, TlsFiles};
 
@@ -182,7 +184,7 @@ fn a_server_that_requires_tokens_is_followed() {
     assert_eq!(metric(&without, "signalbox_dp_numbers"), 0.0);
     without.stop().unwrap();
     let processor = dp::start(Config {
-        nrfs: vec![root],
+        nrfs: vec![root.clone()],
         ..following(&server, "http", folder.path())
     })
     .unwrap();
@@ -190,6 +192,45 @@ fn a_server_that_requires_tokens_is_followed() {
     let mut router = Router::new(processor.addresses()[0]);
     assert_eq!(router.imsi("001010000000001"), "exact hss1");
     processor.stop().unwrap();
+    for (nf_type, scope, status) in [
+        ("AF", "sds-provisioning", 200),
+        ("SMF", "sds-provisioning", 400),
+        ("DP", "sds-provisioning", 400),
+        ("DP", "sds-journal", 200),
+        ("SDS", "sds-journal", 200),
+        ("AF", "sds-journal", 400),
+    ] {
+        assert_eq!(granted(&root, nf_type, scope), status, "{nf_type} {scope}");
+    }
     server.stop().unwrap();
     registry.stop().unwrap();
+}
+
+/// The status of the answer of an NRF to a function of a type that asks for a token of subscriber database servers.
+fn granted(root: &str, nf_type: &str, scope: &str) -> u16 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let id = format!("{:08x}-0000-4000-8000-000000000000", rand::random::<u32>());
+    let profile = format!(
+        r#"{{"nfInstanceId": "{id}", "nfType": "{nf_type}", "nfStatus": "REGISTERED", "ipv4Addresses": ["127.0.0.1"]}}"#
+    );
+    let form = format!(
+        "grant_type=client_credentials&nfInstanceId={id}&nfType={nf_type}&targetNfType=SDS&scope={scope}"
+    );
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let client = testpeer::sbi::client(nf_type);
+        let origin = root.parse().unwrap();
+        let path = format!("/nnrf-nfm/v1/nf-instances/{id}");
+        let put = request(Method::PUT, &path, "application/json", profile);
+        assert_eq!(send(&client, &origin, put).await.unwrap().status, 201);
+        let form = request(
+            Method::POST,
+            "/oauth2/token",
+            "application/x-www-form-urlencoded",
+            form,
+        );
+        send(&client, &origin, form).await.unwrap().status.as_u16()
+    })
 }

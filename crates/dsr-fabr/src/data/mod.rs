@@ -211,7 +211,11 @@ impl Data {
         if self.is_elsewhere
             && let Some(found) = ask(address)?
         {
-            return Ok(Some(found));
+            // Of what stands for many addresses, the router's own goes first.
+            let own = (found.1 == By::Wildcard)
+                .then(|| self.around(address, service))
+                .flatten();
+            return Ok(own.or(Some(found)));
         }
         Ok(self.around(address, service))
     }

@@ -95,6 +95,8 @@ struct Asked {
     address: Address,
     service: Option<Service>,
     reply: Option<Reply>,
+    /// A processor has a damaged entry: the reply where no other one has any.
+    is_damaged: bool,
 }
 
 impl Client {
@@ -152,6 +154,7 @@ impl Client {
             address,
             service,
             reply: None,
+            is_damaged: false,
         });
         let pending = Pending {
             ticket,
@@ -214,13 +217,17 @@ impl Shared {
 
     /// The processor whose turn it is, among those that answer and were not tried.
     fn choose(&self, tried: u32) -> Option<usize> {
+        let at = self.other(tried)?;
+        self.turn.set((at + 1) % self.peers.len());
+        Some(at)
+    }
+
+    /// The same, whose turn it still is afterwards.
+    fn other(&self, tried: u32) -> Option<usize> {
         let count = self.peers.len();
         let turn = self.turn.get();
         let mut all = (0..count).map(|step| (turn + step) % count);
-        let at =
-            all.find(|at| tried >> at & 1 == 0 && self.peers.get(*at).is_some_and(|peer| peer.is_up.get()))?;
-        self.turn.set((at + 1) % count);
-        Some(at)
+        all.find(|at| tried >> at & 1 == 0 && self.peers.get(*at).is_some_and(|peer| peer.is_up.get()))
     }
 
     /// Bundles the queries of a request that have no reply with those that its processor is sent next.
@@ -283,6 +290,11 @@ impl Shared {
             return self.again(&mut all, number, now);
         }
         if let Some(asked) = pending.queries.get_mut(index) {
+            // Another one may have the entry whole.
+            asked.is_damaged |= answer.outcome == Outcome::Damaged;
+            if answer.outcome == Outcome::Damaged && self.other(pending.tried).is_some() {
+                return self.again(&mut all, number, now);
+            }
             asked.reply = Some(Reply::new(answer, &self.names.borrow()));
         }
         if pending.queries.iter().all(|asked| asked.reply.is_some())
@@ -321,7 +333,7 @@ impl Shared {
         let replies = pending
             .queries
             .into_iter()
-            .map(|asked| (asked.address, asked.reply.unwrap_or(Reply::Nothing)));
+            .map(|asked| (asked.address, asked.reply.unwrap_or(none(asked.is_damaged))));
         // A request that is not parked any more, or whose worker has too much to do, has its deadline.
         let _ = self
             .resume
@@ -351,6 +363,15 @@ impl Shared {
         for number in asked {
             self.again(&mut all, number, now);
         }
+    }
+}
+
+/// The reply where no processor has a better one.
+const fn none(is_damaged: bool) -> Reply {
+    if is_damaged {
+        Reply::Damaged
+    } else {
+        Reply::Nothing
     }
 }
 

@@ -27,17 +27,19 @@ pub(super) fn ask(
     let mut octets = Vec::new();
     query.take_into(&mut octets);
     let until = Instant::now() + processors.deadline;
-    let (mut last, count) = (String::new(), processors.places.len() as u32);
+    let (mut last, mut damaged, count) = (String::new(), None, processors.places.len() as u32);
     for (place, behind) in processors.places.iter().zip((0..count).rev()) {
         let processor = place.address;
         let until = share(Instant::now(), until, behind);
         match ask_one(processors, place, &octets, until, names) {
             Ok(Reply::Nothing) => last = format!("database processor {processor}: it has no data"),
+            // Another one may have the entry whole.
+            Ok(Reply::Damaged) => damaged = Some((Reply::Damaged, format!("database processor {processor}"))),
             Ok(reply) => return (reply, format!("database processor {processor}")),
             Err(error) => last = format!("database processor {processor}: {error}"),
         }
     }
-    (Reply::Nothing, last)
+    damaged.unwrap_or((Reply::Nothing, last))
 }
 
 /// The end of a processor's part of the time: one that is silent leaves as much to each of those behind it.

@@ -37,7 +37,7 @@ fn settings(folder: &Path, listen: SocketAddr) -> dp::Config {
     let lines =
         "imsi,001010000000001,one\nimsi,001010000000002,one,lte-hss=two\nimsi,001010000000003,three\n";
     numbers::csv::import(lines.as_bytes(), &numbers, options, |_| Ok(())).unwrap();
-    std::fs::write(&names, "name,*@iot.example,two\n").unwrap();
+    std::fs::write(&names, "name,*@iot.example,two\nname,meter8@iot.example,two\n").unwrap();
     dp::Config {
         admin: "127.0.0.1:0".parse().unwrap(),
         workers: 1,
@@ -248,6 +248,8 @@ enum Odd {
     Malformed,
     /// It answers the ids of other queries.
     Others,
+    /// It answers that its entries are damaged.
+    Damaged,
     /// It answers as it should.
     Not,
 }
@@ -277,12 +279,16 @@ async fn odd_connection(mut stream: TcpStream, how: std::rc::Rc<std::cell::Cell<
                 (_, Odd::Malformed) => {
                     let _ = stream.write_all(&[0xff; 32]).await;
                 }
-                (_, odd @ (Odd::Others | Odd::Not)) => {
+                (_, odd @ (Odd::Others | Odd::Damaged | Odd::Not)) => {
+                    let (outcome, destination) = match odd {
+                        Odd::Damaged => (dp_proto::Outcome::Damaged, &b""[..]),
+                        _ => (dp_proto::Outcome::Exact, &b"one"[..]),
+                    };
                     let answer = |query: Query<'_>| {
                         out.push(&Answer {
-                            id: if odd == Odd::Not { query.id } else { !query.id },
-                            outcome: dp_proto::Outcome::Exact,
-                            destination: b"one",
+                            id: if odd == Odd::Others { !query.id } else { query.id },
+                            outcome,
+                            destination,
                         });
                     };
                     frame.each(answer).unwrap();
@@ -320,6 +326,62 @@ fn what_a_silent_or_odd_processor_was_asked_is_asked_of_another_one() {
             }
         }
         assert_eq!(count(Event::DatabaseError) + count(Event::NoMatch), 0);
+    });
+}
+
+#[test]
+fn an_entry_that_is_damaged_at_one_processor_is_asked_of_another_one() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_process, sound) = processor(folder.path(), any());
+        let (damaged, be) = odd().await;
+        be(Odd::Damaged);
+        let (dsr, _servers, mut peers, mut mme) = connected(&[damaged, sound], 30).await;
+        let count = |event| dsr.count_of::<Fabr>(event);
+        for _ in 0..8 {
+            is_led(&mut mme, "001010000000002", &mut peers[1], HSS[1]).await;
+        }
+        until(|| count(Event::Repeated) > 0).await;
+        assert_eq!(count(Event::DatabaseError) + count(Event::NoMatch), 0);
+        // Where no other one is left it is an error, at once.
+        let (dsr, _servers, _peers, mut mme) = connected(&[damaged], 30).await;
+        assert_eq!(refused(&mut mme, "001010000000002").await, 3010);
+        until(|| dsr.count_of::<Fabr>(Event::DatabaseError) == 1).await;
+    });
+}
+
+#[test]
+fn an_explanation_passes_over_a_processor_whose_entry_is_damaged() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_process, sound) = processor(folder.path(), any());
+        let (damaged, be) = odd().await;
+        be(Odd::Damaged);
+        let (dsr, _servers, _peers, _mme) = connected(&[damaged, sound], 30).await;
+        let page = "/dsr/subscribers/imsi:001010000000001";
+        let (_, shown) = testpeer::page(dsr.handle().routes(), page).await;
+        assert!(shown.contains("one by a database processor"), "{shown}");
+        let (dsr, _servers, _peers, _mme) = connected(&[damaged], 30).await;
+        let (_, shown) = testpeer::page(dsr.handle().routes(), page).await;
+        assert!(shown.contains("damaged"), "{shown}");
+    });
+}
+
+#[test]
+fn the_realm_of_the_router_goes_before_that_of_a_processor() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (_process, processor) = processor(folder.path(), any());
+        let file = folder.path().join("own.csv");
+        std::fs::write(&file, "nai,*@iot.example,one\n").unwrap();
+        let own = format!("      file: {}\n      processors", file.display());
+        let routing = resolution(&[processor], 30).replace("      processors", &own);
+        let (dsr, _servers, mut peers) = world(read(config(), &routing), HSS, "").await;
+        until(|| dsr.count_of::<Fabr>(Event::ProcessorConnected) >= 1).await;
+        let mut mme = client(&dsr, MME).await;
+        is_led(&mut mme, "meter7@iot.example", &mut peers[0], HSS[0]).await;
+        // A name that the processor has goes before both.
+        is_led(&mut mme, "meter8@iot.example", &mut peers[1], HSS[1]).await;
     });
 }
 

@@ -59,7 +59,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("ipfe", 34),
     ("stp", 140),
     ("enum", 40),
-    ("sds", 176),
+    ("sds", 177),
     ("dp", 28),
     ("console", 5),
 ];

@@ -159,7 +159,7 @@ fn problem(refused: Refused) -> Problem {
         Refused::Stopped(reason) => stopped(&reason),
         Refused::Older { .. } => stopped(&refused.to_string()),
         Refused::Full => Problem::new(Cause::NfCongestion).detail(refused.to_string()),
-        Refused::Expected { .. } | Refused::Group => {
+        Refused::Expected { .. } | Refused::Taken { .. } | Refused::Group => {
             Problem::new(Cause::Conflict).detail(refused.to_string())
         }
         Refused::Unchangeable(Unchangeable::Sets) => {

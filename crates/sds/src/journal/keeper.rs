@@ -129,7 +129,11 @@ impl Keeper {
                 Err(Error::Conflict { table, conflict, .. }) => {
                     let unique = matches!(conflict, Conflict::Unique { .. });
                     if unique || table == Group::TABLE.name {
-                        return refuse(group, &Refused::Group);
+                        let refused = match write {
+                            Some(write) => self.taken(&write.group).await,
+                            None => Refused::Group,
+                        };
+                        return refuse(group, &refused);
                     }
                     // Another server has written.
                     self.stale = true;
@@ -141,6 +145,25 @@ impl Keeper {
             }
         }
         refuse(group, &Refused::Overtaken);
+    }
+
+    /// Why a group was not written: the first of its numbers that another one has.
+    async fn taken(&self, group: &Group) -> Refused {
+        for number in &group.numbers {
+            let holders = self.repository.groups.find(Group::NUMBER, number.as_bytes(), 1);
+            match holders.await {
+                Ok(holders) => {
+                    if let Some(holder) = holders.into_iter().find(|holder| holder.id != group.id) {
+                        return Refused::Taken {
+                            number: number.clone(),
+                            group: holder.record.id,
+                        };
+                    }
+                }
+                Err(error) => return error.into(),
+            }
+        }
+        Refused::Group
     }
 
     /// The entries of those transactions that can be written; the others are answered and removed.

@@ -46,7 +46,13 @@ pub(crate) enum Refused {
         subject: Subject,
         found: Option<DestinationSet>,
     },
-    #[error("a number belongs to another group, or the group was changed meanwhile")]
+    #[error("{number} belongs to group {group}")]
+    Taken {
+        number: String,
+        /// Another one.
+        group: String,
+    },
+    #[error("the group was changed meanwhile; read it again")]
     Group,
     #[error(transparent)]
     Unchangeable(#[from] Unchangeable),

@@ -27,7 +27,13 @@ fn numbers_of_a_group_are_changed_together() {
         assert_eq!(transaction, json!({"offset": 2, "changes": changes}));
         // A number is in one group.
         let other = json!({"imsis": [imsi(3), imsi(4)], "destinations": "hss3"});
-        assert_eq!(api.put("/groups/bob", &other).await.status(), 409);
+        let refused = api.put("/groups/bob", &other).await;
+        assert_eq!(refused.status(), 409);
+        let detail = refused.json()["detail"].to_string();
+        assert!(
+            detail.contains(&format!("imsi,{} belongs to group alice", imsi(3))),
+            "{detail}"
+        );
         assert_eq!(
             api.find(&format!("imsi/{}", imsi(4))).await,
             None,
