@@ -27,7 +27,7 @@ pub(super) struct Server {
     /// Write records, names among them, into a subscriber database server in place of FILE: http://HOST:8095 or https://HOST:8095
     #[arg(long, value_name = "URL", id = "sds")]
     sds: Option<String>,
-    /// File with an access token (scope sds-provisioning)
+    /// File with an access token (scope sds-provisioning), read for each request of a thousand records
     #[arg(long, value_name = "FILE", requires = "sds")]
     token_file: Option<PathBuf>,
     /// PEM file of the authorities that the server's certificate is checked by (https)
@@ -53,6 +53,11 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        if url.starts_with("https:") && self.sds_authorities.is_none() {
+            return Err(Failure::Usage(format!(
+                "--sds {url}: https needs --sds-authorities, the authorities that the server's certificate is checked by"
+            )));
+        }
         let client = self.client()?;
         let sending = self.send_all(&client, &origin, spool, display);
         Ok(tokio::task::LocalSet::new()
@@ -88,7 +93,6 @@ impl Server {
         spool: &mut Spool,
         display: &mut Display,
     ) -> anyhow::Result<u64> {
-        let token = self.token_file.as_deref().map(token).transpose()?;
         let (all, mut sent, mut offset) = (spool.lines(), 0, 0);
         let mut records = spool.records()?.peekable();
         while records.peek().is_some() {
@@ -101,7 +105,12 @@ impl Server {
                 body.push('\n');
                 count += 1;
             }
-            let written = post(client, origin, token.as_deref(), body).await;
+            // For each request: a token ends, and its file gets the next one meanwhile.
+            let token = self.token_file.as_deref().map(token).transpose();
+            let written = match token {
+                Ok(token) => post(client, origin, token.as_deref(), body).await,
+                Err(unreadable) => Err(unreadable),
+            };
             let so_far = || format!("{sent} of {all} records were written; the import may be repeated");
             offset = written.with_context(so_far)?;
             sent += count as u64;

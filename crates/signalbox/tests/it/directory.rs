@@ -108,7 +108,7 @@ fn all_entries_of_a_directory_are_imported_or_none() {
         ),
         (
             &["--base", SUBSCRIBERS, "--destination", "cn", "--filter", "(imsi="],
-            "filter".to_owned(),
+            "--filter `(imsi=`".to_owned(),
         ),
     ] {
         let refused = import(arguments);
@@ -135,7 +135,7 @@ fn all_entries_of_a_directory_are_imported_or_none() {
     .concat();
     let refused = signalbox(&wrong);
     assert!(
-        text(&refused.stderr).contains("result 49"),
+        text(&refused.stderr).contains("rc=49 (invalidCredentials)"),
         "{}",
         text(&refused.stderr)
     );

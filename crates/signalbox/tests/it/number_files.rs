@@ -156,6 +156,10 @@ fn records_go_into_a_server_with_token_and_certificate() {
         )
     };
     let shown = ["--sds-certificate", &certificate, "--sds-key", &key];
+    let untrusted = signalbox(&["numbers", "import", &lines, "--sds", &url]);
+    assert_eq!(untrusted.status.code(), Some(2));
+    let said = text(&untrusted.stderr);
+    assert!(said.contains("https needs --sds-authorities"), "{said}");
     let without_certificate = import(&["--token-file", &token]);
     assert_eq!(without_certificate.status.code(), Some(1));
     let without_token = import(&shown);
@@ -172,4 +176,44 @@ fn records_go_into_a_server_with_token_and_certificate() {
         text(&done.stdout)
     );
     server.stop().unwrap();
+}
+
+#[test]
+fn a_token_that_is_renewed_beside_an_import_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (lines, token) = (path("lines.csv"), path("token"));
+    let all: String = (0..2_500)
+        .map(|number| format!("imsi,00101{number:010},hss1\n"))
+        .collect();
+    std::fs::write(&lines, all).unwrap();
+    std::fs::write(&token, "token0\n").unwrap();
+    let (started, server) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let renewed = token.clone();
+    let serving = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let next = std::cell::Cell::new(0);
+            let server = testpeer::sbi::Server::start(move |_| {
+                next.set(next.get() + 1);
+                std::fs::write(&renewed, format!("token{}\n", next.get())).unwrap();
+                sbi::json::response(http::StatusCode::OK, &json!({"offset": next.get()}))
+            });
+            started.send(server.root()).unwrap();
+            let _ = stopped.await;
+            let seen = server.seen();
+            let sent = seen.iter().map(|one| one.header("authorization").to_owned());
+            sent.collect::<Vec<_>>()
+        })
+    });
+    let url = server.recv().unwrap();
+    let done = signalbox(&["numbers", "import", &lines, "--sds", &url, "--token-file", &token]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    stop.send(()).unwrap();
+    let sent = serving.join().unwrap();
+    assert_eq!(sent, ["Bearer token0", "Bearer token1", "Bearer token2"]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use ldap3::asn1::StructureTag;
 use ldap3::controls::{Control, PagedResults, RawControl};
-use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapResult, Scope};
+use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Scope};
 use tokio::time::timeout;
 
 use super::Entry;
@@ -68,7 +68,7 @@ impl Query<'_> {
         if let Some((name, password)) = self.bind {
             let bound = ldap.simple_bind(name, password).await?;
             if bound.rc != SUCCESS {
-                bail!("bind as {name}: {}", shown(&bound));
+                bail!("bind as {name}: {bound}");
             }
         }
         Ok(ldap)
@@ -92,7 +92,7 @@ impl Query<'_> {
                     )
                 }
                 REFERRAL => bail!("the directory refers to {}; ask that one", result.refs.join(" ")),
-                _ => bail!("search below `{}`: {}", self.base, shown(&result)),
+                _ => bail!("search below `{}`: {result}", self.base),
             }
             // A directory without the control has sent all.
             let Some(control) = result
@@ -123,7 +123,11 @@ impl Query<'_> {
     ) -> anyhow::Result<(usize, LdapResult)> {
         let late = |_| anyhow!("no answer within {PATIENCE:?}");
         let searching = ldap.streaming_search(self.base, Scope::Subtree, self.filter, &self.attributes);
-        let mut stream = timeout(PATIENCE, searching).await.map_err(late)??;
+        let searching = timeout(PATIENCE, searching).await.map_err(late)?;
+        let mut stream = searching.map_err(|error| match error {
+            LdapError::FilterParsing => anyhow!("--filter `{}`: not a filter (RFC 4515)", self.filter),
+            error => error.into(),
+        })?;
         let mut count = 0;
         while let Some(item) = timeout(PATIENCE, stream.next()).await.map_err(late)?? {
             if item.is_ref() {
@@ -140,10 +144,6 @@ impl Query<'_> {
         }
         Ok((count, stream.finish().await))
     }
-}
-
-fn shown(result: &LdapResult) -> String {
-    format!("result {} {}", result.rc, result.text)
 }
 
 impl Entry {
