@@ -113,11 +113,16 @@ pub(crate) async fn end(
         scef.notify(notice);
     }
     // Those that were established between the two.
-    for one in repository.connections_of(found.id).await? {
-        repository
-            .remove(&repository.connections, &one.record.key())
-            .await?;
-        connections.push(one);
+    loop {
+        let later = repository.connections_of(found.id).await?;
+        if later.is_empty() {
+            break;
+        }
+        for one in later {
+            let key = one.record.key();
+            repository.remove(&repository.connections, &key).await?;
+            connections.push(one);
+        }
     }
     for one in &connections {
         count(Event::Disconnected);

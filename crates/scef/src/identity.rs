@@ -63,6 +63,19 @@ pub(crate) fn copy_member(user: &Avps<'_>, to: &mut Map<String, Value>) -> Resul
     Ok(())
 }
 
+/// Whether a User-Identifier may be of the device of a T8 resource: it names no other External-Identifier or MSISDN.
+pub(crate) fn may_be(user: &Avps<'_>, document: &Value) -> Result<bool, Fault> {
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    if let (Some(id), Some(known)) = (user.clone().get(known::EXTERNAL_IDENTIFIER)?, text("externalId"))
+        && !id.eq_ignore_ascii_case(known)
+    {
+        return Ok(false);
+    }
+    let named = user.clone().get(known::MSISDN)?.and_then(digits);
+    let known = text("msisdn").map(|msisdn| msisdn.trim_start_matches('+'));
+    Ok(named.is_none_or(|named| known.is_none_or(|known| named == known)))
+}
+
 /// The digits of a TBCD; `None` if others are among them.
 fn digits(octets: &[u8]) -> Option<String> {
     let halves = octets.iter().flat_map(|octet| [octet & 15, octet >> 4]);

@@ -165,13 +165,17 @@ impl Repository {
         Ok(found)
     }
 
-    /// Configurations with data that something is to be done with now.
-    pub(crate) async fn due(&self, most: usize) -> Result<Vec<Id>, Error> {
-        let found = self.over(&self.downlinks, Downlink::DUE, most).await?;
-        let mut found: Vec<Id> = found.into_iter().map(|one| one.record.configuration).collect();
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
+    /// Configurations with data that something is to be done with now, each as often as it has such data, page by page.
+    pub(crate) async fn each_due(&self, most: usize, mut then: impl FnMut(Id)) -> Result<(), Error> {
+        let end = now().saturating_add(1).to_be_bytes();
+        let mut next = Some(Scan::by_index(Downlink::DUE, most).to_key(&end));
+        while let Some(scan) = next {
+            let page = self.downlinks.scan(&scan).await?;
+            page.records.iter().for_each(|one| then(one.record.configuration));
+            next = page.next;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
     })
 }
 
+/// The last Time, 2^31 - 1 seconds after 2036-02-07T06:28:16Z (RFC 6733 §4.3.1, RFC 5905 §6).
+pub(crate) const LAST_TIME: &str = "2104-02-26T09:42:23Z";
+
 fn number(document: &Value, name: &str) -> Option<u32> {
     document.get(name).and_then(Value::as_u64)?.try_into().ok()
 }
@@ -75,6 +78,11 @@ fn number(document: &Value, name: &str) -> Option<u32> {
 /// Time of microseconds since 1970.
 pub(crate) fn time(micros: u64) -> Option<TimeValue> {
     TimeValue::from_unix_seconds(i64::try_from(micros / 1_000_000).ok()?)
+}
+
+/// Whether a Time holds this one (RFC 6733 §4.3.1): none after [`LAST_TIME`].
+pub(crate) fn is_held(micros: Option<u64>) -> bool {
+    micros.is_none_or(|micros| time(micros).is_some())
 }
 
 /// CIR that configures the event of a subscription, in place of an earlier one with the same reference.

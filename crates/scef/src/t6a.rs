@@ -23,6 +23,9 @@ pub(crate) const TEMPORARILY_UNREACHABLE: u32 = 5653;
 /// CONNECTION_RELEASE of Connection-Action (TS 29.128 §6.4.18).
 const RELEASE: u32 = 1;
 
+/// Octets of an APN at most (TS 23.003 §9.1).
+const LONGEST_APN: usize = 100;
+
 /// What a CMR does with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -61,6 +64,16 @@ pub(crate) fn bearer(message: &Message) -> Result<Bearer, Fault> {
         imsi,
         id: STANDARD.encode(id),
     })
+}
+
+/// Service-Selection of a CMR: an APN has at most 100 octets of ASCII (TS 23.003 §9.1).
+pub(crate) fn apn(message: &Message) -> Result<Option<&str>, Fault> {
+    let apn = message.get(known::SERVICE_SELECTION)?;
+    if apn.is_none_or(|apn| apn.len() <= LONGEST_APN && apn.is_ascii()) {
+        return Ok(apn);
+    }
+    let reason = "Service-Selection is an APN of at most 100 octets of ASCII";
+    Err(Fault::new(ResultCode::INVALID_AVP_VALUE, reason))
 }
 
 /// Connection-Action of a CMR; without one it is an update.

@@ -25,8 +25,10 @@ use crate::{s6t, shape, t6a};
 
 /// Pause between two searches for data that is due.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Due data that one search reads.
+/// Due data that a search reads at a time.
 const MOST: usize = 256;
+/// Devices that a search does not go beyond: further ones are delivered to when their data is found again.
+const RUNNING: usize = 4_096;
 /// Data of one device that is read at a time.
 const OF_DEVICE: usize = 1_000;
 
@@ -77,9 +79,9 @@ impl Deliveries {
         let deliveries = self.clone();
         tokio::task::spawn_local(async move {
             loop {
-                match deliveries.repository().due(MOST).await {
-                    Ok(due) => due.into_iter().for_each(|one| deliveries.deliver(one, None)),
-                    Err(error) => tracing::warn!(%error, "failed to look for data that is due"),
+                let due = |one| deliveries.deliver_idle(one);
+                if let Err(error) = deliveries.repository().each_due(MOST, due).await {
+                    tracing::warn!(%error, "failed to look for data that is due");
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -99,6 +101,16 @@ impl Deliveries {
         self.0.running.borrow_mut().insert(configuration, false);
         let deliveries = self.clone();
         tokio::task::spawn_local(async move { deliveries.run(configuration).await });
+    }
+
+    /// Delivers what is due for the device of a configuration, unless it is being delivered.
+    fn deliver_idle(&self, configuration: Id) {
+        let running = self.0.running.borrow();
+        let begins = running.len() < RUNNING && !running.contains_key(&configuration);
+        drop(running);
+        if begins {
+            self.deliver(configuration, None);
+        }
     }
 
     /// The device of a configuration has become reachable.
@@ -201,7 +213,7 @@ impl Deliveries {
             }
             Attempt::Unreachable(until) => {
                 // A time that is over would be tried all the time.
-                let due = until.map_or(u64::MAX, |until| until.max(retry));
+                let due = until.map_or(u64::MAX, |until| if until > now() { until } else { retry });
                 let status = Status::BufferingTemporarilyNotReachable;
                 self.hold_unsent(worker, sending, status, due).await?;
                 Some((status, due))

@@ -26,7 +26,8 @@ pub(super) async fn manage(
         Action::Establish => establish(worker, request, &bearer).await?,
         Action::Update => {
             let found = existing(worker, &bearer).await?;
-            keep(worker, request, found.record.clone(), Vec::new()).await?
+            let kept = keep(worker, request, found.record.clone(), Condition::Present, &[]).await?;
+            kept.ok_or_else(|| ended(worker))?
         }
         Action::Release => {
             let found = of_sender(worker, request, &bearer).await?;
@@ -45,7 +46,22 @@ pub(super) async fn manage(
 }
 
 async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Result<Id, Fault> {
-    let apn = request.message.get(known::SERVICE_SELECTION)?;
+    let apn = t6a::apn(&request.message)?;
+    loop {
+        if let Some(configuration) = establish_once(worker, request, bearer, apn).await? {
+            worker.count(Event::Connected);
+            return Ok(configuration);
+        }
+    }
+}
+
+/// Establishes a connection as the device is stored now; `None` if another request has changed its connections meanwhile.
+async fn establish_once(
+    worker: &Worker,
+    request: &Request,
+    bearer: &Bearer,
+    apn: Option<&str>,
+) -> Result<Option<Id>, Fault> {
     let repository = worker.repository();
     let found = repository.configurations_of(&bearer.imsi).await.map_err(unable)?;
     let Some(found) = found.iter().find(|one| one.is_active() && one.is_for(apn)) else {
@@ -68,9 +84,7 @@ async fn establish(worker: &Worker, request: &Request, bearer: &Bearer) -> Resul
         realm: String::new(),
         apn: apn.unwrap_or_default().to_ascii_lowercase(),
     };
-    let configuration = keep(worker, request, connection, earlier).await?;
-    worker.count(Event::Connected);
-    Ok(configuration)
+    keep(worker, request, connection, Condition::Always, &earlier).await
 }
 
 async fn check_room(worker: &Worker) -> Result<(), Fault> {
@@ -83,14 +97,15 @@ async fn check_room(worker: &Worker) -> Result<(), Fault> {
     Err(Fault::new(ResultCode::TOO_BUSY, "too many devices are connected"))
 }
 
-/// Writes a connection with the MME or SGSN that it is at now, in place of earlier ones of the device to the same APN, which are
-/// over: a device has one (TS 23.682 §5.13.1.2).
+/// Writes a connection with the MME or SGSN that it is at now, in place of earlier ones of its configuration, which are over: a device
+/// has one to an APN (TS 23.682 §5.13.1.2). `None` if one of them or the configuration has ended meanwhile.
 async fn keep(
     worker: &Worker,
     request: &Request,
     connection: Connection,
-    earlier: Vec<Stored<Connection>>,
-) -> Result<Id, Fault> {
+    condition: Condition,
+    earlier: &[Stored<Connection>],
+) -> Result<Option<Id>, Fault> {
     let connection = Connection {
         host: request.message.require(known::ORIGIN_HOST)?.to_owned(),
         realm: request.message.require(known::ORIGIN_REALM)?.to_owned(),
@@ -99,22 +114,21 @@ async fn keep(
     let repository = worker.repository();
     let mut batch = Batch::default();
     for one in earlier {
-        if one.apn == connection.apn && one.bearer != connection.bearer {
-            batch.delete(&repository.connections, &one.record.key(), Condition::Always);
+        if one.bearer != connection.bearer {
+            batch.delete(&repository.connections, &one.record.key(), Condition::Present);
         }
     }
-    batch.put(&repository.connections, &connection, Condition::Always);
+    batch.put(&repository.connections, &connection, condition);
     // Not for a configuration that has just ended.
     let key = connection.configuration.key();
     batch.require(&repository.configurations, &key, Condition::Present);
-    if repository.commit(batch).await.map_err(unable)? {
-        return Ok(connection.configuration);
-    }
-    Err(refused(
-        worker,
-        t6a::NOT_CONFIGURED,
-        "the NIDD configuration of the device has ended",
-    ))
+    let is_kept = repository.commit(batch).await.map_err(unable)?;
+    Ok(is_kept.then_some(connection.configuration))
+}
+
+fn ended(worker: &Worker) -> Fault {
+    let reason = "the NIDD configuration of the device has ended";
+    refused(worker, t6a::NOT_CONFIGURED, reason)
 }
 
 async fn existing(worker: &Worker, bearer: &Bearer) -> Result<Stored<Connection>, Fault> {
@@ -156,11 +170,7 @@ pub(super) async fn uplink(worker: &Worker, request: &Request) -> Result<Option<
         .await
         .map_err(unable)?;
     let Some(configuration) = configuration.filter(|one| one.is_active()) else {
-        return Err(refused(
-            worker,
-            t6a::NOT_CONFIGURED,
-            "the NIDD configuration of the device has ended",
-        ));
+        return Err(ended(worker));
     };
     let data = request.message.get(known::NON_IP_DATA)?;
     let notices = data.map(|data| uplink_notice(worker, &configuration, data));

@@ -7,6 +7,7 @@ use diameter::proto::{Avps, Fault, Message, MessageMut, ResultCode};
 use serde_json::{Value, json};
 use store::{Batch, Stored};
 
+use super::senders::{self, Role};
 use super::{unable, written};
 use crate::events::Event;
 use crate::record::{Notice, Subscription};
@@ -14,6 +15,9 @@ use crate::repository::delete_as_read;
 use crate::s6t::Handling;
 use crate::worker::Worker;
 use crate::{identity, s6t};
+
+/// Monitoring-Event-Reports and Group-Reports of a request at most.
+const MOST: usize = 64;
 
 /// What a request reports about a subscription.
 struct Report<'a> {
@@ -38,6 +42,7 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
             unknown = true;
             continue;
         };
+        check(worker, request, &found, report)?;
         reported += 1;
         if report.handling == Some(Handling::Paused) {
             tracing::info!(reference = report.reference, "an event was suspended or resumed");
@@ -77,6 +82,12 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
 fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
     let mut found = Vec::new();
     let user = message.get(known::USER_IDENTIFIER)?;
+    let groups = s6t::groups(message.avps(), known::GROUP_REPORT).count();
+    if s6t::reports(message).count() + groups > MOST {
+        // DIAMETER_AVP_OCCURS_TOO_MANY_TIMES.
+        let reason = "at most 64 reports in a request are taken";
+        return Err(Fault::new(ResultCode(5009), reason));
+    }
     for group in s6t::reports(message) {
         let reference = group.clone().require(known::SCEF_REFERENCE_ID)?;
         let scef = group.clone().get(known::SCEF_ID)?;
@@ -114,6 +125,21 @@ fn reports(message: &Message) -> Result<Vec<Report<'_>>, Fault> {
         }
     }
     Ok(found)
+}
+
+/// Refuses an end of the event that another node than its HSS reports, and a report of another device than that of the event.
+fn check(worker: &Worker, request: &Request, found: &Subscription, report: &Report<'_>) -> Result<(), Fault> {
+    let asked = Some(&*found.hss).filter(|hss| !hss.is_empty());
+    let ends = report.handling == Some(Handling::Cancelled);
+    if ends && !senders::is_from(request, worker.config(), Role::Hss, asked)? {
+        return Err(senders::refused(worker, Role::Hss));
+    }
+    let user = report.user.as_ref().filter(|_| !s6t::is_group(&found.document));
+    if user.map_or(Ok(true), |user| identity::may_be(user, &found.document))? {
+        return Ok(());
+    }
+    let reason = "User-Identifier is not that of the device of the event";
+    Err(Fault::new(ResultCode::INVALID_AVP_VALUE, reason))
 }
 
 /// Whether a report is for this SCEF; one without SCEF-ID is.

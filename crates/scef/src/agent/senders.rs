@@ -1,4 +1,4 @@
-//! Whose NIR and DRR are taken: those of the node that was asked, or of a peer of the settings with that role. Any other admitted
+//! Whose NIR, DRR and ends of events are taken: those of the node that was asked, or of a peer of the settings with that role. Any other admitted
 //! peer, such as an MME, could end what it has not been asked for.
 
 use diameter::endpoint::Request;
@@ -72,7 +72,7 @@ fn is_neighbour(request: &Request, origin: &str) -> bool {
 pub(super) fn refused(worker: &Worker, role: Role) -> Fault {
     worker.count(Event::SenderRefused);
     let reason = match role {
-        Role::Hss => "Origin-Host is not the HSS that has authorized the device",
+        Role::Hss => "Origin-Host is not the HSS that has authorized the device or has the event",
         Role::SmsSc => "Origin-Host is not the SMS-SC that has accepted the trigger",
     };
     tracing::warn!(reason, "a request of another node was refused");

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use store::Stored;
 
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, too_late,
+    with_self,
 };
 use crate::clock::now;
 use crate::events::Event;
@@ -184,6 +185,9 @@ fn check(worker: &Worker, document: &Value) -> Result<(), Problem> {
     super::downlinks::check_offered(document)?;
     if shape::time_of(document, "duration").is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "duration is over"));
+    }
+    if !s6t::is_held(shape::time_of(document, "duration")) {
+        return Err(too_late("duration"));
     }
     Ok(())
 }

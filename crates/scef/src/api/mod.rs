@@ -17,6 +17,7 @@ use store::{Index, Record, Table};
 
 use crate::events::Event;
 use crate::quotas::Quota;
+use crate::s6t;
 use crate::worker::Worker;
 
 /// Resources in a list, at most.
@@ -61,6 +62,15 @@ fn not_found(what: &str) -> Problem {
 
 fn forbidden(cause: &str, detail: impl Into<String>) -> Problem {
     Problem::with_cause(StatusCode::FORBIDDEN, cause).detail(detail)
+}
+
+/// Refuses a time that the HSS cannot be asked for.
+fn too_late(name: &str) -> Problem {
+    let detail = format!(
+        "{name} is after {}, the last time that Diameter has",
+        s6t::LAST_TIME
+    );
+    forbidden("PARAMETER_OUT_OF_RANGE", detail)
 }
 
 /// 201 with the resource and where it is.

@@ -1,5 +1,6 @@
 //! `/subscriptions` of 3gpp-monitoring-event (TS 29.122 §4.4.2, §5.3).
 
+use diameter::proto::known;
 use function::records::store_problem;
 use function::sbi::Call;
 use http::StatusCode;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use store::{Batch, Stored};
 
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, too_late,
+    with_self,
 };
 use crate::clock::now;
 use crate::events::Event;
@@ -49,8 +51,8 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
 
 async fn configure_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
     let subscription = reserve(worker, scs, document).await?;
-    let report = match configure(worker, caller, &subscription).await {
-        Ok(report) => report,
+    let (hss, report) = match configure(worker, caller, &subscription).await {
+        Ok(configured) => configured,
         Err(problem) => {
             let key = subscription.reference.to_be_bytes();
             let table = &worker.repository().subscriptions;
@@ -60,7 +62,7 @@ async fn configure_new(worker: &Worker, caller: Caller<'_>, scs: &str, document:
         }
     };
     let done = report.is_some() && subscription.left == Some(1);
-    confirm(worker, &subscription, report.is_some(), done).await?;
+    confirm(worker, &subscription, hss, report.is_some(), done).await?;
     if let (true, Some(report)) = (done, &report) {
         return Ok(sbi::json::response(StatusCode::OK, report));
     }
@@ -84,6 +86,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
             pending: true,
             left: s6t::last_report(&document),
             expires: s6t::ends(&document),
+            hss: String::new(),
         };
         let inserted = repository.insert(&repository.subscriptions, &subscription).await;
         if inserted.map_err(store_problem)? {
@@ -93,12 +96,12 @@ async fn reserve(worker: &Worker, scs: &str, document: Value) -> Result<Subscrip
     Err(Problem::new(Cause::InsufficientResources).detail("no reference for a subscription is free"))
 }
 
-/// Configures the event at the HSS; returns the report if its answer has one.
+/// Configures the event at the HSS; returns the Origin-Host of its answer, and the report if it has one.
 async fn configure(
     worker: &Worker,
     caller: Caller<'_>,
     subscription: &Subscription,
-) -> Result<Option<Value>, Problem> {
+) -> Result<(String, Option<Value>), Problem> {
     worker.count(Event::MonitoringMessage);
     let message = s6t::configure(&worker.config().diameter, subscription);
     let answer = worker.ask_hss(caller, message).await?;
@@ -110,16 +113,20 @@ async fn configure(
         .next()
         .filter(|_| !s6t::is_group(&subscription.document));
     let report = report.map(|group| s6t::report(&subscription.document, None, &group));
-    report.transpose().map_err(|fault| {
-        tracing::warn!(%fault, "the HSS has answered with a report that cannot be read");
-        Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).detail("the answer of the HSS cannot be read")
-    })
+    let hss = answer.require(known::ORIGIN_HOST).map(str::to_owned);
+    hss.and_then(|hss| Ok((hss, report.transpose()?)))
+        .map_err(|fault| {
+            tracing::warn!(%fault, "the HSS has answered with what cannot be read");
+            let problem = Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR);
+            problem.detail("the answer of the HSS cannot be read")
+        })
 }
 
 /// The HSS has the event: the subscription is no longer pending. Reports may have ended it meanwhile.
 async fn confirm(
     worker: &Worker,
     subscription: &Subscription,
+    hss: String,
     reported: bool,
     done: bool,
 ) -> Result<(), Problem> {
@@ -136,6 +143,7 @@ async fn confirm(
         let left = before.record.left;
         let changed = Subscription {
             pending: false,
+            hss: hss.clone(),
             left: left.map(|left| left.saturating_sub(u32::from(reported))),
             ..before.record.clone()
         };
@@ -189,7 +197,8 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
         document,
         ..found.record.clone()
     };
-    let report = configure(worker, Caller::of(&call.request), &changed).await?;
+    let (hss, report) = configure(worker, Caller::of(&call.request), &changed).await?;
+    let changed = Subscription { hss, ..changed };
     write(worker, &call.parameters, found, &changed, report.is_some()).await?;
     let mut shown = with_self(&changed.document, &uri_of(worker, &changed));
     if let Some(report) = report {
@@ -284,6 +293,9 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
     }
     if s6t::ends(&document).is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
+    }
+    if !s6t::is_held(s6t::ends(&document)) {
+        return Err(too_late("monitorExpireTime"));
     }
     if !s6t::permits_reports(&document) {
         return Err(forbidden(

@@ -89,7 +89,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value, served: &Served) -
             return Ok(trigger);
         }
     }
-    Err(Problem::new(Cause::InsufficientResources).detail("no reference for a trigger is free"))
+    Err(no_reference())
 }
 
 fn reference() -> u32 {
@@ -259,11 +259,8 @@ async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>,
     }
     let document = checked(worker, document)?;
     let served = query(worker, caller, &document).await?;
-    let new = reference();
-    let replacement = Trigger {
-        document,
-        ..begin_replacing(worker, &found, new).await?
-    };
+    let (begun, new) = begin_replacing(worker, &found).await?;
+    let replacement = Trigger { document, ..begun };
     let sms_sc = match submit(worker, caller, &replacement, Action::Replace, &served.nodes).await {
         Ok(sms_sc) => sms_sc,
         Err(refused) => {
@@ -294,15 +291,29 @@ async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>,
     Ok(sbi::json::response(StatusCode::OK, &shown(&shown_as, &uri)))
 }
 
-/// Writes the reference of a replacement before the SMS-SC knows of it: after a crash its report finds the trigger.
-async fn begin_replacing(worker: &Worker, found: &Trigger, new: u32) -> Result<Trigger, Problem> {
+/// Writes a new reference of a replacement, and returns it with the trigger, before the SMS-SC knows of it: after a crash its report finds the trigger.
+async fn begin_replacing(worker: &Worker, found: &Trigger) -> Result<(Trigger, u32), Problem> {
     if found.references.len() > UNANSWERED {
         return Err(Problem::with_cause(StatusCode::CONFLICT, "SENDING")
             .detail("the SMS-SC has not answered earlier replacements of this trigger"));
     }
-    let add = |trigger: &mut Trigger| trigger.references.push(new);
-    let changed = change(worker, found.id, add).await?;
-    changed.map(|changed| changed.record).ok_or_else(ended)
+    let repository = worker.repository();
+    let table = &repository.triggers;
+    for _ in 0..TRIES {
+        let before = table.get(&found.id.key()).await.map_err(store_problem)?;
+        let (before, new) = (before.ok_or_else(ended)?, reference());
+        let mut changed = before.record.clone();
+        changed.references.push(new);
+        let updated = repository.update(table, &before, changed).await;
+        if let Some(changed) = updated.map_err(store_problem)? {
+            return Ok((changed.record, new));
+        }
+    }
+    Err(no_reference())
+}
+
+fn no_reference() -> Problem {
+    Problem::new(Cause::InsufficientResources).detail("no reference for a trigger is free")
 }
 
 /// Recalls a trigger that is not delivered yet (TS 23.682 §5.2.2).

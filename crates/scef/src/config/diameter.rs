@@ -121,10 +121,17 @@ impl Validate for Diameter {
         if let Some(files) = &self.tls {
             files.validate_peer("tls", faults);
         }
-        for (name, value) in [("host", &self.host), ("realm", &self.realm)] {
-            if value.is_empty() || !value.is_ascii() {
+        for (name, value, may_be_empty) in [
+            ("host", &self.host, false),
+            ("realm", &self.realm, false),
+            ("hssHost", &self.hss_host, true),
+            ("hssRealm", &self.hss_realm, true),
+            ("smsScHost", &self.sms_sc_host, true),
+            ("smsScRealm", &self.sms_sc_realm, true),
+        ] {
+            if !(may_be_empty && value.is_empty()) && !is_identity(value) {
                 faults.at(name).say(
-                    "is not a valid DiameterIdentity",
+                    format!("`{value}` is not a valid DiameterIdentity"),
                     "a name such as scef.example.org",
                 );
             }
@@ -151,5 +158,45 @@ impl Validate for Diameter {
                 "loopback addresses, or one of `realms`, `networks` and `tls`",
             );
         }
+    }
+}
+
+/// Whether this may be a DiameterIdentity: a name of letters, digits, dots, hyphens and underscores, with a letter or digit at both
+/// ends.
+fn is_identity(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut ends = [bytes.first(), bytes.last()].into_iter();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_".contains(byte);
+    bytes.len() <= 255
+        && ends.all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes.iter().all(is_plain)
+        && !name.contains("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_and_realms_are_diameter_identities() {
+        let faults = |change: fn(&mut Diameter)| {
+            let mut settings = Diameter::default();
+            change(&mut settings);
+            let mut faults = Faults::default();
+            settings.validate(&mut faults);
+            let faults = faults.into_vec();
+            faults
+                .iter()
+                .map(|fault| format!("{fault:?}"))
+                .collect::<String>()
+        };
+        assert_eq!(faults(|_| {}), "");
+        assert_eq!(faults(|one| one.hss_host = "HSS_1.example".to_owned()), "");
+        let realm = faults(|one| one.realm = "7 8 9".to_owned());
+        assert!(realm.contains("`7 8 9` is not a valid"), "{realm}");
+        assert!(!faults(|one| one.host = String::new()).is_empty());
+        assert!(!faults(|one| one.host = "scef..org".to_owned()).is_empty());
+        assert!(!faults(|one| one.hss_realm = "-".to_owned()).is_empty());
+        assert!(!faults(|one| one.sms_sc_host = "a".repeat(256)).is_empty());
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Subscription {
     pub(crate) left: Option<u32>,
     /// `monitorExpireTime`, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
+    /// Origin-Host of the HSS that has the event; empty before its answer, and in a record of an earlier release.
+    #[serde(default)]
+    pub(crate) hss: String,
 }
 
 impl Subscription {

@@ -37,6 +37,11 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
                 403,
                 "PARAMETER_OUT_OF_RANGE",
             ),
+            (
+                json!({"monitorExpireTime": "2104-02-26T09:42:24Z"}),
+                403,
+                "PARAMETER_OUT_OF_RANGE",
+            ),
             (json!({"reachabilityType": "VOICE"}), 400, "OPTIONAL_IE_INCORRECT"),
             (
                 json!({"locationType": "INITIAL_LOCATION"}),
@@ -62,6 +67,12 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
             assert_eq!(got.status.as_u16(), status, "{more} {}", got.json);
             assert!(cause.is_empty() || got.cause() == cause, "{more} {}", got.json);
         }
+        let late = json!({"duration": "2105-01-01T00:00:00Z"});
+        let got = scef.api.post(CONFIGURATIONS, configuration(&target, &late)).await;
+        let refused = (StatusCode::FORBIDDEN, "PARAMETER_OUT_OF_RANGE");
+        assert_eq!((got.status, got.cause()), refused);
+        let detail = got.json["detail"].as_str().unwrap();
+        assert!(detail.contains("2104-02-26T09:42:23Z"), "{detail}");
         let ports = json!([{"portUE": 1, "portSCEF": 2}]);
         for more in [
             json!({"pdnEstablishmentOption": "SEND_TRIGGER"}),

@@ -116,6 +116,36 @@ fn a_full_scef_refuses_new_connections_and_keeps_those_it_has() {
 }
 
 #[test]
+fn a_device_that_connects_with_ever_new_bearers_and_apns_has_one_connection() {
+    local(async {
+        let (scef, server) = (start(|config| config.nidd.max_connections = 1), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let (got, _) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        for number in 10..80_u8 {
+            let again = mme.request_about(number, CMR, number.into(), |out| {
+                out.put(known::CONNECTION_ACTION, ESTABLISH)
+                    .put(known::SERVICE_SELECTION, &format!("apn{number}.example"));
+            });
+            assert_eq!(result_of(&mme.ask(&again).await), SUCCESS, "{number}");
+        }
+        for (number, apn) in [(1, "a".repeat(101)), (2, "é".to_owned())] {
+            let wrong = mme.request_about(5, CMR, number, |out| {
+                out.put(known::CONNECTION_ACTION, ESTABLISH)
+                    .put(known::SERVICE_SELECTION, &apn);
+            });
+            assert_eq!(result_of(&mme.ask(&wrong).await), (0, 5004));
+        }
+        let path = path_of(&got);
+        let (ended, release) = tokio::join!(scef.api.delete(&path), mme.expect(CMR.0));
+        assert_eq!(ended.status, StatusCode::NO_CONTENT);
+        assert_eq!(release.require(known::BEARER_IDENTIFIER), Ok(&[79_u8][..]));
+        assert_eq!(scef.running.count(Event::Disconnected), 1);
+        scef.stop();
+    });
+}
+
+#[test]
 fn a_configuration_whose_time_is_over_ends_with_its_connection() {
     local(async {
         let (scef, server) = (start(|_| {}), server());

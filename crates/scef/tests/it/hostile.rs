@@ -188,6 +188,34 @@ fn a_device_that_is_never_reachable_is_tried_now_and_then_and_the_one_beside_it_
 }
 
 #[test]
+fn a_device_is_tried_again_at_the_time_that_its_mme_names() {
+    local(async {
+        // Longer than the test waits.
+        let pause = settings::Period::from_secs(3_600);
+        let (scef, server) = (start(|config| config.nidd.retry_pause = pause), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let mut mme = Node::mme(scef.diameter()).await;
+        let (_, downlinks) = configured(&scef, &mut hss, &server.root(), &json!({})).await;
+        assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
+        let refusal = async {
+            let tdr = mme.downlink().await;
+            let soon = TimeValue::from_system_time(SystemTime::now() + Duration::from_secs(3));
+            mme.refuse(&tdr, 5653, |answer| {
+                answer.put(known::REQUESTED_RETRANSMISSION_TIME, soon);
+            })
+            .await;
+        };
+        let body = data("AAAA", &json!({"maximumLatency": 7_200}));
+        let (got, ()) = tokio::join!(scef.api.post(&downlinks, &body), refusal);
+        path_of(&got);
+        let tdr = mme.downlink().await;
+        mme.answer(&tdr, |_| {}).await;
+        notified(&server, 1).await;
+        scef.stop();
+    });
+}
+
+#[test]
 fn avps_that_contradict_each_other_are_refused_and_change_nothing() {
     local(async {
         let (scef, server) = (start(|_| {}), server());

@@ -344,3 +344,46 @@ fn an_event_that_the_network_cancels_ends_its_subscription() {
         scef.stop();
     });
 }
+
+#[test]
+fn only_its_hss_ends_an_event_and_reports_are_of_its_device() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let (mut hss, mut mme) = (Node::hss(scef.diameter()).await, Node::mme(scef.diameter()).await);
+        let body = subscription(&server.root(), &json!({}));
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let (path, reference) = (path_of(&got), reference_of(&cir));
+        let cancel = mme.report(application::T6A, 1, reference, |group| handled(group, 2));
+        assert_eq!(result_of(&mme.ask(&cancel).await), (0, 5012));
+        let delete = mme.report(application::T6A, 2, reference, |group| {
+            group.put(known::SCEF_REFERENCE_ID_FOR_DELETION, reference);
+        });
+        assert_eq!(result_of(&mme.ask(&delete).await), (0, 5012));
+        assert_eq!(scef.running.count(Event::SenderRefused), 2);
+        let which = (command::REPORTING_INFORMATION, application::T6A);
+        let of_another = mme.request(which, 3, |out| {
+            out.group(known::USER_IDENTIFIER, |group| {
+                group.put(known::EXTERNAL_IDENTIFIER, "other@iot.example.org");
+            });
+            out.group(known::MONITORING_EVENT_REPORT, |group| {
+                group.put(known::SCEF_REFERENCE_ID, reference);
+            });
+        });
+        assert_eq!(result_of(&mme.ask(&of_another).await), (0, 5004));
+        let many = mme.request(which, 4, |out| {
+            for _ in 0..65 {
+                out.group(known::MONITORING_EVENT_REPORT, |group| {
+                    group.put(known::SCEF_REFERENCE_ID, reference);
+                });
+            }
+        });
+        assert_eq!(result_of(&mme.ask(&many).await), (0, 5009));
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::OK);
+        assert_eq!(server.count(), 0);
+        let cancel = hss.report(application::S6T, 5, reference, |group| handled(group, 2));
+        assert_eq!(result_of(&hss.ask(&cancel).await), SUCCESS);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(notified(&server, 1).await[0]["cancelInd"], true);
+        scef.stop();
+    });
+}
