@@ -315,7 +315,10 @@ mod tests {
             shown(&[at, far, at + 2]),
             [(one, false), (one, true), (one + 2, false)]
         );
-        assert_eq!(shown(&[far, at, at + 2]), [(one, true), (one, false), (one + 2, false)]);
+        assert_eq!(
+            shown(&[far, at, at + 2]),
+            [(one, true), (one, false), (one + 2, false)]
+        );
         assert_eq!(
             shown(&[at, far, far - 50 * DAY, at]),
             [(one, false), (one, true), (one, true), (one, false)]

@@ -183,10 +183,12 @@ impl Memory<'_> {
             both.is_some_and(|(imsi, network)| self.states.was_authenticated(imsi, self.seconds(), network))
         };
         let record = self.record(facts);
-        // One that another network has refused stays where it is registered, which need not authenticate it anew (TS 23.401
-        // §5.3.3.1): steering of roaming.
+        // One that another network has refused stays where it is registered, which need not authenticate it again (TS 23.401
+        // §5.3.2.1): steering of roaming.
         let is_registered_here = || {
-            let here = record.filter(Record::is_registered).and_then(|record| record.visited());
+            let here = record
+                .filter(Record::is_registered)
+                .and_then(|record| record.visited());
             here.is_some() && here == visited
         };
         match record.and_then(|record| record.authenticated()) {
