@@ -158,7 +158,7 @@ fn clear_keys(octets: &mut [u8], are_secret: bool, depth: u32) -> usize {
                 (true, Some(depth)) => clear_keys(value, is_secret, depth),
                 _ => 0,
             };
-            // What is no AVP may be a part of one.
+            // What is not an AVP may be a part of one.
             value.iter_mut().skip(kept).for_each(|octet| *octet = 0);
         }
         at = end;
