@@ -17,6 +17,8 @@ const BUFFER: usize = 1 << 16;
 const MAX_BUFFER: usize = 1 << 24;
 /// Bound on the interfaces of a section.
 const MAX_INTERFACES: usize = 4096;
+/// A packet that comes so much later than the one before it waits for the next one, which confirms its time or takes it back.
+const JUMP: Duration = Duration::from_secs(3600);
 /// `pcap` with nanoseconds, in either byte order.
 const NANOSECONDS: [u32; 2] = [0xa1b2_3c4d, 0x4d3c_b2a1];
 
@@ -40,6 +42,18 @@ pub(crate) struct Packet<'p> {
     /// Bytes that the packet had behind these.
     pub(crate) lost: u32,
     pub(crate) comment: Option<&'p str>,
+    /// Its time was far ahead of both neighbours, and is that of one of them now.
+    pub(crate) is_far: bool,
+}
+
+/// A packet that waits for the next one.
+#[derive(Debug)]
+struct Held {
+    at: SystemTime,
+    link_type: i32,
+    data: Vec<u8>,
+    lost: u32,
+    comment: Option<String>,
 }
 
 /// How an interface of pcapng counts time, and what its packets begin with.
@@ -59,6 +73,7 @@ struct Context {
     has_nanoseconds: bool,
     /// Time of the last packet: a Simple Packet Block has none.
     last: Option<SystemTime>,
+    held: Option<Held>,
 }
 
 /// Opens a file.
@@ -72,12 +87,19 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
 
 /// Shows each packet to `take`; returns whether the file ends within a packet, or is damaged from there on.
 pub(crate) fn packets(input: impl Read, take: &mut dyn FnMut(&Packet<'_>)) -> Result<bool, Error> {
+    let mut context = Context::default();
+    let is_damaged = blocks(input, &mut |block| context.take(block, take));
+    context.release(None, take);
+    is_damaged
+}
+
+fn blocks(input: impl Read, take: &mut dyn FnMut(&PcapBlockOwned<'_>)) -> Result<bool, Error> {
     let mut reader = create_reader(BUFFER, input).map_err(|_| Error::Format)?;
-    let (mut context, mut capacity) = (Context::default(), BUFFER);
+    let mut capacity = BUFFER;
     loop {
         let is_short = match reader.next() {
             Ok((length, block)) => {
-                context.take(&block, take);
+                take(&block);
                 reader.consume(length);
                 continue;
             }
@@ -176,17 +198,54 @@ impl Context {
         take: &mut dyn FnMut(&Packet<'_>),
     ) {
         let at = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-        let at = at.or(self.last).unwrap_or(UNIX_EPOCH);
+        let before = self.held.as_ref().map(|held| held.at).or(self.last);
+        let at = at.or(before).unwrap_or(UNIX_EPOCH);
+        self.release(Some(at), take);
+        // Data of pcapng have padding.
+        let data = data.get(..captured as usize).unwrap_or(data);
+        let lost = original.saturating_sub(captured);
+        if self.last.is_none_or(|last| is_far(at, last)) {
+            self.held = Some(Held {
+                at,
+                link_type,
+                data: data.to_vec(),
+                lost,
+                comment: comment.map(ToOwned::to_owned),
+            });
+            return;
+        }
         self.last = Some(at);
         take(&Packet {
             at,
             link_type,
-            // Data of pcapng have padding.
-            data: data.get(..captured as usize).unwrap_or(data),
-            lost: original.saturating_sub(captured),
+            data,
+            lost,
             comment,
+            is_far: false,
         });
     }
+
+    /// Shows the packet that waits for one of that time.
+    fn release(&mut self, next: Option<SystemTime>, take: &mut dyn FnMut(&Packet<'_>)) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let taken_back = next.filter(|next| is_far(held.at, *next));
+        let at = taken_back.map_or(held.at, |next| self.last.unwrap_or(next));
+        self.last = Some(at);
+        take(&Packet {
+            at,
+            link_type: held.link_type,
+            data: &held.data,
+            lost: held.lost,
+            comment: held.comment.as_deref(),
+            is_far: taken_back.is_some(),
+        });
+    }
+}
+
+fn is_far(at: SystemTime, from: SystemTime) -> bool {
+    at.duration_since(from).is_ok_and(|ahead| ahead > JUMP)
 }
 
 impl Interface {
@@ -218,6 +277,64 @@ impl Interface {
 mod tests {
     use super::*;
     use pcap_parser::Linktype;
+
+    /// Shows packets of these seconds; returns their times, and whether each was far from its neighbours.
+    fn shown(times: &[u32]) -> Vec<(u64, bool)> {
+        let mut file = [
+            &0xa1b2_c3d4_u32.to_le_bytes()[..],
+            &[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0xff, 0xff, 0, 0, 101, 0, 0, 0],
+        ]
+        .concat();
+        for (number, time) in times.iter().enumerate() {
+            for word in [*time, 0, 1, 1] {
+                file.extend(word.to_le_bytes());
+            }
+            file.push(number as u8);
+        }
+        let (mut seen, mut order) = (Vec::new(), Vec::new());
+        let is_damaged = packets(&file[..], &mut |packet| {
+            let at = packet.at.duration_since(UNIX_EPOCH).unwrap().as_secs();
+            seen.push((at, packet.is_far));
+            order.push(usize::from(packet.data[0]));
+        });
+        assert!(!is_damaged.unwrap());
+        assert_eq!(order, (0..times.len()).collect::<Vec<_>>());
+        seen
+    }
+
+    #[test]
+    fn a_time_that_the_next_packet_takes_back_is_that_of_a_neighbour() {
+        const DAY: u32 = 86_400;
+        let at = 1_700_000_000;
+        let times = |times: &[u32]| -> Vec<(u64, bool)> {
+            times.iter().map(|time| (u64::from(*time), false)).collect()
+        };
+        let (one, far) = (u64::from(at), at + 400 * DAY);
+        assert_eq!(
+            shown(&[at, far, at + 2]),
+            [(one, false), (one, true), (one + 2, false)]
+        );
+        assert_eq!(
+            shown(&[far, at, at + 2]),
+            [(one, true), (one, false), (one + 2, false)]
+        );
+        assert_eq!(
+            shown(&[at, far, far - 50 * DAY, at]),
+            [(one, false), (one, true), (one, true), (one, false)]
+        );
+        // A pause is one, and so is the end of a file.
+        for honest in [
+            &[][..],
+            &[at],
+            &[at, at + DAY, at + DAY + 1],
+            &[at, at + 5, at + 3],
+            &[at, at + DAY],
+            &[at, at + DAY, at + DAY - 10, at + DAY],
+        ] {
+            assert_eq!(shown(honest), times(honest));
+        }
+    }
 
     /// `findings/pcap-parser-time.sh`: the library has no resolution for powers of 2, and cuts fine ones.
     #[test]

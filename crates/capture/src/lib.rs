@@ -84,6 +84,8 @@ pub struct Summary {
     pub streams_of_others: u64,
     /// Streams that began with a TLS record: their messages are encrypted.
     pub streams_encrypted: u64,
+    /// Packets with a time far ahead of their neighbours; they count as of the time of one of these.
+    pub packets_out_of_time: u64,
     /// Packets of streams beyond [`MAX_STREAMS`].
     pub packets_beyond_bounds: u64,
     /// Whether the file ends within a packet, or is damaged from there on.
@@ -107,6 +109,7 @@ pub fn read_from(input: impl Read, take: &mut dyn FnMut(&Captured<'_>)) -> Resul
     let mut streams = Streams::default();
     let is_damaged = file::packets(input, &mut |packet: &Packet<'_>| {
         summary.packets += 1;
+        summary.packets_out_of_time += u64::from(packet.is_far);
         if packet.lost > 0 {
             summary.packets_cut += 1;
         }

@@ -10,11 +10,20 @@ use crate::{config, csv};
 /// # Errors
 /// Each mistake, with file, line and reason: also rows that can never match, and that no measure is on.
 pub fn check_tables(config: &config::Dsa) -> Result<(), String> {
+    tables(config).map(drop)
+}
+
+/// Reads the tables of a configuration; without a directory there are none.
+///
+/// # Errors
+/// As [`check_tables`]: a file that is gone must not switch the measures off while the router runs.
+pub(crate) fn tables(config: &config::Dsa) -> Result<Tables, String> {
     let Some(directory) = config.tables.as_deref() else {
-        return Ok(());
+        return Ok(Tables::default());
     };
-    match Tables::load(directory)?.has_measures() {
-        true => Ok(()),
+    let tables = Tables::load(directory)?;
+    match tables.has_measures() {
+        true => Ok(tables),
         false => Err(format!(
             "{}: no measure is on; Security_Countermeasure_Config.csv enables them",
             directory.display()

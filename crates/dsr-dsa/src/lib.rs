@@ -157,16 +157,16 @@ impl Dsa {
     /// Reads the tables of a configuration.
     ///
     /// # Errors
-    /// When a table has a mistake, or the file of findings cannot be opened.
+    /// When a table has a mistake, no measure is on, or the file of findings cannot be opened.
     pub fn load(config: &config::Dsa) -> Result<Self, String> {
         static VERSIONS: AtomicU32 = AtomicU32::new(1);
-        let tables = config.tables.as_deref().map(Tables::load).transpose()?;
+        let tables = files::tables(config)?;
         let durable = open(config)?;
         let stored = durable.as_ref().and_then(|opened| opened.repository().states());
         Ok(Self {
             states: stored.map_or_else(OnceLock::new, |states| states.clone().into()),
             durable,
-            tables: tables.unwrap_or_default(),
+            tables,
             bounds: Bounds {
                 learning: config.learning.duration(),
                 lifetime: config.lifetime.duration(),

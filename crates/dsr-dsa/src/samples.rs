@@ -1,6 +1,6 @@
 //! Samples of messages that were found, as pcapng, which Wireshark and `signalbox dsa replay` read.
 //!
-//! Keys and authentication vectors are left out. A thread of its own writes: workers wait for no disk.
+//! Keys and authentication vectors are zero octets. A thread of its own writes: workers wait for no disk.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::File;
@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use diameter::capture::Capture;
+use diameter_proto::{AvpKey, AvpType, Dictionary};
 use dsr_app::appended::{OpenOnce, one_name};
 use function::generations::Generations;
 use parking_lot::Mutex;
@@ -30,11 +31,17 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Octets of the header of a message (RFC 6733 §3).
 const HEADER: usize = 20;
 const VENDOR_3GPP: u32 = 10_415;
-/// Vectors and keys of 3GPP: Authentication-Info (TS 29.272 §7.3.17), SIP-Auth-Data-Item, Confidentiality-Key and Integrity-Key
-/// (TS 29.229 §6.3).
-const VECTORS: [u32; 4] = [1413, 612, 625, 626];
-/// Passwords and keys: User-Password, CHAP-Password (RFC 7155 §4.3), EAP-Master-Session-Key (RFC 4072 §4.1), Key (RFC 6734 §3).
-const KEYS: [u32; 4] = [2, 3, 464, 581];
+/// Vectors and keys of 3GPP: of GBA (TS 29.109 §6.3), SIP-Auth-Data-Item, Confidentiality-Key, Integrity-Key and Alternate-Digest-HA1
+/// (TS 29.229 §6.3), Re-Synchronization-Info, Authentication-Info, vectors and what is in them (TS 29.272 §7.3).
+const VECTORS: [u32; 17] = [
+    405, 406, 612, 625, 626, 663, 1411, 1413, 1414, 1415, 1416, 1447, 1448, 1449, 1450, 1453, 1454,
+];
+/// Passwords and keys: User-Password, CHAP-Password, Tunnel-Password, ARAP-Password, CHAP-Auth and what is in it (RFC 7155 §4.3),
+/// Digest-HA1 (RFC 4740 §9.5), MIP-Session-Key (RFC 4004 §9), EAP-Master-Session-Key (RFC 4072 §4.1), Key and Keying-Material
+/// (RFC 6734 §3).
+const KEYS: [u32; 12] = [2, 3, 69, 70, 121, 343, 402, 404, 405, 464, 581, 583];
+/// Bound on groups within groups; what is deeper counts as secret.
+const MAX_DEPTH: u32 = 8;
 
 /// Files by their directories: a reload takes those that are open.
 static OPENED: OpenOnce<Samples> = OpenOnce::new();
@@ -119,22 +126,13 @@ impl Samples {
     }
 }
 
-/// A message without its AVPs with keys. What follows an AVP that is framed wrong is left out.
+/// A message whose keys are zero octets of the same length. What follows an AVP that is framed wrong is left out.
 fn without_keys(octets: &[u8]) -> Vec<u8> {
-    let (header, mut rest) = octets.split_at_checked(HEADER).unwrap_or((octets, &[]));
-    let mut copy = header.to_vec();
-    while let Some((code, vendor, length)) = avp(rest) {
-        let is_secret = match vendor {
-            0 => KEYS.contains(&code),
-            VENDOR_3GPP => VECTORS.contains(&code),
-            _ => false,
-        };
-        let (own, after) = rest.split_at(length.min(rest.len()));
-        if !is_secret {
-            copy.extend_from_slice(own);
-        }
-        rest = after;
-    }
+    let mut copy = octets.to_vec();
+    let whole = copy
+        .get_mut(HEADER..)
+        .map_or(0, |avps| clear_keys(avps, false, MAX_DEPTH));
+    copy.truncate(HEADER + whole);
     let length = (copy.len() as u32).to_be_bytes();
     if let Some(place) = copy.get_mut(1..4) {
         place.copy_from_slice(&length[1..]);
@@ -142,8 +140,34 @@ fn without_keys(octets: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// Code and vendor of the AVP that begins here, and its octets with padding (RFC 6733 §4.1).
-fn avp(octets: &[u8]) -> Option<(u32, u32, usize)> {
+/// Makes the values of AVPs with keys zero, all of them where these are in such a one; returns the octets of whole AVPs.
+fn clear_keys(octets: &mut [u8], are_secret: bool, depth: u32) -> usize {
+    let mut at = 0;
+    while let Some((key, data, length)) = octets.get(at..).and_then(avp) {
+        let is_secret = are_secret
+            || match key.vendor {
+                0 => KEYS.contains(&key.code),
+                VENDOR_3GPP => VECTORS.contains(&key.code),
+                _ => false,
+            };
+        let known = Dictionary::standard().avp(key);
+        let is_group = known.is_some_and(|known| known.kind == AvpType::Grouped);
+        let end = (at + length).min(octets.len());
+        if let Some(value) = octets.get_mut(at + data..end).filter(|_| is_secret || is_group) {
+            let kept = match (is_group, depth.checked_sub(1)) {
+                (true, Some(depth)) => clear_keys(value, is_secret, depth),
+                _ => 0,
+            };
+            // What is not an AVP may be a part of one.
+            value.iter_mut().skip(kept).for_each(|octet| *octet = 0);
+        }
+        at = end;
+    }
+    at
+}
+
+/// The AVP that begins here: where its value begins, and its octets with padding (RFC 6733 §4.1).
+fn avp(octets: &[u8]) -> Option<(AvpKey, usize, usize)> {
     let word = |at: usize| {
         let word: [u8; 4] = octets.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_be_bytes(word))
@@ -153,7 +177,7 @@ fn avp(octets: &[u8]) -> Option<(u32, u32, usize)> {
     let header = if head >> 31 == 1 { 12 } else { 8 };
     let length = (head & 0x00ff_ffff) as usize;
     let is_whole = length >= header && length <= octets.len();
-    is_whole.then(|| (code, vendor, length.next_multiple_of(4)))
+    is_whole.then(|| (AvpKey { vendor, code }, header, length.next_multiple_of(4)))
 }
 
 /// The files that are written.
@@ -238,16 +262,77 @@ fn write_all(samples: &Receiver<Sample>, settings: &Mutex<config::Samples>, lost
 mod tests {
     use super::*;
 
-    #[test]
-    fn keys_are_left_out_and_the_length_fits() {
-        let plain = [0, 0, 1, 8, 0x40, 0, 0, 11, b'a', b'.', b'b', 0];
-        let vector = [
-            0, 0, 5, 0x85, 0xc0, 0, 0, 16, 0, 0, 0x28, 0xaf, b'k', b'e', b'y', b's',
-        ];
-        let password = [0, 0, 0, 2, 0x40, 0, 0, 12, b'k', b'e', b'y', b's'];
-        let broken = [0, 0, 0, 1, 0x40, 0, 1, 0, b'k'];
+    const SECRET: &[u8] = b"secret-key-of-16";
+
+    fn one(vendor: u32, code: u32, data: &[u8]) -> Vec<u8> {
+        let header: u32 = if vendor == 0 { 8 } else { 12 };
+        let flags: u32 = if vendor == 0 { 0x40 << 24 } else { 0xc0 << 24 };
+        let mut avp = code.to_be_bytes().to_vec();
+        avp.extend((flags | (header + data.len() as u32)).to_be_bytes());
+        if vendor != 0 {
+            avp.extend(vendor.to_be_bytes());
+        }
+        avp.extend(data);
+        avp.resize(avp.len().next_multiple_of(4), 0);
+        avp
+    }
+
+    fn message(avps: &[Vec<u8>]) -> Vec<u8> {
+        let avps = avps.concat();
         let header = [1, 0, 0, 0, 0xc0, 0, 1, 62, 1, 0, 0, 35, 0, 0, 0, 1, 0, 0, 0, 2];
-        let message = [&header[..], &vector, &plain, &password, &broken].concat();
+        let mut message = [&header[..], &avps].concat();
+        let length = (message.len() as u32).to_be_bytes();
+        message[1..4].copy_from_slice(&length[1..]);
+        message
+    }
+
+    /// Whether a copy has no secret, and is as long and framed as the message.
+    fn is_clean(message: &[u8]) -> bool {
+        let copy = without_keys(message);
+        let has_secret = copy
+            .windows(SECRET.len() / 2)
+            .any(|window| window == &SECRET[..SECRET.len() / 2]);
+        !has_secret && copy.len() == message.len() && copy[..HEADER] == message[..HEADER]
+    }
+
+    #[test]
+    fn keys_are_zero_wherever_they_are() {
+        let keys = KEYS.map(|code| (0, code));
+        let all = keys.into_iter().chain(VECTORS.map(|code| (VENDOR_3GPP, code)));
+        for (vendor, code) in all {
+            let key = one(vendor, code, SECRET);
+            let in_vector = one(VENDOR_3GPP, 1413, &one(VENDOR_3GPP, 1414, &key));
+            let places = [
+                key.clone(),
+                one(0, 279, &key),
+                one(0, 401, &key),
+                one(VENDOR_3GPP, 612, &key),
+                in_vector.clone(),
+                one(0, 279, &in_vector),
+            ];
+            for place in places {
+                assert!(is_clean(&message(&[place])), "{vendor} {code}");
+            }
+        }
+        // A name within a group stays, and what is framed wrong there does not.
+        let name = one(0, 264, b"host.example");
+        let group = one(0, 279, &[name.clone(), SECRET.to_vec()].concat());
+        let copy = without_keys(&message(&[group.clone(), name.clone()]));
+        assert!(is_clean(&message(&[group])));
+        assert_eq!(copy.windows(name.len()).filter(|part| *part == name).count(), 2);
+        // Nor what is too deep.
+        let mut deep = one(0, 1, SECRET);
+        for _ in 0..1000 {
+            deep = one(0, 279, &deep);
+        }
+        assert!(is_clean(&message(&[deep])));
+    }
+
+    #[test]
+    fn what_follows_a_broken_avp_is_left_out_and_the_length_fits() {
+        let plain = one(0, 264, b"a.b");
+        let broken = vec![0, 0, 0, 1, 0x40, 0, 1, 0, b'k'];
+        let message = message(&[plain.clone(), broken]);
         let copy = without_keys(&message);
         assert_eq!(copy.len(), 32);
         assert_eq!(copy[..4], [1, 0, 0, 32]);

@@ -182,9 +182,18 @@ impl Memory<'_> {
             let both = facts.imsi.as_ref().zip(visited);
             both.is_some_and(|(imsi, network)| self.states.was_authenticated(imsi, self.seconds(), network))
         };
-        match self.record(facts).and_then(|record| record.authenticated()) {
+        let record = self.record(facts);
+        // One that another network has refused stays where it is registered, which need not authenticate it again (TS 23.401
+        // §5.3.2.1): steering of roaming.
+        let is_registered_here = || {
+            let here = record
+                .filter(Record::is_registered)
+                .and_then(|record| record.visited());
+            here.is_some() && here == visited
+        };
+        match record.and_then(|record| record.authenticated()) {
             Some(network) if Some(network) == visited => Ok(()),
-            _ if was_here() => Ok(()),
+            _ if is_registered_here() || was_here() => Ok(()),
             Some(network) => Err(format!("the subscriber was authenticated in {network}").into()),
             None => self.unknown("the subscriber was not authenticated"),
         }

@@ -7,12 +7,26 @@ use std::time::Instant;
 use diameter::Security;
 use function::live;
 use sbi::dns::Dns;
+use telemetry::journal::Kind;
+use telemetry::{AlarmKind, Alarms, Severity};
 use tls::Watched;
 
 use crate::config::Config;
 use crate::listen::security;
 use crate::registry::Registry;
 use crate::snapshot::{Loader, Snapshot};
+
+/// A reload was refused. The number is ours.
+pub const REFUSED: AlarmKind = AlarmKind {
+    number: 10525,
+    name: "Configuration Refused",
+    severity: Severity::Minor,
+    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
+    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
+};
+
+/// What the alarm and the journal are about when files change.
+const FILES: &str = "files of applications";
 
 /// The configuration in effect.
 pub(crate) type Effective = live::Effective<Config, Derived>;
@@ -101,28 +115,48 @@ impl Derived {
 }
 
 /// Reloads files that have changed: certificates at once, those of applications by a thread of their own, as they may
-/// take long.
-pub(crate) fn follow_files(live: &Arc<Live>, now: Instant, loading: &mut Option<JoinHandle<()>>) {
+/// take long. Those that cannot be used raise an alarm.
+pub(crate) fn follow_files(
+    live: &Arc<Live>,
+    alarms: &Alarms,
+    now: Instant,
+    loading: &mut Option<JoinHandle<()>>,
+) {
     let current = live.load_full();
     current.watched().poll(now);
-    let is_loading = loading.as_ref().is_some_and(|thread| !thread.is_finished());
-    if is_loading || !current.loader.is_stale(now) {
+    if loading.as_ref().is_some_and(|thread| !thread.is_finished()) {
         return;
     }
-    let live = live.clone();
+    let is_stale = current.loader.is_stale(now);
+    alarms.set(&REFUSED, FILES, current.loader.refusal());
+    if !is_stale {
+        return;
+    }
+    let (live, alarms) = (live.clone(), alarms.clone());
     let thread = std::thread::Builder::new().name("dsr-files".to_owned());
-    match thread.spawn(move || reload_applications(&live)) {
+    match thread.spawn(move || reload_applications(&live, &alarms)) {
         Ok(thread) => *loading = Some(thread),
         Err(error) => tracing::error!(%error, "a changed file cannot be reloaded: no thread"),
     }
 }
 
-fn reload_applications(live: &Live) {
-    match live.rederive(|before| Derived::compile(&before.config, Some(before), before.peers.clone())) {
-        Ok(()) => tracing::info!("reloaded a changed file of an application"),
-        Err(reason) => tracing::error!(
-            reason,
-            "a changed file of an application cannot be used; what it had before stays"
-        ),
+fn reload_applications(live: &Live, alarms: &Alarms) {
+    let reloaded = live.rederive(|before| {
+        let derived = Derived::compile(&before.config, Some(before), before.peers.clone());
+        derived.inspect_err(|reason| before.loader.refuse(reason))
+    });
+    let journal = alarms.journal();
+    match reloaded {
+        Ok(()) => {
+            journal.record(Kind::ReloadApplied, FILES, "a changed file was read again");
+            tracing::info!("reloaded a changed file of an application");
+        }
+        Err(reason) => {
+            journal.record(Kind::ReloadRefused, FILES, &reason);
+            tracing::error!(
+                reason,
+                "a changed file of an application cannot be used; what it had before stays"
+            );
+        }
     }
 }

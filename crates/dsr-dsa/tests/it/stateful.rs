@@ -264,6 +264,33 @@ fn a_subscriber_registers_where_it_was_authenticated() {
     }
 }
 
+/// Steering of roaming: the home network refuses a registration whose authentication it has answered.
+#[test]
+fn a_subscriber_that_is_refused_elsewhere_stays_where_it_is_registered() {
+    for (mode, fate, _) in MODES {
+        let mut bench = Bench::one("SrcHostValMme", mode);
+        registers(&mut bench, "262011234567890");
+        bench.pass(Duration::from_secs(600));
+        assert_eq!(succeeds(&mut bench, &in_usa(AIR)), Fate::WentOn);
+        let refused = in_usa(ULR);
+        let answer = refused.answer(&home_hss(), 5004);
+        assert_eq!(
+            bench.exchange(FOREIGN_PEER, &refused.message(), &answer),
+            Fate::WentOn
+        );
+        bench.pass(Duration::from_secs(99));
+        let back = Sent {
+            host: format!("mme2.{FRANCE}"),
+            ..Sent::new(ULR)
+        };
+        assert_eq!(bench.request(FOREIGN_PEER, &back.message()), Fate::WentOn);
+        // Once it has left, it has to authenticate itself.
+        assert_eq!(succeeds(&mut bench, &Sent::new(PUR)), Fate::WentOn);
+        bench.pass(RACE);
+        assert_eq!(bench.request(FOREIGN_PEER, &back.message()), fate);
+    }
+}
+
 #[test]
 fn a_session_needs_a_registration() {
     let ccr = |imsi: &str, kind: i32| {

@@ -101,6 +101,8 @@ pub(crate) struct Loader {
     ids: u32,
     /// What was seen last of files that have changed.
     changing: Mutex<Vec<Option<Seen>>>,
+    /// Why a changed file cannot be used.
+    refusal: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -147,13 +149,20 @@ fn may_begin(name: &str, settings: &Kind, config: &Config, known: &[Loaded]) -> 
     }
 }
 
-/// None where it reads no file, or one is unavailable.
+/// Of a file whose metadata cannot be read.
+const ABSENT: (SystemTime, u64, u64) = (SystemTime::UNIX_EPOCH, 0, 0);
+
+/// None where it reads no file, or one is unavailable. A directory that is empty or unavailable is another one than before: without
+/// its tables there would be no measures.
 fn stamp(settings: &Kind) -> Option<Stamp> {
     let files = settings.files();
     let stamp = |file: &PathBuf| {
         let metadata = std::fs::metadata(file).ok()?;
         Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
     };
+    if matches!(settings, Kind::Dsa(_)) {
+        return Some(files.iter().map(|file| stamp(file).unwrap_or(ABSENT)).collect());
+    }
     let stamps: Option<Stamp> = files.iter().map(stamp).collect();
     stamps.filter(|stamps| !stamps.is_empty())
 }
@@ -164,7 +173,7 @@ fn is_replaced(then: &Stamp, now: &Stamp) -> bool {
         && then
             .iter()
             .zip(now)
-            .all(|(then, now)| then == now || then.2 != now.2)
+            .all(|(then, now)| then == now || then.2 != now.2 && *now != ABSENT)
 }
 
 impl Loader {
@@ -248,7 +257,21 @@ impl Loader {
             is_whole && !std::mem::replace(&mut seen.is_tried, is_whole)
         };
         // Each is checked, so that each begins to settle.
-        files.map(stale).fold(false, |any, one| any | one)
+        let is_stale = files.map(stale).fold(false, |any, one| any | one);
+        if changing.iter().all(Option::is_none) {
+            *self.refusal.lock() = None;
+        }
+        is_stale
+    }
+
+    /// Notes that a changed file cannot be used.
+    pub(crate) fn refuse(&self, reason: &str) {
+        *self.refusal.lock() = Some(reason.to_owned());
+    }
+
+    /// Why a changed file cannot be used; none: what runs is what the files say, as far as is known.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().clone()
     }
 }
 
@@ -292,5 +315,49 @@ mod tests {
         // Without it, what was read stays.
         std::fs::remove_file(&path).unwrap();
         assert!(!loader.is_stale(now + 3 * SETTLED));
+    }
+
+    #[test]
+    fn measures_whose_files_are_gone_are_a_refused_reload() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("Security_Countermeasure_Config.csv");
+        let head = "CounterMeasure_Type,Admin_Status,Operating_Mode,Continue_If_Vulnerable\n";
+        let whole = format!("{head}OhOrFrmChk,Enable,Detection_Only,Yes\n");
+        std::fs::write(&path, &whole).unwrap();
+        let config = Config {
+            applications: vec![config::Application {
+                name: "screen".to_owned(),
+                dsa: Some(dsr_dsa::config::Dsa {
+                    tables: Some(directory.path().to_owned()),
+                    ..dsr_dsa::config::Dsa::default()
+                }),
+                ..config::Application::default()
+            }],
+            ..Config::default()
+        };
+        let loader = Loader::load(&config, None).unwrap();
+        let now = Instant::now();
+        assert!(!loader.is_stale(now));
+        let refused = |from: Instant| {
+            assert!(!loader.is_stale(from), "it settles");
+            assert!(loader.is_stale(from + SETTLED));
+            let reason = Loader::load(&config, Some(&loader)).unwrap_err();
+            loader.refuse(&reason);
+            assert!(!loader.is_stale(from + 2 * SETTLED), "it was tried");
+            loader.refusal().unwrap()
+        };
+        let aside = directory.path().join("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        let reason = refused(now);
+        assert!(reason.contains("no measure is on"), "{reason}");
+        // What it had is there again.
+        std::fs::rename(&aside, &path).unwrap();
+        assert!(!loader.is_stale(now + 3 * SETTLED));
+        assert_eq!(loader.refusal(), None);
+        std::fs::write(&path, head).unwrap();
+        let reason = refused(now + 4 * SETTLED);
+        assert!(reason.contains("no measure is on"), "{reason}");
+        std::fs::remove_dir_all(directory.path()).unwrap();
+        refused(now + 8 * SETTLED);
     }
 }

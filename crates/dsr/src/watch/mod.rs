@@ -152,7 +152,7 @@ impl Control {
         self.trace(&mut Vec::new());
         self.check_traces();
         self.check_incidents(now);
-        follow_files(&self.dsr.live, now, &mut self.loading);
+        follow_files(&self.dsr.live, &self.alarms, now, &mut self.loading);
     }
 
     fn indicate(&mut self, now: Instant) {
