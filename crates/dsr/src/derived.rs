@@ -7,23 +7,14 @@ use std::time::Instant;
 use diameter::Security;
 use function::live;
 use sbi::dns::Dns;
+use telemetry::Alarms;
 use telemetry::journal::Kind;
-use telemetry::{AlarmKind, Alarms, Severity};
 use tls::Watched;
 
 use crate::config::Config;
 use crate::listen::security;
 use crate::registry::Registry;
 use crate::snapshot::{Loader, Snapshot};
-
-/// A reload was refused. The number is ours.
-pub const REFUSED: AlarmKind = AlarmKind {
-    number: 10525,
-    name: "Configuration Refused",
-    severity: Severity::Minor,
-    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
-    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
-};
 
 /// What the alarm and the journal are about when files change.
 const FILES: &str = "files of applications";
@@ -128,7 +119,7 @@ pub(crate) fn follow_files(
         return;
     }
     let is_stale = current.loader.is_stale(now);
-    alarms.set(&REFUSED, FILES, current.loader.refusal());
+    alarms.set(&live::REFUSED, FILES, current.loader.refusal());
     if !is_stale {
         return;
     }

@@ -66,7 +66,6 @@ mod why;
 
 pub use administration::Verb;
 pub use config::{Config, check_files};
-pub use derived::REFUSED as CONFIGURATION_REFUSED;
 pub use events::Event;
 pub use function::StartError;
 pub use registry::{ByHost, Hop, HopState};

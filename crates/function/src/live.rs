@@ -9,7 +9,17 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
+use telemetry::{AlarmKind, Severity};
 use tokio::sync::watch;
+
+/// A reload was refused. The number is ours.
+pub const REFUSED: AlarmKind = AlarmKind {
+    number: 10525,
+    name: "Configuration Refused",
+    severity: Severity::Minor,
+    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
+    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
+};
 
 /// The configuration in effect, and what is derived from it. Immutable: a change makes another.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the program says of itself, in every function's metrics.
 
-use telemetry::{AlarmKind, Alert, Severity, When};
+use telemetry::{Alert, When};
 
 telemetry::declare! {
     /// What is said of the configuration file.
@@ -8,12 +8,3 @@ telemetry::declare! {
     gauge DIFFERS = "signalbox_config_differs" []: "Whether the configuration file is not what runs: 1 when it has changed and was not reloaded, when a reload refused it or a part of it, or when a change of it needs a restart; otherwise 0.",
         alert Alert::minor(When::Above(0.0), 15, "Reload the file (SIGHUP), or restart where the reload says so; `/config` has what runs.");
 }
-
-/// A reload was refused. The number is ours.
-pub(crate) const REFUSED: AlarmKind = AlarmKind {
-    number: 10525,
-    name: "Configuration Refused",
-    severity: Severity::Minor,
-    text: "A reload refused the configuration file, or files that it names: the function runs with what it had before.",
-    advice: "Correct what the detail names, check it with `signalbox check`, and reload; a reload without a mistake clears the alarm.",
-};

@@ -16,7 +16,7 @@ use telemetry::{Alarms, Registry, logging};
 
 use crate::config::Config;
 use crate::functions::{ALL, Live};
-use crate::metrics::{DIFFERS, REFUSED};
+use crate::metrics::DIFFERS;
 use crate::supervisor::Supervisor;
 use crate::wiring::Core;
 
@@ -223,7 +223,7 @@ impl Reloader {
                     (!words.is_empty()).then(|| words.join("; "))
                 }
             };
-            alarms.set(&REFUSED, "configuration", detail);
+            alarms.set(&function::live::REFUSED, "configuration", detail);
         }
         let Outcome {
             applied,

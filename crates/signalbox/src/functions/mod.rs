@@ -274,7 +274,7 @@ fn common() -> Vec<Section> {
             "Every function",
             process.concat(),
             &[
-                &[crate::metrics::REFUSED, function::OVERLOAD],
+                &[function::live::REFUSED, function::OVERLOAD],
                 function::certificates::ALARMS,
                 function::journal_file::ALARMS,
             ],
