@@ -200,7 +200,7 @@ fn sessions_begin_again_when_the_store_takes_them_again() {
         let begin = |number: usize| {
             ccr(&format!("pgw;1;{number}"), 1, |b| {
                 super::support::subscriber(b, 1, &format!("00101{number:010}"));
-                b.put(known::CALLED_STATION_ID, &*"x".repeat(600));
+                b.put(known::CALLED_STATION_ID, &*"x".repeat(100));
             })
         };
         // What a client cannot have, its PCRF does not keep.
