@@ -206,6 +206,7 @@ impl Network {
             .collect();
         let members: Vec<Value> = hosts.iter().map(|(host, _)| json!({"host": host})).collect();
         json!({
+            "trace": {"directory": self.place.folder.join("dsr-trace")},
             "localNodes": [{"host": format!("dsr.{REALM}"), "realm": REALM, "listen": [self.router.address]}],
             "peers": peers,
             "dynamicPeers": [{"realms": [REALM], "networks": ["127.0.0.0/8"]}],

@@ -522,6 +522,7 @@ pub(crate) fn config(
         "admin": admin.to_string(),
         "workers": model.da_mps,
         "cores": place.function_cpus,
+        "trace": { "directory": place.folder.join("dsr-trace") },
         "localNodes": [{
             "name": "dsr",
             "host": format!("dsr.{realm}"),

@@ -112,6 +112,7 @@ impl Core {
             "dsr",
             address,
             json!({
+                "trace": {"directory": place.folder.join("dsr-trace")},
                 "localNodes": [{"host": "dsr.ims.example", "realm": "ims.example", "listen": [address]}],
                 "peers": [{"host": BSF_HOST, "addresses": [bsf_rx]}],
                 "routing": {
