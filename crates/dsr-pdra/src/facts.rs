@@ -264,7 +264,7 @@ mod tests {
     fn an_apn_that_is_none_is_refused() {
         let apn = |octets: &[u8]| {
             let put = |builder: &mut MessageBuilder| {
-                _ = builder.put_raw(AvpKey::ietf(30), AvpFlags::MANDATORY, octets)
+                _ = builder.put_raw(AvpKey::ietf(30), AvpFlags::MANDATORY, octets);
             };
             read(put).map(|facts| facts.apn)
         };

@@ -129,7 +129,7 @@ impl Validate for Diameter {
             ("smsScHost", &self.sms_sc_host, true),
             ("smsScRealm", &self.sms_sc_realm, true),
         ] {
-            if !(may_be_empty && value.is_empty()) && !is_identity(value) {
+            if !(is_identity(value) || may_be_empty && value.is_empty()) {
                 faults.at(name).say(
                     format!("`{value}` is not a valid DiameterIdentity"),
                     "a name such as scef.example.org",

@@ -188,7 +188,7 @@ fn a_token_that_is_renewed_beside_an_import_is_sent() {
         .collect();
     std::fs::write(&lines, all).unwrap();
     std::fs::write(&token, "token0\n").unwrap();
-    let (started, server) = std::sync::mpsc::channel();
+    let (started, server) = std::sync::mpsc::sync_channel(1);
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let renewed = token.clone();
     let serving = std::thread::spawn(move || {
