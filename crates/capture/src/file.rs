@@ -17,8 +17,9 @@ const BUFFER: usize = 1 << 16;
 const MAX_BUFFER: usize = 1 << 24;
 /// Bound on the interfaces of a section.
 const MAX_INTERFACES: usize = 4096;
-/// A packet that comes so much later than the one before it waits for the next one, which confirms its time or takes it back.
+/// Packets that come so much later than the one before them wait: a later packet takes their time back, or so many of them confirm it.
 const JUMP: Duration = Duration::from_secs(3600);
+const MAX_HELD: usize = 64;
 /// `pcap` with nanoseconds, in either byte order.
 const NANOSECONDS: [u32; 2] = [0xa1b2_3c4d, 0x4d3c_b2a1];
 
@@ -46,7 +47,7 @@ pub(crate) struct Packet<'p> {
     pub(crate) is_far: bool,
 }
 
-/// A packet that waits for the next one.
+/// A packet whose time is not confirmed yet.
 #[derive(Debug)]
 struct Held {
     at: SystemTime,
@@ -73,7 +74,7 @@ struct Context {
     has_nanoseconds: bool,
     /// Time of the last packet: a Simple Packet Block has none.
     last: Option<SystemTime>,
-    held: Option<Held>,
+    held: Vec<Held>,
 }
 
 /// Opens a file.
@@ -198,14 +199,19 @@ impl Context {
         take: &mut dyn FnMut(&Packet<'_>),
     ) {
         let at = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-        let before = self.held.as_ref().map(|held| held.at).or(self.last);
+        let before = self.held.last().map(|held| held.at).or(self.last);
         let at = at.or(before).unwrap_or(UNIX_EPOCH);
-        self.release(Some(at), take);
+        let octets: usize = self.held.iter().map(|held| held.data.len()).sum();
+        let is_full = self.held.len() >= MAX_HELD || octets > MAX_BUFFER;
+        let is_behind = self.held.iter().any(|held| is_far(held.at, at));
+        if is_full || is_behind || !self.is_ahead(at) {
+            self.release(Some(at), take);
+        }
         // Data of pcapng have padding.
         let data = data.get(..captured as usize).unwrap_or(data);
         let lost = original.saturating_sub(captured);
-        if self.last.is_none_or(|last| is_far(at, last)) {
-            self.held = Some(Held {
+        if self.is_ahead(at) {
+            self.held.push(Held {
                 at,
                 link_type,
                 data: data.to_vec(),
@@ -225,22 +231,26 @@ impl Context {
         });
     }
 
-    /// Shows the packet that waits for one of that time.
+    /// Whether a time is to be confirmed by later packets.
+    fn is_ahead(&self, at: SystemTime) -> bool {
+        self.last.is_none_or(|last| is_far(at, last))
+    }
+
+    /// Shows the packets that wait for one of that time.
     fn release(&mut self, next: Option<SystemTime>, take: &mut dyn FnMut(&Packet<'_>)) {
-        let Some(held) = self.held.take() else {
-            return;
-        };
-        let taken_back = next.filter(|next| is_far(held.at, *next));
-        let at = taken_back.map_or(held.at, |next| self.last.unwrap_or(next));
-        self.last = Some(at);
-        take(&Packet {
-            at,
-            link_type: held.link_type,
-            data: &held.data,
-            lost: held.lost,
-            comment: held.comment.as_deref(),
-            is_far: taken_back.is_some(),
-        });
+        for held in self.held.drain(..) {
+            let taken_back = next.filter(|next| is_far(held.at, *next));
+            let at = taken_back.map_or(held.at, |next| self.last.unwrap_or(next));
+            self.last = Some(at);
+            take(&Packet {
+                at,
+                link_type: held.link_type,
+                data: &held.data,
+                lost: held.lost,
+                comment: held.comment.as_deref(),
+                is_far: taken_back.is_some(),
+            });
+        }
     }
 }
 
@@ -323,6 +333,16 @@ mod tests {
             shown(&[at, far, far - 50 * DAY, at]),
             [(one, false), (one, true), (one, true), (one, false)]
         );
+        assert_eq!(
+            shown(&[at, far, far + 1, at + 2]),
+            [(one, false), (one, true), (one, true), (one + 2, false)]
+        );
+        // So many in a row are later indeed.
+        let mut later: Vec<u32> = (0..=MAX_HELD as u32).map(|number| far + number).collect();
+        assert_eq!(shown(&later), times(&later));
+        later.insert(0, at);
+        later.push(at);
+        assert_eq!(shown(&later), times(&later));
         // A pause is one, and so is the end of a file.
         for honest in [
             &[][..],
