@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
-use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
 use http::{Method, StatusCode};
 use sbi::Response;
@@ -158,11 +157,8 @@ fn a_device_that_is_never_reachable_is_tried_now_and_then_and_the_one_beside_it_
         let refuse = async |mme: &mut Node| {
             let tdr = mme.expect(command::MT_DATA).await;
             assert!(!is_repeated(&tdr), "the MME does not have it");
-            let past = TimeValue::from_system_time(SystemTime::now() - Duration::from_secs(3_600));
-            mme.refuse(&tdr, 5653, |answer| {
-                answer.put(known::REQUESTED_RETRANSMISSION_TIME, past);
-            })
-            .await;
+            let past = SystemTime::now() - Duration::from_secs(3_600);
+            mme.refuse_until(&tdr, past).await;
         };
         let body = data("AAAA", &json!({"maximumLatency": 600}));
         let (got, ()) = tokio::join!(scef.api.post(&unreachable, &body), refuse(&mut lying));
@@ -199,11 +195,8 @@ fn a_device_is_tried_again_at_the_time_that_its_mme_names() {
         assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
         let refusal = async {
             let tdr = mme.downlink().await;
-            let soon = TimeValue::from_system_time(SystemTime::now() + Duration::from_secs(3));
-            mme.refuse(&tdr, 5653, |answer| {
-                answer.put(known::REQUESTED_RETRANSMISSION_TIME, soon);
-            })
-            .await;
+            let soon = SystemTime::now() + Duration::from_secs(3);
+            mme.refuse_until(&tdr, soon).await;
         };
         let body = data("AAAA", &json!({"maximumLatency": 7_200}));
         let (got, ()) = tokio::join!(scef.api.post(&downlinks, &body), refusal);

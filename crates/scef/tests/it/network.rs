@@ -1,6 +1,7 @@
 //! HSS and MME, played by the scripted Diameter peer.
 
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, application, command};
@@ -104,19 +105,30 @@ impl Node {
     /// Answers the next CIR with a location; its message.
     pub async fn locate(&mut self) -> MessageMut {
         let cir = self.expect(command::CONFIGURATION_INFORMATION).await;
-        self.answer(&cir, |answer| {
+        self.located(&cir).await;
+        cir
+    }
+
+    /// Answers a CIR with a location.
+    pub async fn located(&mut self, cir: &MessageMut) {
+        self.answer(cir, |answer| {
             answer.group(known::MONITORING_EVENT_REPORT, |report| {
-                report.put(known::SCEF_REFERENCE_ID, reference_of(&cir));
-                report.group(known::EPS_LOCATION_INFORMATION, |eps| {
-                    eps.group(known::MME_LOCATION_INFORMATION, |mme| {
-                        mme.put(known::TRACKING_AREA_IDENTITY, &[0x00, 0xf1, 0x10, 0x00, 0x01])
-                            .put(known::AGE_OF_LOCATION_INFORMATION, 3);
-                    });
-                });
+                report.put(known::SCEF_REFERENCE_ID, reference_of(cir));
+                put_location(report);
             });
         })
         .await;
-        cir
+    }
+
+    /// Refuses data: the device is not reachable until this time.
+    pub async fn refuse_until(&mut self, tdr: &MessageMut, time: SystemTime) {
+        self.refuse(tdr, 5653, |answer| {
+            answer.put(
+                known::REQUESTED_RETRANSMISSION_TIME,
+                TimeValue::from_system_time(time),
+            );
+        })
+        .await;
     }
 
     /// Authorizes the device of the next NIR; its message.
@@ -319,6 +331,16 @@ fn mme_name(host: &str) -> Vec<u8> {
     let mut out = AvpWriter::with_capacity(64);
     out.put_raw(key, AvpFlags::MANDATORY, host.as_bytes());
     out.as_bytes().to_vec()
+}
+
+/// Where a device is.
+pub fn put_location(report: &mut AvpWriter) {
+    report.group(known::EPS_LOCATION_INFORMATION, |eps| {
+        eps.group(known::MME_LOCATION_INFORMATION, |mme| {
+            mme.put(known::TRACKING_AREA_IDENTITY, &[0x00, 0xf1, 0x10, 0x00, 0x01])
+                .put(known::AGE_OF_LOCATION_INFORMATION, 3);
+        });
+    });
 }
 
 /// Vendor and code of the result.

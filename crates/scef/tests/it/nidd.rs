@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use diameter::proto::kind::TimeValue;
 use diameter::proto::known::{self, command};
 use http::StatusCode;
 use scef::Event;
@@ -156,11 +155,8 @@ fn an_unreachable_device_gets_its_data_when_it_is_reachable() {
         assert_eq!(mme.manage(ESTABLISH, 1).await, SUCCESS);
         let refusal = async {
             let tdr = mme.downlink().await;
-            let at = TimeValue::from_system_time(SystemTime::now() + Duration::from_secs(3_600));
-            mme.refuse(&tdr, 5653, |answer| {
-                answer.put(known::REQUESTED_RETRANSMISSION_TIME, at);
-            })
-            .await;
+            let at = SystemTime::now() + Duration::from_secs(3_600);
+            mme.refuse_until(&tdr, at).await;
         };
         let (got, ()) = tokio::join!(scef.api.post(&downlinks, data("AAAA", &json!({}))), refusal);
         let path = path_of(&got);
