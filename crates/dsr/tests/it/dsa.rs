@@ -6,6 +6,7 @@ use diameter::proto::known::{self, application, command};
 use diameter::proto::{MessageBuilder, MessageMut, ResultCode};
 use dsr::{Config, Running};
 use dsr_dsa::{Dsa, Event};
+use telemetry::journal::Kind;
 use testpeer::diameter::Peer;
 
 use crate::support::{Waiting, client, config, run, until};
@@ -237,5 +238,32 @@ fn tables_change_beside_the_traffic_and_subscribers_stay_known() {
             rows.iter()
                 .any(|row| row.table == "subscribers" && row.entries == 1)
         );
+    });
+}
+
+/// A file that goes away must not switch the measures off in silence.
+#[test]
+fn tables_that_cannot_be_used_raise_an_alarm_and_those_before_stay() {
+    run(async {
+        let directory = tables(&format!("AppCmdCst,Enable,{ANSWER}\n"));
+        let (dsr, _, mut foreign, _hss) = world(directory.path()).await;
+        let handle = dsr.handle();
+        let alarm = || {
+            let active = handle.alarms().active();
+            active.into_iter().find(|alarm| alarm.number == 10525)
+        };
+        std::fs::remove_file(directory.path().join("Security_Countermeasure_Config.csv")).unwrap();
+        until(|| alarm().is_some()).await;
+        let detail = alarm().unwrap().detail;
+        assert!(detail.contains("no measure is on"), "{detail}");
+        let entry = handle.alarms().journal().last_of(Kind::ReloadRefused).unwrap();
+        assert_eq!(entry.about, "files of applications");
+        foreign.send(request(RESET, "mme1").as_bytes()).await;
+        let answer = foreign.expect(RESET).await;
+        assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 5012);
+        let measures = format!("{HEAD}PreLocChk,Enable,{ANSWER}\n");
+        write(directory.path(), "Security_Countermeasure_Config", &measures);
+        until(|| alarm().is_none()).await;
+        assert!(handle.alarms().journal().last_of(Kind::ReloadApplied).is_some());
     });
 }
