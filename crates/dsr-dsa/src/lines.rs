@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,10 +131,20 @@ fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
+/// Whether a file is the one of that path still: it may have been moved or deleted.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let both = file.metadata().ok().zip(std::fs::metadata(path).ok());
+    both.is_some_and(|(file, path)| (file.dev(), file.ino()) == (path.dev(), path.ino()))
+}
+
 fn write_all(lines: &Receiver<String>, path: &Path, opened: File, max_bytes: u64, lost: &AtomicU64) {
     let mut file = Some(opened);
     for mut line in lines {
         line.push('\n');
+        file = file.filter(|file| is_at(file, path));
+        if file.is_none() {
+            file = open(path).ok();
+        }
         let length = file
             .as_ref()
             .and_then(|file| file.metadata().ok())
@@ -235,6 +246,29 @@ fn text(value: &[u8]) -> Value {
 mod tests {
     use super::*;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn lines_go_to_the_path_when_its_file_was_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, moved) = (folder.path().join("findings.jsonl"), folder.path().join("old"));
+        let lines = Lines::new(Some(&file), 1_000).unwrap();
+        let has = |path: &Path, text: &str| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while !std::fs::read_to_string(path).is_ok_and(|found| found == text) {
+                assert!(Instant::now() < deadline, "{}", path.display());
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        assert!(lines.put("first".into()));
+        has(&file, "\"first\"\n");
+        std::fs::rename(&file, &moved).unwrap();
+        assert!(lines.put("second".into()));
+        has(&file, "\"second\"\n");
+        has(&moved, "\"first\"\n");
+        std::fs::remove_file(&file).unwrap();
+        assert!(lines.put("third".into()));
+        has(&file, "\"third\"\n");
+    }
 
     #[test]
     fn lines_that_cannot_be_written_count_once() {

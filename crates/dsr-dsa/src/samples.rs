@@ -20,6 +20,7 @@ use function::generations::Generations;
 use parking_lot::Mutex;
 
 use crate::config;
+use crate::lines::is_at;
 
 /// Bound on samples that wait for the disk, and on the octets of one.
 const MAX_QUEUED: usize = 64;
@@ -184,6 +185,8 @@ fn avp(octets: &[u8]) -> Option<(AvpKey, usize, usize)> {
 struct Files {
     capture: Capture<BufWriter<File>>,
     octets: u64,
+    /// The file once more, to see whether it was moved.
+    file: File,
 }
 
 impl Files {
@@ -197,6 +200,7 @@ impl Files {
         let file = generations.begin()?.pop();
         let file = file.ok_or_else(|| io::Error::other("a file is missing"))?;
         Ok(Self {
+            file: file.try_clone()?,
             capture: Capture::new(BufWriter::new(file))?,
             octets: 0,
         })
@@ -234,7 +238,8 @@ fn write_all(samples: &Receiver<Sample>, settings: &Mutex<config::Samples>, lost
         let settings = settings.lock().clone();
         let octets = sample.message.len() as u64 + OVERHEAD;
         let is_full = |files: &Files| files.octets > 0 && files.octets + octets > settings.file_bytes.bytes();
-        files = files.filter(|files| !is_full(files));
+        let path = settings.directory.join("findings.pcapng");
+        files = files.filter(|files| !is_full(files) && is_at(&files.file, &path));
         let is_time = again.is_none_or(|again| Instant::now() >= again);
         let written = match &mut files {
             Some(files) => files.write(&sample),

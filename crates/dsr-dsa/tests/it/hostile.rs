@@ -266,6 +266,15 @@ fn messages_that_are_found_are_sampled_within_a_rate_and_bounded_files() {
         text.contains(&format!("DrOrMatch detected; request in {FOREIGN_PEER}")),
         "{text}"
     );
+    // A file that somebody has taken away gives way to another one.
+    std::fs::remove_file(samples.join("findings.pcapng")).unwrap();
+    bench.pass(std::time::Duration::from_secs(60));
+    bench.request(FOREIGN_PEER, &bad.message());
+    let before = std::time::Instant::now();
+    while !samples.join("findings.pcapng").exists() {
+        assert!(before.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     // Further minutes fill further files, of which two stay.
     for _ in 0..10 {
         bench.pass(std::time::Duration::from_secs(60));
