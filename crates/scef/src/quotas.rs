@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use store::{Error, Index, Record, Table};
+use tokio::sync::{Mutex as Turns, MutexGuard as Turn};
 
 use crate::clock::now;
+use crate::record::Id;
 
 /// Time between two counts of the records of one SCS/AS, where none of them expires earlier.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -80,6 +82,25 @@ impl Quota {
         }
         one.count = found + 1;
         Ok(true)
+    }
+}
+
+/// Devices take turns at their buffers: what one has is counted, and then more is stored. Devices of a place wait for each other.
+#[derive(Debug)]
+pub(crate) struct Buffers([Turns<()>; 256]);
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Turns::default()))
+    }
+}
+
+impl Buffers {
+    /// Waits for the turn of the device of a NIDD configuration.
+    pub(crate) async fn turn(&self, configuration: Id) -> Turn<'_, ()> {
+        // The last octet is chance.
+        let [.., place] = configuration.key();
+        self.0[usize::from(place)].lock().await
     }
 }
 

@@ -20,7 +20,7 @@ use crate::events::Event;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
-use crate::quotas::Quota;
+use crate::quotas::{Buffers, Quota};
 use crate::record::{Holder, Id};
 use crate::repository::Repository;
 use crate::shared::Scef;
@@ -161,6 +161,7 @@ impl NetworkFunction for Scef {
             subscriptions: Quota::default(),
             configurations: Quota::default(),
             triggers: Quota::default(),
+            buffers: Buffers::default(),
             counts: Counts::new(opening.workers, &opening.registry),
             operational: Operational::new(opening.workers, State::Serving),
             workers: opening.workers,

@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::live::Live;
 use crate::notices;
 use crate::orders::Orders;
-use crate::quotas::Quota;
+use crate::quotas::{Buffers, Quota};
 use crate::record::{Configuration, Downlink, Id, Notice, Subscription, Trigger};
 use crate::repository::Repository;
 
@@ -27,6 +27,7 @@ pub struct Scef {
     pub(crate) subscriptions: Quota,
     pub(crate) configurations: Quota,
     pub(crate) triggers: Quota,
+    pub(crate) buffers: Buffers,
     pub(crate) counts: Counts<Event>,
     pub(crate) operational: Operational,
     pub(crate) workers: usize,

@@ -36,10 +36,12 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     if !connected && (!downlink.buffered || indicates_error(&configuration, &downlink)) {
         return Ok(failure(Status::FailureTemporarilyNotReachable));
     }
-    check_room(worker, &downlink, None).await?;
     let repository = worker.repository();
+    let turn = worker.shared().buffers.turn(configuration.id).await;
+    check_room(worker, &downlink, None).await?;
     let inserted = repository.insert(&repository.downlinks, &downlink).await;
     inserted.map_err(store_problem)?;
+    drop(turn);
     // Also where the device is not connected: it may have connected just now.
     let outcome = deliver(worker, &downlink, connected).await;
     let uri = worker.shared().downlink_uri(&downlink);
@@ -111,6 +113,7 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let configuration = configuration_of(worker, &call.parameters).await?;
     let document = checked(worker, &call.request, &configuration)?;
     let repository = worker.repository();
+    let _turn = worker.shared().buffers.turn(configuration.id).await;
     loop {
         let found = existing(worker, &call.parameters).await?;
         is_unsent(&found)?;

@@ -107,6 +107,17 @@ fn a_device_has_a_bounded_buffer() {
         assert_eq!(send("AAAA").await, created);
         assert_eq!(send("").await, full, "packets");
         assert_eq!(scef.running.count(Event::BufferFull), 2);
+
+        // Requests at one time have no more room.
+        for one in scef.api.get(&downlinks).await.json.as_array().unwrap() {
+            let uri: http::Uri = one["self"].as_str().unwrap().parse().unwrap();
+            assert_eq!(scef.api.delete(uri.path()).await.status, StatusCode::NO_CONTENT);
+        }
+        let one = || send("AAAA");
+        let (a, b, c, d, e, f) = tokio::join!(one(), one(), one(), one(), one(), one());
+        let together = [a, b, c, d, e, f];
+        assert_eq!(together.iter().filter(|one| **one == created).count(), 2);
+        assert_eq!(together.iter().filter(|one| **one == full).count(), 4);
         scef.stop();
     });
 }
