@@ -65,7 +65,7 @@ telemetry::events! {
     DiameterUnanswered = "diameter_unanswered", alert Alert::minor(When::Occurs, 1, "Check the HSS, the MMEs and the SMS-SC of `diameter.peers`, and the connections to them.");
     /// A notification was delivered.
     Notified = "notifications";
-    /// A notification was refused, or had all attempts.
+    /// A notification was refused, had all attempts, or was not accepted within `notifications.keep`.
     NotificationFailed = "notification_failures", alert Alert::minor(When::Occurs, 1, "Check the SCS/AS that accept no notifications: the log names the destination.");
     /// A notification waits in the store, because too many are pending in memory.
     NotificationDeferred = "notifications_deferred";

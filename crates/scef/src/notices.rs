@@ -9,7 +9,7 @@ use http::Uri;
 use notifier::{Answer, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::{Client, Origin};
-use store::{Batch, Condition, Stored};
+use store::{Batch, Condition, Stored, Sweep, SweepConfig};
 
 use crate::clock::now;
 use crate::events::{Counters, Event};
@@ -73,6 +73,32 @@ pub(crate) async fn requeue(repository: Repository, queue: Queue, count: impl Fn
             Ok(()) => handled = deferred,
             Err(error) => tracing::warn!(%error, "deferred notifications were not read; it is tried again"),
         }
+    }
+}
+
+/// Removes notifications that `notifications.keep` is over for, as long as the control thread runs: no SCS/AS has accepted them.
+pub(crate) async fn expire(repository: Repository, counters: Arc<Counters>) {
+    let sweep = match Sweep::new(repository.notices.clone(), SweepConfig::default()) {
+        Ok(sweep) => sweep,
+        Err(error) => {
+            return tracing::error!(%error, "notifications that are kept for too long are not removed");
+        }
+    };
+    let mut counted = 0;
+    loop {
+        if let Err(error) = sweep.round().await {
+            tracing::warn!(%error, "notifications that are kept for too long were not removed; it is tried again");
+        }
+        let removed = sweep.removed() - counted;
+        if removed > 0 {
+            tracing::warn!(
+                count = removed,
+                "SCS/AS have not accepted notifications within notifications.keep"
+            );
+            counters.add(Event::NotificationFailed, removed);
+        }
+        counted += removed;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

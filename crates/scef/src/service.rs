@@ -101,7 +101,7 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
     ));
     sweep(&scef.repository.subscriptions);
     tokio::task::spawn_local(ending::run(scef.clone(), scef.counts.control()));
-    sweep(&scef.repository.notices);
+    tokio::task::spawn_local(notices::expire(scef.repository.clone(), scef.counts.control()));
     sweep(&scef.repository.answers);
 }
 
