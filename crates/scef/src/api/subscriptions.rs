@@ -122,7 +122,8 @@ async fn configure(
         })
 }
 
-/// The HSS has the event: the subscription is no longer pending. Reports may have ended it meanwhile.
+/// The HSS has the event: the subscription is no longer pending. Reports may have ended it meanwhile, or the one with the answer is the
+/// last.
 async fn confirm(
     worker: &Worker,
     subscription: &Subscription,
@@ -130,10 +131,11 @@ async fn confirm(
     reported: bool,
     done: bool,
 ) -> Result<(), Problem> {
-    let (repository, key) = (worker.repository(), subscription.reference.to_be_bytes());
-    let table = &repository.subscriptions;
+    let key = subscription.reference.to_be_bytes();
+    let table = &worker.repository().subscriptions;
     if done {
-        return repository
+        return worker
+            .repository()
             .remove(table, &key)
             .await
             .map(drop)
@@ -147,12 +149,33 @@ async fn confirm(
             left: left.map(|left| left.saturating_sub(u32::from(reported))),
             ..before.record.clone()
         };
-        let updated = repository.update(table, &before, changed).await;
-        if updated.map_err(store_problem)?.is_some() {
+        if put(worker, &before, &changed).await? {
             break;
         }
     }
     Ok(())
+}
+
+/// Writes a subscription in place of the one before; one that has had its last report ends. False if the one before has changed since.
+async fn put(
+    worker: &Worker,
+    before: &Stored<Subscription>,
+    changed: &Subscription,
+) -> Result<bool, Problem> {
+    let table = &worker.repository().subscriptions;
+    let mut batch = Batch::default();
+    let is_over = changed.left == Some(0);
+    match is_over {
+        true => delete_as_read(&mut batch, table, before),
+        false => batch.update(table, changed, before.version),
+    }
+    let is_written = worker.repository().commit(batch).await;
+    let is_written = is_written.map_err(store_problem)?;
+    if is_written && is_over {
+        worker.shared().subscriptions.sub(&changed.scs);
+        worker.count(Event::Unsubscribed);
+    }
+    Ok(is_written)
 }
 
 /// Lists the subscriptions of an SCS/AS.
@@ -216,27 +239,13 @@ async fn write(
     changed: &Subscription,
     reported: bool,
 ) -> Result<(), Problem> {
-    let repository = worker.repository();
     let left = changed.left.map(|left| left.saturating_sub(u32::from(reported)));
     let changed = Subscription {
         left,
         ..changed.clone()
     };
-    loop {
-        let mut batch = Batch::default();
-        if left == Some(0) {
-            delete_as_read(&mut batch, &repository.subscriptions, &before);
-        } else {
-            batch.update(&repository.subscriptions, &changed, before.version);
-        }
-        if repository.commit(batch).await.map_err(store_problem)? {
-            break;
-        }
+    while !put(worker, &before, &changed).await? {
         before = existing(worker, path).await?;
-    }
-    if left == Some(0) {
-        worker.shared().subscriptions.sub(&changed.scs);
-        worker.count(Event::Unsubscribed);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use scef::Event;
 use serde_json::{Value, json};
 
 use crate::judge;
-use crate::network::{Node, SUCCESS, reference_of, result_of};
+use crate::network::{Node, SUCCESS, put_location, reference_of, result_of};
 use crate::support::{
     DEVICE, SUBSCRIPTIONS, local, notified, path_of, server, soon, start, subscription, until,
 };
@@ -271,6 +271,33 @@ fn a_replaced_subscription_ends_with_the_report_that_is_its_last() {
         assert_eq!((put.status, area), (StatusCode::OK, &json!("001-01-0001")));
         assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
         let late = hss.report(application::S6T, 9, reference_of(&cir), |_| {});
+        assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
+        scef.stop();
+    });
+}
+
+#[test]
+fn the_last_report_with_the_answer_of_the_hss_ends_a_new_subscription() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let more = json!({"monitoringType": "LOCATION_REPORTING", "maximumNumberOfReports": 2});
+        let body = subscription(&server.root(), &more);
+        // The first of two comes before the answer, the second with it.
+        let both = async {
+            let cir = hss.expect(command::CONFIGURATION_INFORMATION).await;
+            let first = hss.report(application::S6T, 8, reference_of(&cir), put_location);
+            assert_eq!(result_of(&hss.ask(&first).await), SUCCESS);
+            hss.located(&cir).await;
+            cir
+        };
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), both);
+        let path = path_of(&got);
+        let area = &got.json["monitoringEventReport"]["locationInfo"]["trackingAreaId"];
+        assert_eq!(area, "001-01-0001");
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(scef.running.count(Event::Unsubscribed), 1);
+        let late = hss.report(application::S6T, 9, reference_of(&cir), put_location);
         assert_eq!(result_of(&hss.ask(&late).await), UNKNOWN);
         scef.stop();
     });
