@@ -366,6 +366,21 @@ pub(crate) fn is_confirmation(item: &Avps<'_>) -> bool {
     is_plain && item_refusal(item).is_ok_and(|refusal| refusal.is_none())
 }
 
+/// Refuses a report of an event without what the event consists of, with DIAMETER_MISSING_AVP. Why a connection was lost may be unknown
+/// (TS 29.122 table 5.3.2.3.2-1).
+pub(crate) fn check_report(document: &Value, content: &Avps<'_>) -> Result<(), Fault> {
+    let get = || content.clone();
+    match monitoring_type(document) {
+        Some(8) if get().get(known::IDLE_STATUS_INDICATION)?.is_some() => Ok(()),
+        Some(1 | 8) => get().require(known::REACHABILITY_INFORMATION).map(drop),
+        Some(2) => get().require(known::EPS_LOCATION_INFORMATION).map(drop),
+        Some(3) => get().require(known::IMEI_CHANGE).map(drop),
+        Some(4) => get().require(known::ROAMING_INFORMATION).map(drop),
+        Some(5) => get().require(known::COMMUNICATION_FAILURE_INFORMATION).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// `MonitoringEventReport` (TS 29.122 §5.3.2.3.2) of a Monitoring-Event-Report about a subscription, or of a Group-Report-Item. `user` is
 /// the device that is reported of, where the subscription is to a group.
 pub(crate) fn report(document: &Value, user: Option<&Avps<'_>>, group: &Avps<'_>) -> Result<Value, Fault> {

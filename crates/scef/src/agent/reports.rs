@@ -158,10 +158,13 @@ fn add(
     let (member, value) = match s6t::item_refusal(&report.content)? {
         _ if report.handling == Some(Handling::Cancelled) => cancelled(found, report)?,
         Some(code) => ("configResults", not_configured(report, code)?),
-        None => (
-            "monitoringEventReports",
-            s6t::report(&found.document, report.user.as_ref(), &report.content)?,
-        ),
+        None => {
+            s6t::check_report(&found.document, &report.content)?;
+            (
+                "monitoringEventReports",
+                s6t::report(&found.document, report.user.as_ref(), &report.content)?,
+            )
+        }
     };
     let about = found.id();
     if !notices.iter().any(|notice| notice.about == about) {

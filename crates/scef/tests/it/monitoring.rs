@@ -304,6 +304,51 @@ fn the_last_report_with_the_answer_of_the_hss_ends_a_new_subscription() {
 }
 
 #[test]
+fn a_report_without_what_its_event_consists_of_is_refused() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let mut hss = Node::hss(scef.diameter()).await;
+        let idle = |group: &mut AvpWriter| {
+            group.group(known::IDLE_STATUS_INDICATION, |_| {});
+        };
+        let types = [
+            (json!({"monitoringType": "LOCATION_REPORTING"}), (0, 5005)),
+            (
+                json!({"monitoringType": "CHANGE_OF_IMSI_IMEI_ASSOCIATION"}),
+                (0, 5005),
+            ),
+            (json!({"monitoringType": "ROAMING_STATUS"}), (0, 5005)),
+            (json!({"monitoringType": "COMMUNICATION_FAILURE"}), (0, 5005)),
+            (
+                json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "DATA"}),
+                (0, 5005),
+            ),
+            (
+                json!({"monitoringType": "UE_REACHABILITY", "reachabilityType": "DATA", "idleStatusIndication": true}),
+                SUCCESS,
+            ),
+            (
+                json!({"monitoringType": "AVAILABILITY_AFTER_DDN_FAILURE"}),
+                SUCCESS,
+            ),
+        ];
+        for (number, (more, expected)) in (0..).zip(&types) {
+            let body = subscription(&server.root(), more);
+            let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+            path_of(&got);
+            let report = hss.report(application::S6T, 10 + number, reference_of(&cir), idle);
+            let answer = hss.ask(&report).await;
+            assert_eq!(result_of(&answer), *expected, "{more}");
+            let has_failed = answer.get(known::FAILED_AVP).unwrap().is_some();
+            assert_eq!(has_failed, *expected != SUCCESS, "{more}");
+        }
+        let seen = notified(&server, 2).await;
+        assert_eq!(seen.len(), 2);
+        scef.stop();
+    });
+}
+
+#[test]
 fn the_network_of_a_roamer_is_named_where_it_is_asked_for() {
     local(async {
         let (scef, server) = (start(|_| {}), server());

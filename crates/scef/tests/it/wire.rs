@@ -7,7 +7,7 @@ use diameter::proto::known::{self, application, command};
 use serde_json::json;
 use testpeer::tshark::{COMPLAINTS, tshark};
 
-use crate::network::{Node, reference_of};
+use crate::network::{Node, put_location, reference_of};
 use crate::support::{
     CONFIGURATIONS, SUBSCRIPTIONS, TRIGGERS, configuration, data, local, path_of, server, start,
     subscription, trigger,
@@ -60,7 +60,7 @@ fn tshark_reads_each_message() {
         let body = subscription(&server.root(), &location);
         let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
         path_of(&got);
-        let report = hss.report(application::S6T, 7, reference_of(&cir), |_| {});
+        let report = hss.report(application::S6T, 7, reference_of(&cir), put_location);
         messages.extend([cir, hss.ask(&report).await]);
         let body = configuration(&server.root(), &json!({"duration": "2100-01-01T00:00:00Z"}));
         let (got, nir) = tokio::join!(scef.api.post(CONFIGURATIONS, &body), hss.authorize());
