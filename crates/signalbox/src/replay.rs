@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use dsr::replay::{Named, Options, Refused, Report, Row};
 use serde_json::Value;
 use settings::Period;
+use telemetry::logging::clean::{Bounded, Escape};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -81,7 +82,7 @@ fn page(report: &Report) -> String {
     let _ = writeln!(
         page,
         "{}: {} packets, {} messages{}",
-        report.file,
+        plain(&report.file),
         capture.packets,
         capture.messages,
         span(report)
@@ -117,12 +118,12 @@ fn findings(page: &mut String, rows: &[Row]) {
     }
     let width = |cell: fn(&Row) -> usize| rows.iter().map(cell).max().unwrap_or_default();
     let (partners, measures) = (
-        width(|row| row.partner.chars().count()),
+        width(|row| plain(&row.partner).chars().count()),
         width(|row| row.measure.len()),
     );
     page.push_str("\nfindings\n");
     for row in rows {
-        let (partner, measure, outcome, count) = (&row.partner, row.measure, row.outcome, row.count);
+        let (partner, measure, outcome, count) = (plain(&row.partner), row.measure, row.outcome, row.count);
         let _ = writeln!(
             page,
             "  {partner:<partners$}  {measure:<measures$}  {outcome:<8}  {count}"
@@ -143,13 +144,22 @@ fn line(finding: &Value) -> String {
     let imsi = finding["imsi"]
         .as_str()
         .map_or_else(String::new, |imsi| format!(", IMSI {imsi}"));
-    format!(
+    let line = format!(
         "{command} of {} at {}: {} (Session-Id {}{imsi})",
         text("originHost"),
         text("peer"),
         text("reason"),
         text("sessionId")
-    )
+    );
+    plain(&line)
+}
+
+/// A text of a message or a table without what a terminal obeys or hides, which is escaped.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    // A String takes all.
+    let _ = Bounded::new(&mut plain, usize::MAX, Escape::Treacherous).put(format_args!("{text}"));
+    plain
 }
 
 /// Bound on the senders that a page names.
@@ -183,6 +193,10 @@ fn unread(page: &mut String, report: &Report) {
             capture.packets_beyond_bounds,
             "packets of more streams than are followed",
         ),
+        (
+            capture.packets_out_of_time,
+            "packets with a time far from their neighbours, which count as of the time of one of these",
+        ),
         (capture.streams_of_others, "streams without Diameter messages"),
         (capture.streams_encrypted, "streams with TLS or DTLS"),
         (
@@ -214,5 +228,35 @@ fn unread(page: &mut String, report: &Report) {
     }
     if let Some(more @ 1..) = unnamed.len().checked_sub(MAX_UNNAMED) {
         let _ = writeln!(page, "  and {more} more; --json has all of them");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::logging::clean::is_treacherous;
+
+    #[test]
+    fn nothing_of_a_message_commands_the_terminal() {
+        let finding = serde_json::json!({
+            "command": "ULR", "originHost": "mme\u{1b}]0;x\u{7}\r\n", "peer": "a\u{202e}b", "reason": "no\u{9b}2J",
+            "sessionId": "s;\u{0}1", "imsi": "26201\u{8}",
+        });
+        let rows = [Row {
+            partner: "we\u{1b}[2Jst".to_owned(),
+            examples: vec![finding],
+            measure: "OhOrFrmChk",
+            outcome: "detected",
+            count: 1,
+        }];
+        let mut page = String::new();
+        findings(&mut page, &rows);
+        let treacherous = page.chars().filter(|char| is_treacherous(*char) && *char != '\n');
+        assert_eq!(treacherous.count(), 0, "{page:?}");
+        assert_eq!(page.lines().count(), 4, "{page}");
+        assert!(
+            page.contains("ULR of mme\\u{1b}]0;x\\u{7}\\r\\n at a\\u{202e}b"),
+            "{page}"
+        );
     }
 }
