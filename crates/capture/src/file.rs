@@ -17,8 +17,9 @@ const BUFFER: usize = 1 << 16;
 const MAX_BUFFER: usize = 1 << 24;
 /// Bound on the interfaces of a section.
 const MAX_INTERFACES: usize = 4096;
-/// Packets that come so much later than the one before them wait: a later packet takes their time back, or so many of them confirm it.
+/// Packets with a time so far ahead of the one before them wait for a later packet that takes their time back.
 const JUMP: Duration = Duration::from_secs(3600);
+/// Bound on packets that wait; beyond it their time is right.
 const MAX_HELD: usize = 64;
 /// `pcap` with nanoseconds, in either byte order.
 const NANOSECONDS: [u32; 2] = [0xa1b2_3c4d, 0x4d3c_b2a1];
@@ -337,7 +338,7 @@ mod tests {
             shown(&[at, far, far + 1, at + 2]),
             [(one, false), (one, true), (one, true), (one + 2, false)]
         );
-        // So many in a row are later indeed.
+        // A later time that more packets have is right.
         let mut later: Vec<u32> = (0..=MAX_HELD as u32).map(|number| far + number).collect();
         assert_eq!(shown(&later), times(&later));
         later.insert(0, at);
