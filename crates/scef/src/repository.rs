@@ -183,3 +183,47 @@ impl Repository {
 pub(crate) fn delete_as_read<T: Record>(batch: &mut Batch, table: &Table<T>, found: &Stored<T>) {
     batch.delete(table, &found.record.key(), Condition::Version(found.version));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::record::Status;
+
+    #[test]
+    fn configurations_with_data_that_is_due_are_found_beyond_a_page() {
+        testpeer::local(async {
+            let directory = tempfile::tempdir().unwrap();
+            let mut config = store::Config::default();
+            config.embedded.directory = directory.path().to_owned();
+            let repository = Repository::open(&config).await.unwrap();
+            let later = now() + 3_600_000_000;
+            let mut expected = BTreeSet::new();
+            for number in 0..8 {
+                let due = if number % 4 == 3 { later } else { number };
+                let downlink = Downlink {
+                    id: Id::new(number),
+                    configuration: Id::new(100 + number),
+                    scs: "as1".to_owned(),
+                    target: String::new(),
+                    document: serde_json::json!({}),
+                    status: Status::Buffering,
+                    buffered: true,
+                    expires: later,
+                    due,
+                    sent: None,
+                };
+                assert!(repository.insert(&repository.downlinks, &downlink).await.unwrap());
+                expected.extend((due < later).then_some(downlink.configuration));
+            }
+            for most in [1, 2, 6, 100] {
+                let mut found = Vec::new();
+                repository.each_due(most, |one| found.push(one)).await.unwrap();
+                assert_eq!(found.len(), expected.len(), "pages of {most}");
+                assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
+            }
+            repository.store().clone().close().await;
+        });
+    }
+}
