@@ -26,7 +26,7 @@ mod run;
 pub use outbox::{Flight, Outbox, Step};
 pub use policy::{Bound, Policy};
 pub use post::Answer;
-pub use queue::{Pending, Queue, Receiver, queue};
+pub use queue::{Missed, Pending, Queue, Receiver, queue};
 pub use run::{Publisher, run};
 
 use std::sync::Arc;

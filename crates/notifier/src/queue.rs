@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use http::uri::Authority;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -36,10 +37,31 @@ pub(crate) struct Shared {
 /// What did not fit into the channel.
 #[derive(Debug, Default)]
 pub(crate) struct Overflow {
-    /// Subscription and subject of those whose state is to be sent later.
-    pub(crate) missed: Vec<(Arc<str>, Arc<str>)>,
+    /// Those whose state is to be sent later.
+    pub(crate) missed: Vec<Missed>,
     /// How many there were.
     pub(crate) dropped: usize,
+}
+
+/// A subject whose state was not delivered.
+#[derive(Debug)]
+pub struct Missed {
+    /// Its subscription.
+    pub subscription: Arc<str>,
+    /// The subject.
+    pub subject: Arc<str>,
+    /// Host and port of the subscriber.
+    pub destination: Option<Authority>,
+}
+
+impl From<Notification> for Missed {
+    fn from(lost: Notification) -> Self {
+        Self {
+            destination: lost.target.authority().cloned(),
+            subscription: lost.subscription,
+            subject: lost.subject,
+        }
+    }
 }
 
 /// What waits to be delivered.
@@ -49,6 +71,18 @@ pub struct Pending {
     pub notifications: usize,
     /// Bytes of their bodies.
     pub bytes: usize,
+}
+
+impl Pending {
+    pub(crate) fn add(&mut self, notifications: usize, bytes: usize) {
+        self.notifications += notifications;
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn sub(&mut self, notifications: usize, bytes: usize) {
+        self.notifications = self.notifications.saturating_sub(notifications);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
 }
 
 /// A queue between threads. `capacity` notifications fit in while the delivering thread is busy elsewhere.
@@ -75,9 +109,7 @@ impl Queue {
         let mut overflow = self.shared.overflow.lock();
         overflow.dropped += 1;
         if overflow.missed.len() < self.sender.max_capacity() {
-            overflow
-                .missed
-                .push((notification.subscription, notification.subject));
+            overflow.missed.push(notification.into());
         }
         self.shared.overflowed.store(overflow.dropped, Relaxed);
     }

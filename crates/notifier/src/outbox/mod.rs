@@ -1,5 +1,6 @@
 //! Pending notifications and the next step of their delivery. Pure: time, randomness and answers are arguments.
 
+mod destinations;
 mod progress;
 mod subscriber;
 #[cfg(test)]
@@ -10,14 +11,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashMap;
 use http::Uri;
-use http::uri::Authority;
 use overload::{Rate, RateLimiter};
 
+use self::destinations::Destinations;
 use self::progress::{Next, Progress};
 use self::subscriber::{Phase, Subscriber};
-use crate::queue::Pending;
+use crate::queue::{Missed, Pending};
 use crate::{Answer, Event, Notification, Policy};
 
 /// The pending notifications of all subscriptions.
@@ -37,12 +38,13 @@ pub struct Outbox<C> {
     /// The same for subscribers that did not answer the last attempt: they get at most half of the requests in flight.
     doubtful: VecDeque<Arc<str>>,
     doubtful_in_flight: usize,
-    /// Destinations that did not answer the last attempt: what is for them is doubtful, whichever subscription it is of.
-    silent: AHashSet<Authority>,
+    destinations: Destinations,
     /// Subscriptions that pause after a failed attempt.
     paused: BTreeSet<(Instant, Arc<str>)>,
     /// Subscriptions that need a resynchronisation.
     stale: VecDeque<Arc<str>>,
+    /// The same for destinations that are silent while there is no room for what they have missed.
+    stale_silent: VecDeque<Arc<str>>,
     /// Subjects of all subscriptions whose state was not delivered.
     missed: usize,
     in_flight: usize,
@@ -104,8 +106,6 @@ impl Flight {
     }
 }
 
-/// Silent destinations that are distinguished; further ones are judged by their subscriptions alone.
-const MOST_SILENT: usize = 10_000;
 /// Subjects in one resynchronisation at most; the others follow when these are delivered.
 const RESYNC_BATCH: usize = 64;
 
@@ -124,9 +124,10 @@ impl<C: FnMut(Event)> Outbox<C> {
             ready: VecDeque::new(),
             doubtful: VecDeque::new(),
             doubtful_in_flight: 0,
-            silent: AHashSet::new(),
+            destinations: Destinations::default(),
             paused: BTreeSet::new(),
             stale: VecDeque::new(),
+            stale_silent: VecDeque::new(),
             missed: 0,
             in_flight: 0,
             given_up: Vec::new(),
@@ -144,7 +145,7 @@ impl<C: FnMut(Event)> Outbox<C> {
     /// Whether nothing is pending or in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.order.is_empty() && self.in_flight == 0 && self.stale.is_empty()
+        self.order.is_empty() && self.in_flight == 0 && self.stale.is_empty() && self.stale_silent.is_empty()
     }
 
     /// Pending notifications, without those in flight.
@@ -192,6 +193,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         }
         let subscription = notification.subscription.clone();
         let subscriber = self.subscribers.entry(subscription.clone()).or_default();
+        subscriber.destination = notification.target.authority().cloned();
         subscriber.touch(&notification.subject, notification.whole);
         if notification.whole && subscriber.missed.remove(&notification.subject) {
             self.missed -= 1;
@@ -201,18 +203,17 @@ impl<C: FnMut(Event)> Outbox<C> {
         self.make_room(&subscription);
     }
 
-    /// Accounts for notifications that were dropped on their way here: `missed` names the subscription and subject of
-    /// some.
-    pub fn overflowed(&mut self, dropped: usize, missed: Vec<(Arc<str>, Arc<str>)>) {
+    /// Accounts for notifications that were dropped on their way here: `missed` names some.
+    pub fn overflowed(&mut self, dropped: usize, missed: Vec<Missed>) {
         for _ in 0..dropped {
             (self.count)(Event::Dropped);
             self.last.arrival += 1;
         }
-        for (subscription, subject) in missed {
-            self.subscribers
-                .entry(subscription.clone())
-                .or_default()
-                .touch(&subject, false);
+        for lost in missed {
+            let (subscription, subject) = (lost.subscription, lost.subject);
+            let subscriber = self.subscribers.entry(subscription.clone()).or_default();
+            subscriber.destination = lost.destination;
+            subscriber.touch(&subject, false);
             self.miss(&subscription, subject);
             self.settle(&subscription);
         }
@@ -268,7 +269,9 @@ impl<C: FnMut(Event)> Outbox<C> {
 
     /// Reports the answer to a [`Step::Send`]. `dice` is a random number of 0 to 1, for the jitter of a pause.
     pub fn answered(&mut self, mut flight: Flight, answer: Answer, now: Instant, dice: f64) {
-        self.heard(flight.target().authority().cloned(), &answer);
+        if self.destinations.heard(flight.target().authority(), &answer) {
+            self.stale.append(&mut self.stale_silent);
+        }
         let next = flight.progress.advance(&answer, &self.policy, dice);
         self.returned(&flight);
         if let Some(subscriber) = self.subscribers.get_mut(&flight.notification.subscription) {
@@ -302,16 +305,6 @@ impl<C: FnMut(Event)> Outbox<C> {
                 self.again(flight, None);
             }
             Next::After(pause) => self.again(flight, Some(now + pause)),
-        }
-    }
-
-    /// Whether a destination answers.
-    fn heard(&mut self, destination: Option<Authority>, answer: &Answer) {
-        let Some(destination) = destination else { return };
-        if !matches!(answer, Answer::Retry(_)) {
-            self.silent.remove(&destination);
-        } else if self.silent.len() < MOST_SILENT {
-            self.silent.insert(destination);
         }
     }
 
@@ -353,12 +346,7 @@ impl<C: FnMut(Event)> Outbox<C> {
     }
 
     fn next_resync(&mut self) -> Option<Step> {
-        // Only below half of the bounds, so that a resynchronisation does not evict other notifications.
-        if self.order.len() > self.policy.total.notifications / 2 || self.bytes > self.policy.total.bytes / 2
-        {
-            return None;
-        }
-        let subscription = self.stale.pop_front()?;
+        let subscription = self.pop_stale()?;
         let subscriber = self.subscribers.get_mut(&subscription)?;
         subscriber.touched = Some(AHashMap::new());
         let mut subjects = Vec::new();
@@ -372,6 +360,32 @@ impl<C: FnMut(Event)> Outbox<C> {
         Some(Step::Resync(subscription, subjects))
     }
 
+    /// The next subscription to resynchronise: only below half of the bounds, so that it does not evict other notifications. Those of
+    /// silent destinations count for silent destinations alone.
+    fn pop_stale(&mut self) -> Option<Arc<str>> {
+        let total = self.policy.total;
+        let is_low = |waiting: Pending| {
+            waiting.notifications <= total.notifications / 2 && waiting.bytes <= total.bytes / 2
+        };
+        let mut of_others = self.pending();
+        let for_silent = self.destinations.for_silent();
+        of_others.sub(for_silent.notifications, for_silent.bytes);
+        if is_low(self.pending()) {
+            return self.stale.pop_front().or_else(|| self.stale_silent.pop_front());
+        }
+        while is_low(of_others)
+            && let Some(subscription) = self.stale.pop_front()
+        {
+            let subscriber = self.subscribers.get(&subscription);
+            let destination = subscriber.and_then(|subscriber| subscriber.destination.as_ref());
+            if !self.destinations.is_silent(destination) {
+                return Some(subscription);
+            }
+            self.stale_silent.push_back(subscription);
+        }
+        None
+    }
+
     fn insert(
         &mut self,
         subscription: &Arc<str>,
@@ -380,6 +394,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         progress: Progress,
     ) {
         self.bytes += notification.body.len();
+        self.destinations.add(&notification);
         self.order.insert(number, subscription.clone());
         let subscriber = self.subscribers.entry(subscription.clone()).or_default();
         subscriber.insert(number, notification, progress);
@@ -405,8 +420,7 @@ impl<C: FnMut(Event)> Outbox<C> {
             let target = subscriber
                 .head()
                 .and_then(|head| head.progress.target(&head.notification).authority());
-            let is_silent = target.is_some_and(|target| self.silent.contains(target));
-            match is_silent || subscriber.silent || subscriber.failing {
+            match self.destinations.is_silent(target) || subscriber.silent || subscriber.failing {
                 true => self.doubtful.push_back(subscription),
                 false => self.ready.push_back(subscription),
             }
@@ -420,6 +434,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         self.order.remove(&number);
         self.leaving.insert(number);
         self.bytes -= waiting.notification.body.len();
+        self.destinations.remove(&waiting.notification);
         Some(Flight {
             number,
             notification: waiting.notification,
@@ -468,6 +483,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         };
         self.order.remove(&number);
         self.bytes -= waiting.notification.body.len();
+        self.destinations.remove(&waiting.notification);
         (self.count)(Event::Dropped);
         if !superseded {
             self.miss(subscription, waiting.notification.subject);
@@ -475,11 +491,14 @@ impl<C: FnMut(Event)> Outbox<C> {
         true
     }
 
-    /// Records that the state of a subject was not delivered. These records are bounded like the notifications; beyond
-    /// the bound the subscriber gets the state with the next change of the subject.
+    /// Records that the state of a subject was not delivered. These records are bounded like the notifications, and as many again for
+    /// destinations that answer; beyond the bound the subscriber gets the state with the next change of the subject.
     fn miss(&mut self, subscription: &Arc<str>, subject: Arc<str>) {
-        if self.missed < self.policy.total.notifications.max(1)
-            && let Some(subscriber) = self.subscribers.get_mut(subscription)
+        let Some(subscriber) = self.subscribers.get_mut(subscription) else {
+            return;
+        };
+        let answers = !self.destinations.is_silent(subscriber.destination.as_ref());
+        if self.missed < self.policy.total.notifications.max(1) * (1 + usize::from(answers))
             && subscriber.missed.insert(subject)
         {
             self.missed += 1;

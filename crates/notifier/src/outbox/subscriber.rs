@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use http::uri::Authority;
 
 use super::Number;
 use super::progress::Progress;
@@ -23,6 +24,8 @@ pub(super) struct Subscriber {
     pub(super) failing: bool,
     /// Whether the last attempt had no answer, or one that asks for another attempt.
     pub(super) silent: bool,
+    /// Host and port of its last notification.
+    pub(super) destination: Option<Authority>,
     /// Subjects whose state was dropped or has failed.
     pub(super) missed: BTreeSet<Arc<str>>,
     /// While the present state is being fetched: subjects that have changed since, and whether a whole notification

@@ -188,6 +188,54 @@ fn a_silent_destination_with_ever_new_subscriptions_leaves_room() {
     }
 }
 
+/// Nor does it take the room in which others are remembered that have missed something.
+#[test]
+fn what_others_have_missed_is_made_up_for_beside_a_silent_destination() {
+    let policy = Policy {
+        attempts: 1_000,
+        parallel: 2,
+        ..policy()
+    };
+    let bound = policy.total.notifications;
+    let (mut outbox, _) = outbox(policy);
+    let mut now = Instant::now();
+    let silent = |number: usize| Notification {
+        target: "http://silent.example/callback".parse().unwrap(),
+        ..about(1_000 + number, 0, 0)
+    };
+    outbox.push(silent(0));
+    let Step::Send(flight) = outbox.next(now) else {
+        panic!()
+    };
+    outbox.answered(flight, Answer::Retry(None), now, 0.5);
+    // It has all the notifications that may wait, and has missed all that may be missed.
+    for number in 1..3 * bound {
+        outbox.push(silent(number));
+    }
+    assert_eq!(outbox.pending().notifications, bound);
+    let lost = about(1, 7, 0);
+    let (subscription, subject) = (lost.subscription.clone(), lost.subject.clone());
+    outbox.overflowed(1, vec![lost.into()]);
+    for _ in 0..100 {
+        match outbox.next(now) {
+            Step::Resync(of, subjects) => {
+                assert_eq!((of, subjects), (subscription.clone(), vec![subject]));
+                outbox.resynced(&subscription, vec![about(1, 7, 1)]);
+                let sent = std::iter::from_fn(|| match outbox.next(now) {
+                    Step::Send(flight) => Some(flight),
+                    _ => None,
+                });
+                assert!(sent.take(2).any(|flight| version(flight.notification()) == 1));
+                return;
+            }
+            Step::Send(flight) => outbox.answered(flight, Answer::Retry(None), now, 0.5),
+            Step::Wait(until) => now = until,
+            step => panic!("{step:?}"),
+        }
+    }
+    panic!("what was missed is not made up for");
+}
+
 #[test]
 fn attempts_pause_twice_as_long_each_time_and_heed_retry_after() {
     let (mut outbox, counts) = outbox(policy());
@@ -487,7 +535,7 @@ proptest! {
                 Op::Overflow(subscription, subject) => {
                     world.versions[subject] += 1;
                     let lost = about(subscription, subject, 0);
-                    world.outbox.overflowed(1, vec![(lost.subscription, lost.subject)]);
+                    world.outbox.overflowed(1, vec![lost.into()]);
                     overflowed += 1;
                     for other in (0..SUBSCRIPTIONS).filter(|other| *other != subscription) {
                         world.outbox.push(about(other, subject, world.versions[subject]));
