@@ -69,6 +69,8 @@ struct Poller {
     name: String,
     keeper: Arc<Mutex<Keeper>>,
     control: Arc<Control>,
+    /// No server has been asked yet, or it has more than it has sent.
+    is_new: Cell<bool>,
     /// Before all data are taken again: those of a journal that cannot be used are not taken over and over.
     pause: Cell<Duration>,
 }
@@ -99,6 +101,7 @@ pub(crate) async fn follow(
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
         control,
+        is_new: Cell::new(true),
         pause: Cell::default(),
     };
     if has_data {
@@ -120,6 +123,9 @@ pub(crate) async fn follow(
                 outage = Outage::default();
                 logged.fill(None);
                 ready.ready();
+                if poller.control.progress.behind() == 0 {
+                    poller.settle();
+                }
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
             }
             Err(error) => {
@@ -133,6 +139,7 @@ pub(crate) async fn follow(
                 let lasts = outage.lasts(Instant::now());
                 at = (at + 1) % poller.origins.len();
                 if failed >= poller.origins.len() {
+                    poller.settle();
                     // Data that cannot be used are not a restart.
                     if lasts || !poller.pause.get().is_zero() {
                         poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
@@ -172,6 +179,13 @@ impl Poller {
         }
     }
 
+    /// From now on what the data do not have is unknown.
+    fn settle(&self) {
+        if self.is_new.replace(false) {
+            self.keeper.lock().settle();
+        }
+    }
+
     /// Makes the pause longer before all data are taken again.
     fn back_off(&self) {
         self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
@@ -185,7 +199,8 @@ impl Poller {
     }
 
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
-        let wait = WAIT.as_secs();
+        let wait = if self.is_new.get() { Duration::ZERO } else { WAIT };
+        let wait = wait.as_secs();
         let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={wait}");
         if !self.name.is_empty() {
             target.push_str("&dp=");
