@@ -32,7 +32,7 @@ type Answer = Result<Response, Problem>;
 
 /// Bytes of a record or of a group as JSON, at most.
 const MOST_RECORD: usize = 64 * 1_024;
-/// Bytes of a transaction as JSON, at most.
+/// Bytes of a transaction as JSON or XML, at most.
 const MOST_TRANSACTION: usize = 6 * 1_024 * 1_024;
 /// The offset that an answer stands for.
 const OFFSET: &str = "journal-offset";
