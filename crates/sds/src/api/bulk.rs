@@ -14,8 +14,8 @@ use sbi::Body;
 use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 
-use super::{Answer, MOST_RECORD, MOST_TRANSACTION, OFFSET, body_of, parsed, too_large, write, wrong};
-use crate::change::{Change, MOST_CHANGES, check, transaction};
+use super::{Answer, MOST_TRANSACTION, OFFSET, body_of, parsed, too_large, write, wrong};
+use crate::change::{Change, MOST_CHANGES, MOST_RECORD, check, transaction};
 use crate::subject::Subject;
 use crate::worker::Worker;
 
@@ -100,11 +100,11 @@ fn of_lines(body: Bytes) -> Result<Vec<Vec<Change>>, Problem> {
             return Err(of_line(at + 1, problem));
         }
         let refused = |reason: String| wrong_line(at + 1, reason);
-        let value = sbi::json::parse_unique(&Body::from(body.slice_ref(line)))
-            .map_err(|problem| refused(problem.details().detail.clone().unwrap_or_default()))?;
-        if value.is_array() {
-            all.push_whole(transaction(&value).map_err(|wrong| refused(of_change(wrong)))?);
+        if is_array {
+            all.push_whole(transaction(line).map_err(|wrong| refused(of_change(wrong)))?);
         } else {
+            let value = sbi::json::parse_unique(&Body::from(body.slice_ref(line)))
+                .map_err(|problem| refused(problem.details().detail.clone().unwrap_or_default()))?;
             all.push(of_value(&value).map_err(refused)?);
         }
     }

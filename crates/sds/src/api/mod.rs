@@ -19,7 +19,7 @@ use sbi::problem::{Cause, Problem};
 use sbi::{Body, Request, Response};
 use serde_json::{Map, Value, json};
 
-use crate::change::Change;
+use crate::change::{Change, MOST_RECORD};
 use crate::data::Unchangeable;
 use crate::events::{Event, OVERTAKEN};
 use crate::journal::{Refused, Transaction};
@@ -30,8 +30,6 @@ use crate::worker::{Worker, outside};
 /// What an answer is.
 type Answer = Result<Response, Problem>;
 
-/// Bytes of a record or of a group as JSON, at most.
-const MOST_RECORD: usize = 64 * 1_024;
 /// Bytes of a transaction as JSON or XML, at most.
 const MOST_TRANSACTION: usize = 6 * 1_024 * 1_024;
 /// The offset that an answer stands for.
