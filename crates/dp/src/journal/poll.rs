@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Buf as _;
+use dp_proto::Outcome;
 use http::{Request, StatusCode};
 use nrf_client::{PeerService, PeerTokens};
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(64);
 /// Time since the first failure after which the alarm is raised: a server restarts in less.
 const OUTAGE: Duration = Duration::from_secs(10);
+/// Time from one mending of damaged entries to the next one: a disk may damage what it is given.
+const MENDING: Duration = Duration::from_secs(600);
 /// Pause after an answer without transactions: a server may not wait for one.
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -71,6 +74,8 @@ struct Poller {
     control: Arc<Control>,
     /// No server has been asked yet, or it has more than it has sent.
     is_new: Cell<bool>,
+    /// Queries that had met damaged entries when these were mended last, and when that was.
+    mended: Cell<(u64, Option<Instant>)>,
     /// Before all data are taken again: those of a journal that cannot be used are not taken over and over.
     pause: Cell<Duration>,
 }
@@ -102,6 +107,7 @@ pub(crate) async fn follow(
         keeper: Arc::new(Mutex::new(keeper)),
         control,
         is_new: Cell::new(true),
+        mended: Cell::default(),
         pause: Cell::default(),
     };
     if has_data {
@@ -159,7 +165,10 @@ impl Poller {
             tokio::time::sleep(self.pause.get()).await;
             return self.checkpoint(origin).await;
         };
-        let step = self.journal(origin, &journal, offset).await;
+        let step = match self.has_damage(Instant::now()) {
+            true => Ok(Step::Retake("queries met damaged entries".to_owned())),
+            false => self.journal(origin, &journal, offset).await,
+        };
         match step.inspect_err(|_| polls.failed.inc())? {
             Step::Followed(count) => {
                 polls.answered.inc();
@@ -184,6 +193,18 @@ impl Poller {
         if self.is_new.replace(false) {
             self.keeper.lock().settle();
         }
+    }
+
+    /// Whether queries have met damaged entries since these were mended.
+    fn has_damage(&self, now: Instant) -> bool {
+        let queries = self.control.meters.value(Outcome::Damaged);
+        let (before, last) = self.mended.get();
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= MENDING);
+        let has_damage = queries > before && is_due;
+        if has_damage {
+            self.mended.set((queries, Some(now)));
+        }
+        has_damage
     }
 
     /// Makes the pause longer before all data are taken again.

@@ -13,7 +13,7 @@ use testpeer::sbi::{Seen, Server};
 use testpeer::{local, until};
 
 use crate::process;
-use crate::support::{Router, config, metric};
+use crate::support::{Router, config, damage, metric};
 
 /// What a server has.
 #[derive(Clone)]
@@ -346,5 +346,28 @@ fn what_old_data_lack_is_unavailable_until_a_server_was_asked() {
         })
         .await;
         assert_eq!(router.imsi("001010000000003"), "exact hss3");
+    });
+}
+
+#[test]
+fn damaged_entries_are_taken_from_a_server_again() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, _) = served(Journal::new("j1", 5, TEXT));
+        let config = following(&[server.root()], folder.path());
+        let processor = dp::start(config.clone()).unwrap();
+        reached(&processor, 5).await;
+        processor.stop().unwrap();
+        damage(&folder.path().join("1.num"), "001010000000001");
+        let processor = dp::start(config).unwrap();
+        reached(&processor, 5).await;
+        assert_eq!(checkpoints(&server), 1);
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "damaged");
+        until("it is mended", async || {
+            router.imsi("001010000000001") == "exact hss1"
+        })
+        .await;
+        assert_eq!(checkpoints(&server), 2);
     });
 }
