@@ -80,7 +80,7 @@ pub enum Outcome {
     Damaged,
     /// The processor answers no more queries in this second.
     Congested,
-    /// The processor has no data yet.
+    /// The processor has no data yet, or it lacks the entry and does not know yet what was changed while it was down.
     Unavailable,
 }
 

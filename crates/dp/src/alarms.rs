@@ -17,7 +17,7 @@ pub(crate) const DAMAGED: AlarmKind = AlarmKind {
     name: "Subscriber Numbers Damaged",
     severity: Severity::Major,
     text: "A part of the file of numbers is damaged: queries for these numbers are answered as damaged.",
-    advice: "Import the file again (`signalbox numbers import`) and reload. With `sds` remove the directory and restart: all data are taken again.",
+    advice: "Import the file again (`signalbox numbers import`) and reload. With `sds` all data are taken again by themselves; where the alarm returns check the disk.",
 };
 /// Queries beyond the rate.
 pub(crate) const CONGESTED: AlarmKind = AlarmKind {

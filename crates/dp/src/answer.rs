@@ -6,7 +6,7 @@ use dp_proto::{Answer, Bundle, Frame, Malformed, Outcome, Query};
 use numbers::{Damaged, DestinationSet, Key, Kind, SetId};
 use overload::{Rate, RateLimiter};
 
-use crate::data::{Data, NameTable};
+use crate::data::Data;
 
 /// Answers of each outcome, in the order of [`Outcome::ALL`].
 pub(crate) type Tally = [u64; Outcome::ALL.len()];
@@ -22,8 +22,8 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// Appends the answers to the queries of a frame. Without data all of them are answered as unavailable; at most `most` are
-    /// answered in a second, the others as congested.
+    /// Appends the answers to the queries of a frame. Without data all of them are answered as unavailable, and by old data those
+    /// that these do not have; at most `most` are answered in a second, the others as congested.
     ///
     /// # Errors
     /// When the frame is malformed; nothing is answered then.
@@ -48,6 +48,10 @@ impl Responder {
         let keys = self.keys.get(..searched).unwrap_or_default();
         data.map.find_many(keys, |one| found.push(one));
         let sets = data.map.sets();
+        let unknown = match data.is_old() {
+            true => Outcome::Unavailable,
+            false => Outcome::Unknown,
+        };
         let (mut found, mut has_key) = (self.found.iter(), self.has_key.iter());
         frame.each(|query| {
             let key = has_key.next().copied().unwrap_or_default().then(|| found.next());
@@ -59,16 +63,14 @@ impl Responder {
             match key.flatten() {
                 Some(Ok(id)) => {
                     let set = id.and_then(|id| sets.get(id.index()));
-                    exact(
-                        query.id,
-                        set.and_then(|set| set.destination(service)),
-                        out,
-                        &mut tally,
-                    );
+                    match set.and_then(|set| set.destination(service)) {
+                        Some(found) => put(query.id, Outcome::Exact, found.as_bytes(), out, &mut tally),
+                        None => put(query.id, unknown, b"", out, &mut tally),
+                    }
                 }
                 Some(Err(_)) => put(query.id, Outcome::Damaged, b"", out, &mut tally),
                 None if query.kind == dp_proto::Kind::Name => {
-                    name(&query, service, &data.names, out, &mut tally);
+                    name(&query, service, data, unknown, out, &mut tally);
                 }
                 // Digits that are not a number.
                 None => put(query.id, Outcome::Unknown, b"", out, &mut tally),
@@ -122,28 +124,31 @@ pub(crate) fn realm(name: &str) -> Option<String> {
     Some(format!("{}*@{realm}", scheme.unwrap_or_default()))
 }
 
-fn name(query: &Query<'_>, service: &str, names: &NameTable, out: &mut Bundle, tally: &mut Tally) {
+/// Answers a query for a name; one that old data do not have may be known by now, before its realm.
+fn name(
+    query: &Query<'_>,
+    service: &str,
+    data: &Data,
+    unknown: Outcome,
+    out: &mut Bundle,
+    tally: &mut Tally,
+) {
     let Ok(name) = std::str::from_utf8(query.value) else {
         return put(query.id, Outcome::Unknown, b"", out, tally);
     };
     let mut found = |name: &str, outcome| {
-        names.find(name, |set: &DestinationSet| {
+        data.names.find(name, |set: &DestinationSet| {
             let destination = set.destination(service)?;
             put(query.id, outcome, destination.as_bytes(), out, tally);
             Some(())
         })
     };
-    let known =
-        found(name, Outcome::Exact).or_else(|| realm(name).and_then(|realm| found(&realm, Outcome::Realm)));
+    let known = found(name, Outcome::Exact).or_else(|| {
+        let realm = (unknown == Outcome::Unknown).then(|| realm(name))?;
+        found(&realm?, Outcome::Realm)
+    });
     if known.is_none() {
-        put(query.id, Outcome::Unknown, b"", out, tally);
-    }
-}
-
-fn exact(id: u32, destination: Option<&str>, out: &mut Bundle, tally: &mut Tally) {
-    match destination {
-        Some(destination) => put(id, Outcome::Exact, destination.as_bytes(), out, tally),
-        None => put(id, Outcome::Unknown, b"", out, tally),
+        put(query.id, unknown, b"", out, tally);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::answer::Tally;
 telemetry::declare! {
     /// Everything a database processor counts.
     pub(crate) METRICS;
-    counter QUERIES = "signalbox_dp_queries_total" ["outcome"]: "Queries (measurement 4170, DpQueriesReceived), by outcome: unknown, exact, realm (the name is unknown, its realm is not), damaged (the entry is damaged), congested (beyond `queriesPerSecond`), unavailable (no data are loaded).";
+    counter QUERIES = "signalbox_dp_queries_total" ["outcome"]: "Queries (measurement 4170, DpQueriesReceived), by outcome: unknown, exact, realm (the name is unknown, its realm is not), damaged (the entry is damaged), congested (beyond `queriesPerSecond`), unavailable (no data are loaded, or they are of the process before, lack the entry, and no server has been asked yet).";
     counter BUNDLES = "signalbox_dp_bundles_total" []: "Frames of queries; one without queries probes the connection.";
     counter CONNECTIONS = "signalbox_dp_connections_total" ["outcome"]: "Connections: accepted, refused (beyond `connections`, or not of `clients`), idle (no whole frame for `idle`, or a router that does not read), broken (a frame that is malformed), handshake (TLS failed, or a router without a certificate that is trusted).";
     gauge OPEN = "signalbox_dp_open_connections" []: "Connections that are open.";

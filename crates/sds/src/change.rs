@@ -1,12 +1,20 @@
 //! Changes of records, and their JSON.
 
+use std::fmt;
+
 use numbers::DestinationSet;
+use sbi::Body;
+use serde::Deserializer as _;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::subject::Subject;
 
 /// Changes of one transaction, at most.
 pub(crate) const MOST_CHANGES: usize = 1_000;
+/// Bytes of a record or of a group as JSON, at most.
+pub(crate) const MOST_RECORD: usize = 64 * 1_024;
 
 /// A record that is set or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,20 +112,76 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// The changes of a transaction.
+/// The changes of a transaction, a JSON array. What is wrong takes little memory: each change is parsed by itself, and nothing
+/// behind the last one that may be there.
 ///
 /// # Errors
 /// The first one that is wrong, from 1, and why; 0 for the whole.
-pub(crate) fn transaction(value: &Value) -> Result<Vec<Change>, (usize, String)> {
-    let each = value
-        .as_array()
-        .ok_or((0, "expected an array of changes".to_owned()))?;
-    let mut changes = Vec::with_capacity(each.len().min(MOST_CHANGES));
-    for (at, value) in each.iter().enumerate() {
-        changes.push(Change::from_json(value).map_err(|reason| (at + 1, reason))?);
+pub(crate) fn transaction(text: &[u8]) -> Result<Vec<Change>, (usize, String)> {
+    read(text, |change| {
+        if change.len() > MOST_RECORD {
+            return Err(format!("more than {MOST_RECORD} bytes"));
+        }
+        let parsed = sbi::json::parse_unique(&Body::from(change.to_owned()));
+        parsed.map_err(|problem| problem.details().detail.clone().unwrap_or_default())
+    })
+}
+
+/// Reads an array of changes, each of which `parse` parses.
+fn read(text: &[u8], parse: impl Fn(&str) -> Result<Value, String>) -> Result<Vec<Change>, (usize, String)> {
+    let mut array = Array {
+        parse,
+        changes: Vec::new(),
+        wrong: None,
+    };
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let read = json.deserialize_seq(&mut array).and_then(|()| json.end());
+    if let Some(wrong) = array.wrong {
+        return Err(wrong);
     }
-    check(&changes)?;
-    Ok(changes)
+    read.map_err(|error| (0, error.to_string()))?;
+    check(&array.changes)?;
+    Ok(array.changes)
+}
+
+/// An array of changes that is being read.
+struct Array<P> {
+    parse: P,
+    changes: Vec<Change>,
+    /// The first one that is wrong.
+    wrong: Option<(usize, String)>,
+}
+
+impl<'de, P: Fn(&str) -> Result<Value, String>> Visitor<'de> for &mut Array<P> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array of changes")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        while let Some(text) = array.next_element::<&RawValue>()? {
+            let taken = match self.changes.len() {
+                MOST_CHANGES => Err(too_many()),
+                count => (self.parse)(text.get())
+                    .and_then(|value| Change::from_json(&value))
+                    .map_err(|reason| (count + 1, reason)),
+            };
+            match taken {
+                Ok(change) => self.changes.push(change),
+                Err(wrong) => {
+                    self.wrong = Some(wrong);
+                    return Err(A::Error::custom("a change is wrong"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many() -> (usize, String) {
+    let reason = format!("a transaction has at most {MOST_CHANGES} changes");
+    (MOST_CHANGES + 1, reason)
 }
 
 /// Checks the changes of a transaction against one another.
@@ -129,10 +193,7 @@ pub(crate) fn check(changes: &[Change]) -> Result<(), (usize, String)> {
         return Err((0, "no change".to_owned()));
     }
     if changes.len() > MOST_CHANGES {
-        return Err((
-            MOST_CHANGES + 1,
-            format!("a transaction has at most {MOST_CHANGES} changes"),
-        ));
+        return Err(too_many());
     }
     let mut seen = std::collections::HashSet::with_capacity(changes.len());
     for (at, change) in changes.iter().enumerate() {
@@ -162,8 +223,10 @@ pub(crate) fn encode(changes: &[Change]) -> Vec<u8> {
 /// # Errors
 /// What is wrong with them.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<Change>, String> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    transaction(&value).map_err(|(at, reason)| format!("change {at}: {reason}"))
+    let changes = read(bytes, |change| {
+        serde_json::from_str(change).map_err(|error| error.to_string())
+    });
+    changes.map_err(|(at, reason)| format!("change {at}: {reason}"))
 }
 
 /// The member that names a subject, beside others.
@@ -188,7 +251,7 @@ mod tests {
             {"imsi": "001010000000001", "destinations": "hss1.example,pcrf=pcrf7.example"},
             {"name": "a\"b@c", "destinations": null},
         ]);
-        let changes = transaction(&sent).unwrap();
+        let changes = transaction(sent.to_string().as_bytes()).unwrap();
         let encoded = encode(&changes);
         assert_eq!(serde_json::from_slice::<Value>(&encoded).unwrap(), sent);
         assert_eq!(decode(&encoded).unwrap(), changes);
@@ -223,7 +286,29 @@ mod tests {
             ),
             (json!(vec![&one; 1_001]), 1_001, "at most"),
         ] {
-            let (found, why) = transaction(&sent).unwrap_err();
+            let (found, why) = transaction(sent.to_string().as_bytes()).unwrap_err();
+            assert_eq!(found, at, "{why}");
+            assert!(why.contains(reason), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_first_wrong_change_is_not_parsed() {
+        let one = r#"{"imsi": "1", "destinations": null}"#;
+        let long = format!(r#"{{"imsi": "{}"}}"#, "1".repeat(MOST_RECORD));
+        for (sent, at, reason) in [
+            (
+                format!("[{}]]", format!("{one}, ").repeat(1_001)),
+                1_001,
+                "at most",
+            ),
+            (format!("[{one}, 7, }}"), 2, "object"),
+            (format!("[{one}, {long}, }}"), 2, "more than 65536"),
+            (r#"[{"imsi": "1", "imsi": "2"}, }"#.to_owned(), 1, "twice"),
+            (format!("[{one}"), 0, "EOF"),
+            (format!("[{one}] 7"), 0, "trailing"),
+        ] {
+            let (found, why) = transaction(sent.as_bytes()).unwrap_err();
             assert_eq!(found, at, "{why}");
             assert!(why.contains(reason), "{why}");
         }

@@ -4,6 +4,7 @@ mod names;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use numbers::{Change, DestinationSet, Load, Map};
@@ -18,6 +19,8 @@ pub(crate) use names::NameTable;
 pub struct Data {
     pub(crate) map: Map,
     pub(crate) names: NameTable,
+    /// Of a process before, and no server has been asked yet what has changed since.
+    is_old: AtomicBool,
 }
 
 /// A change of one name; none: it is unknown from now on.
@@ -86,7 +89,20 @@ impl Data {
         let names = names
             .map(|path| NameTable::open(path, most).map_err(|wrong| format!("{}: {wrong}", path.display())));
         let names = names.transpose()?.unwrap_or_default();
-        Ok(Self { map, names })
+        Ok(Self {
+            map,
+            names,
+            is_old: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether changes may be missing that a server has: what is unknown here may be known there.
+    pub(crate) fn is_old(&self) -> bool {
+        self.is_old.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_old(&self, is_old: bool) {
+        self.is_old.store(is_old, Ordering::Relaxed);
     }
 
     /// Changes numbers and names; the changes end at this offset of a journal.

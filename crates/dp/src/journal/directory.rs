@@ -128,12 +128,17 @@ impl Directory {
             line.clear();
             let read = input.read_until(b'\n', &mut line);
             let read = read.map_err(|error| format!("log: {error}"))?;
-            let Some(transaction) = sound(&line).filter(|one| one.offset == offset + 1) else {
+            let Some(transaction) = sound(&line).filter(|one| Some(one.offset) == offset.checked_add(1))
+            else {
                 break;
             };
-            let Transaction { numbers, names, .. } = transaction;
-            data.change(&numbers, names, offset + 1, self.max_names)?;
-            offset += 1;
+            let Transaction {
+                offset: next,
+                numbers,
+                names,
+            } = transaction;
+            data.change(&numbers, names, next, self.max_names)?;
+            offset = next;
             length += read as u64;
         }
         file.set_len(length)

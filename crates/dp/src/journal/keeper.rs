@@ -41,9 +41,17 @@ impl Keeper {
             now: None,
         };
         if let Some(position) = position {
+            position.data.set_old(true);
             keeper.adopt(position);
         }
         Ok(keeper)
+    }
+
+    /// The data have what the servers have, or no server answers.
+    pub(crate) fn settle(&self) {
+        if let Some(now) = &self.now {
+            now.data.set_old(false);
+        }
     }
 
     fn adopt(&mut self, position: Position) {
@@ -83,7 +91,7 @@ impl Keeper {
         let mut offset = now.offset;
         for line in &lines {
             let one = Transaction::parse(line)?;
-            if one.offset != offset + 1 {
+            if Some(one.offset) != offset.checked_add(1) {
                 return Err(format!("offset {} behind {offset}", one.offset));
             }
             offset = one.offset;

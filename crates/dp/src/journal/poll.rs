@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Buf as _;
+use dp_proto::Outcome;
 use http::{Request, StatusCode};
 use nrf_client::{PeerService, PeerTokens};
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(64);
 /// Time since the first failure after which the alarm is raised: a server restarts in less.
 const OUTAGE: Duration = Duration::from_secs(10);
+/// Time from one mending of damaged entries to the next one: a disk may damage what it is given.
+const MENDING: Duration = Duration::from_secs(600);
 /// Pause after an answer without transactions: a server may not wait for one.
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -69,6 +72,10 @@ struct Poller {
     name: String,
     keeper: Arc<Mutex<Keeper>>,
     control: Arc<Control>,
+    /// No server has been asked yet, or it has more than it has sent.
+    is_new: Cell<bool>,
+    /// Queries that had met damaged entries when these were mended last, and when that was.
+    mended: Cell<(u64, Option<Instant>)>,
     /// Before all data are taken again: those of a journal that cannot be used are not taken over and over.
     pause: Cell<Duration>,
 }
@@ -99,6 +106,8 @@ pub(crate) async fn follow(
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
         control,
+        is_new: Cell::new(true),
+        mended: Cell::default(),
         pause: Cell::default(),
     };
     if has_data {
@@ -120,6 +129,9 @@ pub(crate) async fn follow(
                 outage = Outage::default();
                 logged.fill(None);
                 ready.ready();
+                if poller.control.progress.behind() == 0 {
+                    poller.settle();
+                }
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
             }
             Err(error) => {
@@ -133,6 +145,7 @@ pub(crate) async fn follow(
                 let lasts = outage.lasts(Instant::now());
                 at = (at + 1) % poller.origins.len();
                 if failed >= poller.origins.len() {
+                    poller.settle();
                     // Data that cannot be used are not a restart.
                     if lasts || !poller.pause.get().is_zero() {
                         poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
@@ -152,7 +165,10 @@ impl Poller {
             tokio::time::sleep(self.pause.get()).await;
             return self.checkpoint(origin).await;
         };
-        let step = self.journal(origin, &journal, offset).await;
+        let step = match self.has_damage(Instant::now()) {
+            true => Ok(Step::Retake("queries met damaged entries".to_owned())),
+            false => self.journal(origin, &journal, offset).await,
+        };
         match step.inspect_err(|_| polls.failed.inc())? {
             Step::Followed(count) => {
                 polls.answered.inc();
@@ -172,6 +188,25 @@ impl Poller {
         }
     }
 
+    /// From now on what the data do not have is unknown.
+    fn settle(&self) {
+        if self.is_new.replace(false) {
+            self.keeper.lock().settle();
+        }
+    }
+
+    /// Whether queries have met damaged entries since these were mended.
+    fn has_damage(&self, now: Instant) -> bool {
+        let queries = self.control.meters.value(Outcome::Damaged);
+        let (before, last) = self.mended.get();
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= MENDING);
+        let has_damage = queries > before && is_due;
+        if has_damage {
+            self.mended.set((queries, Some(now)));
+        }
+        has_damage
+    }
+
     /// Makes the pause longer before all data are taken again.
     fn back_off(&self) {
         self.pause.set((self.pause.get() * 2).clamp(PAUSE, MOST_PAUSE));
@@ -185,7 +220,8 @@ impl Poller {
     }
 
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
-        let wait = WAIT.as_secs();
+        let wait = if self.is_new.get() { Duration::ZERO } else { WAIT };
+        let wait = wait.as_secs();
         let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={wait}");
         if !self.name.is_empty() {
             target.push_str("&dp=");

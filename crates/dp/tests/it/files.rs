@@ -1,9 +1,8 @@
 //! Data of files: right answers, damage, reloads.
 
 use dp_proto::{Kind, Outcome};
-use numbers::{Key, Load, Map, Place};
 
-use crate::support::{Router, imported, metric, until, with_files};
+use crate::support::{Router, damage, imported, metric, until, with_files};
 
 #[test]
 fn queries_are_answered_in_bundles_and_names_by_their_realm() {
@@ -102,15 +101,7 @@ fn a_damaged_block_refuses_its_own_numbers_and_raises_the_alarm() {
         folder.path(),
         "imsi,001010000000001,hss1\nimsi,001020000000001,hss1\n",
     );
-    let path = folder.path().join("s.num");
-    let key = Key::new(numbers::Kind::Imsi, b"001020000000001").unwrap();
-    let map = Map::open(&path, None, Load::Copied).unwrap();
-    let Place::Base(offset) = map.explain(key).place else {
-        panic!("no block");
-    };
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[offset as usize] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
+    damage(&folder.path().join("s.num"), "001020000000001");
     let processor = dp::start(config).unwrap();
     let mut router = Router::new(processor.addresses()[0]);
     assert_eq!(router.imsi("001020000000001"), Outcome::Damaged.as_str());

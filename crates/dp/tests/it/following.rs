@@ -13,7 +13,7 @@ use testpeer::sbi::{Seen, Server};
 use testpeer::{local, until};
 
 use crate::process;
-use crate::support::{Router, config, metric};
+use crate::support::{Router, config, damage, metric};
 
 /// What a server has.
 #[derive(Clone)]
@@ -303,5 +303,71 @@ fn a_crash_between_transactions_continues_where_it_was() {
         assert!(first.path.starts_with("/journal?after=24&"), "{}", first.path);
         assert_eq!(checkpoints(&server), before);
         assert_eq!(metric(&processor, "signalbox_dp_transactions_total"), 1.0);
+    });
+}
+
+#[test]
+fn what_old_data_lack_is_unavailable_until_a_server_was_asked() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("{TEXT}name,*@b,hss1\n");
+        let (server, journal) = served(Journal::new("j1", 5, &text));
+        let config = following(&[server.root()], folder.path());
+        let processor = dp::start(config.clone()).unwrap();
+        reached(&processor, 5).await;
+        processor.stop().unwrap();
+        journal.borrow_mut().put("001010000000003", "hss3");
+        journal
+            .borrow_mut()
+            .append(r#"{"name": "c@b", "destinations": "hss3"}"#);
+        server.holds();
+        let processor = dp::start(config.clone()).unwrap();
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "exact hss1");
+        assert_eq!(router.imsi("001010000000003"), "unavailable");
+        assert_eq!(router.ask(Kind::Name, "", "a@b"), "exact hss1");
+        assert_eq!(router.ask(Kind::Name, "", "c@b"), "unavailable");
+        server.releases();
+        reached(&processor, 7).await;
+        assert_eq!(router.imsi("001010000000003"), "exact hss3");
+        assert_eq!(router.ask(Kind::Name, "", "c@b"), "exact hss3");
+        until("the first poll has settled", async || {
+            router.imsi("001010000000004") == "unknown"
+        })
+        .await;
+        assert_eq!(router.ask(Kind::Name, "", "d@b"), "realm hss1");
+        processor.stop().unwrap();
+        // No server at all: the data serve as they are.
+        server.stop();
+        let processor = dp::start(config).unwrap();
+        let mut router = Router::new(processor.addresses()[0]);
+        until("the first poll has failed", async || {
+            router.imsi("001010000000004") == "unknown"
+        })
+        .await;
+        assert_eq!(router.imsi("001010000000003"), "exact hss3");
+    });
+}
+
+#[test]
+fn damaged_entries_are_taken_from_a_server_again() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, _) = served(Journal::new("j1", 5, TEXT));
+        let config = following(&[server.root()], folder.path());
+        let processor = dp::start(config.clone()).unwrap();
+        reached(&processor, 5).await;
+        processor.stop().unwrap();
+        damage(&folder.path().join("1.num"), "001010000000001");
+        let processor = dp::start(config).unwrap();
+        reached(&processor, 5).await;
+        assert_eq!(checkpoints(&server), 1);
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "damaged");
+        until("it is mended", async || {
+            router.imsi("001010000000001") == "exact hss1"
+        })
+        .await;
+        assert_eq!(checkpoints(&server), 2);
     });
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dp::Config;
 use dp_proto::{Answer, Bundle, Frame, Kind, Outcome, Query};
 use numbers::csv::{self, Options};
+use numbers::{Key, Load, Map, Place};
 use settings::Listen;
 
 /// Bound of each wait.
@@ -44,6 +45,18 @@ pub(crate) fn imported(folder: &Path, lines: &str) {
         sort_memory: 1 << 20,
     };
     csv::import(lines.as_bytes(), &folder.join("s.num"), options, |_| Ok(())).unwrap();
+}
+
+/// Damages the block of an IMSI in a file of numbers.
+pub(crate) fn damage(path: &Path, imsi: &str) {
+    let key = Key::new(numbers::Kind::Imsi, imsi.as_bytes()).unwrap();
+    let map = Map::open(path, None, Load::Copied).unwrap();
+    let Place::Base(offset) = map.explain(key).place else {
+        panic!("no block");
+    };
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[offset as usize] ^= 1;
+    std::fs::write(path, bytes).unwrap();
 }
 
 /// A router's connection.

@@ -5,7 +5,7 @@
 
 use std::io::BufReader;
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
 use function::sbi::Call;
 use http::StatusCode;
 use numbers::DestinationSet;
@@ -14,8 +14,8 @@ use sbi::Body;
 use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 
-use super::{Answer, MOST_RECORD, MOST_TRANSACTION, OFFSET, body_of, too_large, write, wrong};
-use crate::change::{Change, MOST_CHANGES, check, transaction};
+use super::{Answer, MOST_TRANSACTION, OFFSET, body_of, parsed, too_large, write, wrong};
+use crate::change::{Change, MOST_CHANGES, MOST_RECORD, check, transaction};
 use crate::subject::Subject;
 use crate::worker::Worker;
 
@@ -28,12 +28,8 @@ pub(crate) async fn write_all(call: Call<Worker>) -> Answer {
         let detail = "expected a body of type application/x-ndjson or text/csv";
         return Err(Problem::new(Cause::UnsupportedMediaType).detail(detail));
     }
-    let body = body_of(worker, &call.request)?;
-    let transactions = if is_text {
-        of_text(body)?
-    } else {
-        of_lines(&body).await?
-    };
+    let body = body_of(worker, &call.request, usize::MAX)?;
+    let transactions = parsed(body, if is_text { of_text } else { of_lines }).await?;
     let (mut records, mut offset, count) = (0, 0, transactions.len());
     for changes in transactions {
         let more = changes.len();
@@ -90,35 +86,25 @@ impl Transactions {
     }
 }
 
-/// Lines between which others on this thread have their turn.
-const TURN: usize = 64;
-
-async fn of_lines(body: &Body) -> Result<Vec<Vec<Change>>, Problem> {
-    let bytes = body.to_bytes();
+fn of_lines(body: Bytes) -> Result<Vec<Vec<Change>>, Problem> {
     let mut all = Transactions::default();
-    let Some(text) = bytes.strip_suffix(b"\n") else {
-        let lines = bytes.split(|byte| *byte == b'\n').count();
+    let Some(text) = body.strip_suffix(b"\n") else {
+        let lines = body.split(|byte| *byte == b'\n').count();
         return Err(wrong_line(lines, "the line has no end; the body is cut"));
     };
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        if at % TURN == TURN - 1 {
-            tokio::task::yield_now().await;
-        }
-        let most = if line.trim_ascii_start().starts_with(b"[") {
-            MOST_TRANSACTION
-        } else {
-            MOST_RECORD
-        };
+        let is_array = line.trim_ascii_start().starts_with(b"[");
+        let most = if is_array { MOST_TRANSACTION } else { MOST_RECORD };
         if line.len() > most {
             let problem = too_large(format!("more than {most} bytes"));
             return Err(of_line(at + 1, problem));
         }
         let refused = |reason: String| wrong_line(at + 1, reason);
-        let value = sbi::json::parse_unique(&Body::from(bytes.slice_ref(line)))
-            .map_err(|problem| refused(problem.details().detail.clone().unwrap_or_default()))?;
-        if value.is_array() {
-            all.push_whole(transaction(&value).map_err(|wrong| refused(of_change(wrong)))?);
+        if is_array {
+            all.push_whole(transaction(line).map_err(|wrong| refused(of_change(wrong)))?);
         } else {
+            let value = sbi::json::parse_unique(&Body::from(body.slice_ref(line)))
+                .map_err(|problem| refused(problem.details().detail.clone().unwrap_or_default()))?;
             all.push(of_value(&value).map_err(refused)?);
         }
     }
@@ -139,7 +125,7 @@ fn of_change((at, reason): (usize, String)) -> String {
     }
 }
 
-fn of_text(body: Body) -> Result<Vec<Vec<Change>>, Problem> {
+fn of_text(body: Bytes) -> Result<Vec<Vec<Change>>, Problem> {
     let mut all = Transactions::default();
     let taken = entries(&mut BufReader::new(body.reader()), |line, entry| {
         let Entry {

@@ -8,7 +8,7 @@ use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 use store::{Condition, Stored};
 
-use super::{Answer, MOST_RECORD, OFFSET, follows, json_of, parameter, unreadable, write, written, wrong};
+use super::{Answer, OFFSET, follows, json_of, parameter, unreadable, write, written, wrong};
 use crate::change::{Change, check};
 use crate::events::Event;
 use crate::record::Group;
@@ -73,7 +73,7 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
 /// Sets a group: each of its numbers gets its destinations, and those that it has no more are removed.
 pub(crate) async fn set(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
-    let document = json_of(worker, &call.request, MOST_RECORD)?;
+    let document = json_of(worker, &call.request)?;
     let (numbers, destinations) = of_json(&document).map_err(wrong)?;
     let (id, before) = found(&call).await?;
     let removed = before.as_ref().map(|group| subjects(group)).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::events::Event;
 use crate::journal::Known;
 use crate::repository::PAGE;
 use crate::tail::line;
-use crate::worker::Worker;
+use crate::worker::{Worker, outside};
 
 /// Transactions of a page, without `limit` and at most, and the bytes of a page.
 const USUAL: u64 = 1_000;
@@ -82,17 +82,15 @@ async fn changes(
         .pollers
         .wait()
         .ok_or_else(|| Problem::new(Cause::NfCongestion).detail("too many polls wait; try later"))?;
-    let mut next = std::pin::pin!(async {
+    // The control thread writes.
+    Ok(outside(async {
         tokio::select! {
             changed = known.changed() => changed.is_ok(),
             () = tokio::time::sleep_until(deadline) => false,
             () = shared.shutdown.fired() => false,
         }
-    });
-    // The control thread writes.
-    let next =
-        std::future::poll_fn(|context| worker::outside::poll(context, |context| next.as_mut().poll(context)));
-    Ok(next.await)
+    })
+    .await)
 }
 
 async fn page(worker: &Worker, after: u64, limit: usize, now: &Known) -> Answer {

@@ -11,6 +11,7 @@ pub(crate) mod xml;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use function::records::store_problem;
 use http::StatusCode;
 use numbers::DestinationSet;
@@ -18,20 +19,18 @@ use sbi::problem::{Cause, Problem};
 use sbi::{Body, Request, Response};
 use serde_json::{Map, Value, json};
 
-use crate::change::Change;
+use crate::change::{Change, MOST_RECORD};
 use crate::data::Unchangeable;
 use crate::events::{Event, OVERTAKEN};
 use crate::journal::{Refused, Transaction};
 use crate::repository::GroupWrite;
 use crate::subject::Subject;
-use crate::worker::Worker;
+use crate::worker::{Worker, outside};
 
 /// What an answer is.
 type Answer = Result<Response, Problem>;
 
-/// Bytes of a record or of a group as JSON, at most.
-const MOST_RECORD: usize = 64 * 1_024;
-/// Bytes of a transaction as JSON, at most.
+/// Bytes of a transaction as JSON or XML, at most.
 const MOST_TRANSACTION: usize = 6 * 1_024 * 1_024;
 /// The offset that an answer stands for.
 const OFFSET: &str = "journal-offset";
@@ -40,8 +39,8 @@ const ID: &str = "journal-id";
 /// The newest offset of the journal.
 const HEAD: &str = "journal-head";
 
-/// The body, decoded.
-fn body_of(worker: &Worker, request: &Request) -> Result<Body, Problem> {
+/// The body, decoded, of at most this many bytes: parsed, it takes many times as much memory.
+fn body_of(worker: &Worker, request: &Request, most: usize) -> Result<Bytes, Problem> {
     let limit = worker.config().server.max_body.as_usize();
     let body = sbi::coding::decode(&request.head.fields, request.body.clone(), limit)?;
     if body.len() > limit {
@@ -49,17 +48,29 @@ fn body_of(worker: &Worker, request: &Request) -> Result<Body, Problem> {
             "a body of more than {limit} bytes (server.maxBody)"
         )));
     }
-    Ok(body)
-}
-
-/// The body as JSON, of at most this many bytes: parsed, it takes many times as much memory.
-fn json_of(worker: &Worker, request: &Request, most: usize) -> Result<Value, Problem> {
-    sbi::json::expect_type(&request.head.fields, "application/json")?;
-    let body = body_of(worker, request)?;
     if body.len() > most {
         return Err(too_large(format!("a body of more than {most} bytes")));
     }
-    sbi::json::parse_unique(&body)
+    Ok(body.into_bytes())
+}
+
+/// The body of a record or of a group as JSON.
+fn json_of(worker: &Worker, request: &Request) -> Result<Value, Problem> {
+    sbi::json::expect_type(&request.head.fields, "application/json")?;
+    sbi::json::parse_unique(&Body::from(body_of(worker, request, MOST_RECORD)?))
+}
+
+/// What `parse` makes of a body; of a large one on another thread, so that other requests have their turn meanwhile.
+async fn parsed<T: Send + 'static>(
+    body: Bytes,
+    parse: impl FnOnce(Bytes) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    if body.len() <= MOST_RECORD {
+        return parse(body);
+    }
+    let parsing = outside(tokio::task::spawn_blocking(move || parse(body)));
+    let failed = |error: tokio::task::JoinError| Problem::new(Cause::SystemFailure).detail(error.to_string());
+    parsing.await.unwrap_or_else(|error| Err(failed(error)))
 }
 
 fn too_large(detail: impl Into<String>) -> Problem {
@@ -193,4 +204,23 @@ fn shown(set: &DestinationSet) -> Value {
         }
     }
     json!({"destinations": set.as_str(), "services": services, "otherServices": any})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn others_have_their_turn_while_a_large_body_is_parsed() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let body = Bytes::from(vec![b' '; MOST_RECORD + 1]);
+        let parsing = parsed(body, move |_| {
+            let sent = receiver.recv_timeout(Duration::from_secs(60));
+            sent.map_err(|error| wrong(error.to_string()))
+        });
+        let (sent, other) = tokio::join!(parsing, async { sender.send(7) });
+        assert_eq!((sent.unwrap(), other), (7, Ok(())));
+    }
 }

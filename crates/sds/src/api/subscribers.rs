@@ -5,9 +5,7 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use serde_json::Value;
 
-use super::{
-    Answer, MOST_RECORD, OFFSET, follows, json_of, shown, subject_of, unreadable, write, written, wrong,
-};
+use super::{Answer, OFFSET, follows, json_of, shown, subject_of, unreadable, write, written, wrong};
 use crate::change::{Change, named};
 use crate::events::Event;
 use crate::subject::Subject;
@@ -38,7 +36,7 @@ pub(crate) fn read(call: &Call<Worker>) -> Answer {
 pub(crate) async fn set(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let subject = subject_of(&call.parameters)?;
-    let document = json_of(worker, &call.request, MOST_RECORD)?;
+    let document = json_of(worker, &call.request)?;
     let members = document.as_object();
     let of_path = members.filter(|members| !members.contains_key(subject.kind()));
     if of_path.is_none() {

@@ -14,7 +14,9 @@ use sbi::name::CONTENT_TYPE;
 use sbi::problem::Problem;
 use sbi::{Response, Value};
 
-use super::{Answer, OFFSET, body_of, follows, unreadable, write, wrong, wrong_change};
+use super::{
+    Answer, MOST_TRANSACTION, OFFSET, body_of, follows, parsed, unreadable, write, wrong, wrong_change,
+};
 use crate::change::{Change, MOST_CHANGES, check};
 use crate::events::Event;
 use crate::subject::Subject;
@@ -44,9 +46,12 @@ async fn answer(worker: &Worker, call: &Call<Worker>) -> Answer {
     if !sbi::json::is_type(headers, "text/xml") {
         sbi::json::expect_type(headers, "application/xml")?;
     }
-    let body = body_of(worker, &call.request)?.into_bytes();
-    let text = std::str::from_utf8(&body).map_err(|_| wrong("the document is not in UTF-8"))?;
-    match parse(text).map_err(wrong_change)? {
+    let body = body_of(worker, &call.request, MOST_TRANSACTION)?;
+    let parsing = parsed(body, |body| {
+        let text = std::str::from_utf8(&body).map_err(|_| wrong("the document is not in UTF-8"))?;
+        parse(text).map_err(wrong_change)
+    });
+    match parsing.await? {
         Document::Transaction(changes) => {
             let offset = write(worker, changes, None).await?;
             Ok(document(

@@ -13,6 +13,8 @@ use crate::subject::Subject;
 
 /// Bytes of the beginning of a text in which `#journal` and `#offset` stand.
 const BEGINNING: u64 = 1_024;
+/// The offset that a text may have at most: transactions behind it have offsets as well.
+const MOST_OFFSET: u64 = 1 << 62;
 /// Between two lines in the log, in lines of the text.
 const REPORT: u64 = 10_000_000;
 
@@ -39,7 +41,7 @@ impl Origin {
                 origin.journal = Some(id.trim_end().to_owned());
             }
             if let Some(offset) = line.strip_prefix("#offset,") {
-                origin.offset = offset.trim_end().parse().ok();
+                origin.offset = Some(offset_of(offset.trim_end())?);
             }
         }
         Ok(origin)
@@ -73,6 +75,15 @@ impl Origin {
             )
         })
     }
+}
+
+fn offset_of(text: &str) -> io::Result<u64> {
+    let offset = text.parse().ok().filter(|offset| *offset <= MOST_OFFSET);
+    offset.ok_or_else(|| {
+        io::Error::other(format!(
+            "#offset,{text}: expected an offset of 0 to {MOST_OFFSET}"
+        ))
+    })
 }
 
 /// Loads a text: its numbers into a file at `numbers`, which is a state up to `offset`; returns its names.

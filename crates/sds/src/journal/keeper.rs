@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use numbers::DestinationSet;
-use store::{Conflict, Error, Record as _, Stored};
+use store::{Conflict, Error, Record as _, Stored, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Known, Order, Refused, Transaction};
@@ -127,13 +127,15 @@ impl Keeper {
                     return self.written(group, &entries);
                 }
                 Err(Error::Conflict { table, conflict, .. }) => {
-                    let unique = matches!(conflict, Conflict::Unique { .. });
-                    if unique || table == Group::TABLE.name {
-                        let refused = match write {
-                            Some(write) => self.taken(&write.group).await,
-                            None => Refused::Group,
-                        };
-                        return refuse(group, &refused);
+                    if let (Conflict::Unique { .. }, Some(write)) = (conflict, write) {
+                        // Up to a thousand reads, which the writes behind it do not wait for.
+                        let (groups, own) = (self.repository.groups.clone(), write.group.clone());
+                        let search = async move { refuse(group, &taken(&groups, &own).await) };
+                        tokio::task::spawn_local(search);
+                        return;
+                    }
+                    if table == Group::TABLE.name {
+                        return refuse(group, &Refused::Group);
                     }
                     // Another server has written.
                     self.stale = true;
@@ -145,25 +147,6 @@ impl Keeper {
             }
         }
         refuse(group, &Refused::Overtaken);
-    }
-
-    /// Why a group was not written: the first of its numbers that another one has.
-    async fn taken(&self, group: &Group) -> Refused {
-        for number in &group.numbers {
-            let holders = self.repository.groups.find(Group::NUMBER, number.as_bytes(), 1);
-            match holders.await {
-                Ok(holders) => {
-                    if let Some(holder) = holders.into_iter().find(|holder| holder.id != group.id) {
-                        return Refused::Taken {
-                            number: number.clone(),
-                            group: holder.record.id,
-                        };
-                    }
-                }
-                Err(error) => return error.into(),
-            }
-        }
-        Refused::Group
     }
 
     /// The entries of those transactions that can be written; the others are answered and removed.
@@ -329,6 +312,24 @@ fn refuse(group: Vec<Pending>, refused: &Refused) {
     for (_, answer) in group {
         let _ = answer.send(Err(refused.clone()));
     }
+}
+
+/// Why a group was not written: the first of its numbers that another one has.
+async fn taken(groups: &Table<Group>, group: &Group) -> Refused {
+    for number in &group.numbers {
+        match groups.find(Group::NUMBER, number.as_bytes(), 1).await {
+            Ok(holders) => {
+                if let Some(holder) = holders.into_iter().find(|holder| holder.id != group.id) {
+                    return Refused::Taken {
+                        number: number.clone(),
+                        group: holder.record.id,
+                    };
+                }
+            }
+            Err(error) => return error.into(),
+        }
+    }
+    Refused::Group
 }
 
 /// Whether a transaction can be written behind those that are planned; the sets that it brings besides theirs.

@@ -15,6 +15,7 @@ use crate::data::Unchangeable;
 use crate::record::Head;
 use crate::repository::GroupWrite;
 use crate::subject::Subject;
+use crate::worker::outside;
 
 /// Transactions that wait, at most; more are refused.
 const MOST_PENDING: usize = 1_024;
@@ -109,13 +110,6 @@ impl Journal {
         }
         answered.await.unwrap_or(Err(Error::Closed))
     }
-}
-
-/// The answer of the control thread, awaited on a worker.
-async fn outside<T>(answered: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
-    let mut answered = std::pin::pin!(answered);
-    std::future::poll_fn(|context| worker::outside::poll(context, |context| answered.as_mut().poll(context)))
-        .await
 }
 
 /// What is known of the journal. Workers and pages read it.

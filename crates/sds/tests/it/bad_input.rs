@@ -227,3 +227,20 @@ fn json_is_bounded_before_it_is_parsed() {
     });
     sds.stop();
 }
+
+#[test]
+fn a_document_is_bounded_before_it_is_parsed() {
+    let sds = start(|_| {});
+    local(async {
+        let most = 6 * 1_024 * 1_024;
+        for (length, status, reason) in [
+            (most + 1, 413, most.to_string()),
+            (most, 400, "an element".to_owned()),
+        ] {
+            let got = sds.api.post("/xml", "application/xml", " ".repeat(length)).await;
+            assert_eq!(got.status(), status, "{}", got.text);
+            assert!(got.text.contains(&reason), "{}", got.text);
+        }
+    });
+    sds.stop();
+}

@@ -145,6 +145,10 @@ fn first_data_are_loaded_and_begin_a_journal() {
             "line 5: a@b is there twice",
         ),
         (text.replace("1\nimsi", "1\n#offset,3\nimsi"), "expected both"),
+        (
+            text.replace("1\nimsi", "1\n#journal,j\n#offset,18446744073709551615\nimsi"),
+            "expected an offset of 0 to",
+        ),
     ] {
         std::fs::write(&load, &wrong).unwrap();
         let refused = refused(directory.path());

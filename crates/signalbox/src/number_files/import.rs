@@ -14,7 +14,7 @@ use numbers::{Key, Kind, Written};
 use super::directory::{Directory, MakeLine};
 use super::progress::Display;
 use super::server::Server;
-use super::spool::Spool;
+use super::spool::{MOST_SEEN, Spool};
 use crate::failure::Failure;
 use crate::print;
 
@@ -127,7 +127,7 @@ impl Import {
                 String::new()
             }
         };
-        if let Some((record, line, first)) = spool.first_twice()? {
+        if let Some((record, line, first)) = spool.first_twice(MOST_SEEN)? {
             return Err(twice(&mut spool, &record, line, first));
         }
         let count = spool.lines();

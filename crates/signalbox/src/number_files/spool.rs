@@ -10,6 +10,8 @@ use std::path::Path;
 const NAME: &str = "# entry ";
 /// Bytes of a name that are kept: a line has a bound.
 const MOST_NAME: usize = 4_096;
+/// Records that are compared at once, about: some 300 MB of memory.
+pub(super) const MOST_SEEN: u64 = 14_000_000;
 
 /// The text, which is written whole before it is read.
 pub(super) struct Spool {
@@ -70,17 +72,40 @@ impl Spool {
         Ok(self.file.get_ref())
     }
 
-    /// The first record that is there twice, its line, and that of the earlier one.
-    pub(super) fn first_twice(&mut self) -> io::Result<Option<(String, u64, u64)>> {
-        let hasher = RandomState::new();
-        let mut seen: HashMap<u64, u64> = HashMap::new();
-        let mut found = None;
-        for (line, text) in (1..).zip(BufReader::new(self.reader()?).lines()) {
-            let text = text?;
-            let Some(record) = record_of(&text) else { continue };
-            if let Some(first) = seen.insert(hasher.hash_one(record), line) {
-                found = Some((record.to_owned(), line, first));
-                break;
+    /// The first record that is there twice, its line, and that of the earlier one. The text is read once for each
+    /// `most_seen` records.
+    pub(super) fn first_twice(&mut self, most_seen: u64) -> io::Result<Option<(String, u64, u64)>> {
+        loop {
+            let found = self.first_hash_twice(most_seen)?;
+            let Some((record, _, first)) = &found else {
+                return Ok(None);
+            };
+            let earlier = BufReader::new(self.reader()?).lines();
+            let earlier = earlier.take(usize::try_from(*first).unwrap_or(usize::MAX)).last();
+            if earlier.transpose()?.as_deref().and_then(record_of) == Some(record.as_str()) {
+                return Ok(found);
+            }
+            // Two records with one hash: they have others the next time.
+        }
+    }
+
+    fn first_hash_twice(&mut self, most_seen: u64) -> io::Result<Option<(String, u64, u64)>> {
+        let (hasher, parts) = (RandomState::new(), self.lines.div_ceil(most_seen));
+        let mut found: Option<(String, u64, u64)> = None;
+        for part in 0..parts {
+            let mut seen: HashMap<u64, u64> = HashMap::new();
+            for (line, text) in (1..).zip(BufReader::new(self.reader()?).lines()) {
+                if found.as_ref().is_some_and(|(_, found, _)| *found <= line) {
+                    break;
+                }
+                let text = text?;
+                let Some(record) = record_of(&text) else { continue };
+                let hash = hasher.hash_one(record);
+                if hash % parts == part
+                    && let Some(first) = seen.insert(hash, line)
+                {
+                    found = Some((record.to_owned(), line, first));
+                }
             }
         }
         Ok(found)
@@ -137,7 +162,7 @@ mod tests {
         let text = io::read_to_string(spool.reader().unwrap()).unwrap();
         assert_eq!((text.len() as u64, text.lines().count()), (spool.bytes(), 5));
         assert_eq!((spool.entries(), spool.lines()), (2, 3));
-        assert_eq!(spool.first_twice().unwrap(), None);
+        assert_eq!(spool.first_twice(MOST_SEEN).unwrap(), None);
         let records: Vec<String> = spool.records().unwrap().map(Result::unwrap).collect();
         assert_eq!(records, ["imsi,1,a", "imsi,2,a", "imsi,3,a"]);
     }
@@ -152,6 +177,12 @@ mod tests {
         ] {
             spool.push(entry, &[line.to_owned()]).unwrap();
         }
-        assert_eq!(spool.first_twice().unwrap(), Some(("name,a@b".to_owned(), 6, 2)));
+        spool.push("four", &["name,a@c,z".to_owned()]).unwrap();
+        for most_seen in [MOST_SEEN, 2, 1] {
+            assert_eq!(
+                spool.first_twice(most_seen).unwrap(),
+                Some(("name,a@b".to_owned(), 6, 2))
+            );
+        }
     }
 }
