@@ -435,3 +435,27 @@ fn a_read_under_one_address_has_a_bound_and_says_so() {
         assert_eq!((found.len(), all.take_counts().crowded), (256, 1));
     });
 }
+
+#[test]
+fn a_repeated_session_that_is_elsewhere_moves_its_binding_and_one_that_has_yielded_none() {
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
+        let key = binding_key(SUBSCRIBER, "all");
+        let server = async || all.bound(&key).await.unwrap().unwrap().server.host;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        for (number, host) in [(2, "b"), (3, "c")] {
+            all.keep_as(session(number, host, &[]), true).await.unwrap();
+        }
+        // Its own server has failed, after the binding has moved twice.
+        assert_eq!(all.keep_as(session(1, "d", &[]), true).await, Ok(Kept::Again));
+        assert_eq!((server().await.as_str(), all.held()), ("d", 3));
+        assert_eq!(all.take_counts().younger, 0);
+        // Another router has begun a younger binding, of which one comes again.
+        all.keep(session(4, "e", &[])).await.unwrap();
+        assert_eq!((server().await.as_str(), all.take_counts().younger), ("d", 1));
+        assert_eq!(all.keep_as(session(4, "f", &[]), true).await, Ok(Kept::Again));
+        let stays = all.session(&session(4, "", &[]).id).await.unwrap().unwrap();
+        assert!(stays.has_yielded() && stays.server.host == "f");
+        assert_eq!((server().await.as_str(), all.take_counts().younger), ("d", 0));
+    });
+}
