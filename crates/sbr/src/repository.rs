@@ -63,6 +63,8 @@ pub enum Reserved {
     Bound(Box<Session>),
     /// Another router chooses, and has not come to an end.
     Busy,
+    /// Another request of the subscriber, in flight, has chosen this server.
+    Chosen(Arc<Party>),
     /// There are as many sessions as may be.
     Full,
     /// The Session-Id is that of another session.
@@ -392,7 +394,8 @@ impl Repository {
             let yields = session.has_yielded() && !before.is_some_and(Session::has_yielded);
             yielded = u64::from(yields) + self.yield_to(session, &others, &mut batch);
         }
-        if self.owner.is_some() {
+        // A request that repeats one has reserved nothing.
+        if self.owner.is_some() && known.is_none() {
             batch.delete(&self.reservations, &key, Condition::Always);
         }
         batch.put(&self.sessions, session, condition);
