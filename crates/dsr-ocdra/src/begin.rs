@@ -1,5 +1,7 @@
 //! Requests that begin a session, and one-time events: the choice of an OCS.
 
+use std::sync::Arc;
+
 use diameter_proto::{Fault, ResultCode, Routing};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
@@ -39,8 +41,8 @@ impl Ocdra {
         }
         let claim = self.shared.desk.claim(&facts.session, on.ticket, false, on.now);
         Ok(match claim {
-            Claim::First(token) => self.look(on, request, &facts, token),
-            Claim::Follow(token, server) => self.repeat(on, &facts, token, &server),
+            Claim::First(token) => self.look(on, request, &facts, token, None),
+            Claim::Follow(token, server) => self.look(on, request, &facts, token, Some(server)),
             Claim::Wait(token) => Self::wait(on, token),
             Claim::Full => Self::crowded(on),
         })
@@ -69,8 +71,10 @@ impl Ocdra {
             return Flow::Next;
         };
         match (Kind::of(request.message), turn) {
-            (Kind::Begins, Turn::First(token)) => self.look(on, request, &facts, token),
-            (Kind::Begins, Turn::Follow(token, server)) => self.repeat(on, &facts, token, &server),
+            (Kind::Begins, Turn::First(token)) => self.look(on, request, &facts, token, None),
+            (Kind::Begins, Turn::Follow(token, server)) => {
+                self.look(on, request, &facts, token, Some(server))
+            }
             (_, Turn::First(token) | Turn::Follow(token, _)) => {
                 self.settle(on, &facts.session, token, Outcome::Failed);
                 self.recall(on, request, &facts, 1)
@@ -79,12 +83,6 @@ impl Ocdra {
     }
 
     /// A request goes to the OCS that has its session, or may have it from a request before.
-    fn repeat<'a>(&'a self, on: &mut On<'_, Self>, facts: &Facts, token: u64, server: &Party) -> Flow<'a> {
-        on.count(Event::Repeated);
-        let pool = self.pools.of(&facts.destination.realm);
-        self.send_again(on, token, pool, false, server)
-    }
-
     fn send_again<'a>(
         &'a self,
         on: &mut On<'_, Self>,
@@ -93,6 +91,7 @@ impl Ocdra {
         has_failover: bool,
         server: &Party,
     ) -> Flow<'a> {
+        on.count(Event::Repeated);
         let note = Note {
             stage: Stage::Begins,
             rule: Rule::Repeated,
@@ -106,13 +105,15 @@ impl Ocdra {
         Flow::to(server.realm.clone(), server.host.clone())
     }
 
-    /// The first one with its Session-Id looks for a session: it may come again after its answer (T flag, RFC 6733 §3).
+    /// A request looks for its session: the first one with its Session-Id may come again after its answer (T flag, RFC 6733 §3), and
+    /// one that follows another to an OCS may be of another client.
     fn look<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
         facts: &Facts,
         token: u64,
+        server: Option<Arc<Party>>,
     ) -> Flow<'a> {
         let note = Note {
             stage: Stage::Looks,
@@ -120,8 +121,9 @@ impl Ocdra {
             ..Note::default()
         };
         note.write(on.memo);
-        match self.read_session(on, facts.session.clone()) {
-            Begun::Done(found) => self.place(on, request, facts, token, found),
+        let to = server.clone();
+        match self.read_session(on, facts.session.clone(), |found| Found::Looked(found, to)) {
+            Begun::Done(found) => self.place(on, request, facts, token, (found, server)),
             Begun::GoesOn => Flow::Later(PATIENCE),
             Begun::Refused => {
                 self.settle(on, &facts.session, token, Outcome::Failed);
@@ -130,45 +132,67 @@ impl Ocdra {
         }
     }
 
-    pub(crate) fn read_session(&self, on: &On<'_, Self>, id: Vec<u8>) -> Begun<Recalled> {
-        let sessions = self.sessions();
-        let work = async move { Ok(sessions.session(&id).await?.map(Box::new)) };
-        self.shared
-            .opened
-            .begin(work, on.worker.resume.with(on.ticket, Found::Recalled))
+    /// The repository has answered.
+    pub(crate) fn looked<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        request: &Request<'_>,
+        token: u64,
+        found: (Recalled, Option<Arc<Party>>),
+    ) -> Flow<'a> {
+        match Facts::read(request.message) {
+            Ok(facts) => self.place(on, request, &facts, token, found),
+            Err(fault) => Flow::refuse(fault),
+        }
     }
 
-    /// Sends a request that begins a session to the OCS that has it already, or to one that is chosen.
+    pub(crate) fn read_session(
+        &self,
+        on: &On<'_, Self>,
+        id: Vec<u8>,
+        then: impl FnOnce(Recalled) -> Found + Send + 'static,
+    ) -> Begun<Recalled> {
+        let sessions = self.sessions();
+        let work = async move { Ok(sessions.session(&id).await?.map(Box::new)) };
+        let then = on.worker.resume.with(on.ticket, then);
+        self.shared.opened.begin(work, then)
+    }
+
+    /// Sends a request that begins a session to the OCS that has it already, to the one that another request with its Session-Id
+    /// went to, or to one that is chosen.
     pub(crate) fn place<'a>(
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
         facts: &Facts,
         token: u64,
-        found: Recalled,
+        (found, server): (Recalled, Option<Arc<Party>>),
     ) -> Flow<'a> {
-        let ended = match found {
-            Ok(Some(session)) if session.is_of(&facts.sender.host) => {
-                on.count(Event::Repeated);
+        let ended = match (found, server) {
+            (Ok(Some(session)), _) if session.is_of(&facts.sender.host) => {
                 let desk = &self.shared.desk;
                 let turns = desk.decide(&facts.session, token, &session.server, true, false);
                 Self::wake(&on.worker.resume, turns);
                 let pool = self.pool_of(&session.pool, &facts.destination.realm);
                 return self.send_again(on, token, pool, session.has_failover, &session.server);
             }
-            Ok(Some(_)) => {
+            (Ok(Some(_)), _) => {
                 on.count(Event::Invalid);
                 Flow::refuse(taken())
             }
-            Ok(None) if self.shared.opened.repository().is_full() => {
+            (Ok(None), Some(server)) => {
+                let pool = self.pools.of(&facts.destination.realm);
+                return self.send_again(on, token, pool, false, &server);
+            }
+            (Ok(None), None) if self.shared.opened.repository().is_full() => {
                 let why = "there are too many sessions";
                 on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
             }
-            Ok(None) => match self.choice(facts, request.view.routing, &on.worker.suspects, on.now) {
+            (Ok(None), None) => match self.choice(facts, request.view.routing, &on.worker.suspects, on.now) {
                 Ok(choice) => return Self::send(on, Stage::Begins, token, &choice),
                 Err(why) => on.refuse(Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
             },
-            Err(_) => Self::failed(on),
+            (Err(_), _) => Self::failed(on),
         };
         self.settle(on, &facts.session, token, Outcome::Failed);
         ended

@@ -42,7 +42,7 @@ use dsr_app::session::{
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
 use sbr::pool::Suspects;
-use sbr::{ChargingSession, ChargingSessions, Congestion, Desk, Kept, Opened, Outcome, Turn};
+use sbr::{ChargingSession, ChargingSessions, Congestion, Desk, Kept, Opened, Outcome, Party, Turn};
 use serde_json::Value;
 
 pub use events::Event;
@@ -91,6 +91,8 @@ type Recalled = Result<Option<Box<ChargingSession>>, store::Error>;
 pub enum Found {
     /// Its turn, after another request with its Session-Id.
     Turn(Turn),
+    /// The session that it begins, and the OCS of another request with its Session-Id.
+    Looked(Recalled, Option<Arc<Party>>),
     /// Its session.
     Recalled(Recalled),
     /// What became of a session that was to be kept.
@@ -268,9 +270,10 @@ impl Application for Ocdra {
         let note = Note::read(on.memo);
         match (found, resumed) {
             (Found::Turn(turn), Resumed::Request(request)) => self.take_turn(on, request, turn),
-            (Found::Recalled(session), Resumed::Request(request)) => {
-                self.recalled(on, request, note, session)
+            (Found::Looked(session, server), Resumed::Request(request)) => {
+                self.looked(on, request, note.token, (session, server))
             }
+            (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
             (Found::Kept(kept), _) => Self::kept(on, kept),
             (Found::Changed(changed), _) => Self::changed(on, note, changed),
             (Found::Removed(removed), _) => Self::removed(on, &removed),

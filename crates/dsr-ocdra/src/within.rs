@@ -1,6 +1,7 @@
 //! Requests of sessions that exist: led by their Session-Id, whatever host they name.
 
 use diameter_proto::{Fault, ResultCode};
+use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::{Begun, Change, ChargingSession, Congestion};
 
@@ -8,7 +9,7 @@ use crate::config::UnknownSession;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::note::{Note, Stage};
-use crate::{Kind, Ocdra, PATIENCE, Recalled};
+use crate::{Found, Kind, Ocdra, PATIENCE, Recalled};
 
 impl Ocdra {
     /// A request of a session has come.
@@ -40,7 +41,7 @@ impl Ocdra {
             ..Note::default()
         };
         note.write(on.memo);
-        match self.read_session(on, facts.session.clone()) {
+        match self.read_session(on, facts.session.clone(), Found::Recalled) {
             Begun::Done(found) => self.lead(on, request, facts, found),
             Begun::GoesOn => Flow::Later(PATIENCE),
             Begun::Refused => Self::failed(on),
@@ -52,11 +53,9 @@ impl Ocdra {
         &'a self,
         on: &mut On<'_, Self>,
         request: &Request<'_>,
-        note: Note,
         found: Recalled,
     ) -> Flow<'a> {
         match Facts::read(request.message) {
-            Ok(facts) if note.stage == Stage::Looks => self.place(on, request, &facts, note.token, found),
             Ok(facts) => self.lead(on, request, &facts, found),
             Err(fault) => Flow::refuse(fault),
         }
@@ -83,6 +82,10 @@ impl Ocdra {
                 note.write(on.memo);
                 on.count(Event::Led);
                 Flow::to(session.client.realm, session.client.host)
+            }
+            Ok(Some(session)) if !session.is_of(&facts.sender.host) => {
+                on.count(Event::Invalid);
+                Flow::refuse(taken())
             }
             Ok(Some(session)) => {
                 self.touch(&session);

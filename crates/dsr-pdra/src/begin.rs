@@ -1,5 +1,7 @@
 //! Requests that begin a session for which a PCRF may be chosen (Gx, Gxx, S9): claim, choice, sending.
 
+use std::sync::Arc;
+
 use diameter_proto::{Fault, ResultCode};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
@@ -20,6 +22,9 @@ pub(crate) struct Beginning<'p> {
     /// At the desk and in the repository.
     pub(crate) key: Vec<u8>,
 }
+
+/// In place of a token: the request repeats one whose session is kept, and holds its subscriber at no desk.
+const NO_TOKEN: u64 = 0;
 
 /// A pool that a reload has removed: no PCRF of it is chosen any more.
 static REMOVED: Pool = Pool {
@@ -51,6 +56,9 @@ impl Pdra {
     pub(crate) fn held(&self, facts: Facts, token: u64) -> Option<Beginning<'_>> {
         let desk = &self.shared.desk;
         let beginning = self.beginning(facts.clone());
+        if token == NO_TOKEN {
+            return beginning;
+        }
         if beginning.as_ref().is_some_and(|now| desk.has(&now.key, token)) {
             return beginning;
         }
@@ -89,13 +97,10 @@ impl Pdra {
             .desk
             .claim(&beginning.key, on.ticket, self.follows(), on.now);
         Ok(match claim {
-            Claim::First(token) => self.look(on, &beginning, token),
-            Claim::Follow(token, _) if self.shared.opened.repository().is_full() => {
-                self.full(on, &beginning.key, token)
-            }
+            Claim::First(token) => self.look(on, &beginning, token, None),
             Claim::Follow(token, server) => {
                 on.count(Event::Followed);
-                self.serve(on, &beginning, token, Rule::Early, 0, &server)
+                self.look(on, &beginning, token, Some(server))
             }
             Claim::Wait(token) => {
                 on.count(Event::Waited);
@@ -122,16 +127,13 @@ impl Pdra {
         request: &Request<'_>,
         turn: Turn,
     ) -> Flow<'a> {
-        if let (Turn::Follow(token, server), false) = (&turn, self.redirects()) {
-            return Self::send(on, *token, Rule::Early, 0, server);
-        }
-        let (Turn::Follow(token, _) | Turn::First(token)) = &turn;
-        let Some(beginning) = self.again(request, *token) else {
-            return Self::without_pool(on);
+        let (token, chosen) = match turn {
+            Turn::First(token) => (token, None),
+            Turn::Follow(token, server) => (token, Some(server)),
         };
-        match turn {
-            Turn::Follow(token, server) => self.serve(on, &beginning, token, Rule::Early, 0, &server),
-            Turn::First(token) => self.look(on, &beginning, token),
+        match self.again(request, token) {
+            Some(beginning) => self.look(on, &beginning, token, chosen),
+            None => Self::without_pool(on),
         }
     }
 
@@ -171,6 +173,9 @@ impl Pdra {
 
     /// As [`Pdra::settle_failed`].
     pub(crate) fn fail(&self, on: &On<'_, Self>, key: &[u8], token: u64) {
+        if token == NO_TOKEN {
+            return;
+        }
         let turns = self.shared.desk.settle(key, token, Outcome::Failed, on.now);
         // Others of the subscriber go on under the same reservation.
         if !self.shared.desk.has(key, token) {
@@ -183,8 +188,15 @@ impl Pdra {
         Self::wake(&on.worker.resume, turns);
     }
 
-    /// The first one of its subscriber asks for sessions that exist.
-    fn look<'a>(&'a self, on: &mut On<'_, Self>, beginning: &Beginning<'_>, token: u64) -> Flow<'a> {
+    /// Asks for sessions that exist: the first one of its subscriber for all of them, one that follows to the `chosen` server for
+    /// that of its Session-Id.
+    fn look<'a>(
+        &'a self,
+        on: &mut On<'_, Self>,
+        beginning: &Beginning<'_>,
+        token: u64,
+        chosen: Option<Arc<Party>>,
+    ) -> Flow<'a> {
         let note = Note {
             stage: Stage::Looks,
             token,
@@ -210,6 +222,9 @@ impl Pdra {
             }
             if repository.is_full() {
                 return Ok(Reserved::Full);
+            }
+            if let Some(server) = chosen {
+                return Ok(Reserved::Chosen(server));
             }
             repository.reserve(&key, patience).await
         };
@@ -248,21 +263,25 @@ impl Pdra {
     ) -> Flow<'a> {
         let Beginning { facts, pool, key } = beginning;
         match reserved {
+            Ok(Reserved::Bound(session)) if session.id == facts.session => {
+                on.count(Event::Bound);
+                // Others of the subscriber do not follow it: the binding may have moved since the session began.
+                let turns = self.shared.desk.settle(key, token, Outcome::Failed, on.now);
+                Self::wake(&on.worker.resume, turns);
+                let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
+                self.serve(on, beginning, NO_TOKEN, Rule::Repeated, tried, &session.server)
+            }
             Ok(Reserved::Bound(session)) => {
                 on.count(Event::Bound);
-                let rule = if session.id == facts.session {
-                    Rule::Repeated
-                } else {
-                    Rule::Bound
-                };
                 let turns = self
                     .shared
                     .desk
                     .decide(key, token, &session.server, true, self.follows());
                 Self::wake(&on.worker.resume, turns);
                 let tried = position(&pool.pcrfs, &session.server.host).map_or(0, |at| 1 << at);
-                self.serve(on, beginning, token, rule, tried, &session.server)
+                self.serve(on, beginning, token, Rule::Bound, tried, &session.server)
             }
+            Ok(Reserved::Chosen(server)) => self.serve(on, beginning, token, Rule::Early, 0, &server),
             Ok(Reserved::Free) => {
                 // A client may name a PCRF that it knows.
                 let named = position(&pool.pcrfs, &facts.destination_host);

@@ -54,7 +54,7 @@ fn line(session: &Session) -> (u64, u16) {
 }
 
 impl Session {
-    fn is_at(&self, other: &Self) -> bool {
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.server.host.eq_ignore_ascii_case(&other.server.host)
     }
 

@@ -63,6 +63,8 @@ pub enum Reserved {
     Bound(Box<Session>),
     /// Another router chooses, and has not come to an end.
     Busy,
+    /// Another request of the subscriber, in flight, has chosen this server.
+    Chosen(Arc<Party>),
     /// There are as many sessions as may be.
     Full,
     /// The Session-Id is that of another session.
@@ -375,18 +377,25 @@ impl Repository {
         let key = session.binding.as_ref().map(|binding| binding.key.clone());
         let key = key.unwrap_or_default();
         let (mut is_instead, mut yielded) = (false, 0);
-        if known.is_none() {
-            let mut others = self.others(session, &key).await?;
+        let before = known.as_ref().map(|known| &known.record);
+        if !before.is_some_and(|before| before.is_at(session)) {
+            let mut others = self.of_subscriber(&key).await?;
             // What it takes the place of leads it no more.
-            if let Some(oldest) = self.surplus(&others).map(<[u8]>::to_vec) {
+            let oldest = self.surplus(&others).filter(|_| before.is_none());
+            if let Some(oldest) = oldest.map(<[u8]>::to_vec) {
                 others.retain(|other| other.record.id != oldest);
                 batch.delete(&self.sessions, &oldest, Condition::Always);
                 is_instead = true;
             }
+            // A repeated session that is elsewhere now moves its binding, unless that has yielded.
+            let is_moved = before.map_or(is_moved, |before| !before.has_yielded());
             session.join(others.iter().map(|other| &other.record), is_moved);
-            yielded = u64::from(session.has_yielded()) + self.yield_to(session, &others, &mut batch);
+            others.retain(|other| other.record.id != session.id);
+            let yields = session.has_yielded() && !before.is_some_and(Session::has_yielded);
+            yielded = u64::from(yields) + self.yield_to(session, &others, &mut batch);
         }
-        if self.owner.is_some() {
+        // A request that repeats one has reserved nothing.
+        if self.owner.is_some() && known.is_none() {
             batch.delete(&self.reservations, &key, Condition::Always);
         }
         batch.put(&self.sessions, session, condition);
@@ -481,13 +490,6 @@ impl Repository {
             count += 1;
         }
         count
-    }
-
-    /// The other sessions of its subscriber in its pool.
-    async fn others(&self, session: &Session, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
-        let mut found = self.of_subscriber(key).await?;
-        found.retain(|stored| stored.record.id != session.id);
-        Ok(found)
     }
 
     /// Of the other sessions of a subscriber, the one that goes for a new one.

@@ -133,19 +133,14 @@ impl Session {
         self.is_of(other.application, &other.client) && key(self) == key(other)
     }
 
-    /// Makes it the one that is known, which its request repeats: as it began, by its rule where its server is the same, and
-    /// with the addresses that its client has reported since.
+    /// Makes it the one that is known, which its request repeats: as it began, by its rule where its server is the same, with its
+    /// binding, and with the addresses that its client has reported since.
     pub(crate) fn repeats(&mut self, known: &Self) {
         self.began = known.began;
         if self.server.host == known.server.host {
             self.rule.clone_from(&known.rule);
         }
         self.binding.clone_from(&known.binding);
-        if let Some(binding) = &mut self.binding
-            && self.server.host != known.server.host
-        {
-            binding.moves = binding.moves.saturating_add(1);
-        }
     }
 
     /// Whether it is of this application and client.

@@ -435,3 +435,84 @@ fn a_read_under_one_address_has_a_bound_and_says_so() {
         assert_eq!((found.len(), all.take_counts().crowded), (256, 1));
     });
 }
+
+#[test]
+fn what_the_server_before_answers_after_a_move_is_no_conflict() {
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        all.keep_as(session(3, "b", &[]), true).await.unwrap();
+        all.keep(session(2, "a", &[])).await.unwrap();
+        let key = binding_key(SUBSCRIBER, "all");
+        assert_eq!(all.bound(&key).await.unwrap().unwrap().server.host, "b");
+        for number in 1..=3 {
+            let kept = all.session(&session(number, "", &[]).id).await.unwrap().unwrap();
+            assert!(!kept.has_yielded(), "{number}");
+        }
+        let counts = all.take_counts();
+        assert_eq!((counts.older, counts.younger), (0, 0));
+    });
+}
+
+#[test]
+fn a_repeated_session_that_is_elsewhere_moves_its_binding_and_one_that_has_yielded_none() {
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
+        let key = binding_key(SUBSCRIBER, "all");
+        let server = async || all.bound(&key).await.unwrap().unwrap().server.host;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        for (number, host) in [(2, "b"), (3, "c")] {
+            all.keep_as(session(number, host, &[]), true).await.unwrap();
+        }
+        // Its own server has failed, after the binding has moved twice.
+        assert_eq!(all.keep_as(session(1, "d", &[]), true).await, Ok(Kept::Again));
+        assert_eq!((server().await.as_str(), all.held()), ("d", 3));
+        assert_eq!(all.take_counts().younger, 0);
+        // Another router has begun a younger binding, of which one comes again.
+        all.keep(session(4, "e", &[])).await.unwrap();
+        assert_eq!((server().await.as_str(), all.take_counts().younger), ("d", 1));
+        assert_eq!(all.keep_as(session(4, "f", &[]), true).await, Ok(Kept::Again));
+        let stays = all.session(&session(4, "", &[]).id).await.unwrap().unwrap();
+        assert!(stays.has_yielded() && stays.server.host == "f");
+        assert_eq!((server().await.as_str(), all.take_counts().younger), ("d", 0));
+    });
+}
+
+#[test]
+fn sessions_that_have_yielded_are_unbound_from_their_server() {
+    with(Sbr::default(), async |store, settings| {
+        let all = on(store, settings, None).await;
+        all.keep(session(1, "a", &[])).await.unwrap();
+        all.keep(session(2, "b", &[])).await.unwrap();
+        assert_eq!(all.take_counts().younger, 1);
+        assert_eq!(all.unbind(&binding_key(SUBSCRIBER, "all"), "B").await, Ok(1));
+        assert_eq!(servers(&all.by_imsi(IMSI).await.unwrap()), ["a"]);
+    });
+}
+
+#[test]
+fn the_bound_of_a_subscriber_holds_in_four_pools_before_it_is_crowded() {
+    let settings = Sbr {
+        max_sessions_per_subscriber: 40,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
+        let key = |number: u64| binding_key(SUBSCRIBER, &format!("pool{}", number % 10));
+        let keep = async |number: u64| {
+            let mut one = session(number, "a", &[]);
+            one.binding.as_mut().unwrap().key = key(number);
+            assert_eq!(all.keep(one).await, Ok(Kept::New));
+        };
+        // Those of two sites in each pool, and one more.
+        let most = 4 * (2 * 40 + 1);
+        for number in 1..most {
+            keep(number).await;
+        }
+        assert!(all.bound(&key(1)).await.unwrap().is_some());
+        assert_eq!(all.take_counts().crowded, 0);
+        keep(most).await;
+        assert!(all.bound(&key(1)).await.unwrap().is_some());
+        assert_eq!(all.take_counts().crowded, 1);
+    });
+}

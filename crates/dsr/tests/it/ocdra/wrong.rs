@@ -125,13 +125,17 @@ fn a_session_is_that_of_its_client() {
         other
             .expect_result(command::CREDIT_CONTROL, ResultCode::INVALID_AVP_VALUE)
             .await;
-        // It cannot end it either, even where the OCS lets it.
-        other.send(of_other(TERMINATION).as_bytes()).await;
-        let arrived = world.ocss[at].expect(command::CREDIT_CONTROL).await;
-        world.ocss[at].answer(&arrived, ResultCode::SUCCESS).await;
-        other
-            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
-            .await;
+        // Beside a request of the client as well, which others with its Session-Id follow.
+        let (same, repeated) = world.reaches(&again(initial("ctf;1;1", IMSI))).await;
+        assert_eq!(same, at);
+        for kind in [INITIAL, UPDATE, TERMINATION] {
+            other.send(of_other(kind).as_bytes()).await;
+            other
+                .expect_result(command::CREDIT_CONTROL, ResultCode::INVALID_AVP_VALUE)
+                .await;
+        }
+        assert_eq!(world.count(Event::Invalid), 4);
+        world.answers(at, &repeated, ResultCode::SUCCESS, None).await;
         let update = later("ctf;1;1", UPDATE, 1, OCSS[at]);
         assert_eq!(world.served(&update).await, at);
     });

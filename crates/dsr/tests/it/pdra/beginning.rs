@@ -1,10 +1,10 @@
 //! Requests that begin sessions of one subscriber: one PCRF for all of them.
 
-use diameter::proto::known::{self, command};
+use diameter::proto::known::{self, application, command};
 use diameter::proto::{CommandFlags, ResultCode};
 use dsr_pdra::Event;
 
-use super::support::{IMSI, PCRFS, PGW, World, agent, ccr, initial, subscriber};
+use super::support::{IMSI, PCRFS, PGW, World, agent, ccr, client, initial, request, subscriber};
 use crate::support::run;
 
 #[test]
@@ -109,6 +109,46 @@ fn a_request_that_comes_again_goes_to_the_pcrf_of_its_session() {
         let rows = world.dsr.pdra_sessions("binding", IMSI);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0]["rule"], "chosen by weight");
+    });
+}
+
+#[test]
+fn one_that_follows_with_the_session_id_of_another_session_is_refused() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
+        let mut other = client(&world.dsr, "pgw2.example").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        let foreign = "001010000000002";
+        world.session(&initial("pgw;2;1", foreign)).await;
+        // Requests that come now follow this one to the PCRF of the subscriber.
+        let (same, in_flight) = world.reaches(&initial("pgw;1;2", IMSI)).await;
+        assert_eq!(same, at);
+        let of_other = request(
+            command::CREDIT_CONTROL,
+            application::GX,
+            "pgw2.example",
+            "pgw;1;1",
+            |b| {
+                b.put(known::CC_REQUEST_TYPE, 1)
+                    .put(known::CC_REQUEST_NUMBER, 0_u32);
+                subscriber(b, 1, IMSI);
+            },
+        );
+        other.send(of_other.as_bytes()).await;
+        other
+            .expect_result(command::CREDIT_CONTROL, ResultCode::INVALID_AVP_VALUE)
+            .await;
+        world.pgw.send(initial("pgw;2;1", IMSI).as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::INVALID_AVP_VALUE)
+            .await;
+        assert_eq!(world.count(Event::Followed), 2);
+        world.answers(at, &in_flight, ResultCode::SUCCESS).await;
+        // The next request that the PCRF gets is none of those.
+        let (_, next) = world.reaches(&initial("pgw;1;3", IMSI)).await;
+        assert_eq!(next.require(known::SESSION_ID).unwrap(), "pgw;1;3");
     });
 }
 

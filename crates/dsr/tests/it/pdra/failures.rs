@@ -43,6 +43,32 @@ fn a_pcrf_that_is_unreachable_is_passed_over_and_its_subscribers_are_bound_anew_
 }
 
 #[test]
+fn a_request_that_comes_again_beside_one_in_flight_goes_to_its_own_pcrf() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "").await;
+        let at = world.session(&initial("pgw;1;1", IMSI)).await;
+        lose(&mut world, at).await;
+        let left = 1 - at;
+        world.pgw.send(initial("pgw;1;2", IMSI).as_bytes()).await;
+        let arrived = world.pcrfs[left].expect(command::CREDIT_CONTROL).await;
+        world.answers(left, &arrived, ResultCode::SUCCESS).await;
+        world.pcrfs[at] = world.servers[at].relay(&world.dsr).await;
+        let (moved, in_flight) = world.reaches(&initial("pgw;1;3", IMSI)).await;
+        assert_eq!(moved, left);
+        let mut again = initial("pgw;1;1", IMSI);
+        again.set_flags(again.flags().with(CommandFlags::RETRANSMITTED));
+        assert_eq!(world.session(&again).await, at);
+        // The others do not follow it.
+        let (follows, second) = world.reaches(&initial("pgw;1;4", IMSI)).await;
+        assert_eq!(follows, left);
+        world.answers(left, &in_flight, ResultCode::SUCCESS).await;
+        world.answers(left, &second, ResultCode::SUCCESS).await;
+        assert_eq!(world.session(&initial("pgw;1;5", IMSI)).await, left);
+    });
+}
+
+#[test]
 fn settings_keep_a_subscriber_at_its_pcrf_and_say_what_an_af_is_answered() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
