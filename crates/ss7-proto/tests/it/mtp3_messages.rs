@@ -366,7 +366,9 @@ fn headings_and_destinations_are_those_of_their_messages() {
     let all = every();
     assert_eq!(names.len(), all.len());
     for (name, (message, octets)) in names.into_iter().zip(all) {
-        assert_eq!(Management::heading(name), Some(octets[0]), "{name}");
+        for plan in [Plan::Itu, Plan::Ansi] {
+            assert_eq!(Management::heading(name, plan), Some(octets[0]), "{name}");
+        }
         let names_one = matches!(name, "TFP" | "TFR" | "TFA" | "RST" | "TFC" | "UPU");
         assert_eq!(Management::names_destination(octets[0]), names_one, "{message:?}");
         if names_one {
@@ -374,5 +376,24 @@ fn headings_and_destinations_are_those_of_their_messages() {
             assert_eq!(Management::destination(&octets[..2], Plan::Itu), None);
         }
     }
-    assert_eq!(Management::heading("TFX"), None);
+    assert_eq!(Management::heading("TFX", Plan::Itu), None);
+    for (name, heading) in [
+        ("TCP", 0x24),
+        ("TCR", 0x44),
+        ("TCA", 0x64),
+        ("RSP", 0x15),
+        ("RCP", 0x35),
+        ("RCR", 0x45),
+        ("TRW", 0x27),
+    ] {
+        assert_eq!(Management::heading(name, Plan::Ansi), Some(heading), "{name}");
+        assert_eq!(Management::heading(name, Plan::China), None, "{name}");
+        let is_of_cluster = name.as_bytes()[1] == b'C';
+        assert_eq!(
+            Management::names_cluster(heading, Plan::Ansi),
+            is_of_cluster,
+            "{name}"
+        );
+        assert!(!Management::names_cluster(heading, Plan::Itu), "{name}");
+    }
 }
