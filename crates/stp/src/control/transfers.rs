@@ -146,7 +146,7 @@ impl Inner {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::VecDeque;
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -171,8 +171,20 @@ mod tests {
         control_in(NumberingPlan::Itu, "2", routes)
     }
 
-    /// An STP with a neighbour that leads to destinations.
+    /// An STP with a neighbour that leads to destinations, and is there.
     fn control_in(
+        plan: NumberingPlan,
+        neighbour: &str,
+        destinations: impl Iterator<Item = String>,
+    ) -> Control {
+        let control = started(plan, neighbour, destinations);
+        control.associated(0, SocketAddr::from(([127, 0, 0, 2], 3_565)));
+        bring_up(&control);
+        control
+    }
+
+    /// An STP with a neighbour, which is not there yet, that leads to destinations.
+    pub(in super::super) fn started(
         plan: NumberingPlan,
         neighbour: &str,
         destinations: impl Iterator<Item = String>,
@@ -201,11 +213,22 @@ mod tests {
         config.routes = destinations.map(route).collect();
         let registry = Registry::new();
         let tables = Arc::new(Tables::load(&config).unwrap());
-        let control = Control::new(&config, tables, &registry, &Alarms::new(&registry));
-        control.associated(0, SocketAddr::from(([127, 0, 0, 2], 3_565)));
+        Control::new(&config, tables, &registry, &Alarms::new(&registry))
+    }
+
+    /// The link to the neighbour is in service, and has passed its test.
+    pub(in super::super) fn bring_up(control: &Control) {
         control.in_service(0);
         control.restored(0);
-        control
+    }
+
+    pub(in super::super) fn fail(control: &Control) {
+        let remains = Remains {
+            accepted: 0,
+            sent: VecDeque::new(),
+            unsent: Vec::new(),
+        };
+        control.failed(0, remains);
     }
 
     fn reachable(control: &Control) -> usize {
@@ -303,14 +326,8 @@ mod tests {
         assert_eq!(count, DESTINATIONS as usize - 1);
         // What was reported before all links have failed is of no use behind it.
         report(FIRST + 1, Management::TransferProhibited);
-        let remains = Remains {
-            accepted: 0,
-            sent: VecDeque::new(),
-            unsent: Vec::new(),
-        };
-        control.failed(0, remains);
-        control.in_service(0);
-        control.restored(0);
+        fail(&control);
+        bring_up(&control);
         control.tick(far + COLLECTION);
         assert_eq!(reachable(&control), DESTINATIONS as usize);
     }
