@@ -122,6 +122,7 @@ const TCA: u8 = 0x64;
 const RSR: u8 = 0x25;
 const RCP: u8 = 0x35;
 const RCR: u8 = 0x45;
+const TRW: u8 = 0x27;
 const TRA: u8 = 0x17;
 const UPU: u8 = 0x1a;
 /// H0 of messages about a link: changeover and changeback, emergency changeover, inhibiting.
@@ -132,8 +133,8 @@ const MIM: u8 = 0x06;
 const TFM: u8 = 0x04;
 const RSM: u8 = 0x05;
 
-/// Abbreviations of messages and their heading codes (§15, Table 1), with those of ANSI about clusters (T1.111.4).
-const HEADINGS: [(&str, u8); 36] = [
+/// Abbreviations of messages and their heading codes (§15, Table 1).
+const HEADINGS: [(&str, u8); 31] = [
     ("COO", COO),
     ("COA", COA),
     ("XCO", XCO),
@@ -149,11 +150,6 @@ const HEADINGS: [(&str, u8); 36] = [
     ("TFA", TFA),
     ("RST", RST),
     ("RSR", RSR),
-    ("TCP", TCP),
-    ("TCR", TCR),
-    ("TCA", TCA),
-    ("RCP", RCP),
-    ("RCR", RCR),
     ("LIN", 0x16),
     ("LUN", 0x26),
     ("LIA", 0x36),
@@ -170,6 +166,17 @@ const HEADINGS: [(&str, u8); 36] = [
     ("CNS", 0x38),
     ("CNP", 0x48),
     ("UPU", UPU),
+];
+
+/// Those that T1.111.4 has beside them.
+const HEADINGS_OF_ANSI: [(&str, u8); 7] = [
+    ("TCP", TCP),
+    ("TCR", TCR),
+    ("TCA", TCA),
+    ("RSP", RST),
+    ("RCP", RCP),
+    ("RCR", RCR),
+    ("TRW", TRW),
 ];
 
 /// The code of the link that a message of management or a link test concerns: with ITU it is the link selection of the label (Q.704
@@ -230,10 +237,12 @@ impl Management {
         })
     }
 
-    /// The heading code of a message by its abbreviation (`TFP`): H0 in the low half, H1 in the high one.
+    /// The heading code of a message by its abbreviation (`TFP`): H0 in the low half, H1 in the high one. `None` for one that networks
+    /// with this plan do not have.
     #[must_use]
-    pub fn heading(abbreviation: &str) -> Option<u8> {
-        let mut all = HEADINGS.iter();
+    pub fn heading(abbreviation: &str, plan: Plan) -> Option<u8> {
+        let of_ansi = HEADINGS_OF_ANSI.iter().filter(|_| plan == Plan::Ansi);
+        let mut all = HEADINGS.iter().chain(of_ansi);
         all.find(|(name, _)| *name == abbreviation)
             .map(|(_, heading)| *heading)
     }
@@ -242,6 +251,12 @@ impl Management {
     #[must_use]
     pub const fn names_destination(heading: u8) -> bool {
         matches!(heading & 0x0f, TFM | RSM) || matches!(heading, TFC | UPU)
+    }
+
+    /// Whether it is a cluster, of which the member does not count (T1.111.4).
+    #[must_use]
+    pub const fn names_cluster(heading: u8, plan: Plan) -> bool {
+        matches!(plan, Plan::Ansi) && matches!(heading, TCP | TCR | TCA | RCP | RCR)
     }
 
     /// The destination in such a message; `None` when it ends too early.

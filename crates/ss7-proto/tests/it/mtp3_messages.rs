@@ -71,20 +71,21 @@ fn every() -> Vec<(Management, Vec<u8>)> {
     ]
 }
 
+/// Written about a link, a message has these octets, is read from them, and is none where some are missing.
+fn reads_back(plan: Plan, link: u8, message: Management, wanted: &[u8]) {
+    let mut octets = Vec::new();
+    message.write(plan, link, &mut octets);
+    assert_eq!(octets, wanted, "{message:?}");
+    assert_eq!(Management::read(&octets, plan), Some(message));
+    for length in 0..octets.len() {
+        assert_eq!(Management::read(&octets[..length], plan), None, "{message:?}");
+    }
+}
+
 #[test]
 fn every_management_message_reads_back() {
     for (message, wanted) in every() {
-        let mut octets = Vec::new();
-        message.write(Plan::Itu, 3, &mut octets);
-        assert_eq!(octets, wanted, "{message:?}");
-        assert_eq!(Management::read(&octets, Plan::Itu), Some(message));
-        for length in 0..octets.len() {
-            assert_eq!(
-                Management::read(&octets[..length], Plan::Itu),
-                None,
-                "{message:?}"
-            );
-        }
+        reads_back(Plan::Itu, 3, message, &wanted);
     }
     // China's point codes have 24 bits; ITU's spare bits do not count.
     let controlled = Management::TransferControlled {
@@ -156,18 +157,8 @@ fn every_of_ansi() -> Vec<(Management, Vec<u8>)> {
 
 #[test]
 fn every_management_message_of_ansi_reads_back() {
-    for (message, wanted) in every_of_ansi() {
-        let mut octets = Vec::new();
-        message.write(Plan::Ansi, 10, &mut octets);
-        assert_eq!(octets, wanted, "{message:?}");
-        assert_eq!(Management::read(&octets, Plan::Ansi), Some(message));
-        for length in 0..octets.len() {
-            assert_eq!(
-                Management::read(&octets[..length], Plan::Ansi),
-                None,
-                "{message:?}"
-            );
-        }
+    for (message, octets) in every_of_ansi() {
+        reads_back(Plan::Ansi, 10, message, &octets);
         let is_about_link = matches!(octets[0] & 0x0f, 1 | 2 | 6);
         assert!(!is_about_link || link_code(0, &octets, Plan::Ansi) == 10);
     }
@@ -366,7 +357,9 @@ fn headings_and_destinations_are_those_of_their_messages() {
     let all = every();
     assert_eq!(names.len(), all.len());
     for (name, (message, octets)) in names.into_iter().zip(all) {
-        assert_eq!(Management::heading(name), Some(octets[0]), "{name}");
+        for plan in [Plan::Itu, Plan::Ansi] {
+            assert_eq!(Management::heading(name, plan), Some(octets[0]), "{name}");
+        }
         let names_one = matches!(name, "TFP" | "TFR" | "TFA" | "RST" | "TFC" | "UPU");
         assert_eq!(Management::names_destination(octets[0]), names_one, "{message:?}");
         if names_one {
@@ -374,5 +367,24 @@ fn headings_and_destinations_are_those_of_their_messages() {
             assert_eq!(Management::destination(&octets[..2], Plan::Itu), None);
         }
     }
-    assert_eq!(Management::heading("TFX"), None);
+    assert_eq!(Management::heading("TFX", Plan::Itu), None);
+    for (name, heading) in [
+        ("TCP", 0x24),
+        ("TCR", 0x44),
+        ("TCA", 0x64),
+        ("RSP", 0x15),
+        ("RCP", 0x35),
+        ("RCR", 0x45),
+        ("TRW", 0x27),
+    ] {
+        assert_eq!(Management::heading(name, Plan::Ansi), Some(heading), "{name}");
+        assert_eq!(Management::heading(name, Plan::China), None, "{name}");
+        let is_of_cluster = name.as_bytes()[1] == b'C';
+        assert_eq!(
+            Management::names_cluster(heading, Plan::Ansi),
+            is_of_cluster,
+            "{name}"
+        );
+        assert!(!Management::names_cluster(heading, Plan::Itu), "{name}");
+    }
 }

@@ -1,6 +1,8 @@
 //! Alarms of links, hops and destinations.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ss7_proto::asp::AspState;
 use ss7_proto::m3ua::TrafficMode;
@@ -45,7 +47,57 @@ pub(crate) const LINK_INHIBITED: AlarmKind = AlarmKind {
     advice: "End it when the work on the link is done: `signalbox stp uninhibit LINK` at the side that has inhibited it.",
 };
 
+/// Peers connect in this time after the start: links that have not been up yet, and what they lead to, have no alarms before.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The time after the start.
+pub(super) struct Grace {
+    until: Instant,
+    is_over: bool,
+    /// Links that have carried traffic.
+    been_up: HashSet<usize>,
+}
+
+impl Grace {
+    pub(super) fn new() -> Self {
+        Self {
+            until: Instant::now() + GRACE,
+            is_over: false,
+            been_up: HashSet::new(),
+        }
+    }
+
+    pub(super) fn wake(&self) -> Option<Instant> {
+        (!self.is_over).then_some(self.until)
+    }
+}
+
 impl Inner {
+    pub(super) fn tick_grace(&mut self, now: Instant) {
+        if let Some(grace) = &mut self.grace {
+            grace.is_over = grace.until <= now;
+        }
+    }
+
+    /// Whether none of these links has been up yet, shortly after the start.
+    fn spares(&self, links: &[usize]) -> bool {
+        let grace = self.grace.as_ref();
+        grace.is_some_and(|grace| !links.iter().any(|link| grace.been_up.contains(link)))
+    }
+
+    /// Whether the time after the start has just ended.
+    fn follow_grace(&mut self) -> bool {
+        if self.grace.as_ref().is_none_or(|grace| grace.is_over) {
+            return self.grace.take().is_some();
+        }
+        let links = 0..self.tables.links.len();
+        let up: Vec<usize> = links.filter(|link| self.reason(*link).is_none()).collect();
+        if let Some(grace) = &mut self.grace {
+            grace.been_up.extend(up);
+        }
+        false
+    }
+
     /// Why a link carries no traffic; `None` when it does.
     pub(super) fn reason(&self, link: usize) -> Option<String> {
         let mut mine = self.tables.hops_of(link).peekable();
@@ -95,9 +147,12 @@ impl Inner {
     }
 
     /// Raises and clears alarms by the state that follows another one.
-    pub(super) fn alarm(&self, alarms: &Alarms, before: &State, state: &State) {
+    pub(super) fn alarm(&mut self, alarms: &Alarms, before: &State, state: &State) {
+        let is_settled = self.follow_grace();
         for (at, link) in self.tables.links.iter().enumerate() {
-            let reason = self.reason(at).filter(|_| !self.stands_by(at));
+            let reason = self
+                .reason(at)
+                .filter(|_| !self.stands_by(at) && !self.spares(&[at]));
             alarms.set(&LINK_DOWN, &link.name, reason);
             let (state, by) = self.condition(at);
             alarms.set(
@@ -113,6 +168,7 @@ impl Inner {
                 (true, true) => Some("no ASP is active; messages are queued"),
                 (true, false) => Some("no link is active"),
             };
+            let detail = detail.filter(|_| !self.spares(&hop.links));
             alarms.set(&HOP_DOWN, &hop.name, detail.map(str::to_owned));
         }
         let destinations = state
@@ -121,8 +177,8 @@ impl Inner {
             .destinations
             .iter()
             .zip(&state.forward.destinations);
-        // There may be thousands, and few of them change at a time. The alarms of the first state are none yet.
-        let is_same = Arc::ptr_eq(&before.tables, &state.tables) && before.number > 0;
+        // There may be thousands, and few of them change at a time.
+        let is_same = Arc::ptr_eq(&before.tables, &state.tables) && !is_settled;
         let stays = |at: usize| is_same && available(before, at) == available(state, at);
         for (_, (destination, hops)) in destinations.enumerate().filter(|(at, _)| !stays(*at)) {
             let name = destination.cluster.show(state.tables.points.plan);
@@ -130,10 +186,9 @@ impl Inner {
                 .via
                 .iter()
                 .filter_map(|via| self.tables.hops.get(via.hop));
+            let is_down = hops.is_empty() && !via.clone().all(|hop| self.spares(&hop.links));
             let via: Vec<&str> = via.map(|hop| hop.name.as_str()).collect();
-            let detail = hops
-                .is_empty()
-                .then(|| format!("routes by {}: none is available", via.join(", ")));
+            let detail = is_down.then(|| format!("routes by {}: none is available", via.join(", ")));
             alarms.set(&DESTINATION_UNREACHABLE, &name, detail);
         }
     }
@@ -152,5 +207,37 @@ impl Inner {
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transfers::tests::{bring_up, fail, started};
+    use super::*;
+    use crate::config::NumberingPlan;
+
+    #[test]
+    fn what_has_not_been_up_yet_has_alarms_after_the_time_of_grace() {
+        let new = || started(NumberingPlan::Itu, "2", ["3".to_owned()].into_iter());
+        let numbers = |control: &super::super::Control| {
+            let mut numbers: Vec<u32> = control.alarms.active().iter().map(|one| one.number).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let all = [10570, 10571, 10572, 10572];
+        let control = new();
+        control.tick(Instant::now());
+        assert!(numbers(&control).is_empty());
+        assert!(control.wake().is_some_and(|at| at <= Instant::now() + GRACE));
+        control.tick(Instant::now() + GRACE);
+        assert_eq!(numbers(&control), all);
+        bring_up(&control);
+        assert!(numbers(&control).is_empty());
+
+        // What has been up has them at once.
+        let control = new();
+        bring_up(&control);
+        fail(&control);
+        assert_eq!(numbers(&control), all);
     }
 }

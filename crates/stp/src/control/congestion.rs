@@ -7,7 +7,7 @@ use ss7_proto::PointCode;
 use ss7_proto::m3ua::ServiceIndicator;
 use ss7_proto::mtp3::{CongestionEvent, Management};
 
-use super::{Control, Frame};
+use super::Control;
 use crate::path::{Notice, own_with_priority};
 use crate::state::State;
 
@@ -58,17 +58,7 @@ impl Control {
                 let mut user_data = Vec::new();
                 Management::CongestionTest.write(state.tables.points.plan, 0, &mut user_data);
                 let send = own_with_priority(state, code, ServiceIndicator::SNM, priority, &user_data);
-                // M3UA carries no network management.
-                let is_set = |hop: usize| {
-                    state
-                        .tables
-                        .hops
-                        .get(hop)
-                        .is_some_and(|hop| hop.adjacent.is_some())
-                };
-                if let Some(send) = send.filter(|send| is_set(send.hop)) {
-                    self.deliver(state, send.hop, &send.target, Frame::data(send.octets, send.sls));
-                }
+                self.manage(state, send);
             }
         }
     }

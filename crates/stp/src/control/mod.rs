@@ -76,6 +76,8 @@ struct Inner {
     restarts: restart::Restarts,
     transfers: transfers::Transfers,
     congestion: Congestion,
+    /// None once it is over.
+    grace: Option<alarms::Grace>,
     /// The number of the last state.
     number: u64,
     /// Destinations that a signalling gateway or an adjacent node has called unavailable, by hop; of the latter with the time of the
@@ -114,6 +116,7 @@ impl Control {
             restarts: restart::Restarts::new(&config.mtp, &tables),
             transfers: transfers::Transfers::default(),
             congestion: Congestion::new(config.mtp.congestion_timers(), congestion::MOST),
+            grace: Some(alarms::Grace::new()),
             number: 0,
             barred: HashMap::new(),
             prohibited: HashMap::new(),
@@ -217,6 +220,7 @@ impl Control {
             inner.restarts.tick(now);
             inner.test_subsystems(now);
             inner.announce(now);
+            inner.tick_grace(now);
         });
         self.tick_congestion(now);
         self.return_late(now);
@@ -237,6 +241,7 @@ impl Control {
             .chain(inner.restarts.wake())
             .chain(inner.congestion.wake())
             .chain(inner.allowed.wake())
+            .chain(inner.grace.as_ref().and_then(alarms::Grace::wake))
             .min()
     }
 

@@ -6,7 +6,7 @@ use ss7_proto::mtp3::Management;
 
 use super::ssnm::notice;
 use super::{Control, Frame};
-use crate::path::{Notice, own};
+use crate::path::{Notice, Send, own};
 use crate::state::State;
 
 /// The cause of UPU: "unequipped remote user" (Q.704 §15.17.5).
@@ -38,16 +38,16 @@ impl Control {
         };
         let mut user_data = Vec::new();
         message.write(points.plan, 0, &mut user_data);
-        let send = own(state, origin, ServiceIndicator::SNM, &user_data);
-        // M3UA carries no network management.
-        let is_set = |hop: usize| {
-            state
-                .tables
-                .hops
-                .get(hop)
-                .is_some_and(|hop| hop.adjacent.is_some())
+        self.manage(state, own(state, origin, ServiceIndicator::SNM, &user_data));
+    }
+
+    /// Sends network management by a link set of M2PA; M3UA carries none.
+    pub(super) fn manage(&self, state: &State, send: Option<Send>) {
+        let is_set = |send: &Send| {
+            let hop = state.tables.hops.get(send.hop);
+            hop.is_some_and(|hop| hop.adjacent.is_some())
         };
-        if let Some(send) = send.filter(|send| is_set(send.hop)) {
+        if let Some(send) = send.filter(is_set) {
             self.deliver(state, send.hop, &send.target, Frame::data(send.octets, send.sls));
         }
     }

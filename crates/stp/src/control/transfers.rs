@@ -48,23 +48,12 @@ impl Transfers {
 impl Control {
     /// An adjacent node cannot reach a destination, or can again (Q.704 §13.2, §13.3).
     pub(super) fn transfer(&self, link: usize, cluster: Cluster, prohibits: bool, now: Instant) {
-        let report = {
-            let tables = &self.inner.lock().tables;
-            let Some(hop) = tables.set_of(link) else {
-                return;
-            };
-            // Of itself a node says nothing, and what it says of a point code of this STP concerns others.
-            let is_itself = tables
-                .hops
-                .get(hop)
-                .is_some_and(|hop| hop.adjacent == Some(cluster.code));
-            let is_other = cluster.wild > 0 || !is_itself && !tables.points.are(cluster.code);
-            is_other.then_some(Report {
-                hop,
-                cluster,
-                prohibits,
-            })
-        };
+        let hop = self.inner.lock().tables.set_of(link);
+        let report = hop.map(|hop| Report {
+            hop,
+            cluster,
+            prohibits,
+        });
         self.report(report, now);
     }
 
@@ -110,10 +99,10 @@ impl Inner {
         }
         let state = self.state();
         let tests = tested.into_iter().filter_map(|(hop, cluster)| {
-            let test = if cluster.is_of(state.tables.points.plan) {
-                Management::ClusterTest(cluster.code)
-            } else {
-                Management::RouteSetTest(cluster.code)
+            let test = match cluster.wild {
+                0 => Management::RouteSetTest(cluster.code),
+                // TCP has closed it, with the cluster that it is in.
+                _ => Management::ClusterTest(Cluster::of_ansi(cluster.code).code),
             };
             to_peer(&state, Some(hop), test)
         });
@@ -133,15 +122,18 @@ impl Inner {
         }
         for destination in &self.tables.routes.destinations {
             for via in &destination.via {
+                let adjacent = self.tables.hops.get(via.hop).and_then(|hop| hop.adjacent);
+                // The links of this STP lead to the node itself, whatever it says of itself or of its cluster.
+                if adjacent.is_some_and(|code| destination.cluster == Cluster::new(code, 0)) {
+                    continue;
+                }
                 let around = destination.cluster.around();
                 let reported = around.filter_map(|cluster| last.get(&(via.hop, cluster)));
                 let key = (via.hop, destination.cluster);
                 match reported.max() {
                     None => {}
                     Some((_, true)) => {
-                        let hop = self.tables.hops.get(via.hop);
-                        let is_tested = hop.is_some_and(|hop| hop.adjacent.is_some());
-                        let first = is_tested.then(|| now + ROUTE_TEST);
+                        let first = adjacent.map(|_| now + ROUTE_TEST);
                         self.barred.entry(key).or_insert(first);
                     }
                     Some((_, false)) => {
@@ -154,7 +146,7 @@ impl Inner {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::VecDeque;
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -166,16 +158,39 @@ mod tests {
 
     use super::super::Remains;
     use super::*;
-    use crate::config::{Config, Link, LinkSet, Role, Route};
+    use crate::config::{Config, Link, LinkSet, NumberingPlan, Role, Route};
     use crate::path::read_msu;
     use crate::tables::Tables;
 
     const DESTINATIONS: u32 = 600;
     const FIRST: u32 = 100;
 
-    /// An STP with a neighbour that leads to many destinations.
+    /// An STP of ITU with a neighbour that leads to many destinations.
     fn control() -> Control {
+        let routes = (FIRST..FIRST + DESTINATIONS).map(|code| code.to_string());
+        control_in(NumberingPlan::Itu, "2", routes)
+    }
+
+    /// An STP with a neighbour that leads to destinations, and is there.
+    fn control_in(
+        plan: NumberingPlan,
+        neighbour: &str,
+        destinations: impl Iterator<Item = String>,
+    ) -> Control {
+        let control = started(plan, neighbour, destinations);
+        control.associated(0, SocketAddr::from(([127, 0, 0, 2], 3_565)));
+        bring_up(&control);
+        control
+    }
+
+    /// An STP with a neighbour, which is not there yet, that leads to destinations.
+    pub(in super::super) fn started(
+        plan: NumberingPlan,
+        neighbour: &str,
+        destinations: impl Iterator<Item = String>,
+    ) -> Control {
         let mut config = Config::default();
+        config.point_codes.plan = plan;
         config.point_codes.own = "1".to_owned();
         config.mtp.t21 = Period::default();
         config.links = vec![Link {
@@ -187,28 +202,85 @@ mod tests {
         config.link_sets = vec![LinkSet {
             name: "neighbour".to_owned(),
             links: vec!["a".to_owned()],
-            point_code: Some("2".to_owned()),
+            point_code: Some(neighbour.to_owned()),
             ..LinkSet::default()
         }];
-        let route = |code: u32| Route {
-            destination: code.to_string(),
+        let route = |destination| Route {
+            destination,
             via: "neighbour".to_owned(),
             priority: 0,
         };
-        config.routes = (FIRST..FIRST + DESTINATIONS).map(route).collect();
+        config.routes = destinations.map(route).collect();
         let registry = Registry::new();
         let tables = Arc::new(Tables::load(&config).unwrap());
-        let control = Control::new(&config, tables, &registry, &Alarms::new(&registry));
-        control.associated(0, SocketAddr::from(([127, 0, 0, 2], 3_565)));
+        Control::new(&config, tables, &registry, &Alarms::new(&registry))
+    }
+
+    /// The link to the neighbour is in service, and has passed its test.
+    pub(in super::super) fn bring_up(control: &Control) {
         control.in_service(0);
         control.restored(0);
-        control
+    }
+
+    pub(in super::super) fn fail(control: &Control) {
+        let remains = Remains {
+            accepted: 0,
+            sent: VecDeque::new(),
+            unsent: Vec::new(),
+        };
+        control.failed(0, remains);
     }
 
     fn reachable(control: &Control) -> usize {
         let state = control.state.load();
         let all = FIRST..FIRST + DESTINATIONS;
         all.filter(|code| state.is_reachable(PointCode(*code))).count()
+    }
+
+    /// The messages of network management in the queue of the link.
+    fn queued(control: &Control, plan: Plan) -> Vec<Management> {
+        let mut receiver = control.mailboxes[0].take().unwrap();
+        let frames = std::iter::from_fn(|| receiver.try_recv().ok());
+        let messages = frames.filter_map(|frame| {
+            let msu = read_msu(&frame.octets[HEADER_LEN + 1..], plan).unwrap();
+            Management::read(msu.user_data, plan)
+        });
+        let messages = messages.collect();
+        control.mailboxes[0].give_back(receiver);
+        messages
+    }
+
+    /// TCP closes the way to each destination in the cluster but the neighbour, and has no effect on one that is wider. RST tests point
+    /// codes, RCP what is wider.
+    #[test]
+    fn parts_of_a_prohibited_cluster_are_tested() {
+        let destinations = ["5-20-2", "5-20-16/4", "5-20-0/8", "5-0-0/16", "6-0-1"];
+        let control = control_in(
+            NumberingPlan::Ansi,
+            "5-20-1",
+            destinations.map(str::to_owned).into_iter(),
+        );
+        let reachable = || {
+            let state = control.state.load();
+            [0x05_1401, 0x05_1402, 0x05_1411, 0x05_1499, 0x05_1501, 0x06_0001]
+                .map(|code| u8::from(state.is_reachable(PointCode(code))))
+        };
+        let report = |message| control.network_management(0, 0, message);
+        let far = Instant::now() + Duration::from_secs(3_600);
+        // The member of a message about a cluster does not count.
+        report(Management::ClusterProhibited(PointCode(0x05_1407)));
+        assert_eq!(reachable(), [1, 0, 0, 0, 1, 1]);
+        queued(&control, Plan::Ansi);
+        control.tick(far);
+        let mut tests = queued(&control, Plan::Ansi);
+        tests.sort_by_key(|test| format!("{test:?}"));
+        let of_cluster = Management::ClusterTest(PointCode(0x05_1400));
+        let of_code = Management::RouteSetTest(PointCode(0x05_1402));
+        assert_eq!(tests, [of_cluster, of_cluster, of_code]);
+        report(Management::ClusterAllowed(PointCode(0x05_1400)));
+        control.tick(far + ROUTE_TEST);
+        assert_eq!(reachable(), [1; 6]);
+        assert_eq!(queued(&control, Plan::Ansi), []);
     }
 
     #[test]
@@ -235,15 +307,9 @@ mod tests {
         // Each is tested after T10, some at a time.
         let tests = |at: Instant| {
             control.tick(at);
-            let mut receiver = control.mailboxes[0].take().unwrap();
-            let mut count = 0;
-            while let Ok(frame) = receiver.try_recv() {
-                let msu = read_msu(&frame.octets[HEADER_LEN + 1..], Plan::Itu).unwrap();
-                let message = Management::read(msu.user_data, Plan::Itu);
-                count += usize::from(matches!(message, Some(Management::RouteSetTest(_))));
-            }
-            control.mailboxes[0].give_back(receiver);
-            count
+            let sent = queued(&control, Plan::Itu).into_iter();
+            sent.filter(|message| matches!(message, Management::RouteSetTest(_)))
+                .count()
         };
         assert_eq!(
             tests(far + ROUTE_TEST - Duration::from_secs(1)),
@@ -260,14 +326,8 @@ mod tests {
         assert_eq!(count, DESTINATIONS as usize - 1);
         // What was reported before all links have failed is of no use behind it.
         report(FIRST + 1, Management::TransferProhibited);
-        let remains = Remains {
-            accepted: 0,
-            sent: VecDeque::new(),
-            unsent: Vec::new(),
-        };
-        control.failed(0, remains);
-        control.in_service(0);
-        control.restored(0);
+        fail(&control);
+        bring_up(&control);
         control.tick(far + COLLECTION);
         assert_eq!(reachable(&control), DESTINATIONS as usize);
     }

@@ -170,7 +170,10 @@ impl SignallingLink {
             }
             ServiceIndicator::SNM => inbound.msu(state, self.hop, &data, out),
             si if !is_management(si, plan) => inbound.msu(state, self.hop, &data, out),
-            si if is_mine && code == self.code => self.tested(si, data.user_data, out),
+            // Some nodes of ANSI (Yate, libss7) leave the code in the message at 0, and name the link in the label.
+            si if is_mine && (code == self.code || code == 0 && data.sls == self.code) => {
+                self.tested(si, data.user_data, out);
+            }
             // The link is connected to a wrong node, or is another one of the set (Q.707 §2.2): behind this node the test would be
             // taken for that of another link.
             _ => {

@@ -463,6 +463,11 @@ impl Cluster {
         self.code.0 >> self.wild == code.0 >> self.wild
     }
 
+    /// Whether all point codes of another one are within it.
+    pub(crate) const fn has(&self, other: Self) -> bool {
+        self.wild >= other.wild && self.covers(other.code)
+    }
+
     pub(crate) fn show(&self, plan: Plan) -> String {
         match self.wild {
             0 => plan.show(self.code).to_string(),

@@ -11,7 +11,7 @@ use testpeer::tshark::{COMPLAINTS, tshark};
 use crate::judge::capture;
 use crate::neighbour::Neighbour;
 use crate::signalling_links::{EAST, WEST, World, east, exchange, is_available, undelivered};
-use crate::support::{Asp, OWN, config, data, isup, msu, start, until};
+use crate::support::{Asp, OWN, config, data, isup, metric, msu, start, until};
 use crate::translation::{parsed, to_stp, udt};
 
 /// The cluster behind the neighbour.
@@ -80,6 +80,33 @@ fn link_tests_are_special_messages_that_name_the_link() {
             break;
         }
     }
+}
+
+/// As Yate and libss7 do. What the message says counts before that.
+#[test]
+fn a_link_test_may_name_the_link_in_its_label_alone() {
+    let stp = start(settings());
+    let mut b = Neighbour::connect(stp.addresses()[0], 22, 1);
+    let test = b.aligned_until_test(Plan::Ansi);
+    let test = TestMessage::read(Msu::read(&test, Plan::Ansi).unwrap().user_data).unwrap();
+    let mut acknowledge = |code| {
+        let mut user_data = Vec::new();
+        TestMessage {
+            acknowledges: true,
+            ..test
+        }
+        .write(Plan::Ansi, code, &mut user_data);
+        b.send_msu(ServiceIndicator::SNT_SPECIAL, [WEST, EAST], &user_data);
+    };
+    acknowledge(2);
+    let wrong = "signalbox_stp_discarded_link_tests_total{link=\"b\"}";
+    until("the test of another link is counted", || {
+        metric(&stp, wrong) == 1.0
+    });
+    assert!(!is_available(&stp, "b"));
+    acknowledge(0);
+    until("the link carries traffic", || is_available(&stp, "b"));
+    assert_eq!(metric(&stp, wrong), 1.0);
 }
 
 /// XCO names the failed link in the message; all link selections of eight bits go by the other one.

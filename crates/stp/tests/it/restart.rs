@@ -4,15 +4,13 @@ use settings::Period;
 use ss7_proto::m3ua::{Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::mtp3::{Management, Msu};
 use ss7_proto::{Plan, PointCode};
-use stp::config::{Link, LinkSet, Role, Route};
+use stp::config::Route;
 
+use crate::moves::{NORTH, with_north};
 use crate::neighbour::Neighbour;
 use crate::signalling_links::{EAST, WEST, east, is_available};
-use crate::support::{Asp, data, isup, link, metric, msu, start, until};
+use crate::support::{Asp, data, isup, metric, msu, start, until};
 use crate::transfer::affected;
-
-/// A second neighbour.
-const NORTH: u32 = 300;
 
 fn is_open(stp: &stp::Running, hop: &str) -> bool {
     metric(stp, &format!("signalbox_stp_hop_available{{hop=\"{hop}\"}}")) == 1.0
@@ -69,19 +67,9 @@ fn a_neighbour_gets_traffic_after_its_tra() {
 
 #[test]
 fn an_isolated_stp_reports_once_both_neighbours_have() {
-    let mut settings = east();
+    let mut settings = with_north();
     settings.mtp.t18 = Period::from_secs(3_600);
     settings.mtp.t21 = Period::from_secs(3_600);
-    settings.links.push(Link {
-        role: Role::M2pa,
-        ..link("n", 23)
-    });
-    settings.link_sets.push(LinkSet {
-        name: "north".to_owned(),
-        links: vec!["n".to_owned()],
-        point_code: Some(NORTH.to_string()),
-        ..LinkSet::default()
-    });
     settings.routes.push(Route {
         destination: "3".to_owned(),
         via: "north".to_owned(),

@@ -1,7 +1,6 @@
 //! The collector, and how spans get there.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +52,6 @@ impl Collector {
         };
         let mut compressed = GzEncoder::new(Vec::new(), Compression::fast());
         serde_json::to_writer(&mut compressed, body).map_err(|error| error.to_string())?;
-        compressed.flush().map_err(|error| error.to_string())?;
         let octets = compressed.finish().map_err(|error| error.to_string())?;
         let mut request = agent
             .post(&self.url)
@@ -147,7 +145,7 @@ pub(super) fn validate(config: &Config, collector: &str, faults: &mut Faults) {
             (Some("https"), Some(_)) => {}
             (_, Some(_)) => {
                 faults
-                    .at("authority")
+                    .at("certificateAuthority")
                     .say("is of no use with http", "a collector with `https`");
             }
             (_, None) => {}
@@ -169,11 +167,13 @@ mod tests {
     fn addresses_of_collectors() {
         assert_eq!(url("127.0.0.1:4318"), "http://127.0.0.1:4318/v1/traces");
         assert_eq!(url("https://otel/base/"), "https://otel/base/v1/traces");
-        let faulty = |collector: &str| {
+        let faults = |config: &Config, collector: &str| {
             let mut faults = Faults::default();
-            validate(&Config::default(), collector, &mut faults);
-            !faults.is_empty()
+            validate(config, collector, &mut faults);
+            let paths = faults.into_vec().into_iter().map(|fault| fault.path);
+            paths.collect::<Vec<_>>()
         };
+        let faulty = |collector: &str| !faults(&Config::default(), collector).is_empty();
         for right in [
             "127.0.0.1:4318",
             "[::1]:4318",
@@ -193,5 +193,11 @@ mod tests {
         ] {
             assert!(faulty(wrong), "{wrong}");
         }
+        let with_authority = Config {
+            certificate_authority: Some(PathBuf::from("ca.pem")),
+            ..Config::default()
+        };
+        assert_eq!(faults(&with_authority, "otel:4318"), ["certificateAuthority"]);
+        assert!(faults(&with_authority, "https://otel:4318").is_empty());
     }
 }

@@ -5,10 +5,11 @@ use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::mtp3::Management;
 use ss7_proto::sccp::{self, Address, MessageType, Unitdata};
 use ss7_proto::tcap::{ComponentType, Fault, OperationCode, Transaction};
-use ss7_proto::{Digits, Plan, PointCode};
+use ss7_proto::{Digits, Plan};
 
 use super::Message;
 use super::rule::Rule;
+use crate::tables::Cluster;
 
 /// Components of a message that are read, so that a rule costs the same for each message.
 const MOST_COMPONENTS: usize = 8;
@@ -70,7 +71,7 @@ pub(super) enum Party<'a> {
 pub(super) enum Affected {
     /// It is another message.
     Absent,
-    Known(PointCode),
+    Known(Cluster),
     Unreadable,
 }
 
@@ -143,11 +144,19 @@ impl<'a> Content<'a> {
 
 impl Affected {
     fn read(data: &Data<'_>, plan: Plan) -> Self {
-        match data.user_data.first() {
-            Some(heading) if !Management::names_destination(*heading) => Self::Absent,
-            None => Self::Unreadable,
-            Some(_) => Management::destination(data.user_data, plan).map_or(Self::Unreadable, Self::Known),
+        let Some(heading) = data.user_data.first() else {
+            return Self::Unreadable;
+        };
+        if !Management::names_destination(*heading) {
+            return Self::Absent;
         }
+        Management::destination(data.user_data, plan).map_or(Self::Unreadable, |code| {
+            Self::Known(if Management::names_cluster(*heading, plan) {
+                Cluster::of_ansi(code)
+            } else {
+                Cluster::new(code, 0)
+            })
+        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! The rules of a list by the values that they admit: the rules that fit a message are those that stand in one set for each field.
 
 use smallvec::SmallVec;
-use ss7_proto::PointCode;
 use ss7_proto::m3ua::Data;
 
 use super::content::{Affected, Content, Operations, Party};
@@ -43,6 +42,8 @@ struct PartyIndex {
 
 /// The sets of a message. There are at most 14.
 type Found<'i> = SmallVec<[&'i Bits; 14]>;
+/// Rules of several sets.
+type United = SmallVec<[u64; 16]>;
 
 impl Index {
     /// Compiles rules within a number of words, and returns those that are left.
@@ -87,7 +88,8 @@ impl Index {
 
     /// The first rule that fits a message, or would but for what cannot be read.
     pub(super) fn first(&self, data: &Data<'_>, content: &Content<'_>) -> Option<usize> {
-        let united = self.operations(&content.operations);
+        let operations = self.operations(&content.operations);
+        let within = self.within(content.affected);
         let mut found: Found<'_> = SmallVec::new();
         let mut add = |set: Option<SetId>| found.extend(set.map(|set| self.sets.get(set)));
         add(Some(self.all));
@@ -102,13 +104,14 @@ impl Index {
         if let Some(affected) = &self.affected {
             add(match content.affected {
                 Affected::Absent => Some(affected.absent),
-                Affected::Known(PointCode(code)) => affected.known.find(&code),
-                Affected::Unreadable => None,
+                Affected::Known(one) if one.wild == 0 => affected.known.find(&one.code.0),
+                Affected::Known(_) | Affected::Unreadable => None,
             });
         }
         self.add_party(self.called.as_ref(), &content.called, &mut found);
         self.add_party(self.calling.as_ref(), &content.calling, &mut found);
-        found.extend(united.as_deref());
+        found.extend(operations.as_deref());
+        found.extend(within.as_deref());
         first_of_all(&found)
     }
 
@@ -142,23 +145,39 @@ impl Index {
     }
 
     /// The rules that admit one of the operations of a message; `None`: all.
-    fn operations(&self, operations: &Operations) -> Option<SmallVec<[u64; 16]>> {
+    fn operations(&self, operations: &Operations) -> Option<United> {
         let index = self.operations.as_ref()?;
-        let mut united = SmallVec::from_slice(self.sets.get(index.find(None)));
-        match operations {
-            Operations::Absent => {}
+        let found: &[i32] = match operations {
+            Operations::Absent => &[],
             Operations::Unreadable => return None,
-            Operations::Known(found) => {
-                for operation in found {
-                    let bits = self.sets.get(index.find(Some(*operation)));
-                    united
-                        .iter_mut()
-                        .zip(bits)
-                        .for_each(|(word, other)| *word |= other);
-                }
-            }
+            Operations::Known(found) => found,
+        };
+        let sets = found.iter().map(|operation| index.find(Some(*operation)));
+        Some(self.union(index.find(None), sets))
+    }
+
+    /// The rules that admit the cluster that a message concerns, or a part of it; `None`: it concerns none.
+    fn within(&self, affected: Affected) -> Option<United> {
+        let index = self.affected.as_ref()?;
+        let Affected::Known(Cluster {
+            code,
+            wild: wild @ 1..,
+        }) = affected
+        else {
+            return None;
+        };
+        let last = code.0 | ((1 << wild) - 1);
+        let sets = index.known.between(&code.0, &last);
+        Some(self.union(index.absent, sets.iter().copied()))
+    }
+
+    fn union(&self, first: SetId, others: impl IntoIterator<Item = SetId>) -> United {
+        let mut united = SmallVec::from_slice(self.sets.get(first));
+        for other in others {
+            let words = united.iter_mut().zip(self.sets.get(other));
+            words.for_each(|(word, other)| *word |= other);
         }
-        Some(united)
+        united
     }
 }
 

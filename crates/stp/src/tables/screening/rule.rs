@@ -94,7 +94,7 @@ impl Rule {
             services: at.up_to("serviceIndicators", &rule.service_indicators, 15),
             networks: at.up_to("networkIndicators", &rule.network_indicators, 3),
             management: at.each("management", &rule.management, |name| {
-                Management::heading(name)
+                Management::heading(name, plan)
                     .ok_or(("is not a message of Q.704 §15", "an abbreviation such as TFP"))
             }),
             affected: at.clusters("affected", &rule.affected, plan),
@@ -139,7 +139,17 @@ impl Rule {
             _ if self.affected.is_empty() => Fit::Yes,
             Affected::Absent => Fit::No,
             Affected::Unreadable => Fit::Unknown,
-            Affected::Known(code) => Fit::when(covers(&self.affected, code)),
+            Affected::Known(concerned) => {
+                let mut all = self.affected.iter();
+                if all.clone().any(|one| one.has(concerned)) {
+                    return Fit::Yes;
+                }
+                // Of a cluster that has more than the rule names a part would be judged with the rest.
+                if all.any(|one| concerned.has(*one)) {
+                    return Fit::Unknown;
+                }
+                Fit::No
+            }
         }
     }
 

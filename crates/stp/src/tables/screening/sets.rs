@@ -179,8 +179,13 @@ impl<K: Ord + Clone> Intervals<K> {
     }
 
     pub(super) fn find(&self, value: &K) -> Option<SetId> {
-        let at = self.starts.partition_point(|start| start <= value);
-        self.sets.get(at).copied()
+        self.between(value, value).first().copied()
+    }
+
+    /// The sets of the values from one to another.
+    pub(super) fn between(&self, first: &K, last: &K) -> &[SetId] {
+        let at = |value: &K| self.starts.partition_point(|start| start <= value);
+        self.sets.get(at(first)..=at(last)).unwrap_or_default()
     }
 }
 

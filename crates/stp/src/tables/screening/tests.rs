@@ -97,12 +97,14 @@ impl Random {
         }
     }
 
-    fn user_data(&mut self, si: ServiceIndicator) -> Vec<u8> {
+    fn user_data(&mut self, si: ServiceIndicator, plan: Plan) -> Vec<u8> {
         match si {
             ServiceIndicator::SNM => {
-                let heading = [0x14, 0x54, 0x17, 0x11][self.below(4)];
-                let whole = [heading, self.below(6) as u8, 0];
-                whole[..self.below(4)].to_vec()
+                // TCP and TCA, which ITU does not have, among them.
+                let heading = [0x14, 0x54, 0x17, 0x11, 0x24, 0x64][self.below(6)];
+                let whole = [heading, self.below(6) as u8, 0, 0];
+                let length = if plan == Plan::Ansi { 5 } else { 4 };
+                whole[..self.below(length)].to_vec()
             }
             ServiceIndicator::SCCP => {
                 let (called, calling) = (self.address(), self.address());
@@ -139,7 +141,8 @@ impl Random {
 fn compiled_lists_decide_as_their_rules_in_order() {
     let mut random = Random(7);
     let mut decided = [0; 3];
-    for _ in 0..60 {
+    for round in 0..60 {
+        let (plan, format) = [(Plan::Itu, Format::Itu), (Plan::Ansi, Format::Ansi)][round % 2];
         let lists = random.lists();
         let names = lists
             .iter()
@@ -147,7 +150,7 @@ fn compiled_lists_decide_as_their_rules_in_order() {
             .map(|(at, list)| (list.name.as_str(), at));
         let names = names.collect();
         let mut faults = Faults::default();
-        let screens = Screen::compile(&lists, &names, Plan::Itu, &mut faults);
+        let screens = Screen::compile(&lists, &names, plan, &mut faults);
         assert!(faults.into_vec().is_empty());
         for _ in 0..200 {
             let si = [
@@ -155,7 +158,7 @@ fn compiled_lists_decide_as_their_rules_in_order() {
                 ServiceIndicator::SCCP,
                 ServiceIndicator::ISUP,
             ][random.below(3)];
-            let user_data = random.user_data(si);
+            let user_data = random.user_data(si, plan);
             let data = Data {
                 network_appearance: None,
                 routing_context: None,
@@ -170,8 +173,8 @@ fn compiled_lists_decide_as_their_rules_in_order() {
             };
             let message = Message {
                 data: &data,
-                format: Format::Itu,
-                plan: Plan::Itu,
+                format,
+                plan,
             };
             let verdict = Screen::judge(&screens, 0, &message);
             let content = Content::read(&message, screens[0].needs);
@@ -189,6 +192,58 @@ fn compiled_lists_decide_as_their_rules_in_order() {
     }
     // Rules, no rule, and what cannot be read have decided, each often.
     assert!(decided.iter().all(|count| *count > 300), "{decided:?}");
+}
+
+/// A rule about a part of a cluster neither admits nor passes over a message about the whole.
+#[test]
+fn a_message_about_a_cluster_is_judged_as_a_whole() {
+    let rule = |action, codes: &[&str]| config::Rule {
+        action,
+        affected: codes.iter().map(|code| (*code).to_owned()).collect(),
+        ..config::Rule::default()
+    };
+    let verdict = |rules: &[config::Rule], user_data: &[u8]| {
+        let list = ScreeningList {
+            name: "list".to_owned(),
+            otherwise: Action::Return,
+            rules: rules.to_vec(),
+        };
+        let mut faults = Faults::default();
+        let names = [("list", 0)].into();
+        let screens = Screen::compile(&[list], &names, Plan::Ansi, &mut faults);
+        let data = Data {
+            network_appearance: None,
+            routing_context: None,
+            opc: PointCode(1),
+            dpc: PointCode(2),
+            si: ServiceIndicator::SNM,
+            ni: 2,
+            mp: 0,
+            sls: 0,
+            user_data,
+            correlation_id: None,
+        };
+        let message = Message {
+            data: &data,
+            format: Format::Ansi,
+            plan: Plan::Ansi,
+        };
+        let verdict = Screen::judge(&screens, 0, &message);
+        (verdict.action, verdict.rules[0].1)
+    };
+    // TCP about 5-20, with a member that does not count, and TFP about 5-20-1.
+    let (cluster, code) = (&[0x24, 1, 20, 5], &[0x14, 1, 20, 5]);
+    let part = [rule(Action::Allow, &["5-20-1"])];
+    assert_eq!(verdict(&part, code), (Action::Allow, 0));
+    assert_eq!(verdict(&part, cluster), (Action::Block, 2));
+    let other = [rule(Action::Block, &["5-20-200", "5-21-0/8"])];
+    assert_eq!(verdict(&other, code), (Action::Return, 1));
+    assert_eq!(verdict(&other, cluster), (Action::Block, 2));
+    let whole = [rule(Action::Allow, &["5-21-1", "5-20-0/8"])];
+    assert_eq!(verdict(&whole, code), (Action::Allow, 0));
+    assert_eq!(verdict(&whole, cluster), (Action::Allow, 0));
+    let none = [rule(Action::Block, &["5-21-0/8"])];
+    assert_eq!(verdict(&none, cluster), (Action::Return, 1));
 }
 
 #[test]
