@@ -311,6 +311,9 @@ fn under_callgrind(place: &Place, name: &str, command: &Command) -> Command {
         .env("GLIBC_TUNABLES", COPY_BY_VECTORS)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    if let Some(directory) = command.get_current_dir() {
+        made.current_dir(directory);
+    }
     made
 }
 

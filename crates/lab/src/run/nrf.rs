@@ -5,7 +5,6 @@ mod kill_one;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -272,13 +271,7 @@ impl Starting<'_> {
         let place = self.place;
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, self.options.function_config.as_deref())?;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("nrf").arg("--config").arg(&file);
-        let log = place.folder.join(format!("{name}.log"));
-        command
-            .stdout(std::process::Stdio::null())
-            .stdin(std::process::Stdio::null());
-        let mut process = Guarded::start(name, command, cpus, &log)?;
+        let mut process = place.start("nrf", &file, cpus)?;
         process.wait_for(address)?;
         Ok(Started {
             process,

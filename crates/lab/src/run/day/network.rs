@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -47,11 +46,7 @@ pub(super) struct Function {
 impl Function {
     /// Starts it with the settings of its file, and waits until it listens.
     pub(super) fn start(&mut self, place: &Place) -> Result<(), RigError> {
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg(self.name).arg("--config").arg(&self.file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = self.file.with_extension("log");
-        let mut process = Guarded::start(self.name, command, &place.function_cpus, &log)?;
+        let mut process = place.start(self.name, &self.file, &place.function_cpus)?;
         process.wait_longer_for(self.address, PATIENCE)?;
         self.process = Some(process);
         Ok(())
@@ -206,7 +201,6 @@ impl Network {
             .collect();
         let members: Vec<Value> = hosts.iter().map(|(host, _)| json!({"host": host})).collect();
         json!({
-            "trace": {"directory": self.place.folder.join("dsr-trace")},
             "localNodes": [{"host": format!("dsr.{REALM}"), "realm": REALM, "listen": [self.router.address]}],
             "peers": peers,
             "dynamicPeers": [{"realms": [REALM], "networks": ["127.0.0.0/8"]}],

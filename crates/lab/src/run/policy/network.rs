@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,11 +221,7 @@ fn start_function(
     }
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, made(address, &store)?, None)?;
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(name).arg("--config").arg(&file);
-    command.stdout(Stdio::null()).stdin(Stdio::null());
-    let log = place.folder.join(format!("{name}.log"));
-    let mut process = Guarded::start(name, command, &place.lab_cpus, &log)?;
+    let mut process = place.start(name, &file, &place.lab_cpus)?;
     process.wait_for(address)?;
     Ok(process)
 }
