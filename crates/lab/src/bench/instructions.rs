@@ -472,14 +472,7 @@ impl fmt::Display for Counts {
                 row.job
             )?;
         }
-        self.checks.iter().try_for_each(|check| {
-            let mark = if check.pass { "✓" } else { "✗" };
-            writeln!(
-                f,
-                "  {mark} {}: {} (expected: {})",
-                check.name, check.got, check.expected
-            )
-        })
+        self.checks.iter().try_for_each(|check| writeln!(f, "  {check}"))
     }
 }
 

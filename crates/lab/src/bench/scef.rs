@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::figures::{self, Figure};
 use crate::run::bsf::disk;
 use crate::run::dsr::await_connections;
 use crate::run::scef::{self as rig, Addresses, Launch};
@@ -142,7 +143,7 @@ impl Contexts {
     }
 
     /// The figures by name.
-    fn rows(&self) -> Vec<(&'static str, String)> {
+    fn rows(&self) -> Vec<Figure> {
         let mega = |bytes: u64| figure(bytes as f64 / 1e6);
         vec![
             ("contexts", self.contexts.to_string()),
@@ -166,21 +167,12 @@ impl Contexts {
     /// The figures as a table.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let rows = self.rows().into_iter();
-        let rows = rows.map(|(name, value)| format!("| {name} | {value} |\n"));
-        format!("| | |\n|---|--:|\n{}", rows.collect::<String>())
+        figures::markdown(&self.rows())
     }
 }
 
 impl fmt::Display for Contexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in self.rows() {
-            writeln!(f, "{name:<48}{value:>14}")?;
-        }
-        for check in &self.checks {
-            let mark = if check.pass { "pass" } else { "FAIL" };
-            writeln!(f, "{mark}  {}: {}; {}", check.name, check.expected, check.got)?;
-        }
-        Ok(())
+        figures::show(f, &self.rows(), &self.checks)
     }
 }

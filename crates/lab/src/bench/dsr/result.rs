@@ -208,12 +208,7 @@ impl fmt::Display for Comparison {
             )?;
         }
         for check in &self.checks {
-            let mark = if check.pass { "✓" } else { "✗" };
-            writeln!(
-                f,
-                "{mark} {}: {} (expected: {})",
-                check.name, check.got, check.expected
-            )?;
+            writeln!(f, "{check}")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }
