@@ -171,8 +171,7 @@ impl Comparison {
 
 /// Processor time per request of one program by that of another.
 fn times(rows: &[Row], of: &str, by: &str) -> f64 {
-    let requests: Vec<&turns::Row> = rows.iter().map(|row| &row.requests).collect();
-    turns::times(&requests, of, by)
+    turns::times(rows.iter().map(|row| &row.requests), of, by)
 }
 
 impl fmt::Display for Comparison {
