@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use store::Store;
 
 use super::figures::{self, Figure};
-use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
+use crate::run::{Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -85,12 +85,7 @@ pub struct Preload {
 /// # Errors
 /// When the store cannot be written or a router does not start.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Preload, RunError> {
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     let empty = start(&place, "sbr-empty", &place.empty_folder("sbr-empty")?, settings)?;
     let directory = place.empty_folder("sbr-filled")?;
     let begun = Instant::now();

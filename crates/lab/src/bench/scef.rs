@@ -14,7 +14,7 @@ use super::figures::{self, Figure};
 use crate::run::bsf::disk;
 use crate::run::dsr::await_connections;
 use crate::run::scef::{self as rig, Addresses, Launch};
-use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure, free_address};
+use crate::run::{Guarded, Place, Progress, RigError, RunError, figure, free_address};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -64,12 +64,7 @@ pub struct Contexts {
 /// # Errors
 /// When the SCEF does not start or refuses a device.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Contexts, RunError> {
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     let half = u32::try_from(settings.contexts / 2).unwrap_or(u32::MAX).max(1);
     let addresses = Addresses {
         t8: free_address()?,

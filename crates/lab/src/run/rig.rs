@@ -243,28 +243,32 @@ impl Place {
     /// # Errors
     /// When folders cannot be made or cores are not there.
     pub fn new(options: &Options) -> Result<Self, RigError> {
-        let program = match &options.program {
-            Some(program) => program.clone(),
+        Self::at(&options.out, &options.pin, options.program.as_deref())
+    }
+
+    /// Under this folder, with functions on these cores (any, when empty), of this program or the running one.
+    ///
+    /// # Errors
+    /// As [`Place::new`].
+    pub(crate) fn at(out: &Path, pin: &[usize], program: Option<&Path>) -> Result<Self, RigError> {
+        let program = match program {
+            Some(program) => program.to_owned(),
             None => std::env::current_exe().map_err(RigError::io("finding this program"))?,
         };
         // Processes have working directories of their own.
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(RigError::io(format!("finding {}", path.display())))
         };
-        let (program, folder) = (absolute(&program)?, absolute(&options.out.join("processes"))?);
+        let (program, folder) = (absolute(&program)?, absolute(&out.join("processes"))?);
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
         let all = report::measure::cpus().map_err(RigError::io("asking for the cores"))?;
-        if let Some(missing) = options.pin.iter().find(|cpu| !all.contains(cpu)) {
+        if let Some(missing) = pin.iter().find(|cpu| !all.contains(cpu)) {
             return Err(RigError::Settings(format!(
                 "--pin: core {missing} does not exist; the machine has {all:?}"
             )));
         }
-        let rest: Vec<usize> = all
-            .iter()
-            .copied()
-            .filter(|cpu| !options.pin.contains(cpu))
-            .collect();
-        let lab_cpus = if options.pin.is_empty() || rest.is_empty() {
+        let rest: Vec<usize> = all.iter().copied().filter(|cpu| !pin.contains(cpu)).collect();
+        let lab_cpus = if pin.is_empty() || rest.is_empty() {
             Vec::new()
         } else {
             rest
@@ -272,7 +276,7 @@ impl Place {
         Ok(Self {
             program,
             folder,
-            function_cpus: options.pin.clone(),
+            function_cpus: pin.to_vec(),
             lab_cpus,
         })
     }
