@@ -130,7 +130,7 @@ impl Network {
         let place = self.place.clone();
         let store = match &self.disk {
             Some(disk) => disk.store(),
-            None => empty_folder(&place, "nrf-store")?,
+            None => place.empty_folder("nrf-store")?,
         };
         let nrf = json!({
             "heartBeat": {"max": "24h"}, "tokens": {"requireRegistration": false},
@@ -148,7 +148,7 @@ impl Network {
             .as_ref()
             .map_or_else(|| json!({}), |one| one.settings(0));
         // The file with its NF instance id lies there, also with a database.
-        store["embedded"] = json!({"directory": empty_folder(&place, "bsf-store")?});
+        store["embedded"] = json!({"directory": place.empty_folder("bsf-store")?});
         let bsf = json!({
             "nrf": {"apiRoots": [root]}, "store": store, "rx": {"enabled": false},
             "overload": {"waiting": waiting()},
@@ -380,15 +380,6 @@ fn host_of(number: usize) -> String {
 /// Requests are not refused because this machine is busy with something else: the day judges incidents.
 fn waiting() -> Value {
     json!({"target": "0s"})
-}
-
-/// A folder of a run begins empty, also where it was used before.
-fn empty_folder(place: &Place, name: &str) -> Result<PathBuf, RigError> {
-    let folder = place.folder.join(name);
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).map_err(RigError::io(format!("removing {}", folder.display())))?;
-    }
-    Ok(folder)
 }
 
 /// Writes the settings of a function. `listener`: the setting that has its listeners already, where that is not `listen`.

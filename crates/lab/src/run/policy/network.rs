@@ -215,10 +215,7 @@ fn start_function(
     address: SocketAddr,
     made: impl FnOnce(SocketAddr, &Path) -> Result<Value, RigError>,
 ) -> Result<Guarded, RigError> {
-    let store = place.folder.join(format!("{name}-store"));
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = place.empty_folder(&format!("{name}-store"))?;
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, made(address, &store)?, None)?;
     let mut process = place.start(name, &file, &place.lab_cpus)?;

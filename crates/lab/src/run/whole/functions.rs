@@ -159,11 +159,7 @@ impl Core {
             }
             if matches!(name, "nrf" | "bsf" | "pcf") {
                 // A run begins without state, also in a folder that was used before.
-                let store = place.folder.join(format!("{name}-store"));
-                if store.exists() {
-                    std::fs::remove_dir_all(&store)
-                        .map_err(RigError::io(format!("removing {}", store.display())))?;
-                }
+                let store = place.empty_folder(&format!("{name}-store"))?;
                 settings.insert("store".to_owned(), json!({"embedded": {"directory": store}}));
             }
         }
