@@ -369,10 +369,10 @@ fn a_router_starts_with_the_sessions_that_were_written() {
     let names: Vec<&str> = made.checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(names, ["memory of a binding", "ready"]);
     assert!(made.markdown().contains("| bindings | 300 |"));
-    // What the settings do not name is in the folder of the run.
+    // Directories that the settings do not name are there.
     let processes = folder.path().join("processes");
     for name in ["sbr-empty", "sbr-filled"] {
-        assert!(processes.join(name).with_extension("cwd/run").is_dir(), "{name}");
+        assert!(processes.join(format!("{name}.cwd")).is_dir(), "{name}");
     }
 }
 
