@@ -362,6 +362,17 @@ impl Check {
     }
 }
 
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mark = if self.pass { "✓" } else { "✗" };
+        write!(
+            f,
+            "{mark} {}: {} (expected: {})",
+            self.name, self.got, self.expected
+        )
+    }
+}
+
 /// The highest rate that held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::contest::Requests;
 use super::processes::{self, PATIENCE, register};
 use super::{nrf, policy, routed, scp, stp};
-use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure};
+use crate::run::{Guarded, Place, Progress, RigError, RunError, figure};
 use ::report::Check;
 use loadgen::client::{Client, Request};
 use report::measure::Machine;
@@ -236,11 +236,7 @@ impl Counter<'_> {
 }
 
 fn place(settings: &Settings) -> Result<Place, RigError> {
-    Place::new(&Options {
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })
+    Place::at(&settings.out, &[], settings.program.as_deref())
 }
 
 /// A name, a job, what starts it, what is done before the requests, and what sends a number of them.
@@ -311,6 +307,9 @@ fn under_callgrind(place: &Place, name: &str, command: &Command) -> Command {
         .env("GLIBC_TUNABLES", COPY_BY_VECTORS)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    if let Some(directory) = command.get_current_dir() {
+        made.current_dir(directory);
+    }
     made
 }
 
@@ -469,14 +468,7 @@ impl fmt::Display for Counts {
                 row.job
             )?;
         }
-        self.checks.iter().try_for_each(|check| {
-            let mark = if check.pass { "✓" } else { "✗" };
-            writeln!(
-                f,
-                "  {mark} {}: {} (expected: {})",
-                check.name, check.got, check.expected
-            )
-        })
+        self.checks.iter().try_for_each(|check| writeln!(f, "  {check}"))
     }
 }
 

@@ -7,6 +7,7 @@
 mod contest;
 pub mod dp;
 pub mod dsr;
+mod figures;
 mod freediameter;
 pub mod instructions;
 pub mod nrf;

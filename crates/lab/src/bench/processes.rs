@@ -35,9 +35,7 @@ pub(super) fn function(
     let (address, admin) = (free_address()?, free_address()?);
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, settings(address, admin), over)?;
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(name).arg("--config").arg(&file);
-    Ok((command, address))
+    Ok((place.function(name, &file)?, address))
 }
 
 /// Starts a program and waits until it listens.

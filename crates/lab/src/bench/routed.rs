@@ -160,9 +160,7 @@ impl Routed {
         }
         let file = place.folder.join("dsr.yaml");
         write_config(&file, settings, None)?;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("dsr").arg("--config").arg(&file);
-        Ok((command, address))
+        Ok((place.function("dsr", &file)?, address))
     }
 
     /// Waits until the router has its HSSs.

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::Store;
 
-use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
+use super::figures::{self, Figure};
+use crate::run::{Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -84,12 +85,7 @@ pub struct Preload {
 /// # Errors
 /// When the store cannot be written or a router does not start.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Preload, RunError> {
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     let empty = start(&place, "sbr-empty", &place.empty_folder("sbr-empty")?, settings)?;
     let directory = place.empty_folder("sbr-filled")?;
     let begun = Instant::now();
@@ -287,7 +283,7 @@ impl Preload {
     }
 
     /// The figures by name.
-    fn rows(&self) -> Vec<(&'static str, String)> {
+    fn rows(&self) -> Vec<Figure> {
         let each = |bytes: u64| figure(bytes as f64 / (self.sessions as f64).max(1.0));
         let mega = |bytes: u64| figure(bytes as f64 / 1e6);
         vec![
@@ -315,21 +311,12 @@ impl Preload {
     /// The figures as a table.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let rows = self.rows().into_iter();
-        let rows = rows.map(|(name, value)| format!("| {name} | {value} |\n"));
-        format!("| | |\n|---|--:|\n{}", rows.collect::<String>())
+        figures::markdown(&self.rows())
     }
 }
 
 impl fmt::Display for Preload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in self.rows() {
-            writeln!(f, "{name:<48}{value:>14}")?;
-        }
-        for check in &self.checks {
-            let mark = if check.pass { "pass" } else { "FAIL" };
-            writeln!(f, "{mark}  {}: {}; {}", check.name, check.expected, check.got)?;
-        }
-        Ok(())
+        figures::show(f, &self.rows(), &self.checks)
     }
 }

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::figures::{self, Figure};
 use crate::run::bsf::disk;
 use crate::run::dsr::await_connections;
 use crate::run::scef::{self as rig, Addresses, Launch};
-use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure, free_address};
+use crate::run::{Guarded, Place, Progress, RigError, RunError, figure, free_address};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -63,12 +64,7 @@ pub struct Contexts {
 /// # Errors
 /// When the SCEF does not start or refuses a device.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Contexts, RunError> {
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     let half = u32::try_from(settings.contexts / 2).unwrap_or(u32::MAX).max(1);
     let addresses = Addresses {
         t8: free_address()?,
@@ -142,7 +138,7 @@ impl Contexts {
     }
 
     /// The figures by name.
-    fn rows(&self) -> Vec<(&'static str, String)> {
+    fn rows(&self) -> Vec<Figure> {
         let mega = |bytes: u64| figure(bytes as f64 / 1e6);
         vec![
             ("contexts", self.contexts.to_string()),
@@ -166,21 +162,12 @@ impl Contexts {
     /// The figures as a table.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let rows = self.rows().into_iter();
-        let rows = rows.map(|(name, value)| format!("| {name} | {value} |\n"));
-        format!("| | |\n|---|--:|\n{}", rows.collect::<String>())
+        figures::markdown(&self.rows())
     }
 }
 
 impl fmt::Display for Contexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in self.rows() {
-            writeln!(f, "{name:<48}{value:>14}")?;
-        }
-        for check in &self.checks {
-            let mark = if check.pass { "pass" } else { "FAIL" };
-            writeln!(f, "{mark}  {}: {}; {}", check.name, check.expected, check.got)?;
-        }
-        Ok(())
+        figures::show(f, &self.rows(), &self.checks)
     }
 }

@@ -117,13 +117,47 @@ impl Row {
     }
 }
 
+/// The rows of all relays: near the most that each carries, and at one rate.
+pub(super) fn rows(measured: &[Measured]) -> [Vec<Row>; 2] {
+    let at = |part: fn(&Measured) -> &Phase| measured.iter().map(|one| Row::new(one, part(one))).collect();
+    [at(|one| &one.full), at(|one| &one.equal)]
+}
+
+/// What went wrong near the most that each carries, by examples.
+pub(super) fn examples(measured: &[Measured]) -> Vec<String> {
+    let each = measured
+        .iter()
+        .flat_map(|one| one.full.examples.iter().take(3).map(|text| (one.name, text)));
+    each.map(|(name, text)| format!("{name}: {text}")).collect()
+}
+
 /// Processor time per request of one program by that of another.
-pub(super) fn times(rows: &[&Row], of: &str, by: &str) -> f64 {
+pub(super) fn times<'r>(rows: impl IntoIterator<Item = &'r Row, IntoIter: Clone>, of: &str, by: &str) -> f64 {
+    let rows = rows.into_iter();
     let cpu = |name: &str| {
-        let row = rows.iter().find(|row| row.name == name);
+        let row = rows.clone().find(|row| row.name == name);
         row.map_or(f64::NAN, |row| row.cpu_us_per_request)
     };
     cpu(of) / cpu(by).max(1e-9)
+}
+
+/// Rows at both loads as those of a Markdown table, with ratios to a reference first; a request stands for this number of messages.
+pub(super) fn table((full, equal): (&[Row], &[Row]), reference: &str, messages: f64) -> String {
+    let loads = [("near the most", full), ("at one rate", equal)];
+    let each = loads.iter().flat_map(|(load, rows)| {
+        rows.iter().map(move |row| {
+            format!(
+                "| {load} | {} | **{:.3}** | {:.2} | {} | {} | {} |\n",
+                row.name,
+                times(*rows, &row.name, reference),
+                row.cpu_us_per_request / messages,
+                figure(row.rps),
+                figure(row.p50_ms),
+                figure(row.p99_ms)
+            )
+        })
+    });
+    each.collect()
 }
 
 pub(super) fn round(number: f64, digits: i32) -> f64 {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::{FAILED, Failure, USAGE, failure, json_text, period, say};
 use crate::bench;
@@ -17,7 +18,7 @@ pub(super) struct BenchArgs {
     /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), stp (our STP and osmo-stp), instructions (of our SCP, NRF,
     /// PCF, STP and router and of those beside them, under callgrind), sbr (memory and start of a Policy DRA with many sessions),
     /// scef (memory and start of an SCEF with many device contexts), dp (a database processor beside changes of its subscribers)
-    #[arg(value_parser = ["dsr", "pdra", "scp", "nrf", "policy", "stp", "instructions", "sbr", "scef", "dp"])]
+    #[arg(value_parser = PossibleValuesParser::new(BENCHES.map(|(name, _)| name)))]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -114,6 +115,15 @@ impl BenchArgs {
         self.connections.unwrap_or(usual)
     }
 
+    fn pin(&self) -> Vec<usize> {
+        self.pin.clone().unwrap_or_default()
+    }
+
+    /// The folder of settings, logs and data.
+    fn folder(&self) -> PathBuf {
+        self.out.join(&self.what)
+    }
+
     fn loads(&self) -> bench::Loads {
         let loads = bench::Loads {
             rounds: self.rounds,
@@ -128,144 +138,17 @@ impl BenchArgs {
     }
 }
 
-pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
+pub(super) fn compare(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let mut progress = Progress::default();
-    let (loads, out) = (args.loads(), args.out.join(&args.what));
-    let connections = args.connections();
-    let pin = args.pin.unwrap_or_default();
-    let made = match args.what.as_str() {
-        "scp" => bench::scp::compare(
-            &bench::scp::Settings {
-                loads,
-                producers: args.producers,
-                pin,
-                function_config: args.function_config,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "nrf" => bench::nrf::compare(
-            &bench::nrf::Settings {
-                loads,
-                others: args.nrf_command,
-                pin,
-                function_config: args.function_config,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "policy" => bench::policy::compare(
-            &bench::policy::Settings {
-                loads,
-                others: args.pcf_command,
-                nrf: args.nrf_address,
-                pin,
-                function_config: args.function_config,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "pdra" => bench::pdra::compare(
-            &bench::pdra::Settings {
-                rounds: loads.rounds,
-                duration: loads.duration,
-                pin,
-                connections,
-                rate: args.rate,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "stp" => bench::stp::compare(
-            &bench::stp::Settings {
-                rounds: loads.rounds,
-                duration: loads.duration,
-                pin,
-                connections,
-                rate: args.rate,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "instructions" => bench::instructions::count(
-            &bench::instructions::Settings {
-                requests: if args.quick { 100 } else { args.requests },
-                translations: if args.quick { 10_000 } else { 1_000_000 },
-                only: args.only,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "sbr" => bench::sbr::preload(
-            &bench::sbr::Settings {
-                bindings: if args.quick { 1000 } else { args.bindings },
-                pin,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "scef" => bench::scef::preload(
-            &bench::scef::Settings {
-                contexts: if args.quick { 200 } else { args.contexts },
-                pin,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        "dp" => bench::dp::load(
-            &bench::dp::Settings {
-                rate: args.rate.unwrap_or(bench::dp::USUAL_RATE),
-                duration: loads.duration,
-                connections,
-                numbers: if args.quick { 10_000 } else { args.numbers },
-                writes: args.writes,
-                pin,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-        _ => bench::dsr::compare(
-            &bench::dsr::Settings {
-                rounds: loads.rounds,
-                duration: loads.duration,
-                pin,
-                connections,
-                message_bytes: args.message_bytes,
-                rate: args.rate,
-                out,
-                program: args.program,
-            },
-            &mut progress,
-        )
-        .map(|made| outcome(&made, made.markdown())),
-    };
+    let bench = BENCHES.iter().find(|(name, _)| *name == args.what);
+    let (_, run) = bench.ok_or_else(|| failure(USAGE)(&format!("{}: unknown bench", args.what)))?;
+    let made = run(args, &mut progress);
     progress.clear();
     let Outcome {
         json,
         shown,
         markdown,
-    } = made.map_err(|error| match &error {
-        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
-        _ => failure(FAILED)(&error),
-    })??;
+    } = made?;
     let file = args.out.join(format!("{}.json", args.what));
     for (file, text) in [(&file, &json), (&file.with_extension("md"), &markdown)] {
         std::fs::write(file, text)
@@ -280,18 +163,194 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A comparison in its three forms.
+/// Runs a bench.
+type Run = fn(&BenchArgs, &mut Progress) -> Result<Outcome, Failure>;
+
+/// All benches, by name.
+const BENCHES: [(&str, Run); 10] = [
+    ("dsr", dsr),
+    ("pdra", pdra),
+    ("scp", scp),
+    ("nrf", nrf),
+    ("policy", policy),
+    ("stp", stp),
+    ("instructions", instructions),
+    ("sbr", sbr),
+    ("scef", scef),
+    ("dp", dp),
+];
+
+fn dsr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let loads = args.loads();
+    let settings = bench::dsr::Settings {
+        rounds: loads.rounds,
+        duration: loads.duration,
+        connections: args.connections(),
+        message_bytes: args.message_bytes,
+        rate: args.rate,
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::dsr::compare(&settings, progress),
+        bench::dsr::Comparison::markdown,
+    )
+}
+
+fn pdra(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let loads = args.loads();
+    let settings = bench::pdra::Settings {
+        rounds: loads.rounds,
+        duration: loads.duration,
+        connections: args.connections(),
+        rate: args.rate,
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::pdra::compare(&settings, progress),
+        bench::pdra::Comparison::markdown,
+    )
+}
+
+fn stp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let loads = args.loads();
+    let settings = bench::stp::Settings {
+        rounds: loads.rounds,
+        duration: loads.duration,
+        connections: args.connections(),
+        rate: args.rate,
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::stp::compare(&settings, progress),
+        bench::stp::Comparison::markdown,
+    )
+}
+
+fn scp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::scp::Settings {
+        loads: args.loads(),
+        producers: args.producers.clone(),
+        function_config: args.function_config.clone(),
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::scp::compare(&settings, progress),
+        bench::Comparison::markdown,
+    )
+}
+
+fn nrf(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::nrf::Settings {
+        loads: args.loads(),
+        others: args.nrf_command.clone(),
+        function_config: args.function_config.clone(),
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::nrf::compare(&settings, progress),
+        bench::Comparison::markdown,
+    )
+}
+
+fn policy(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::policy::Settings {
+        loads: args.loads(),
+        others: args.pcf_command.clone(),
+        nrf: args.nrf_address,
+        function_config: args.function_config.clone(),
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::policy::compare(&settings, progress),
+        bench::Comparison::markdown,
+    )
+}
+
+fn instructions(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::instructions::Settings {
+        requests: if args.quick { 100 } else { args.requests },
+        translations: if args.quick { 10_000 } else { 1_000_000 },
+        only: args.only.clone(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::instructions::count(&settings, progress),
+        bench::instructions::Counts::markdown,
+    )
+}
+
+fn sbr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::sbr::Settings {
+        bindings: if args.quick { 1000 } else { args.bindings },
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::sbr::preload(&settings, progress),
+        bench::sbr::Preload::markdown,
+    )
+}
+
+fn scef(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::scef::Settings {
+        contexts: if args.quick { 200 } else { args.contexts },
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(
+        bench::scef::preload(&settings, progress),
+        bench::scef::Contexts::markdown,
+    )
+}
+
+fn dp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
+    let settings = bench::dp::Settings {
+        rate: args.rate.unwrap_or(bench::dp::USUAL_RATE),
+        duration: args.loads().duration,
+        connections: args.connections(),
+        numbers: if args.quick { 10_000 } else { args.numbers },
+        writes: args.writes,
+        pin: args.pin(),
+        out: args.folder(),
+        program: args.program.clone(),
+    };
+    outcome(bench::dp::load(&settings, progress), bench::dp::Figures::markdown)
+}
+
+/// A result in its three forms.
 struct Outcome {
     json: String,
     shown: String,
     markdown: String,
 }
 
-fn outcome<T: serde::Serialize + std::fmt::Display>(made: &T, markdown: String) -> Result<Outcome, Failure> {
+fn outcome<T: serde::Serialize + std::fmt::Display>(
+    made: Result<T, run::RunError>,
+    markdown: fn(&T) -> String,
+) -> Result<Outcome, Failure> {
+    let made = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })?;
     Ok(Outcome {
-        json: json_text(made)?,
+        json: json_text(&made)?,
         shown: made.to_string(),
-        markdown,
+        markdown: markdown(&made),
     })
 }
 

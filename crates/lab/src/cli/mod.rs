@@ -98,7 +98,7 @@ impl LabArgs {
             LabCommand::Show { model, json } => models::show(&model, json),
             LabCommand::Run(args) => measure::measure(args),
             LabCommand::Suite(args) => suite::test_features(*args),
-            LabCommand::Bench(args) => bench::compare(args),
+            LabCommand::Bench(args) => bench::compare(&args),
             LabCommand::Report { list: true, json, .. } => reports::runs(Path::new(RUNS), json),
             LabCommand::Report { folders, json, .. } => reports::again(&folders, json),
         };

@@ -4,8 +4,6 @@ mod growth;
 mod kill_one;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -256,7 +254,7 @@ impl Starting<'_> {
         let mut made = config(self.model, place, self.remote, addresses, self.heartbeat_s)?;
         let nrf = &mut made["nrf"];
         nrf["growth"] = growth::settings("under-test", first);
-        nrf["store"]["embedded"]["directory"] = json!(empty_store(place, "other-set-store")?);
+        nrf["store"]["embedded"]["directory"] = json!(place.empty_folder("other-set-store")?);
         nrf["workers"] = json!(1);
         nrf["cores"] = json!([]);
         self.run("other-set", addresses, made, &place.lab_cpus)
@@ -272,13 +270,7 @@ impl Starting<'_> {
         let place = self.place;
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, self.options.function_config.as_deref())?;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("nrf").arg("--config").arg(&file);
-        let log = place.folder.join(format!("{name}.log"));
-        command
-            .stdout(std::process::Stdio::null())
-            .stdin(std::process::Stdio::null());
-        let mut process = Guarded::start(name, command, cpus, &log)?;
+        let mut process = place.start("nrf", &file, cpus)?;
         process.wait_for(address)?;
         Ok(Started {
             process,
@@ -359,7 +351,7 @@ fn config(
     heartbeat_s: u64,
 ) -> Result<Value, RigError> {
     let features = &model.features;
-    let store = empty_store(place, "nrf-store")?;
+    let store = place.empty_folder("nrf-store")?;
     let rules: Vec<Value> = features.forwarded_type.iter().zip(remote.addresses.first())
         .map(|(nf_type, remote)| {
             json!({ "nfTypes": [nf_type], "targets": [format!("http://{remote}")], "whenEmpty": true })
@@ -409,15 +401,6 @@ fn config(
         },
         "forwarding": { "rules": rules, "timeout": "2s" },
     }}))
-}
-
-/// A directory of a store. A run begins with an empty NRF, also in a folder that was used before.
-fn empty_store(place: &Place, name: &str) -> Result<PathBuf, RigError> {
-    let store = place.folder.join(name);
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
-    Ok(store)
 }
 
 /// Places in a ring: each prefers itself, then the others in order.

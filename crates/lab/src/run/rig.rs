@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -242,24 +243,32 @@ impl Place {
     /// # Errors
     /// When folders cannot be made or cores are not there.
     pub fn new(options: &Options) -> Result<Self, RigError> {
-        let program = match &options.program {
-            Some(program) => program.clone(),
+        Self::at(&options.out, &options.pin, options.program.as_deref())
+    }
+
+    /// Under this folder, with functions on these cores (any, when empty), of this program or the running one.
+    ///
+    /// # Errors
+    /// As [`Place::new`].
+    pub(crate) fn at(out: &Path, pin: &[usize], program: Option<&Path>) -> Result<Self, RigError> {
+        let program = match program {
+            Some(program) => program.to_owned(),
             None => std::env::current_exe().map_err(RigError::io("finding this program"))?,
         };
-        let folder = options.out.join("processes");
+        // Processes have working directories of their own.
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(RigError::io(format!("finding {}", path.display())))
+        };
+        let (program, folder) = (absolute(&program)?, absolute(&out.join("processes"))?);
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
         let all = report::measure::cpus().map_err(RigError::io("asking for the cores"))?;
-        if let Some(missing) = options.pin.iter().find(|cpu| !all.contains(cpu)) {
+        if let Some(missing) = pin.iter().find(|cpu| !all.contains(cpu)) {
             return Err(RigError::Settings(format!(
                 "--pin: core {missing} does not exist; the machine has {all:?}"
             )));
         }
-        let rest: Vec<usize> = all
-            .iter()
-            .copied()
-            .filter(|cpu| !options.pin.contains(cpu))
-            .collect();
-        let lab_cpus = if options.pin.is_empty() || rest.is_empty() {
+        let rest: Vec<usize> = all.iter().copied().filter(|cpu| !pin.contains(cpu)).collect();
+        let lab_cpus = if pin.is_empty() || rest.is_empty() {
             Vec::new()
         } else {
             rest
@@ -267,9 +276,36 @@ impl Place {
         Ok(Self {
             program,
             folder,
-            function_cpus: options.pin.clone(),
+            function_cpus: pin.to_vec(),
             lab_cpus,
         })
+    }
+
+    /// Starts a function with the settings in a file, which has the name of the process.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start(&self, function: &str, file: &Path, cpus: &[usize]) -> Result<Guarded, RigError> {
+        let command = self.function(function, file)?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        Ok(Guarded::start(&name, command, cpus, &file.with_extension("log"))?)
+    }
+
+    /// The command line of a function with the settings in a file. Its working directory is of this process alone: directories that its
+    /// settings do not name are there, and processes of a run, and runs at the same time, share none.
+    ///
+    /// # Errors
+    /// When the working directory cannot be made.
+    pub(crate) fn function(&self, function: &str, file: &Path) -> Result<Command, RigError> {
+        let own = file.with_extension("cwd");
+        std::fs::create_dir_all(&own).map_err(RigError::io(format!("making {}", own.display())))?;
+        let mut command = Command::new(&self.program);
+        command.arg("run").arg(function).arg("--config").arg(file);
+        command
+            .current_dir(own)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Ok(command)
     }
 
     /// A folder for a store, which does not exist yet: a run begins without the records of one before, also in a folder that was
@@ -327,5 +363,34 @@ fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
             }
         }
         (into, from) => *into = from,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_process_has_a_working_directory_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            out: folder.path().to_owned(),
+            program: Some("target/signalbox".into()),
+            ..Options::default()
+        };
+        let place = Place::new(&options).unwrap();
+        let of = |name: &str| {
+            let command = place.function("dsr", &place.folder.join(name)).unwrap();
+            assert!(Path::new(command.get_program()).is_absolute(), "{command:?}");
+            command.get_current_dir().unwrap().to_owned()
+        };
+        let (first, second) = (of("dsr-0.yaml"), of("dsr-1.yaml"));
+        assert_ne!(first, second);
+        for directory in [first, second] {
+            assert!(
+                directory.is_dir() && directory.starts_with(folder.path()),
+                "{directory:?}"
+            );
+        }
     }
 }

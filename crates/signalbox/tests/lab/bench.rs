@@ -6,6 +6,7 @@ use lab::bench::{Comparison, Loads, Row};
 use lab::run::{Progress, RunError};
 
 use crate::program;
+use crate::scp::patient;
 
 const SHARES: [Option<f64>; 5] = [None, Some(0.10), Some(0.25), Some(0.50), Some(0.75)];
 
@@ -87,8 +88,7 @@ fn figures(row: &Row) {
 fn proxies_relay_the_same_loads_to_one_producer_and_to_many() {
     let folder = tempfile::tempdir().unwrap();
     // A debug build on a busy machine lets requests wait longer than admission accepts.
-    let patient = folder.path().join("patient.yaml");
-    std::fs::write(&patient, "scp: {protection: {targetLoad: null}}\n").unwrap();
+    let patient = patient(&folder, "scp: {protection: {targetLoad: null}}\n");
     let settings = lab::bench::scp::Settings {
         loads: Loads {
             burst: Duration::from_millis(500),
@@ -133,7 +133,7 @@ fn our_nrf_and_nginx_answer_the_same_loads() {
         loads: loads(),
         others: Vec::new(),
         pin: Vec::new(),
-        function_config: None,
+        function_config: Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n")),
         out: folder.path().to_owned(),
         program: Some(program()),
     };
@@ -170,7 +170,7 @@ fn pcfs_create_and_delete_the_same_policies() {
         others: if has_python { vec![other] } else { Vec::new() },
         nrf: free_ports::address().unwrap(),
         pin: Vec::new(),
-        function_config: None,
+        function_config: Some(patient(&folder, "pcf: {overload: {enabled: false}}\n")),
         out: folder.path().to_owned(),
         program: Some(program()),
     };
@@ -369,6 +369,11 @@ fn a_router_starts_with_the_sessions_that_were_written() {
     let names: Vec<&str> = made.checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(names, ["memory of a binding", "ready"]);
     assert!(made.markdown().contains("| bindings | 300 |"));
+    // Directories that the settings do not name are there.
+    let processes = folder.path().join("processes");
+    for name in ["sbr-empty", "sbr-filled"] {
+        assert!(processes.join(format!("{name}.cwd")).is_dir(), "{name}");
+    }
 }
 
 #[test]

@@ -114,7 +114,8 @@ fn look_ups_are_judged_beside_changes() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::dp::Settings {
         rate: 1000.0,
-        duration: Duration::from_secs(1),
+        // A disk that others write to takes some time for each change.
+        duration: Duration::from_secs(3),
         connections: 2,
         numbers: 5000,
         writes: 40,

@@ -87,6 +87,6 @@ impl fmt::Display for Comparison {
         self.sections
             .iter()
             .try_for_each(|section| text::table(f, section))?;
-        text::checks(f, &self.checks)
+        self.checks.iter().try_for_each(|check| writeln!(f, "  {check}"))
     }
 }

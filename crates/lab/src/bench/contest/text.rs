@@ -4,20 +4,7 @@ use std::fmt::{self, Write};
 
 use super::rows::{Burst, Row, Section};
 use crate::run::figure;
-use ::report::Check;
 use report::measure::Machine;
-
-/// Checks for a terminal.
-pub(super) fn checks(f: &mut fmt::Formatter<'_>, checks: &[Check]) -> fmt::Result {
-    checks.iter().try_for_each(|check| {
-        let mark = if check.pass { "✓" } else { "✗" };
-        writeln!(
-            f,
-            "  {mark} {}: {} (expected: {})",
-            check.name, check.got, check.expected
-        )
-    })
-}
 
 /// The load of a row.
 fn load_of(row: &Row) -> String {

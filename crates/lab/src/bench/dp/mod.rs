@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::phase::{Loaded, Phase};
 use super::turns::{TIMEOUT, generator_with};
 use crate::run::database::{Database, Provisioning};
-use crate::run::{Options, Place, Progress, RigError, RunError, figure};
+use crate::run::{Place, Progress, RigError, RunError, figure};
 use loadgen::Traffic;
 use loadgen::lookups::Routers;
 use population::Population;
@@ -55,12 +55,7 @@ pub struct Settings {
 /// # Errors
 /// When something does not start, or ends under load.
 pub fn load(settings: &Settings, progress: &mut Progress) -> Result<Figures, RunError> {
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     let population = Population::new(settings.numbers);
     let begun = Instant::now();
     let (database, mut loaded) = start(settings, population, &place, progress)?;

@@ -259,9 +259,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.markdown())?;
         for check in &self.checks {
-            let mark = if check.pass { "✓" } else { "✗" };
-            let (name, got, expected) = (&check.name, &check.got, &check.expected);
-            writeln!(f, "{mark} {name}: {got} (expected: {expected})")?;
+            writeln!(f, "{check}")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::bench::freediameter::{self, Served};
 use crate::bench::phase::Loaded;
 use crate::bench::turns::{TIMEOUT, Turns, generator};
-use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, free_address};
+use crate::run::{Place, Progress, RigError, RunError, dsr as rig, free_address};
 use callmodel::dsr::DsrModel;
 use simulators::diameter::DiameterSettings;
 use workload::dsr;
@@ -56,12 +56,7 @@ pub struct Settings {
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
     haproxy::find()?;
-    let place = Place::new(&Options {
-        pin: options.pin.clone(),
-        out: options.out.clone(),
-        program: options.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
     let model = DsrModel {
         message_bytes: options.message_bytes,
         ..DsrModel::default()

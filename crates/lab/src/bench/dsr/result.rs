@@ -171,8 +171,7 @@ impl Comparison {
 
 /// Processor time per request of one program by that of another.
 fn times(rows: &[Row], of: &str, by: &str) -> f64 {
-    let requests: Vec<&turns::Row> = rows.iter().map(|row| &row.requests).collect();
-    turns::times(&requests, of, by)
+    turns::times(rows.iter().map(|row| &row.requests), of, by)
 }
 
 impl fmt::Display for Comparison {
@@ -208,12 +207,7 @@ impl fmt::Display for Comparison {
             )?;
         }
         for check in &self.checks {
-            let mark = if check.pass { "✓" } else { "✗" };
-            writeln!(
-                f,
-                "{mark} {}: {} (expected: {})",
-                check.name, check.got, check.expected
-            )?;
+            writeln!(f, "{check}")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use super::Other;
 use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
-use crate::run::{Options, Place, Progress, RunError};
+use crate::run::{Place, Progress, RunError};
 use ::report::Check;
 
 pub(super) use population::profiles;
@@ -44,12 +44,7 @@ const NGINX: &str = "nginx";
 /// When something does not start; [`RunError::Missing`] when nginx is not installed.
 pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     super::processes::find("nginx", "nginx-light")?;
-    let place = Place::new(&Options {
-        pin: settings.pin.clone(),
-        out: settings.out.clone(),
-        program: settings.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
     progress.status("starting the servers …");
     let rig = servers::Rig::start(&place, settings)?;
     let contest = Contest {

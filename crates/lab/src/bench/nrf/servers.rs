@@ -99,11 +99,8 @@ pub(in crate::bench) fn ask(server: SocketAddr) -> Result<Vec<u8>, RigError> {
 
 /// The command line of our NRF on one worker, and where it will listen.
 pub(in crate::bench) fn nrf(place: &Place, over: Option<&Path>) -> Result<(Command, SocketAddr), RigError> {
-    let store = place.folder.join("nrf-store");
     // A run begins with an empty NRF, also in a folder that was used before.
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = place.empty_folder("nrf-store")?;
     processes::function(place, "nrf", over, |address, admin| {
         json!({"nrf": {
             "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,

@@ -16,7 +16,7 @@ use super::phase::Loaded;
 use super::routed::{relays, within};
 use super::turns::{TIMEOUT, Turns, generator};
 use crate::run::dsr::{self as rig, Asking, await_connections};
-use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, Simulator, free_address};
+use crate::run::{Guarded, Place, Progress, RigError, RunError, Simulator, free_address};
 use callmodel::dsr::DsrModel;
 use workload::pcrf::REALM;
 
@@ -62,12 +62,7 @@ struct Routing {
 /// When something does not start; [`RunError::Missing`] when there is no freeDiameter.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
-    let place = Place::new(&Options {
-        pin: options.pin.clone(),
-        out: options.out.clone(),
-        program: options.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
     let model = model()?;
     let alone = DsrModel {
         hss: 1,

@@ -5,9 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{OURS, RELAY, THEIRS};
-use crate::bench::phase::Phase;
-use crate::bench::turns::{self, Measured, Row, round};
-use crate::run::{RigError, Simulator, figure};
+use crate::bench::turns::{self, Measured, Row, round, times};
+use crate::run::{RigError, Simulator};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -95,18 +94,12 @@ pub(super) fn comparison(
     pinned: &[usize],
     rounds: u32,
 ) -> Comparison {
-    let rows = |part: fn(&Measured) -> &Phase| -> Vec<Row> {
-        measured.iter().map(|one| Row::new(one, part(one))).collect()
-    };
-    let (full, equal) = (rows(|one| &one.full), rows(|one| &one.equal));
+    let [full, equal] = turns::rows(measured);
     let (ratio, ratio_equal_rate) = (times(&full, OURS, THEIRS), times(&equal, OURS, THEIRS));
     let by_relay = times(&equal, OURS, RELAY);
-    let examples = measured
-        .iter()
-        .flat_map(|one| one.full.examples.iter().take(3).map(|text| (one.name, text)));
     Comparison {
         checks: checks(&placements, ratio_equal_rate, by_relay),
-        notes: examples.map(|(name, text)| format!("{name}: {text}")).collect(),
+        notes: turns::examples(measured),
         rows: full,
         equal_rate: equal,
         placements,
@@ -144,11 +137,6 @@ fn checks(placements: &[Placement], ratio: f64, by_relay: f64) -> Vec<Check> {
     ]
 }
 
-/// Processor time per request of one program by that of another.
-fn times(rows: &[Row], of: &str, by: &str) -> f64 {
-    turns::times(&rows.iter().collect::<Vec<_>>(), of, by)
-}
-
 impl Comparison {
     /// The tables as Markdown, ratios first.
     #[must_use]
@@ -160,21 +148,8 @@ impl Comparison {
              |---|---|--:|--:|--:|--:|--:|\n",
             self.machine.cpu_model, self.machine.cores
         );
-        for (load, rows) in [("near the most", &self.rows), ("at one rate", &self.equal_rate)] {
-            for row in rows {
-                // Writing to a String cannot fail.
-                let _ = writeln!(
-                    text,
-                    "| {load} | {} | **{:.3}** | {:.2} | {} | {} | {} |",
-                    row.name,
-                    times(rows, &row.name, THEIRS),
-                    row.cpu_us_per_request / self.messages_of_request.max(1.0),
-                    figure(row.rps),
-                    figure(row.p50_ms),
-                    figure(row.p99_ms)
-                );
-            }
-        }
+        let messages = self.messages_of_request.max(1.0);
+        text += &turns::table((&self.rows, &self.equal_rate), THEIRS, messages);
         text.push_str("\n| at the wrong PCRF | |\n|---|---|\n");
         for placement in self.placements.iter().filter(|placement| placement.name != RELAY) {
             // Writing to a String cannot fail.
@@ -188,9 +163,7 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.markdown())?;
         for check in &self.checks {
-            let mark = if check.pass { "✓" } else { "✗" };
-            let (name, got, expected) = (&check.name, &check.got, &check.expected);
-            writeln!(f, "{mark} {name}: {got} (expected: {expected})")?;
+            writeln!(f, "{check}")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }

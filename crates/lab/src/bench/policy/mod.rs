@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use super::Other;
 use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
-use crate::run::{Options, Place, Progress, RigError, RunError};
+use crate::run::{Place, Progress, RigError, RunError};
 use ::report::Check;
 use workload::policy::Service;
 
@@ -52,12 +52,11 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
     let mut sections = Vec::new();
     let (mut bytes, mut cpus) = ((0, 0), Vec::new());
     for (service, folder) in SERVICES {
-        let place = Place::new(&Options {
-            pin: settings.pin.clone(),
-            out: settings.out.join(folder),
-            program: settings.program.clone(),
-            ..Options::default()
-        })?;
+        let place = Place::at(
+            &settings.out.join(folder),
+            &settings.pin,
+            settings.program.as_deref(),
+        )?;
         progress.status("starting the PCFs and their peers …");
         let mut rig = pcfs::Rig::start(&place, settings)?;
         let entry = rig.enter(service, progress)?;

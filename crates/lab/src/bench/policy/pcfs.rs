@@ -237,11 +237,8 @@ fn pcf(
     network: &Network,
     over: Option<&std::path::Path>,
 ) -> Result<(Command, SocketAddr), RigError> {
-    let store = place.folder.join("pcf-store");
     // A run begins with an empty PCF, also in a folder that was used before.
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = place.empty_folder("pcf-store")?;
     processes::function(place, "pcf", over, |address, admin| {
         let mut made = json!({"pcf": {
             "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,

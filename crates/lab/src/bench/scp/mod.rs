@@ -10,7 +10,7 @@ mod proxies;
 use std::path::PathBuf;
 
 use super::contest::{Comparison, Contest, Loads, Requests};
-use crate::run::{Options, Place, Progress, RunError};
+use crate::run::{Place, Progress, RunError};
 
 use proxies::PATH;
 pub(super) use proxies::{HAPROXY, MODEL_C, MODEL_D, NGHTTPX, Producers, await_learning, model_d, nrf, scp};
@@ -59,12 +59,11 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
     let mut sections = Vec::new();
     let mut cpus = Vec::new();
     for count in &settings.producers {
-        let place = Place::new(&Options {
-            pin: settings.pin.clone(),
-            out: settings.out.join(format!("producers-{count}")),
-            program: settings.program.clone(),
-            ..Options::default()
-        })?;
+        let place = Place::at(
+            &settings.out.join(format!("producers-{count}")),
+            &settings.pin,
+            settings.program.as_deref(),
+        )?;
         progress.status(&format!("starting the proxies and {count} producers …"));
         let rig = proxies::Rig::start(&place, *count, settings.function_config.as_deref())?;
         let contest = Contest {

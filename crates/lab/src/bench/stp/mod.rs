@@ -19,7 +19,7 @@ use crate::bench::processes;
 use crate::bench::routed::within;
 use crate::bench::turns::{TIMEOUT, Turns, generator};
 use crate::run::stp::config;
-use crate::run::{Options, Place, Progress, RigError, RunError};
+use crate::run::{Place, Progress, RigError, RunError};
 use loadgen::Traffic;
 use loadgen::m3ua::{Node, Nodes, Protocol};
 use workload::stp::{OWN, Pairs, Unit};
@@ -66,12 +66,7 @@ pub struct Settings {
 /// When something does not start; [`RunError::Missing`] when osmo-stp is not installed.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     processes::find(osmo::PROGRAM, "osmo-stp")?;
-    let place = Place::new(&Options {
-        pin: options.pin.clone(),
-        out: options.out.clone(),
-        program: options.program.clone(),
-        ..Options::default()
-    })?;
+    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
     let pairs = options.connections.div_ceil(2).clamp(1, 499) as u16;
     let units: Vec<Unit> = Pairs::new(pairs, FRAME_BYTES).units().collect();
     progress.status("starting the STPs …");

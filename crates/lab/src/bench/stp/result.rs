@@ -5,9 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{FRAME_BYTES, OURS, RULES, SCREENED, THEIRS};
-use crate::bench::phase::Phase;
-use crate::bench::turns::{self, Measured, Row};
-use crate::run::figure;
+use crate::bench::turns::{self, Measured, Row, times};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -44,15 +42,9 @@ pub struct Comparison {
 }
 
 pub(super) fn comparison(measured: &[Measured], pinned: &[usize], rounds: u32) -> Comparison {
-    let rows = |part: fn(&Measured) -> &Phase| -> Vec<Row> {
-        measured.iter().map(|one| Row::new(one, part(one))).collect()
-    };
-    let (full, equal) = (rows(|one| &one.full), rows(|one| &one.equal));
+    let [full, equal] = turns::rows(measured);
     let (ratio, ratio_equal_rate) = (times(&full, OURS, THEIRS), times(&equal, OURS, THEIRS));
     let screening = times(&equal, SCREENED, OURS);
-    let examples = measured
-        .iter()
-        .flat_map(|one| one.full.examples.iter().take(3).map(|text| (one.name, text)));
     let check = |name: &str, (most, whose): (f64, &str), ratio: f64| {
         Check::new(
             name,
@@ -72,7 +64,7 @@ pub(super) fn comparison(measured: &[Measured], pinned: &[usize], rounds: u32) -
                 screening,
             ),
         ],
-        notes: examples.map(|(name, text)| format!("{name}: {text}")).collect(),
+        notes: turns::examples(measured),
         rows: full,
         equal_rate: equal,
         ratio,
@@ -85,37 +77,17 @@ pub(super) fn comparison(measured: &[Measured], pinned: &[usize], rounds: u32) -
     }
 }
 
-/// Processor time per MSU of one program by that of another.
-fn times(rows: &[Row], of: &str, by: &str) -> f64 {
-    turns::times(&rows.iter().collect::<Vec<_>>(), of, by)
-}
-
 impl Comparison {
     /// The table as Markdown, ratios first.
     #[must_use]
     pub fn markdown(&self) -> String {
-        use fmt::Write;
         let mut text = format!(
             "MSUs of {} octets over IPA; `make bench-stp` on {} ({} cores)\n\n\
              | load | what | processor time by osmo-stp's | µs an MSU | MSU/s | p50 ms | p99 ms |\n\
              |---|---|--:|--:|--:|--:|--:|\n",
             self.frame_bytes, self.machine.cpu_model, self.machine.cores
         );
-        for (load, rows) in [("near the most", &self.rows), ("at one rate", &self.equal_rate)] {
-            for row in rows {
-                // Writing to a String cannot fail.
-                let _ = writeln!(
-                    text,
-                    "| {load} | {} | **{:.3}** | {:.2} | {} | {} | {} |",
-                    row.name,
-                    times(rows, &row.name, THEIRS),
-                    row.cpu_us_per_request,
-                    figure(row.rps),
-                    figure(row.p50_ms),
-                    figure(row.p99_ms)
-                );
-            }
-        }
+        text += &turns::table((&self.rows, &self.equal_rate), THEIRS, 1.0);
         text
     }
 }
@@ -124,9 +96,7 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.markdown())?;
         for check in &self.checks {
-            let mark = if check.pass { "✓" } else { "✗" };
-            let (name, got, expected) = (&check.name, &check.got, &check.expected);
-            writeln!(f, "{mark} {name}: {got} (expected: {expected})")?;
+            writeln!(f, "{check}")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }

@@ -8,7 +8,6 @@ mod replication;
 mod sites;
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -281,12 +280,8 @@ impl Starting<'_> {
         if numbers.count > 0 && !plan.adopted {
             imported = preload::import(place, &file, self.sessions, numbers, progress)?;
         }
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("bsf").arg("--config").arg(&file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = place.folder.join(format!("{name}.log"));
         let begun = Instant::now();
-        let mut process = Guarded::start(&name, command, &place.function_cpus, &log)?;
+        let mut process = place.start("bsf", &file, &place.function_cpus)?;
         let patience = Duration::from_secs(plan.sessions / READ_EACH_SECOND);
         process.wait_longer_for(sbi, patience)?;
         // Connections are taken before the store has been read, and served after.

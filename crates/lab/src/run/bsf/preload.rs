@@ -55,7 +55,9 @@ impl Plan {
     /// When a kept store was filled for something else, or cannot be read.
     pub(super) fn new(model: &BsfModel, options: &Options) -> Result<Self, RigError> {
         let sites = model.sites_with_traffic;
-        let kept = options.store.clone();
+        // Functions have other working directories.
+        let kept = options.store.as_deref().map(std::path::absolute);
+        let kept = kept.transpose().map_err(RigError::io("finding the store"))?;
         let found = kept.as_deref().map(read_note).transpose()?.flatten();
         let asked = options.sessions.or(found.map(|note| note.sessions));
         let sessions = model.sessions_for_run(asked).min(u64::from(u32::MAX / 2));

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -47,11 +46,7 @@ pub(super) struct Function {
 impl Function {
     /// Starts it with the settings of its file, and waits until it listens.
     pub(super) fn start(&mut self, place: &Place) -> Result<(), RigError> {
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg(self.name).arg("--config").arg(&self.file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = self.file.with_extension("log");
-        let mut process = Guarded::start(self.name, command, &place.function_cpus, &log)?;
+        let mut process = place.start(self.name, &self.file, &place.function_cpus)?;
         process.wait_longer_for(self.address, PATIENCE)?;
         self.process = Some(process);
         Ok(())
@@ -135,7 +130,7 @@ impl Network {
         let place = self.place.clone();
         let store = match &self.disk {
             Some(disk) => disk.store(),
-            None => empty_folder(&place, "nrf-store")?,
+            None => place.empty_folder("nrf-store")?,
         };
         let nrf = json!({
             "heartBeat": {"max": "24h"}, "tokens": {"requireRegistration": false},
@@ -153,7 +148,7 @@ impl Network {
             .as_ref()
             .map_or_else(|| json!({}), |one| one.settings(0));
         // The file with its NF instance id lies there, also with a database.
-        store["embedded"] = json!({"directory": empty_folder(&place, "bsf-store")?});
+        store["embedded"] = json!({"directory": place.empty_folder("bsf-store")?});
         let bsf = json!({
             "nrf": {"apiRoots": [root]}, "store": store, "rx": {"enabled": false},
             "overload": {"waiting": waiting()},
@@ -206,7 +201,6 @@ impl Network {
             .collect();
         let members: Vec<Value> = hosts.iter().map(|(host, _)| json!({"host": host})).collect();
         json!({
-            "trace": {"directory": self.place.folder.join("dsr-trace")},
             "localNodes": [{"host": format!("dsr.{REALM}"), "realm": REALM, "listen": [self.router.address]}],
             "peers": peers,
             "dynamicPeers": [{"realms": [REALM], "networks": ["127.0.0.0/8"]}],
@@ -386,15 +380,6 @@ fn host_of(number: usize) -> String {
 /// Requests are not refused because this machine is busy with something else: the day judges incidents.
 fn waiting() -> Value {
     json!({"target": "0s"})
-}
-
-/// A folder of a run begins empty, also where it was used before.
-fn empty_folder(place: &Place, name: &str) -> Result<PathBuf, RigError> {
-    let folder = place.folder.join(name);
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).map_err(RigError::io(format!("removing {}", folder.display())))?;
-    }
-    Ok(folder)
 }
 
 /// Writes the settings of a function. `listener`: the setting that has its listeners already, where that is not `listen`.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::pdra::{astray, unknown, wrong};
+use super::pdra::{LATE, astray, unknown, wrong};
 use crate::run::bsf::Servers;
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
@@ -100,6 +100,7 @@ fn judge_parts(parts: &[PartRecord], longest: Duration) -> Vec<Check> {
             format!("{failures} of {}", record.offered),
             record.succeeded > 0 && failures == 0,
         )
+        .of_time_if(record.succeeded > 0 && wrong(&record, &LATE) == 0)
     };
     let during = record(1);
     let stall = Duration::from_micros(during.latency.max());
@@ -149,5 +150,18 @@ mod tests {
         };
         assert_eq!(passes([(0, 5), (7, 1_500), (0, 5)]), [true, true, true]);
         assert_eq!(passes([(1, 5), (0, 3_500), (1, 5)]), [false, false, false]);
+    }
+
+    #[test]
+    fn requests_that_are_late_alone_say_how_busy_the_machine_is() {
+        let of_time = |kind: FailureKind| {
+            let mut before = part(0, Duration::from_millis(5));
+            before.record.operations[0].succeeded -= 1;
+            before.record.operations[0].failed[kind as usize] += 1;
+            let checks = judge_parts(&[before], Duration::from_secs(3));
+            (checks[0].pass, checks[0].of_time)
+        };
+        assert_eq!(of_time(FailureKind::Timeout), (false, true));
+        assert_eq!(of_time(FailureKind::Status), (false, false));
     }
 }

@@ -33,7 +33,6 @@ mod standing;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -341,11 +340,7 @@ pub(crate) fn start_function(
 ) -> Result<Guarded, RigError> {
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, made, over)?;
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(function).arg("--config").arg(&file);
-    command.stdout(Stdio::null()).stdin(Stdio::null());
-    let log = place.folder.join(format!("{name}.log"));
-    let mut child = Guarded::start(name, command, &place.function_cpus, &log)?;
+    let mut child = place.start(function, &file, &place.function_cpus)?;
     child.wait_longer_for(address, LOADING)?;
     Ok(child)
 }
@@ -522,7 +517,6 @@ pub(crate) fn config(
         "admin": admin.to_string(),
         "workers": model.da_mps,
         "cores": place.function_cpus,
-        "trace": { "directory": place.folder.join("dsr-trace") },
         "localNodes": [{
             "name": "dsr",
             "host": format!("dsr.{realm}"),

@@ -122,7 +122,7 @@ pub(super) fn application(hosts: &[String], place: &Place) -> Result<Value, RigE
 }
 
 /// What is late on a busy machine, and what a killed router explains.
-const LATE: [FailureKind; 1] = [FailureKind::Timeout];
+pub(super) const LATE: [FailureKind; 1] = [FailureKind::Timeout];
 const KILLED: [FailureKind; 4] = [
     FailureKind::Timeout,
     FailureKind::Connection,

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +35,6 @@ const EXPLAINED: [FailureKind; 4] = [
 /// How a PCF is started.
 #[derive(Clone)]
 pub(super) struct Launch {
-    pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) place: Place,
     pub(super) address: SocketAddr,
@@ -46,12 +44,8 @@ impl Launch {
     /// Starts the PCF and waits until it serves a connection; how long that took.
     pub(super) fn start(&self) -> Result<(Guarded, Duration), RigError> {
         let Self { place, address, .. } = self;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("pcf").arg("--config").arg(&self.file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = place.folder.join(format!("{}.log", self.name));
         let begun = Instant::now();
-        let mut process = Guarded::start(&self.name, command, &place.function_cpus, &log)?;
+        let mut process = place.start("pcf", &self.file, &place.function_cpus)?;
         process.wait_for(*address)?;
         Client::connect(*address, PATIENCE)
             .map_err(|error| process.gone(format!("does not serve {address}: {error}")))?;

@@ -206,7 +206,6 @@ impl Site {
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, options.function_config.as_deref())?;
         let launch = Launch {
-            name,
             file,
             place: place.clone(),
             address,

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,17 +215,10 @@ fn start_function(
     address: SocketAddr,
     made: impl FnOnce(SocketAddr, &Path) -> Result<Value, RigError>,
 ) -> Result<Guarded, RigError> {
-    let store = place.folder.join(format!("{name}-store"));
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = place.empty_folder(&format!("{name}-store"))?;
     let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, made(address, &store)?, None)?;
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(name).arg("--config").arg(&file);
-    command.stdout(Stdio::null()).stdin(Stdio::null());
-    let log = place.folder.join(format!("{name}.log"));
-    let mut process = Guarded::start(name, command, &place.lab_cpus, &log)?;
+    let mut process = place.start(name, &file, &place.lab_cpus)?;
     process.wait_for(address)?;
     Ok(process)
 }

@@ -14,7 +14,6 @@ mod scale;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,13 +181,7 @@ fn start_function(
     file: &Path,
     address: SocketAddr,
 ) -> Result<Guarded, RigError> {
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(function).arg("--config").arg(file);
-    command.stdout(Stdio::null()).stdin(Stdio::null());
-    let name = file
-        .file_stem()
-        .map_or(function.into(), |stem| stem.to_string_lossy());
-    let mut child = Guarded::start(&name, command, cpus, &file.with_extension("log"))?;
+    let mut child = place.start(function, file, cpus)?;
     child.wait_for(address)?;
     Ok(child)
 }

@@ -22,11 +22,8 @@ pub(super) struct Nrf {
 impl Nrf {
     pub(super) fn start(model: &ScpModel, place: &Place, tls: Option<&Tls>) -> Result<Self, RigError> {
         let address = free_address()?;
-        let store = place.folder.join("nrf-store");
         // A run begins with an empty NRF, also in a folder that was used before.
-        if store.exists() {
-            std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-        }
+        let store = place.empty_folder("nrf-store")?;
         let file = place.folder.join("nrf.yaml");
         let made = config::nrf(model, address, &store, tls.map(|tls| &tls.nrf))?;
         write_config(&file, made, None)?;

@@ -1,7 +1,6 @@
 //! The five functions of a run and their peers: UDR, CHF.
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -112,7 +111,6 @@ impl Core {
             "dsr",
             address,
             json!({
-                "trace": {"directory": place.folder.join("dsr-trace")},
                 "localNodes": [{"host": "dsr.ims.example", "realm": "ims.example", "listen": [address]}],
                 "peers": [{"host": BSF_HOST, "addresses": [bsf_rx]}],
                 "routing": {
@@ -161,21 +159,13 @@ impl Core {
             }
             if matches!(name, "nrf" | "bsf" | "pcf") {
                 // A run begins without state, also in a folder that was used before.
-                let store = place.folder.join(format!("{name}-store"));
-                if store.exists() {
-                    std::fs::remove_dir_all(&store)
-                        .map_err(RigError::io(format!("removing {}", store.display())))?;
-                }
+                let store = place.empty_folder(&format!("{name}-store"))?;
                 settings.insert("store".to_owned(), json!({"embedded": {"directory": store}}));
             }
         }
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, json!({name: settings}), None)?;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg(name).arg("--config").arg(&file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = place.folder.join(format!("{name}.log"));
-        let mut process = Guarded::start(name, command, &place.function_cpus, &log)?;
+        let mut process = place.start(name, &file, &place.function_cpus)?;
         process.wait_for(address)?;
         self.functions.push(Function { name, admin, process });
         Ok(())
