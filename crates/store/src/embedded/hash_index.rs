@@ -7,14 +7,12 @@
 //! Shards keep locks short and growth smooth: a shard is rehashed alone, and since shards differ in size by up to
 //! two (see [`shard_of`]), they do not all double at the same time.
 
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
-
 use ahash::RandomState;
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockWriteGuard};
 use smallvec::SmallVec;
 
+use super::capture::{Captures, Kept};
 use super::checkpoint::Sharded;
 
 const LOCATION_BITS: u32 = 37;
@@ -73,27 +71,14 @@ pub(super) struct HashIndex {
     shards: Box<[RwLock<Shard>]>,
     seeds: [u64; 4],
     hasher: RandomState,
-    /// Grows when a capture begins; a shard of another number has not been captured yet.
-    captures: AtomicU32,
+    captures: Captures,
 }
 
 /// A part of an index.
 #[derive(Default)]
 struct Shard {
     slots: HashTable<u64>,
-    captured: u32,
-    /// What the capture under way must have of it, where it has changed since that began.
-    kept: Option<Vec<u64>>,
-}
-
-impl Shard {
-    /// Before a change.
-    fn keep(&mut self, capture: u32) {
-        if self.captured != capture {
-            self.captured = capture;
-            self.kept = Some(self.slots.iter().copied().collect());
-        }
-    }
+    kept: Kept<u64>,
 }
 
 impl HashIndex {
@@ -108,7 +93,7 @@ impl HashIndex {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             seeds,
             hasher: RandomState::with_seeds(one, two, three, four),
-            captures: AtomicU32::new(0),
+            captures: Captures::default(),
         }
     }
 
@@ -125,9 +110,10 @@ impl HashIndex {
     }
 
     fn change_of(&self, hash: u64) -> RwLockWriteGuard<'_, Shard> {
-        let mut shard = self.shards[shard_of(hash)].write();
-        shard.keep(self.captures.load(Acquire));
-        shard
+        let mut guard = self.shards[shard_of(hash)].write();
+        let shard = &mut *guard;
+        shard.kept.keep(self.captures.last(), shard.slots.iter().copied());
+        guard
     }
 
     /// The hash of a key, for the other methods. Differs between indexes and runs, so that a client cannot
@@ -282,35 +268,25 @@ impl Sharded for HashIndex {
     }
 
     fn begin_capture(&self) {
-        self.captures.fetch_add(1, Release);
+        self.captures.begin();
     }
 
     fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize {
         let Some(shard) = self.shards.get(shard) else {
             return 0;
         };
-        let mut shard = shard.write();
-        let capture = self.captures.load(Acquire);
-        let mut count = 0;
-        let mut append = |slot: &u64| {
-            out.extend_from_slice(&slot.to_le_bytes());
-            count += 1;
-        };
-        match shard.captured == capture {
-            true => shard.kept.take().iter().flatten().for_each(append),
-            false => {
-                shard.slots.iter().for_each(&mut append);
-                shard.captured = capture;
-            }
-        }
-        count
+        let shard = &mut *shard.write();
+        let before = out.len();
+        let slots = shard.slots.iter().copied();
+        shard
+            .kept
+            .take(self.captures.last(), slots, |slot| out.extend(slot.to_le_bytes()));
+        (out.len() - before) / size_of::<u64>()
     }
 
     fn end_capture(&self) {
         for shard in &self.shards {
-            let mut shard = shard.write();
-            shard.captured = self.captures.load(Acquire);
-            shard.kept = None;
+            shard.write().kept.end(self.captures.last());
         }
     }
 

@@ -13,6 +13,7 @@
 //! transactions that read (a batch has conditions instead), more than one process.
 
 mod backup;
+mod capture;
 mod catalogue;
 mod checkpoint;
 mod compact;

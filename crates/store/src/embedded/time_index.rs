@@ -6,11 +6,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
+use super::capture::{Captures, Kept};
 use super::checkpoint::Sharded;
 
 /// Bits of a hash that choose the shard: a capture copies one at a time.
@@ -24,24 +23,21 @@ pub(super) type Moment = (u64, u64);
 /// The index.
 pub(super) struct TimeIndex {
     shards: Box<[RwLock<Shard>]>,
-    /// Grows when a capture begins; a shard of another number has not been captured yet.
-    captures: AtomicU32,
+    captures: Captures,
 }
 
 /// A part of an index.
 #[derive(Default)]
 struct Shard {
     moments: BTreeSet<Moment>,
-    captured: u32,
-    /// What the capture in progress must have of it, where it has changed since that began.
-    kept: Option<Vec<Moment>>,
+    kept: Kept<Moment>,
 }
 
 impl Default for TimeIndex {
     fn default() -> Self {
         Self {
             shards: (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect(),
-            captures: AtomicU32::new(0),
+            captures: Captures::default(),
         }
     }
 }
@@ -57,13 +53,12 @@ impl TimeIndex {
     /// The shard of a hash, before a change.
     fn change_of(&self, hash: u64) -> RwLockWriteGuard<'_, Shard> {
         // The upper bits: as many as choose among the shards.
-        let mut shard = self.shards[(hash >> (64 - SHARD_BITS)) as usize].write();
-        let capture = self.captures.load(Acquire);
-        if shard.captured != capture {
-            shard.captured = capture;
-            shard.kept = Some(shard.moments.iter().copied().collect());
-        }
+        let mut guard = self.shards[(hash >> (64 - SHARD_BITS)) as usize].write();
+        let shard = &mut *guard;
         shard
+            .kept
+            .keep(self.captures.last(), shard.moments.iter().copied());
+        guard
     }
 
     pub(super) fn insert(&self, moment: Moment) {
@@ -119,35 +114,26 @@ impl Sharded for TimeIndex {
     }
 
     fn begin_capture(&self) {
-        self.captures.fetch_add(1, Release);
+        self.captures.begin();
     }
 
     fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize {
         let Some(shard) = self.shards.get(shard) else {
             return 0;
         };
-        let mut shard = shard.write();
-        let capture = self.captures.load(Acquire);
-        let mut words = 0;
-        let mut append = |(time, hash): &Moment| {
-            out.extend_from_slice(&time.to_le_bytes());
-            out.extend_from_slice(&hash.to_le_bytes());
-            words += 2;
-        };
-        if shard.captured == capture {
-            shard.kept.take().iter().flatten().for_each(append);
-        } else {
-            shard.moments.iter().for_each(&mut append);
-            shard.captured = capture;
-        }
-        words
+        let shard = &mut *shard.write();
+        let before = out.len();
+        let moments = shard.moments.iter().copied();
+        shard.kept.take(self.captures.last(), moments, |(time, hash)| {
+            out.extend(time.to_le_bytes());
+            out.extend(hash.to_le_bytes());
+        });
+        (out.len() - before) / size_of::<u64>()
     }
 
     fn end_capture(&self) {
         for shard in &self.shards {
-            let mut shard = shard.write();
-            shard.captured = self.captures.load(Acquire);
-            shard.kept = None;
+            shard.write().kept.end(self.captures.last());
         }
     }
 
