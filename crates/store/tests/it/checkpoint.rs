@@ -20,10 +20,25 @@ use crate::session::{Later, Session, id};
 type Model = BTreeMap<u64, Session>;
 
 /// Checkpoints are written all the time.
-fn config(directory: &Path) -> Config {
+pub(crate) fn config(directory: &Path) -> Config {
     let mut config = small_segments(directory);
     config.embedded.checkpoint_above = ByteSize(0);
     config
+}
+
+/// Leaves what a process may that was killed: the last checkpoint, none, or one of the earlier ones.
+pub(crate) fn leave_any(path: &Path, earlier: &mut Vec<Vec<u8>>, random: &mut StdRng) {
+    earlier.dedup();
+    match random.random_range(0..4) {
+        0 => {}
+        1 => drop(std::fs::remove_file(path)),
+        _ if earlier.is_empty() => {}
+        _ => {
+            let recent = earlier.len().saturating_sub(12);
+            let any = random.random_range(recent..earlier.len());
+            std::fs::write(path, &earlier[any]).unwrap();
+        }
+    }
 }
 
 /// None is written.
@@ -130,17 +145,7 @@ async fn with_any_earlier_checkpoint_a_store_is_as_its_log_says() {
             drop(sessions);
             store.close().await;
             earlier.extend(std::fs::read(&path).ok());
-            earlier.dedup();
-            match random.random_range(0..4) {
-                0 => {}
-                1 => drop(std::fs::remove_file(&path)),
-                _ if earlier.is_empty() => {}
-                _ => {
-                    let recent = earlier.len().saturating_sub(12);
-                    let any = random.random_range(recent..earlier.len());
-                    std::fs::write(&path, &earlier[any]).unwrap();
-                }
-            }
+            leave_any(&path, &mut earlier, &mut random);
         }
     }
     assert!(

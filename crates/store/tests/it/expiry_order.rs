@@ -1,17 +1,15 @@
 //! The order of expiry in the embedded engine: through renewals, removals, compaction, and restarts with any checkpoint.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use settings::ByteSize;
 use store::{
     Batch, Condition, Config, DecodeError, Index, IndexKeys, IndexSchema, Key, Record, Scan, Store, Table,
     TableDef, TableSchema,
 };
 
-use crate::log::small_segments;
+use crate::checkpoint::{config, leave_any};
 
 /// A number with bytes, until a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,12 +121,6 @@ async fn compare(held: &Table<Held>, model: &Model, what: &str) {
     assert_eq!(all.len(), model.len(), "{what}");
 }
 
-fn config(directory: &Path) -> Config {
-    let mut config = small_segments(directory);
-    config.embedded.checkpoint_above = ByteSize(0);
-    config
-}
-
 /// A process that was killed leaves some earlier checkpoint, or none.
 #[tokio::test]
 async fn records_are_in_the_order_of_their_expiry_with_any_checkpoint() {
@@ -151,17 +143,7 @@ async fn records_are_in_the_order_of_their_expiry_with_any_checkpoint() {
             drop(held);
             store.close().await;
             earlier.extend(std::fs::read(&path).ok());
-            earlier.dedup();
-            match random.random_range(0..4) {
-                0 => {}
-                1 => drop(std::fs::remove_file(&path)),
-                _ if earlier.is_empty() => {}
-                _ => {
-                    let recent = earlier.len().saturating_sub(12);
-                    let any = random.random_range(recent..earlier.len());
-                    std::fs::write(&path, &earlier[any]).unwrap();
-                }
-            }
+            leave_any(&path, &mut earlier, &mut random);
         }
     }
     assert!(
