@@ -9,12 +9,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::Site;
 use super::contest::Requests;
 use super::processes::{self, PATIENCE, register};
 use super::{nrf, policy, routed, scp, stp};
@@ -32,10 +32,8 @@ pub struct Settings {
     pub translations: u32,
     /// Beginnings of the names of the programs that are counted; empty: all are.
     pub only: Vec<String>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our functions and the simulators, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// A program.
@@ -126,7 +124,7 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     for (program, packages) in PROGRAMS.into_iter().filter(|(program, _)| is_wanted(program)) {
         processes::find(program, packages)?;
     }
-    let place = place(settings)?;
+    let place = settings.site.place()?;
     let mut counter = Counter {
         settings,
         place: &place,
@@ -233,10 +231,6 @@ impl Counter<'_> {
         self.counted.push((name, job, each));
         Ok(())
     }
-}
-
-fn place(settings: &Settings) -> Result<Place, RigError> {
-    Place::at(&settings.out, &[], settings.program.as_deref())
 }
 
 /// A name, a job, what starts it, what is done before the requests, and what sends a number of them.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::Ipv6Prefix;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::Store;
 
+use super::Site;
 use super::figures::{self, Figure};
 use crate::run::{Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
 use ::report::Check;
@@ -43,12 +44,8 @@ const POOL: &str = "all";
 pub struct Settings {
     /// Subscribers that are bound; each has two sessions.
     pub bindings: u64,
-    /// Cores of the router. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
-    /// Settings, logs and the store go under this.
-    pub out: PathBuf,
-    /// The program that runs the router, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// What they take; `target/bench/sbr.json`.
@@ -85,7 +82,7 @@ pub struct Preload {
 /// # Errors
 /// When the store cannot be written or a router does not start.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Preload, RunError> {
-    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
+    let place = settings.site.place()?;
     let empty = start(&place, "sbr-empty", &place.empty_folder("sbr-empty")?, settings)?;
     let directory = place.empty_folder("sbr-filled")?;
     let begun = Instant::now();

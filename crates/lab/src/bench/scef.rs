@@ -4,17 +4,17 @@
 //! with a configuration and a connection, half monitoring with a subscription. Then the SCEF is killed and started again.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::Site;
 use super::figures::{self, Figure};
 use crate::run::bsf::disk;
 use crate::run::dsr::await_connections;
 use crate::run::scef::{self as rig, Addresses, Launch};
-use crate::run::{Guarded, Place, Progress, RigError, RunError, figure, free_address};
+use crate::run::{Guarded, Progress, RigError, RunError, figure, free_address};
 use ::report::Check;
 use report::measure::Machine;
 
@@ -28,12 +28,8 @@ const READY: Duration = Duration::from_secs(5);
 pub struct Settings {
     /// Contexts.
     pub contexts: u64,
-    /// Cores of the SCEF. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
-    /// Settings, logs and the store go under this.
-    pub out: PathBuf,
-    /// The program that runs the SCEF, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// What they take; `target/bench/scef.json`.
@@ -64,7 +60,7 @@ pub struct Contexts {
 /// # Errors
 /// When the SCEF does not start or refuses a device.
 pub fn preload(settings: &Settings, progress: &mut Progress) -> Result<Contexts, RunError> {
-    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
+    let place = settings.site.place()?;
     let half = u32::try_from(settings.contexts / 2).unwrap_or(u32::MAX).max(1);
     let addresses = Addresses {
         t8: free_address()?,

@@ -55,13 +55,13 @@ pub(super) fn generator_with(
 
 /// How relays are loaded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
-    /// How often each.
-    pub(super) rounds: u32,
+pub struct Turns {
+    /// How often each is measured.
+    pub rounds: u32,
     /// How long each time.
-    pub(super) duration: Duration,
+    pub duration: Duration,
     /// Requests per second for all; none: as many as each carries.
-    pub(super) rate: Option<f64>,
+    pub rate: Option<f64>,
 }
 
 /// What was measured of one relay.

@@ -115,13 +115,22 @@ impl BenchArgs {
         self.connections.unwrap_or(usual)
     }
 
-    fn pin(&self) -> Vec<usize> {
-        self.pin.clone().unwrap_or_default()
+    /// Where the programs run; the folder is that of settings, logs and data.
+    fn site(&self) -> bench::Site {
+        bench::Site {
+            pin: self.pin.clone().unwrap_or_default(),
+            out: self.out.join(&self.what),
+            program: self.program.clone(),
+        }
     }
 
-    /// The folder of settings, logs and data.
-    fn folder(&self) -> PathBuf {
-        self.out.join(&self.what)
+    fn turns(&self) -> bench::Turns {
+        let loads = self.loads();
+        bench::Turns {
+            rounds: loads.rounds,
+            duration: loads.duration,
+            rate: self.rate,
+        }
     }
 
     fn loads(&self) -> bench::Loads {
@@ -181,16 +190,11 @@ const BENCHES: [(&str, Run); 10] = [
 ];
 
 fn dsr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
-    let loads = args.loads();
     let settings = bench::dsr::Settings {
-        rounds: loads.rounds,
-        duration: loads.duration,
+        turns: args.turns(),
         connections: args.connections(),
         message_bytes: args.message_bytes,
-        rate: args.rate,
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::dsr::compare(&settings, progress),
@@ -199,15 +203,10 @@ fn dsr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
 }
 
 fn pdra(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
-    let loads = args.loads();
     let settings = bench::pdra::Settings {
-        rounds: loads.rounds,
-        duration: loads.duration,
+        turns: args.turns(),
         connections: args.connections(),
-        rate: args.rate,
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::pdra::compare(&settings, progress),
@@ -216,15 +215,10 @@ fn pdra(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
 }
 
 fn stp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
-    let loads = args.loads();
     let settings = bench::stp::Settings {
-        rounds: loads.rounds,
-        duration: loads.duration,
+        turns: args.turns(),
         connections: args.connections(),
-        rate: args.rate,
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::stp::compare(&settings, progress),
@@ -237,9 +231,7 @@ fn scp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
         loads: args.loads(),
         producers: args.producers.clone(),
         function_config: args.function_config.clone(),
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::scp::compare(&settings, progress),
@@ -252,9 +244,7 @@ fn nrf(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
         loads: args.loads(),
         others: args.nrf_command.clone(),
         function_config: args.function_config.clone(),
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::nrf::compare(&settings, progress),
@@ -268,9 +258,7 @@ fn policy(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure>
         others: args.pcf_command.clone(),
         nrf: args.nrf_address,
         function_config: args.function_config.clone(),
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::policy::compare(&settings, progress),
@@ -283,8 +271,7 @@ fn instructions(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Fa
         requests: if args.quick { 100 } else { args.requests },
         translations: if args.quick { 10_000 } else { 1_000_000 },
         only: args.only.clone(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::instructions::count(&settings, progress),
@@ -295,9 +282,7 @@ fn instructions(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Fa
 fn sbr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
     let settings = bench::sbr::Settings {
         bindings: if args.quick { 1000 } else { args.bindings },
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::sbr::preload(&settings, progress),
@@ -308,9 +293,7 @@ fn sbr(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
 fn scef(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
     let settings = bench::scef::Settings {
         contexts: if args.quick { 200 } else { args.contexts },
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(
         bench::scef::preload(&settings, progress),
@@ -325,9 +308,7 @@ fn dp(args: &BenchArgs, progress: &mut Progress) -> Result<Outcome, Failure> {
         connections: args.connections(),
         numbers: if args.quick { 10_000 } else { args.numbers },
         writes: args.writes,
-        pin: args.pin(),
-        out: args.folder(),
-        program: args.program.clone(),
+        site: args.site(),
     };
     outcome(bench::dp::load(&settings, progress), bench::dp::Figures::markdown)
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lab::bench::{Comparison, Loads, Row};
+use lab::bench::{Comparison, Loads, Row, Turns};
 use lab::run::{Progress, RunError};
 
-use crate::program;
 use crate::scp::patient;
+use crate::site;
 
 const SHARES: [Option<f64>; 5] = [None, Some(0.10), Some(0.25), Some(0.50), Some(0.75)];
 
@@ -95,10 +95,8 @@ fn proxies_relay_the_same_loads_to_one_producer_and_to_many() {
             ..loads()
         },
         producers: vec![1, 5],
-        pin: Vec::new(),
         function_config: Some(patient),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let result = match lab::bench::scp::compare(&settings, &mut Progress::default()) {
         Ok(result) => result,
@@ -132,10 +130,8 @@ fn our_nrf_and_nginx_answer_the_same_loads() {
     let settings = lab::bench::nrf::Settings {
         loads: loads(),
         others: Vec::new(),
-        pin: Vec::new(),
         function_config: Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n")),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let result = match lab::bench::nrf::compare(&settings, &mut Progress::default()) {
         Ok(result) => result,
@@ -169,10 +165,8 @@ fn pcfs_create_and_delete_the_same_policies() {
         },
         others: if has_python { vec![other] } else { Vec::new() },
         nrf: free_ports::address().unwrap(),
-        pin: Vec::new(),
         function_config: Some(patient(&folder, "pcf: {overload: {enabled: false}}\n")),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     // An NRF that runs already is not taken for that of the comparison.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -211,8 +205,7 @@ fn instructions_are_counted_under_callgrind() {
         requests: 300,
         translations: 1_000,
         only: Vec::new(),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let counts = match lab::bench::instructions::count(&settings, &mut Progress::default()) {
         Ok(counts) => counts,
@@ -259,8 +252,7 @@ fn rows_are_counted_alone() {
             requests: 50,
             translations: 1_000,
             only: vec![only.to_owned()],
-            out: folder.path().to_owned(),
-            program: Some(program()),
+            site: site(&folder),
         };
         lab::bench::instructions::count(&settings, &mut Progress::default())
     };
@@ -276,17 +268,22 @@ fn rows_are_counted_alone() {
     assert!(counts.checks.is_empty(), "{counts}");
 }
 
+/// One round at a rate that a debug build carries.
+fn turns(duration: Duration) -> Turns {
+    Turns {
+        rounds: 1,
+        duration,
+        rate: Some(100.0),
+    }
+}
+
 #[test]
 fn our_stp_and_osmo_stp_route_the_same_messages() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::stp::Settings {
-        rounds: 1,
-        duration: Duration::from_millis(700),
-        pin: Vec::new(),
+        turns: turns(Duration::from_millis(700)),
         connections: 5,
-        rate: Some(100.0),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let result = match lab::bench::stp::compare(&settings, &mut Progress::default()) {
         Ok(result) => result,
@@ -308,13 +305,9 @@ fn our_stp_and_osmo_stp_route_the_same_messages() {
 fn a_policy_dra_keeps_sessions_together_that_rules_of_free_diameter_spread() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::pdra::Settings {
-        rounds: 1,
-        duration: Duration::from_secs(1),
-        pin: Vec::new(),
+        turns: turns(Duration::from_secs(1)),
         connections: 4,
-        rate: Some(100.0),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let result = match lab::bench::pdra::compare(&settings, &mut Progress::default()) {
         Ok(result) => result,
@@ -349,9 +342,7 @@ fn a_router_starts_with_the_sessions_that_were_written() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::sbr::Settings {
         bindings: 300,
-        pin: Vec::new(),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let made = lab::bench::sbr::preload(&settings, &mut Progress::default())
         .unwrap_or_else(|error| panic!("{error}"));
@@ -381,9 +372,7 @@ fn an_scef_with_many_contexts_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let settings = lab::bench::scef::Settings {
         contexts: 200,
-        pin: Vec::new(),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let made = lab::bench::scef::preload(&settings, &mut Progress::default())
         .unwrap_or_else(|error| panic!("{error}"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lab::report::{Check, Report, Series};
 use lab::run::{Options, Progress, Rate};
 
-use crate::{failed, program};
+use crate::{failed, program, site};
 
 fn options(folder: &tempfile::TempDir) -> Options {
     Options {
@@ -119,9 +119,7 @@ fn look_ups_are_judged_beside_changes() {
         connections: 2,
         numbers: 5000,
         writes: 40,
-        pin: Vec::new(),
-        out: folder.path().to_owned(),
-        program: Some(program()),
+        site: site(&folder),
     };
     let made =
         lab::bench::dp::load(&settings, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));

@@ -24,6 +24,15 @@ fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_signalbox"))
 }
 
+/// Where the programs of a bench run: in this folder, on any core.
+fn site(folder: &tempfile::TempDir) -> lab::bench::Site {
+    lab::bench::Site {
+        pin: Vec::new(),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    }
+}
+
 /// The checks of content that did not hold. What measures time says how fast and how busy this machine is, and is a matter
 /// of benches: checks know of themselves whether they do. Requests without an answer in time are late and not wrong, unless
 /// most of them are.

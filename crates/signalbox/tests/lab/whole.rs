@@ -5,7 +5,7 @@ use std::time::Duration;
 use lab::run::{Options, Progress, Rate, RunError};
 
 use crate::scp::patient;
-use crate::{failed, program};
+use crate::{failed, program, site};
 
 fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
     Options {
@@ -370,17 +370,16 @@ fn a_router_passes_its_drills() {
 
 #[test]
 fn routers_and_haproxy_relay_the_same_load() {
-    let program = program();
     let folder = tempfile::tempdir().unwrap();
     let options = lab::bench::dsr::Settings {
-        rounds: 2,
-        duration: Duration::from_secs(1),
-        pin: Vec::new(),
+        turns: lab::bench::Turns {
+            rounds: 2,
+            duration: Duration::from_secs(1),
+            rate: Some(200.0),
+        },
         connections: 4,
         message_bytes: 2000,
-        rate: Some(200.0),
-        out: folder.path().to_owned(),
-        program: Some(program),
+        site: site(&folder),
     };
     let result = match lab::bench::dsr::compare(&options, &mut Progress::default()) {
         Ok(result) => result,

@@ -7,10 +7,10 @@
 mod population;
 mod result;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Site;
 use super::phase::{Loaded, Phase};
 use super::turns::{TIMEOUT, generator_with};
 use crate::run::database::{Database, Provisioning};
@@ -42,12 +42,8 @@ pub struct Settings {
     pub numbers: u64,
     /// Changes per second; 0: none.
     pub writes: u32,
-    /// Cores of the processor; server and lab get the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
-    /// Settings, logs and data go under this.
-    pub out: PathBuf,
-    /// The program that runs processor and server, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Loads a database processor.
@@ -55,7 +51,7 @@ pub struct Settings {
 /// # Errors
 /// When something does not start, or ends under load.
 pub fn load(settings: &Settings, progress: &mut Progress) -> Result<Figures, RunError> {
-    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
+    let place = settings.site.place()?;
     let population = Population::new(settings.numbers);
     let begun = Instant::now();
     let (database, mut loaded) = start(settings, population, &place, progress)?;

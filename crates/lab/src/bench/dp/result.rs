@@ -113,7 +113,7 @@ pub(super) fn figures(
         parts,
         writes: writes.map(visible),
         server_cores: rounded(around.server_cores),
-        pinned_cpus: settings.pin.clone(),
+        pinned_cpus: settings.site.pin.clone(),
         machine: Machine::this(),
         notes: examples.take(10).cloned().collect(),
     }

@@ -8,15 +8,14 @@
 mod haproxy;
 mod result;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use crate::bench::freediameter::{self, Served};
 use crate::bench::phase::Loaded;
-use crate::bench::turns::{TIMEOUT, Turns, generator};
-use crate::run::{Place, Progress, RigError, RunError, dsr as rig, free_address};
+use crate::bench::turns::{TIMEOUT, generator};
+use crate::bench::{Site, Turns};
+use crate::run::{Progress, RigError, RunError, dsr as rig, free_address};
 use callmodel::dsr::DsrModel;
 use simulators::diameter::DiameterSettings;
 use workload::dsr;
@@ -31,22 +30,14 @@ const BYTES: &str = "haproxy-tcp";
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How often each is measured.
-    pub rounds: u32,
-    /// How long each time.
-    pub duration: Duration,
-    /// Cores of the relays; the lab gets the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
+    /// How each is loaded.
+    pub turns: Turns,
     /// MMEs, a connection each.
     pub connections: u32,
     /// Average size of ULRs and ULAs.
     pub message_bytes: u32,
-    /// Requests per second for both; none: as many as each carries.
-    pub rate: Option<f64>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our router and the simulators, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Compares our router with freeDiameter as relays between the same MMEs and HSSs.
@@ -56,7 +47,7 @@ pub struct Settings {
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
     haproxy::find()?;
-    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
+    let place = options.site.place()?;
     let model = DsrModel {
         message_bytes: options.message_bytes,
         ..DsrModel::default()
@@ -91,17 +82,12 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
         let generator = generator(address, options.connections, traffic, &place)?;
         relays.push(Loaded::new(name, function, generator));
     }
-    let turns = Turns {
-        rounds: options.rounds,
-        duration: options.duration,
-        rate: options.rate,
-    };
-    let measured = turns.measure(relays, &place, progress)?;
+    let measured = options.turns.measure(relays, &place, progress)?;
     Ok(result::comparison(
         measured,
         plan.message_bytes(),
         &place.function_cpus,
-        options.rounds,
+        options.turns.rounds,
     ))
 }
 

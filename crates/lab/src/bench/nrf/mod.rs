@@ -10,8 +10,9 @@ mod servers;
 use std::path::PathBuf;
 
 use super::Other;
+use super::Site;
 use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
-use crate::run::{Place, Progress, RunError};
+use crate::run::{Progress, RunError};
 use ::report::Check;
 
 pub(super) use population::profiles;
@@ -24,14 +25,10 @@ pub struct Settings {
     pub loads: Loads,
     /// Other NRFs.
     pub others: Vec<Other>,
-    /// Cores of the servers; the generator gets the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
     /// Settings of our NRF, laid over those that the bench makes.
     pub function_config: Option<PathBuf>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our NRF, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Name of our NRF as a subject, and of the reference.
@@ -44,7 +41,7 @@ const NGINX: &str = "nginx";
 /// When something does not start; [`RunError::Missing`] when nginx is not installed.
 pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     super::processes::find("nginx", "nginx-light")?;
-    let place = Place::at(&settings.out, &settings.pin, settings.program.as_deref())?;
+    let place = settings.site.place()?;
     progress.status("starting the servers …");
     let rig = servers::Rig::start(&place, settings)?;
     let contest = Contest {

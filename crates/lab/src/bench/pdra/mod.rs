@@ -8,13 +8,12 @@ mod result;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use super::freediameter::{self, Served};
 use super::phase::Loaded;
 use super::routed::{relays, within};
-use super::turns::{TIMEOUT, Turns, generator};
+use super::turns::{TIMEOUT, generator};
+use crate::bench::{Site, Turns};
 use crate::run::dsr::{self as rig, Asking, await_connections};
 use crate::run::{Guarded, Place, Progress, RigError, RunError, Simulator, free_address};
 use callmodel::dsr::DsrModel;
@@ -32,20 +31,12 @@ const MODEL: &str = "dsr/pdra";
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How often each is measured.
-    pub rounds: u32,
-    /// How long each time.
-    pub duration: Duration,
-    /// Cores of the routers; the lab gets the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
+    /// How each is loaded.
+    pub turns: Turns,
     /// PCEFs, and as many P-CSCFs, a connection each.
     pub connections: u32,
-    /// Requests per second for all; none: as many as each carries.
-    pub rate: Option<f64>,
-    /// Settings, logs and sessions go under this.
-    pub out: PathBuf,
-    /// The program that runs our router and the simulators, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// A program with its PCRFs.
@@ -62,7 +53,7 @@ struct Routing {
 /// When something does not start; [`RunError::Missing`] when there is no freeDiameter.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
-    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
+    let place = options.site.place()?;
     let model = model()?;
     let alone = DsrModel {
         hss: 1,
@@ -82,12 +73,7 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
         relays.push(Loaded::new(routing.name, routing.function, generator));
         pcrfs.push((routing.name, routing.pcrfs));
     }
-    let turns = Turns {
-        rounds: options.rounds,
-        duration: options.duration,
-        rate: options.rate,
-    };
-    let measured = turns.measure(relays, &place, progress)?;
+    let measured = options.turns.measure(relays, &place, progress)?;
     let placements = pcrfs.iter_mut().map(|(name, pcrfs)| Placement::of(name, pcrfs));
     let placements = placements.collect::<Result<_, _>>()?;
     let messages = model.pdra.as_ref().map_or(2.0, |sessions| {
@@ -98,7 +84,7 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
         placements,
         messages,
         &place.function_cpus,
-        options.rounds,
+        options.turns.rounds,
     ))
 }
 

@@ -13,8 +13,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use super::Other;
+use super::Site;
 use super::contest::{COMPARED, Comparison, Contest, Loads, Section};
-use crate::run::{Place, Progress, RigError, RunError};
+use crate::run::{Progress, RigError, RunError};
 use ::report::Check;
 use workload::policy::Service;
 
@@ -27,14 +28,10 @@ pub struct Settings {
     pub others: Vec<Other>,
     /// Where the NRF of the comparison listens: other PCFs have it in their configuration.
     pub nrf: SocketAddr,
-    /// Cores of the PCFs; generator and peers get the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
     /// Settings of our PCF, laid over those that the bench makes.
     pub function_config: Option<PathBuf>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our functions and the simulators, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Name of our PCF as a subject.
@@ -52,11 +49,7 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
     let mut sections = Vec::new();
     let (mut bytes, mut cpus) = ((0, 0), Vec::new());
     for (service, folder) in SERVICES {
-        let place = Place::at(
-            &settings.out.join(folder),
-            &settings.pin,
-            settings.program.as_deref(),
-        )?;
+        let place = settings.site.part(folder)?;
         progress.status("starting the PCFs and their peers …");
         let mut rig = pcfs::Rig::start(&place, settings)?;
         let entry = rig.enter(service, progress)?;

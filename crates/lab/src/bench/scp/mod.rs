@@ -9,8 +9,9 @@ mod proxies;
 
 use std::path::PathBuf;
 
+use super::Site;
 use super::contest::{Comparison, Contest, Loads, Requests};
-use crate::run::{Place, Progress, RunError};
+use crate::run::{Progress, RunError};
 
 use proxies::PATH;
 pub(super) use proxies::{HAPROXY, MODEL_C, MODEL_D, NGHTTPX, Producers, await_learning, model_d, nrf, scp};
@@ -22,14 +23,10 @@ pub struct Settings {
     pub loads: Loads,
     /// Numbers of producers; a contest for each.
     pub producers: Vec<u32>,
-    /// Cores of the proxies; generator and producers get the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
     /// Settings of the SCP, laid over those that the bench makes.
     pub function_config: Option<PathBuf>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our SCP and the simulators, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Bytes of a request's body and of an answer's.
@@ -59,11 +56,7 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
     let mut sections = Vec::new();
     let mut cpus = Vec::new();
     for count in &settings.producers {
-        let place = Place::at(
-            &settings.out.join(format!("producers-{count}")),
-            &settings.pin,
-            settings.program.as_deref(),
-        )?;
+        let place = settings.site.part(&format!("producers-{count}"))?;
         progress.status(&format!("starting the proxies and {count} producers …"));
         let rig = proxies::Rig::start(&place, *count, settings.function_config.as_deref())?;
         let contest = Contest {

@@ -8,7 +8,6 @@ mod osmo;
 mod result;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,7 +16,8 @@ use serde_json::{Value, json};
 use crate::bench::phase::Loaded;
 use crate::bench::processes;
 use crate::bench::routed::within;
-use crate::bench::turns::{TIMEOUT, Turns, generator};
+use crate::bench::turns::{TIMEOUT, generator};
+use crate::bench::{Site, Turns};
 use crate::run::stp::config;
 use crate::run::{Place, Progress, RigError, RunError};
 use loadgen::Traffic;
@@ -44,20 +44,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How often each is measured.
-    pub rounds: u32,
-    /// How long each time.
-    pub duration: Duration,
-    /// Cores of the STPs; the lab gets the others. Empty: the scheduler decides.
-    pub pin: Vec<usize>,
+    /// How each is loaded.
+    pub turns: Turns,
     /// Units, an association each; an odd number is one more.
     pub connections: u32,
-    /// MSUs per second for both; none: as many as each carries.
-    pub rate: Option<f64>,
-    /// Settings and logs go under this.
-    pub out: PathBuf,
-    /// The program that runs our STP, instead of this one.
-    pub program: Option<PathBuf>,
+    /// Where it runs.
+    pub site: Site,
 }
 
 /// Compares our STP with osmo-stp.
@@ -66,7 +58,7 @@ pub struct Settings {
 /// When something does not start; [`RunError::Missing`] when osmo-stp is not installed.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     processes::find(osmo::PROGRAM, "osmo-stp")?;
-    let place = Place::at(&options.out, &options.pin, options.program.as_deref())?;
+    let place = options.site.place()?;
     let pairs = options.connections.div_ceil(2).clamp(1, 499) as u16;
     let units: Vec<Unit> = Pairs::new(pairs, FRAME_BYTES).units().collect();
     progress.status("starting the STPs …");
@@ -87,16 +79,11 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
         let generator = generator(address, units.len() as u32, traffic, &place)?;
         relays.push(Loaded::new(name, function, generator));
     }
-    let turns = Turns {
-        rounds: options.rounds,
-        duration: options.duration,
-        rate: options.rate,
-    };
-    let measured = turns.measure(relays, &place, progress)?;
+    let measured = options.turns.measure(relays, &place, progress)?;
     Ok(result::comparison(
         &measured,
         &place.function_cpus,
-        options.rounds,
+        options.turns.rounds,
     ))
 }
 
