@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
 use super::owner::Consumer;
-use super::{body_of, check_size, negotiate, object_of, sender_of};
+use super::{bind, body_of, check_size, negotiate, object_of, sender_of};
 use crate::activity::trail;
 use crate::association::af::{self, AfSession};
 use crate::association::{Association, AssociationId};
@@ -102,6 +102,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     response
         .headers_mut()
         .set_printed(LOCATION, format!("{}{path}", worker.root()));
+    bind(worker, &mut response);
     Ok(response)
 }
 
