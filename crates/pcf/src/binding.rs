@@ -122,6 +122,42 @@ pub(crate) async fn check_services(
     Ok(())
 }
 
+/// Refuses a new AF session with media at a session of an emergency DNN that is not about an emergency (TS 29.214 §4.4.1, §5.5.3;
+/// TS 29.514 table 5.7-1). One without media, or for signalling alone, serves the registration of the UE.
+pub(crate) fn check_emergency(
+    worker: &Worker,
+    association: &Association,
+    request: &Value,
+) -> Result<(), Refusal> {
+    let settings = &worker.config().emergency;
+    let is_local = association.text_of("dnn").is_some_and(|dnn| settings.has(dnn));
+    let components = request.get("medComponents").and_then(Value::as_object);
+    let has_media = components.is_some_and(|components| components.values().any(is_media));
+    if !settings.require_service_urn || !is_local || !has_media || is_emergency(request) {
+        return Ok(());
+    }
+    Err(Refusal {
+        cause: Cause::UnauthorizedNonEmergencySession,
+        at: "/servUrn".to_owned(),
+        detail: "the session of the UE is for emergency services alone".to_owned(),
+    })
+}
+
+/// Whether a media component is more than signalling.
+fn is_media(component: &Value) -> bool {
+    let flows = component.get("medSubComps").and_then(Value::as_object);
+    let usage = |flow: &Value| flow.get("flowUsage").and_then(Value::as_str) == Some("AF_SIGNALLING");
+    flows.is_none_or(|flows| flows.is_empty() || !flows.values().all(usage))
+}
+
+/// Whether a request is about an emergency service (RFC 5031 §4.2): `sos`, `sos.fire`, with or without `urn:service:`.
+fn is_emergency(request: &Value) -> bool {
+    let urn = request.get("servUrn").and_then(Value::as_str).unwrap_or_default();
+    let urn = urn.to_ascii_lowercase();
+    let service = urn.strip_prefix("urn:service:").unwrap_or(&urn);
+    service.split('.').next() == Some("sos")
+}
+
 /// The services that policy data allow in the slice and DNN of an association; `None`: they say nothing of it.
 fn allowed_services<'d>(data: &'d Value, association: &Association) -> Option<Vec<&'d str>> {
     let dnn = association.text_of("dnn")?;

@@ -77,6 +77,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     let bound = change::parts(worker, id, async |association: &mut Association| {
         let mut session = new.clone();
         let met = met(association, &mut session);
+        binding::check_emergency(worker, association, &session.request)?;
         binding::check_services(worker, association, &session.request).await?;
         binding::attach(worker, association, &session)?;
         Ok::<_, Fault>((session, met))

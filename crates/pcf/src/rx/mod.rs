@@ -89,7 +89,11 @@ async fn write(worker: &Worker, request: &Request, aar: &pcc::rx::Request) -> Re
                 media::merge(&mut held.request, &aar.document);
                 (held, Done::Changed)
             }
-            (None, Some(new)) => (new.clone(), Done::Begun),
+            (None, Some(new)) => {
+                let checked = binding::check_emergency(worker, association, &new.request);
+                checked.map_err(Unchanged::Refused)?;
+                (new.clone(), Done::Begun)
+            }
             (None, None) => return Err(Unchanged::Ended),
         };
         let checked = binding::check_services(worker, association, &session.request).await;

@@ -50,8 +50,14 @@ fn a_session_without_a_usable_subscriber_is_refused_unless_it_is_for_an_emergenc
         }
         let cscf = peer("cscf.example.org", &pcf).await;
         let aar = AAR.replace("Called-Station-Id = \"ims\"", "Called-Station-Id = \"sos\"");
+        // TS 29.214 §5.5.3: UNAUTHORIZED_NON_EMERGENCY_SESSION.
         let answer = ask(&cscf, "cscf.example.org", "cscf;1;1", &aar).await;
-        assert!(answer.contains(SUCCESS), "{answer}");
+        assert!(is_experimental(&answer, 5066), "{answer}");
+        for (number, urn) in ["urn:service:sos", "SOS.fire"].into_iter().enumerate() {
+            let aar = format!("{aar}\nService-URN = \"{urn}\"");
+            let answer = ask(&cscf, "cscf.example.org", &format!("cscf;2;{number}"), &aar).await;
+            assert!(answer.contains(SUCCESS), "{answer}");
+        }
     });
 }
 
