@@ -41,6 +41,7 @@ mod projects;
 mod quotas;
 mod races;
 mod re_auth;
+mod redirected;
 mod removed;
 mod renewals;
 mod repeated;
