@@ -228,7 +228,7 @@ async fn reported(
         let asked = context::request(association, update);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         if earlier.is_none() {
-            answers_request(&association.policy, &decided, update)?;
+            check_answered(&association.policy, &decided, update)?;
         }
         // What of the answer may be missed.
         let reports = ["accuUsageReports", "ruleReports", "sessRuleReports"];
@@ -256,18 +256,13 @@ async fn reported(
     Ok(rewritten)
 }
 
-/// Refuses a UE's request for resources that the decision does not answer by a rule (TS 29.512 §4.2.4.17): without one, and
-/// without a refusal, the UE waits for what will not come.
-fn answers_request(
+/// Refuses a UE's request for resources that the decision does not answer by a rule.
+fn check_answered(
     before: &Map<String, Value>,
     decided: &Decision,
     update: &Map<String, Value>,
 ) -> Result<(), Fault> {
-    let sections = ["pccRules", "qosDecs", "traffContDecs"];
-    let is_answered = sections
-        .iter()
-        .any(|section| before.get(*section) != decided.policy.get(*section));
-    if !update.contains_key("ueInitResReq") || is_answered {
+    if context::answers_request(before, &decided.policy, update) {
         return Ok(());
     }
     let problem = Problem::with_cause(StatusCode::FORBIDDEN, "ERROR_TRAFFIC_MAPPING_INFO_REJECTED");

@@ -133,6 +133,19 @@ pub fn with_reports(association: &Association, update: &Map<String, Value>, repo
     request
 }
 
+/// Whether the decision that is made of an update, in the place of the policy of before, answers the request of a UE for resources
+/// that the update has (TS 29.512 §4.2.4.17, TS 29.212 §4.5.12): one that changes nothing leaves the UE waiting for what will not come.
+#[must_use]
+pub fn answers_request(
+    before: &Map<String, Value>,
+    decided: &Map<String, Value>,
+    update: &Map<String, Value>,
+) -> bool {
+    let mut sections = ["pccRules", "qosDecs", "traffContDecs"].into_iter();
+    !update.contains_key("ueInitResReq")
+        || sections.any(|section| before.get(section) != decided.get(section))
+}
+
 /// Refuses a trigger whose data an update of an SMF lacks, or has as they were before (TS 29.512 §5.7.3).
 ///
 /// # Errors

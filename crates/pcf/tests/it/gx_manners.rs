@@ -143,6 +143,29 @@ fn a_trigger_that_contradicts_the_session_is_refused_once_it_is_new() {
 }
 
 #[test]
+fn a_request_of_a_ue_for_resources_without_a_rule_is_refused() {
+    local(async {
+        let pcf = start(|_| {});
+        let pgw = peer("pgw.example.org", &pcf).await;
+        let gx = async |text: &str| ask(&pgw, "pgw.example.org", "pgw;1;1", text).await;
+        gx(CCR_I).await;
+        let request = |number: u32| {
+            format!(
+                "CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = {number}\n\
+                 Event-Trigger = RESOURCE_MODIFICATION_REQUEST\nPacket-Filter-Operation = ADDITION\n\
+                 Packet-Filter-Information = {{ Packet-Filter-Identifier = 0x01 \
+                 Packet-Filter-Content = \"permit out 17 from any to any 80\" Flow-Direction = DOWNLINK }}"
+            )
+        };
+        // The built-in project grants none: DIAMETER_ERROR_TRAFFIC_MAPPING_INFO_REJECTED.
+        let answer = gx(&request(1)).await;
+        assert!(is_experimental(&answer, 5144), "{answer}");
+        let answer = gx("CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = 2").await;
+        assert!(answer.contains(SUCCESS), "{answer}");
+    });
+}
+
+#[test]
 fn a_pcef_that_has_restarted_leaves_no_session_behind() {
     local(async {
         let pcf = start(|_| {});
