@@ -83,7 +83,7 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
     bsf::bind(worker, &association);
     if pds::version(worker, &association) != version {
         // The data have changed before the UDR could notify of an association.
-        callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
+        callbacks::after_creation(worker, association.id).await;
     }
     if request.is_given_up() {
         // The SMF does not learn the URI, so that it could never end the session.
