@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use ::policy::Service;
 use function::sbi::elsewhere;
 use pcc::{Cause, Refusal};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::association::claims::network;
 use crate::association::{Association, AssociationId, Kind};
 use crate::events::Event;
 use crate::pds;
+use crate::pre;
 use crate::worker::Worker;
 
 /// Why an AF's request finds no session.
@@ -88,6 +90,47 @@ pub(crate) fn attach(
             worker.count(Event::AfSessionsFull);
         }
     })
+}
+
+/// Whether the project of sessions decides on what AFs ask for.
+pub(crate) fn has_project(worker: &Worker) -> bool {
+    worker.projects(Service::Sm).project.reads_af()
+}
+
+/// Refuses what an AF asks for where the project does (event `af`), with its cause if that is one of TS 29.514 table 5.7-1.
+/// `before`: what it has asked for so far; a change of its subscription to events alone is not asked about.
+pub(crate) async fn ask_project(
+    worker: &Worker,
+    association: &Association,
+    (before, request): (Option<&Value>, &Value),
+) -> Result<(), Refusal> {
+    let is_same = before.is_some_and(|before| without_events(before) == without_events(request));
+    if is_same || !has_project(worker) {
+        return Ok(());
+    }
+    let refused = match pre::authorize(worker, association, request).await {
+        Ok(()) => return Ok(()),
+        Err(refused) => refused,
+    };
+    let (cause, detail) = match refused {
+        pre::Refusal::Policy { cause, detail, .. } => (
+            Cause::named(&cause).unwrap_or(Cause::RequestedServiceNotAuthorized),
+            detail,
+        ),
+        // It cannot decide now.
+        _ => (Cause::RequestedServiceTemporarilyNotAuthorized, None),
+    };
+    Err(Refusal {
+        cause,
+        at: String::new(),
+        detail: detail.unwrap_or_else(|| "the policy refuses it".to_owned()),
+    })
+}
+
+/// A request of an AF without its subscription to events.
+fn without_events(request: &Value) -> Vec<(&String, &Value)> {
+    let members = request.as_object().into_iter().flatten();
+    members.filter(|(name, _)| *name != "evSubsc").collect()
 }
 
 /// Refuses a service that the subscriber may not use (`allowedServices`, TS 29.519 §5.4.2.5), where the settings have it so. Without
