@@ -148,7 +148,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
         Content::Unknown => return abandon(worker, id).await,
         Content::Undelivered(rules) => {
             if let Ok(Some(stored)) = worker.repository().get(id).await {
-                af_notices::failed(worker, &stored.record, &rules);
+                af_notices::failed(worker, &stored.record, &rules).await;
             }
             return;
         }

@@ -108,18 +108,23 @@ pub(crate) fn send(worker: &Worker, draft: &Draft) {
 
 /// Rules are not in effect, since the SMF or PCEF has not accepted them in any attempt: AF sessions hear of a failed allocation of
 /// resources. They stay, for the consumer gets its whole decision as soon as it answers again.
-pub(crate) fn failed(worker: &Worker, association: &Association, rules: &[String]) {
+pub(crate) async fn failed(worker: &Worker, association: &Association, rules: &[String]) {
     let report = json!({"ruleReports": [
         {"pccRuleIds": rules, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"},
     ]});
+    let mut draft = Draft::default();
     for session in af::sessions(association) {
-        let notification = event::notification(&session.id, &session.request, &report);
-        let message = notification
-            .and_then(|notification| notification_of(worker, association, &session, notification));
-        if let Some(message) = message {
-            deliver(worker, &message, (association.id, None));
+        if let Some(notification) = event::notification(&session.id, &session.request, &report) {
+            let message = notification_of(worker, association, &session, notification);
+            owe(worker, association, message, &mut draft);
         }
     }
+    for one in &draft.owed {
+        if let Err(error) = worker.repository().owe(one).await {
+            tracing::warn!(%error, id = %one.id, "a message to an AF is sent without being kept in the store");
+        }
+    }
+    send(worker, &draft);
 }
 
 /// Sends a message about an association, which has this record.
