@@ -16,6 +16,7 @@ use store::{
 
 use crate::association::address::{UeAddress, text_key};
 use crate::association::bound::SessionBinding;
+use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
 use crate::association::renewal::Renewal;
@@ -86,6 +87,7 @@ pub struct Repository {
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
     renewals: Table<Renewal>,
+    deliveries: Table<DeliveryDue>,
     bindings: Table<SessionBinding>,
     ended: Table<EndedSession>,
     /// The time of what expires.
@@ -112,6 +114,7 @@ impl Repository {
             TableDef::of::<EndedSession>(),
             TableDef::of::<SubscriberState>(),
             TableDef::of::<Renewal>(),
+            TableDef::of::<DeliveryDue>(),
             TableDef::of::<SessionBinding>(),
         ];
         let store = Store::open(config, &tables).await?;
@@ -123,6 +126,7 @@ impl Repository {
             sy: store.table()?,
             unconfirmed: store.table()?,
             renewals: store.table()?,
+            deliveries: store.table()?,
             bindings: store.table()?,
             ended: store.table()?,
             clock: Clock::default(),
@@ -266,14 +270,14 @@ impl Repository {
         }
         for new in left {
             batch.insert(&self.associations, new);
-            self.put_renewal(&mut batch, new);
+            self.put_due(&mut batch, None, new);
         }
         let fits = |bytes: &[u8]| {
             self.fits(bytes.len(), None, Growth::Request)
                 .and_then(|()| readable(bytes))
         };
         batch.put_judged(&self.associations, association, Condition::Absent, fits)?;
-        self.put_renewal(&mut batch, association);
+        self.put_due(&mut batch, None, association);
         self.put_draft(&mut batch, draft)?;
         match self.store.commit(batch).await {
             Err(Error::Conflict {
@@ -327,7 +331,7 @@ impl Repository {
         unconfirmed: Option<&Unconfirmed>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        self.put_renewal(&mut batch, association);
+        self.put_due(&mut batch, Some(before), association);
         let fits = |bytes: &[u8]| {
             self.fits(bytes.len(), Some(before), growth)
                 .and_then(|()| readable(bytes))
@@ -414,15 +418,26 @@ impl Repository {
         if Renewal::of(&stored.record).is_some() {
             batch.delete(&self.renewals, &stored.record.id.0, Condition::Always);
         }
+        if DeliveryDue::of(&stored.record).is_some() {
+            batch.delete(&self.deliveries, &stored.record.id.0, Condition::Always);
+        }
         for ended in EndedSession::of(&stored.record, self.clock.micros()) {
             batch.put(&self.ended, &ended, Condition::Always);
         }
     }
 
-    /// Adds when subscriptions of an association are due. One that has nothing due any more is found out by the sweep.
-    fn put_renewal(&self, batch: &mut Batch, association: &Association) {
+    /// Adds when subscriptions and deliveries of an association are due. That no subscription is due any more the sweep finds out.
+    fn put_due(&self, batch: &mut Batch, before: Option<&Association>, association: &Association) {
         if let Some(renewal) = Renewal::of(association) {
             batch.put(&self.renewals, &renewal, Condition::Always);
+        }
+        let before = before.and_then(DeliveryDue::of);
+        match DeliveryDue::of(association) {
+            Some(due) if before != Some(due) => batch.put(&self.deliveries, &due, Condition::Always),
+            None if before.is_some() => {
+                batch.delete(&self.deliveries, &association.id.0, Condition::Always);
+            }
+            _ => {}
         }
     }
 

@@ -4,6 +4,7 @@ use store::{Batch, Condition, Error, Scan, Stored, Table, Version};
 
 use super::{Repository, readable, written};
 use crate::association::AssociationId;
+use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::Ledger;
 use crate::association::renewal::Renewal;
@@ -113,6 +114,19 @@ impl Repository {
         let mut batch = Batch::default();
         batch.delete(&self.renewals, &id.0, Condition::Always);
         self.store.commit(batch).await.map(drop)
+    }
+
+    /// The table of deliveries of UE policies in flight.
+    pub(crate) fn deliveries(&self) -> &Table<DeliveryDue> {
+        &self.deliveries
+    }
+
+    /// No delivery is in flight for an association that is gone.
+    pub(crate) async fn forget_delivery(&self, id: AssociationId) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.require(&self.associations, &id.0, Condition::Absent);
+        batch.delete(&self.deliveries, &id.0, Condition::Always);
+        written(self.store.commit(batch).await).map(drop)
     }
 
     /// The Sy session of a subscriber.
