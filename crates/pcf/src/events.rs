@@ -104,6 +104,18 @@ telemetry::events! {
     AnswerReportDropped = "answer_reports_dropped";
     /// An SM policy association ended because its SMF does not know it.
     SmLost = "sm_policies_lost";
+    /// A policy of background data transfers was created.
+    BdtCreated = "bdt_policies_created";
+    /// A policy of background data transfers was changed by its consumer.
+    BdtUpdated = "bdt_policies_updated";
+    /// A request for background data transfers was refused because no transfer policy fits.
+    BdtNotOffered = "bdt_policies_not_offered";
+    /// A provider was warned of a degraded network.
+    BdtWarned = "bdt_warnings";
+    /// A UDR has taken the data of a background data transfer.
+    BdtStored = "bdt_data_stored";
+    /// A UDR has refused the data of a background data transfer.
+    BdtNotStored = "bdt_data_refused";
     /// A Gx session was created.
     GxCreated = "gx_created";
     /// A Gx session was updated by its PCEF.

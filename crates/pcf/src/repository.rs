@@ -3,7 +3,10 @@
 //! A change is written on condition that no other writer has changed the association since it was read, so that each
 //! association has one writer at a time across all workers and instances.
 
+mod bdt;
 mod beside;
+
+pub(crate) use bdt::Beside;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,6 +18,7 @@ use store::{
 };
 
 use crate::association::address::{UeAddress, text_key};
+use crate::association::bdt::{BdtLoad, BdtPolicy};
 use crate::association::bound::SessionBinding;
 use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
@@ -90,6 +94,8 @@ pub struct Repository {
     deliveries: Table<DeliveryDue>,
     bindings: Table<SessionBinding>,
     ended: Table<EndedSession>,
+    bdt: Table<BdtPolicy>,
+    bdt_loads: Table<BdtLoad>,
     /// The time of what expires.
     clock: Clock,
     most: usize,
@@ -116,6 +122,8 @@ impl Repository {
             TableDef::of::<Renewal>(),
             TableDef::of::<DeliveryDue>(),
             TableDef::of::<SessionBinding>(),
+            TableDef::of::<BdtPolicy>(),
+            TableDef::of::<BdtLoad>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -129,6 +137,8 @@ impl Repository {
             deliveries: store.table()?,
             bindings: store.table()?,
             ended: store.table()?,
+            bdt: store.table()?,
+            bdt_loads: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
             largest: LARGEST,

@@ -21,7 +21,7 @@ use telemetry::{AlarmKind, Alarms, Declaration};
 use tls::TlsFiles;
 
 use crate::activity::{Activity, PolicyEvents, UNWRITTEN};
-use crate::api::sm;
+use crate::api::{bdt, sm};
 use crate::audit;
 use crate::change::owed;
 use crate::config::{Config, Nrf};
@@ -36,7 +36,7 @@ use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::operator::OperatorSettings;
 use crate::outbound;
 use crate::pages;
-use crate::profile::PROFILE;
+use crate::profile::{PROFILE, PROFILE_WITH_BDT};
 use crate::removals::Removals;
 use crate::renewal;
 use crate::reports;
@@ -102,7 +102,10 @@ fn registration(
 ) -> Option<Registration> {
     let listens = opening.listeners.sbi.addresses().to_vec();
     (!listens.is_empty()).then(|| Registration {
-        profile: PROFILE,
+        profile: match config.bdt.windows.is_empty() {
+            true => PROFILE,
+            false => PROFILE_WITH_BDT,
+        },
         instance: config.nf_instance_id.clone(),
         settings: with_diameter_names(config),
         secure: config.tls.is_some(),
@@ -264,6 +267,8 @@ impl NetworkFunction for Pcf {
         sweep(repository.ledgers());
         sweep(repository.states());
         sweep(repository.ended_sessions());
+        sweep(repository.bdt_policies());
+        sweep(repository.bdt_loads());
         let registration = registration(&config, &opening, operational).filter(|_| !nrfs.is_empty());
         let store = repository.store().clone();
         let control = async move {
@@ -307,6 +312,7 @@ impl NetworkFunction for Pcf {
             });
         }
         tokio::task::spawn_local(owed::run(front.clone()));
+        tokio::task::spawn_local(bdt::upkeep::run(front.clone()));
         tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();

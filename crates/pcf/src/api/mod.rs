@@ -2,6 +2,7 @@
 
 pub(crate) mod am;
 pub(crate) mod authorization;
+pub(crate) mod bdt;
 pub(crate) mod callbacks;
 pub(crate) mod fault;
 pub(crate) mod n1;

@@ -5,6 +5,7 @@
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
 //! * [`af_message`]: messages to AFs that these have not confirmed.
 //! * [`applications`]: applications that were detected.
+//! * [`bdt`]: policies of background data transfers, which are about no UE.
 //! * [`bound`]: its binding at the BSF.
 //! * `callbacks`: the paths at which producers notify of it.
 //! * `consumer`: the NF instance that has created it.
@@ -31,6 +32,7 @@ pub mod address;
 pub mod af;
 pub mod af_message;
 pub mod applications;
+pub mod bdt;
 pub mod bound;
 pub(crate) mod callbacks;
 pub(crate) mod claims;

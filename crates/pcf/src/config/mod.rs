@@ -106,6 +106,9 @@ pub struct Config {
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
     #[schemars(extend("x-reload" = true))]
     pub media: pcc::Mapping,
+    /// Policies of background data transfers.
+    #[schemars(extend("x-reload" = true))]
+    pub bdt: pcc::bdt::Model,
     /// Emergency sessions.
     #[schemars(extend("x-reload" = true))]
     pub emergency: Emergency,
@@ -192,6 +195,7 @@ impl Default for Config {
             audit: Audit::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
+            bdt: pcc::bdt::Model::default(),
             emergency: Emergency::default(),
             pds: Pds::default(),
             sd: Sd::default(),
@@ -273,6 +277,7 @@ impl Validate for Config {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }
         }
+        faults.within("bdt", &self.bdt);
         faults.within("emergency", &self.emergency);
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);

@@ -1,6 +1,7 @@
 //! The PCF's own admin pages and gauges.
 
 mod audit;
+mod bdt;
 mod traced;
 mod variables;
 
@@ -167,6 +168,7 @@ pub(crate) const PAGES: &[Page] = &[
         argument: None,
         columns: &[("association", "/id"), ("reason", "/reason")],
     },
+    bdt::PAGE,
     audit::PAGE,
     Page {
         name: "state",
@@ -243,6 +245,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     Router::new()
         .merge(traced::routes(pcf))
         .merge(audit::routes(pcf))
+        .merge(bdt::routes(pcf))
         .merge(variables::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(

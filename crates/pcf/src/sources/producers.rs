@@ -73,7 +73,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) path: &'a str,
     /// JSON, which may have to name the API root.
     pub(crate) body: Option<&'a dyn Fn(&TargetApiRoot) -> Value>,
-    /// The subscriber it is for.
+    /// The subscriber it is for; empty: it is about none.
     pub(crate) supi: &'a str,
     /// When the answer must be here.
     pub(crate) end: Instant,
@@ -130,6 +130,7 @@ impl Producers {
             .and_then(|digits| digits.parse::<u64>().ok());
         let has = |instance: &&Instance| {
             instance.ranges.is_empty()
+                || supi.is_empty()
                 || number.is_some_and(|number| {
                     instance
                         .ranges

@@ -4,6 +4,7 @@ mod activity;
 mod af_events;
 mod audit;
 mod authorization;
+mod bdt;
 mod bindings;
 mod bounds;
 mod certificates;
