@@ -238,6 +238,10 @@ telemetry::events! {
     SubscriptionRenewalFailed = "subscription_renewal_failures";
     /// A subscription at a UDR or a CHF was ended.
     SubscriptionEnded = "subscriptions_ended";
+    /// A subscription or binding of an association that has ended was removed by the sweep.
+    EndResumed = "ends_resumed";
+    /// A subscription or binding of an association that has ended was left after all attempts.
+    EndGivenUp = "ends_given_up";
     /// A subscription at a UDR or a CHF could not be ended.
     SubscriptionLeft = "subscriptions_left";
     /// A session reported usage of a quota.

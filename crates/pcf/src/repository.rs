@@ -10,6 +10,7 @@ pub(crate) use bdt::Beside;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sbi::json::is_deeper_than;
 use store::{
@@ -23,7 +24,7 @@ use crate::association::bound::SessionBinding;
 use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
-use crate::association::renewal::Renewal;
+use crate::association::owed_end::OwedEnd;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
@@ -94,6 +95,7 @@ pub struct Repository {
     deliveries: Table<DeliveryDue>,
     bindings: Table<SessionBinding>,
     ended: Table<EndedSession>,
+    owed_ends: Table<OwedEnd>,
     bdt: Table<BdtPolicy>,
     bdt_loads: Table<BdtLoad>,
     /// The time of what expires.
@@ -102,6 +104,8 @@ pub struct Repository {
     /// Bytes of an association.
     largest: usize,
     unreadable: Arc<UnreadableAssociations>,
+    /// The PCF that removes what its associations leave behind, and how long its own attempts take, in milliseconds.
+    ends: (u64, u64),
 }
 
 impl Repository {
@@ -122,6 +126,7 @@ impl Repository {
             TableDef::of::<Renewal>(),
             TableDef::of::<DeliveryDue>(),
             TableDef::of::<SessionBinding>(),
+            TableDef::of::<OwedEnd>(),
             TableDef::of::<BdtPolicy>(),
             TableDef::of::<BdtLoad>(),
         ];
@@ -137,12 +142,14 @@ impl Repository {
             deliveries: store.table()?,
             bindings: store.table()?,
             ended: store.table()?,
+            owed_ends: store.table()?,
             bdt: store.table()?,
             bdt_loads: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
             largest: LARGEST,
             unreadable: Arc::default(),
+            ends: (0, 0),
             store,
         })
     }
@@ -151,6 +158,14 @@ impl Repository {
     #[must_use]
     pub fn with_largest(mut self, bytes: usize) -> Self {
         self.largest = bytes;
+        self
+    }
+
+    /// As the PCF of this instance, whose own attempts at removing what an ended association leaves behind take this long.
+    #[must_use]
+    pub fn with_ends(mut self, instance: &str, lease: Duration) -> Self {
+        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        self.ends = (OwedEnd::number_of(instance), lease);
         self
     }
 
@@ -409,7 +424,12 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
-    fn delete(&self, batch: &mut Batch, Ending { stored, binding }: &Ending) {
+    fn delete(&self, batch: &mut Batch, ending: &Ending) {
+        let due = (self.clock.micros() / 1_000).saturating_add(self.ends.1);
+        for one in OwedEnd::of(&ending.stored.record, ending.uri(), (self.ends.0, due)) {
+            batch.put(&self.owed_ends, &one, Condition::Always);
+        }
+        let Ending { stored, binding } = ending;
         let key = &stored.record.id.0;
         // A binding that another worker keeps meanwhile would stay at the BSF.
         match binding {

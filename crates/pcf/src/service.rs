@@ -23,7 +23,7 @@ use tls::TlsFiles;
 use crate::activity::{Activity, PolicyEvents, UNWRITTEN};
 use crate::api::{bdt, sm};
 use crate::audit;
-use crate::change::owed;
+use crate::change::{ends, owed};
 use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::events::DROPPED;
@@ -199,6 +199,7 @@ impl NetworkFunction for Pcf {
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         let repository = repository.with_largest(config.max_association_size.as_usize());
+        let repository = repository.with_ends(&config.nf_instance_id, config.end_attempts());
         repository.unreadable().watch(opening.alarms.clone());
         opening.watch_store(repository.store());
         let operator = OperatorSettings::read(repository.store(), &config.nf_instance_id).await?;
@@ -233,6 +234,7 @@ impl NetworkFunction for Pcf {
             diameter: opening.listeners.diameter.addresses.clone(),
             restarts: Restarts::default(),
             finished: Finished::default(),
+            removed: Finished::within(config.end_attempts().saturating_mul(4)),
             brake: Arc::default(),
             alarms: opening.alarms.clone(),
             reports: inbox,
@@ -312,6 +314,7 @@ impl NetworkFunction for Pcf {
             });
         }
         tokio::task::spawn_local(owed::run(front.clone()));
+        tokio::task::spawn_local(ends::run(front.clone()));
         tokio::task::spawn_local(bdt::upkeep::run(front.clone()));
         tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());

@@ -336,6 +336,16 @@ impl Worker {
         &self.shared.finished
     }
 
+    /// What the workers of the PCF share.
+    pub(crate) fn shared(&self) -> &Arc<Pcf> {
+        &self.shared
+    }
+
+    /// URIs of resources at other functions that were removed a moment ago.
+    pub(crate) fn removed(&self) -> &Finished {
+        &self.shared.removed
+    }
+
     /// PCEFs that have restarted.
     pub(crate) fn restarts(&self) -> &Restarts {
         &self.shared.restarts

@@ -17,6 +17,7 @@
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * `messages`: what a decision has for servers of the operator until it is written.
 //! * `origination`: when the establishment of a session was begun.
+//! * [`owed_end`]: what it leaves behind at other functions.
 //! * [`refused`]: whether the policy refuses an association that stands.
 //! * [`repetition`]: updates of a consumer that are sent again.
 //! * [`sd`]: the session of a TDF.
@@ -45,6 +46,7 @@ pub mod gx;
 pub mod ledger;
 pub(crate) mod messages;
 pub(crate) mod origination;
+pub mod owed_end;
 mod record;
 pub mod refused;
 pub mod repetition;

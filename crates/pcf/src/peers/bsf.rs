@@ -364,7 +364,7 @@ fn refused(worker: &Worker, status: StatusCode) -> bool {
 }
 
 async fn remove(worker: &Worker, uri: &str) -> bool {
-    match send(worker, Method::DELETE, uri, &Value::Null).await {
+    let is_removed = match send(worker, Method::DELETE, uri, &Value::Null).await {
         Some((status, _)) if status.is_success() => {
             worker.count(Event::BindingRemoved);
             true
@@ -372,7 +372,11 @@ async fn remove(worker: &Worker, uri: &str) -> bool {
         Some((StatusCode::NOT_FOUND, _)) => true,
         Some((status, _)) => refused(worker, status),
         None => false,
+    };
+    if is_removed {
+        worker.removed().note(uri, Instant::now());
     }
+    is_removed
 }
 
 /// Sends a request about a binding to the BSF that has it.

@@ -1,13 +1,13 @@
 //! Records beside associations: of subscribers, of what is due, of operators.
 
-use store::{Batch, Condition, Error, Scan, Stored, Table, Version};
+use store::{Batch, Condition, Error, Record, Scan, Stored, Table, Version};
 
 use super::{Repository, readable, written};
 use crate::association::AssociationId;
 use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::Ledger;
-use crate::association::renewal::Renewal;
+use crate::association::owed_end::OwedEnd;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
@@ -93,6 +93,35 @@ impl Repository {
         let mut batch = Batch::default();
         let key = Unconfirmed::key_of(id, number);
         batch.delete(&self.unconfirmed, &key, Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
+    /// The table of what ended associations have left behind.
+    pub(crate) fn owed_ends(&self) -> &Table<OwedEnd> {
+        &self.owed_ends
+    }
+
+    /// How long the attempts of the worker that ends an association take, in milliseconds.
+    pub(crate) fn end_lease(&self) -> u64 {
+        self.ends.1
+    }
+
+    /// Has a removal due later, durably; false when another process was faster, or it is done.
+    pub(crate) async fn postpone_end(&self, next: &OwedEnd, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.owed_ends, next, version);
+        written(self.store.commit(batch).await)
+    }
+
+    /// These are removed.
+    pub(crate) async fn settle_ends(&self, ends: &[OwedEnd]) -> Result<(), Error> {
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        for one in ends {
+            batch.delete(&self.owed_ends, &one.key(), Condition::Always);
+        }
         self.store.commit(batch).await.map(drop)
     }
 

@@ -32,6 +32,7 @@ mod one_binding;
 mod operator;
 mod outgoing;
 mod owed;
+mod owed_ends;
 mod owners;
 mod pages;
 mod pds;
