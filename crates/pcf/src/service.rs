@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -50,6 +50,9 @@ use crate::worker::{Front, Worker};
 
 /// How long the Diameter node waits for answers when a worker ends.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
+
+/// Pause between two counts of the records of each table.
+const COUNTED: Duration = Duration::from_secs(10);
 
 /// A running PCF.
 pub type Running = function::Running<Pcf>;
@@ -134,6 +137,18 @@ fn with_diameter_names(config: &Config) -> Nrf {
         }
     }
     settings
+}
+
+/// Counts the records of each table now and then, as long as the control thread runs.
+async fn count_records(pcf: Weak<Pcf>) {
+    while let Some(pcf) = pcf.upgrade() {
+        match pcf.repository.counts().await {
+            Ok(counts) => *pcf.records.lock() = counts,
+            Err(error) => tracing::debug!(%error, "the records of the store were not counted"),
+        }
+        drop(pcf);
+        tokio::time::sleep(COUNTED).await;
+    }
 }
 
 /// Removes records whose time is over, as long as the control thread runs.
@@ -233,6 +248,7 @@ impl NetworkFunction for Pcf {
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
             restarts: Restarts::default(),
+            records: parking_lot::Mutex::default(),
             finished: Finished::default(),
             removed: Finished::within(config.end_attempts().saturating_mul(4)),
             brake: Arc::default(),
@@ -266,6 +282,7 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
+        tokio::task::spawn_local(count_records(Arc::downgrade(&pcf)));
         sweep(repository.ledgers());
         sweep(repository.states());
         sweep(repository.ended_sessions());

@@ -14,6 +14,26 @@ use crate::association::unconfirmed::Unconfirmed;
 use crate::operator::TracedSubscribers;
 
 impl Repository {
+    /// About how many records each table has.
+    pub(crate) async fn counts(&self) -> Result<Vec<(&'static str, u64)>, Error> {
+        async fn count<T: Record>(table: &Table<T>) -> Result<(&'static str, u64), Error> {
+            Ok((T::TABLE.name, table.count().await?))
+        }
+        Ok(vec![
+            count(&self.associations).await?,
+            count(&self.ledgers).await?,
+            count(&self.states).await?,
+            count(&self.sy).await?,
+            count(&self.bindings).await?,
+            count(&self.unconfirmed).await?,
+            count(&self.renewals).await?,
+            count(&self.deliveries).await?,
+            count(&self.ended).await?,
+            count(&self.owed_ends).await?,
+            count(&self.bdt).await?,
+        ])
+    }
+
     /// The table of ledgers, for the sweep.
     pub(crate) fn ledgers(&self) -> &Table<Ledger> {
         &self.ledgers
