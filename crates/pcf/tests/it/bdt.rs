@@ -227,7 +227,7 @@ fn what_cannot_be_offered_is_refused() {
             ),
             ("aspId", Value::Null, "MANDATORY_IE_MISSING"),
             ("numOfUes", json!(-1), "MANDATORY_IE_INCORRECT"),
-            ("volPerUe", json!({"totalVolume": "1"}), "MANDATORY_IE_INCORRECT"),
+            ("volPerUe", json!({"totalVolume": "1"}), "OPTIONAL_IE_INCORRECT"),
             ("nwAreaInfo", json!({"tais": [7]}), "OPTIONAL_IE_INCORRECT"),
             ("notifUri", json!("nef"), "OPTIONAL_IE_INCORRECT"),
         ] {
