@@ -10,6 +10,7 @@
 //! | make PCC rules of what an AF asks for | [`media::derive`], [`media::merge`] |
 //! | compose a decision, and what an SMF lacks of it | [`decision::compose`], [`decision::difference`] |
 //! | notify an AF of what an SMF or PCEF reported | [`event::notification`] |
+//! | offer windows for background data transfers | [`bdt::Model`] |
 //! | keep accounts of quotas | [`usage::Accounts`] |
 //! | read a CCR or RAA, write a CCA or RAR | [`gx`] |
 //! | read an AAR or STR, write an AAA, RAR or ASR | [`rx`] |
@@ -39,6 +40,7 @@
 //! ```
 
 mod avp;
+pub mod bdt;
 pub mod counters;
 pub mod decision;
 pub mod event;

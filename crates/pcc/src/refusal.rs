@@ -26,6 +26,24 @@ pub enum Cause {
 }
 
 impl Cause {
+    const ALL: [Self; 9] = [
+        Self::InvalidServiceInformation,
+        Self::FilterRestrictions,
+        Self::RequestedServiceNotAuthorized,
+        Self::RequestedServiceTemporarilyNotAuthorized,
+        Self::DuplicatedAfSession,
+        Self::SessionNotAvailable,
+        Self::UnauthorizedSponsoredDataConnectivity,
+        Self::UnauthorizedNonEmergencySession,
+        Self::TemporaryNetworkFailure,
+    ];
+
+    /// The cause of a name of TS 29.514 table 5.7-1.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+
     /// `cause` of the problem details.
     #[must_use]
     pub const fn name(self) -> &'static str {

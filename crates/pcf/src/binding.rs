@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use ::policy::Service;
 use function::sbi::elsewhere;
 use pcc::{Cause, Refusal};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::association::claims::network;
 use crate::association::{Association, AssociationId, Kind};
 use crate::events::Event;
 use crate::pds;
+use crate::pre;
 use crate::worker::Worker;
 
 /// Why an AF's request finds no session.
@@ -90,6 +92,47 @@ pub(crate) fn attach(
     })
 }
 
+/// Whether the project of sessions decides on what AFs ask for.
+pub(crate) fn has_project(worker: &Worker) -> bool {
+    worker.projects(Service::Sm).project.reads_af()
+}
+
+/// Refuses what an AF asks for where the project does (event `af`), with its cause if that is one of TS 29.514 table 5.7-1.
+/// `before`: what it has asked for so far; a change of its subscription to events alone is not asked about.
+pub(crate) async fn ask_project(
+    worker: &Worker,
+    association: &Association,
+    (before, request): (Option<&Value>, &Value),
+) -> Result<(), Refusal> {
+    let is_same = before.is_some_and(|before| without_events(before) == without_events(request));
+    if is_same || !has_project(worker) {
+        return Ok(());
+    }
+    let refused = match pre::authorize(worker, association, request).await {
+        Ok(()) => return Ok(()),
+        Err(refused) => refused,
+    };
+    let (cause, detail) = match refused {
+        pre::Refusal::Policy { cause, detail, .. } => (
+            Cause::named(&cause).unwrap_or(Cause::RequestedServiceNotAuthorized),
+            detail,
+        ),
+        // It cannot decide now.
+        _ => (Cause::RequestedServiceTemporarilyNotAuthorized, None),
+    };
+    Err(Refusal {
+        cause,
+        at: String::new(),
+        detail: detail.unwrap_or_else(|| "the policy refuses it".to_owned()),
+    })
+}
+
+/// A request of an AF without its subscription to events.
+fn without_events(request: &Value) -> Vec<(&String, &Value)> {
+    let members = request.as_object().into_iter().flatten();
+    members.filter(|(name, _)| *name != "evSubsc").collect()
+}
+
 /// Refuses a service that the subscriber may not use (`allowedServices`, TS 29.519 §5.4.2.5), where the settings have it so. Without
 /// policy data, or an `afAppId`, nothing is refused.
 pub(crate) async fn check_services(
@@ -120,6 +163,42 @@ pub(crate) async fn check_services(
         }
     }
     Ok(())
+}
+
+/// Refuses a new AF session with media at a session of an emergency DNN that is not about an emergency (TS 29.214 §4.4.1, §5.5.3;
+/// TS 29.514 table 5.7-1). One without media, or for signalling alone, serves the registration of the UE.
+pub(crate) fn check_emergency(
+    worker: &Worker,
+    association: &Association,
+    request: &Value,
+) -> Result<(), Refusal> {
+    let settings = &worker.config().emergency;
+    let is_local = association.text_of("dnn").is_some_and(|dnn| settings.has(dnn));
+    let components = request.get("medComponents").and_then(Value::as_object);
+    let has_media = components.is_some_and(|components| components.values().any(is_media));
+    if !settings.require_service_urn || !is_local || !has_media || is_emergency(request) {
+        return Ok(());
+    }
+    Err(Refusal {
+        cause: Cause::UnauthorizedNonEmergencySession,
+        at: "/servUrn".to_owned(),
+        detail: "the session of the UE is for emergency services alone".to_owned(),
+    })
+}
+
+/// Whether a media component is more than signalling.
+fn is_media(component: &Value) -> bool {
+    let flows = component.get("medSubComps").and_then(Value::as_object);
+    let usage = |flow: &Value| flow.get("flowUsage").and_then(Value::as_str) == Some("AF_SIGNALLING");
+    flows.is_none_or(|flows| flows.is_empty() || !flows.values().all(usage))
+}
+
+/// Whether a request is about an emergency service (RFC 5031 §4.2): `sos`, `sos.fire`, with or without `urn:service:`.
+fn is_emergency(request: &Value) -> bool {
+    let urn = request.get("servUrn").and_then(Value::as_str).unwrap_or_default();
+    let urn = urn.to_ascii_lowercase();
+    let service = urn.strip_prefix("urn:service:").unwrap_or(&urn);
+    service.split('.').next() == Some("sos")
 }
 
 /// The services that policy data allow in the slice and DNN of an association; `None`: they say nothing of it.

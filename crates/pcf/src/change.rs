@@ -1,6 +1,7 @@
 //! Changes of associations by one writer at a time, whichever worker or instance they come from.
 
 pub(crate) mod af_notices;
+pub(crate) mod ends;
 pub(crate) mod owed;
 
 use std::convert::Infallible;

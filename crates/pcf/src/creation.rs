@@ -55,7 +55,11 @@ pub(crate) async fn create(
             if pds::has_changed(worker, association).await {
                 // The OCS has notified before it could be found.
                 let step = |_: &mut Association| {};
-                reassessment::reassess(worker, association.id, "counters", step).await?;
+                let decided = reassessment::reassess(worker, association.id, "counters", step).await;
+                if let Err(fault) = decided {
+                    // It stands, and its consumer gets its URI.
+                    tracing::warn!(?fault, id = %association.id, "counters that changed during a creation were not decided on");
+                }
             }
             Ok(Created::New(replaced))
         }

@@ -9,10 +9,12 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sbi::headers::TargetApiRoot;
+use store::Scan;
 use time::OffsetDateTime;
 
 use crate::activity::trail;
 use crate::association::callbacks::{self, Producer};
+use crate::association::due::DeliveryDue;
 use crate::association::ue_policy::{self, Delivery, Progress};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault, Rewritten};
@@ -28,6 +30,9 @@ use crate::worker::{Front, Worker};
 /// Where an AMF notifies of a UE's answer, and that it cannot reach the UE (TS 29.518 §5.2.2.3.5, §5.2.2.3.2), with the
 /// segment of [`callbacks`]; the latter with the procedure transaction identity as well.
 const CALLBACK: &str = "/signalbox-pcf/v1/ue-policy";
+
+/// Deliveries that are read at a time.
+const PAGE: usize = 256;
 
 fn now_ms() -> i64 {
     i64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
@@ -69,11 +74,14 @@ pub(crate) fn close(worker: &Worker, association: &Association) {
     }
 }
 
-fn push(worker: &Worker, job: Job) {
-    if !worker.schedule().push(job, worker.config().ue_policy.queue) {
+/// Whether there was room for a job.
+fn push(worker: &Worker, job: Job) -> bool {
+    let has_room = worker.schedule().push(job, worker.config().ue_policy.queue);
+    if !has_room {
         // The sweep finds it in the store.
         worker.count(Event::UePolicyDeferred);
     }
+    has_room
 }
 
 /// Does what is due at a worker, until the worker ends.
@@ -111,22 +119,45 @@ pub(crate) async fn run(front: Rc<Front>) {
 /// Takes up deliveries that are long due: their worker had no room, or its process has ended. "Long" is more than an attempt may
 /// take beyond T3501; an attempt that waits for a slow AMF is therefore left to the worker that makes it.
 async fn take_up(worker: &Worker) {
-    let found = match worker.repository().of_name(ue_policy::IN_FLIGHT).await {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::warn!(%error, "failed to look for deliveries of UE policies in the store");
-            return;
-        }
-    };
     let settings = &worker.config().ue_policy;
     let patience = settings.t3501.duration() + amf::longest(settings.timeout.duration());
     let latest = now_ms().saturating_sub(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
-    for association in found.into_iter().map(|stored| stored.record) {
-        if let Some(delivery) = Delivery::of(&association).filter(|delivery| delivery.due < latest) {
-            worker.count(Event::UePolicyResumed);
-            push(worker, Job::of(association.id, &delivery));
-        }
+    if let Err(error) = resume(worker, latest).await {
+        tracing::warn!(%error, "failed to look for deliveries of UE policies in the store");
     }
+}
+
+/// Takes up what was due before a time, the oldest first, until the worker has no room for more.
+async fn resume(worker: &Worker, latest: i64) -> Result<(), store::Error> {
+    // Of an earlier release.
+    for stored in worker.repository().of_name(ue_policy::IN_FLIGHT).await? {
+        again(worker, &stored.record, latest);
+    }
+    let end = u64::try_from(latest).unwrap_or(0).to_be_bytes();
+    let mut next = Some(Scan::by_index(DeliveryDue::DUE, PAGE).to_key(&end));
+    while let Some(scan) = next {
+        let page = worker.repository().deliveries().scan(&scan).await?;
+        for due in page.records {
+            match worker.repository().get(due.record.id).await {
+                Ok(Some(stored)) if !again(worker, &stored.record, latest) => return Ok(()),
+                Ok(Some(_)) | Err(store::Error::Corrupt { .. }) => {}
+                Ok(None) => worker.repository().forget_delivery(due.record.id).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        next = page.next;
+    }
+    Ok(())
+}
+
+/// Makes an attempt at the delivery of an association that was due before a time; false: there is no room for it.
+fn again(worker: &Worker, association: &Association, latest: i64) -> bool {
+    let overdue =
+        Delivery::of(association).filter(|delivery| delivery.is_in_flight() && delivery.due < latest);
+    overdue.is_none_or(|delivery| {
+        worker.count(Event::UePolicyResumed);
+        push(worker, Job::of(association.id, &delivery))
+    })
 }
 
 /// Counts a job in flight.

@@ -12,7 +12,7 @@ use crate::api::am::AM;
 use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
 use crate::api::ue::UE;
-use crate::api::{authorization, callbacks, n1, sm};
+use crate::api::{authorization, bdt, callbacks, n1, sm};
 use crate::association::callbacks::Producer;
 use crate::events::Event;
 use crate::worker::Worker;
@@ -32,6 +32,8 @@ enum Resource<'p> {
     AppSession(&'p str),
     AppDelete(&'p str),
     AppEvents(&'p str),
+    BdtPolicies,
+    BdtPolicy(&'p str),
     /// A notification that the PCF receives.
     Callback(Callback<'p>),
 }
@@ -57,6 +59,7 @@ const SERVICES: &[&str] = &[
     "npcf-policyauthorization",
     "npcf-am-policy-control",
     "npcf-ue-policy-control",
+    bdt::SERVICE,
     CALLBACKS,
 ];
 
@@ -110,6 +113,8 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
             (Some(id), Some("events-subscription")) => Resource::AppEvents(id),
             _ => return Err(Unknown::Resource),
         },
+        (bdt::SERVICE, (Some("bdtpolicies"), None, None, None)) => Resource::BdtPolicies,
+        (bdt::SERVICE, (Some("bdtpolicies"), Some(id), None, None)) => Resource::BdtPolicy(id),
         (CALLBACKS, (Some("policy-data-change"), Some(id), None, None)) => {
             Resource::Callback(Callback::PolicyData(id))
         }
@@ -133,7 +138,10 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
 impl Resource<'_> {
     /// Whether a POST creates an association.
     fn is_collection(self) -> bool {
-        matches!(self, Self::SmPolicies | Self::Policies | Self::AppSessions)
+        matches!(
+            self,
+            Self::SmPolicies | Self::Policies | Self::AppSessions | Self::BdtPolicies
+        )
     }
 
     /// What a request does. A session whose end is refused stays for ever, since its consumer forgets it.
@@ -144,7 +152,7 @@ impl Resource<'_> {
             Self::SmUpdate(_) | Self::PolicyUpdate(_) | Self::AppEvents(_) | Self::Callback(_) => {
                 Weight::Changes
             }
-            Self::AppSession(_) if *method == http::Method::PATCH => Weight::Changes,
+            Self::AppSession(_) | Self::BdtPolicy(_) if *method == http::Method::PATCH => Weight::Changes,
             _ => Weight::Begins,
         }
     }
@@ -170,6 +178,9 @@ impl Answer for Worker {
         "app-sessions delete",
         "app-sessions events-subscription",
         "app-sessions pcscf-restoration",
+        "bdtpolicies POST",
+        "bdtpolicies GET",
+        "bdtpolicies PATCH",
         "notification",
         "other",
     ];
@@ -198,6 +209,9 @@ impl Answer for Worker {
             (Ok((_, Resource::AppSession(_))), "PATCH") => "app-sessions PATCH",
             (Ok((_, Resource::AppDelete(_))), "POST") => "app-sessions delete",
             (Ok((_, Resource::AppEvents(_))), "PUT" | "DELETE") => "app-sessions events-subscription",
+            (Ok((_, Resource::BdtPolicies)), "POST") => "bdtpolicies POST",
+            (Ok((_, Resource::BdtPolicy(_))), "GET") => "bdtpolicies GET",
+            (Ok((_, Resource::BdtPolicy(_))), "PATCH") => "bdtpolicies PATCH",
             (Ok((_, Resource::Callback(_))), "POST") => "notification",
             _ => "other",
         };
@@ -281,6 +295,8 @@ async fn answer(worker: &Rc<Worker>, request: &Request, weight: Weight) -> Resul
         Resource::AppSession(id) => apart(authorization::individual(worker, request, id)).await,
         Resource::AppDelete(id) => apart(authorization::delete(worker, request, id)).await,
         Resource::AppEvents(id) => apart(authorization::events(worker, request, id)).await,
+        Resource::BdtPolicies => apart(bdt::collection(worker, request)).await,
+        Resource::BdtPolicy(id) => apart(bdt::individual(worker, request, id)).await,
         Resource::Policies => apart(policies::collection(worker, policy_service(service), request)).await,
         Resource::Policy(id) => {
             apart(policies::individual(worker, policy_service(service), request, id)).await
@@ -402,6 +418,11 @@ mod tests {
             (
                 Method::PATCH,
                 "/npcf-policyauthorization/v1/app-sessions/7",
+                Weight::Changes,
+            ),
+            (
+                Method::PATCH,
+                "/npcf-bdtpolicycontrol/v1/bdtpolicies/7",
                 Weight::Changes,
             ),
             (

@@ -104,6 +104,18 @@ telemetry::events! {
     AnswerReportDropped = "answer_reports_dropped";
     /// An SM policy association ended because its SMF does not know it.
     SmLost = "sm_policies_lost";
+    /// A policy of background data transfers was created.
+    BdtCreated = "bdt_policies_created";
+    /// A policy of background data transfers was changed by its consumer.
+    BdtUpdated = "bdt_policies_updated";
+    /// A request for background data transfers was refused because no transfer policy fits.
+    BdtNotOffered = "bdt_policies_not_offered";
+    /// A provider was warned of a degraded network.
+    BdtWarned = "bdt_warnings";
+    /// A UDR has taken the data of a background data transfer.
+    BdtStored = "bdt_data_stored";
+    /// A UDR has refused the data of a background data transfer.
+    BdtNotStored = "bdt_data_refused";
     /// A Gx session was created.
     GxCreated = "gx_created";
     /// A Gx session was updated by its PCEF.
@@ -226,6 +238,10 @@ telemetry::events! {
     SubscriptionRenewalFailed = "subscription_renewal_failures";
     /// A subscription at a UDR or a CHF was ended.
     SubscriptionEnded = "subscriptions_ended";
+    /// A subscription or binding of an association that has ended was removed by the sweep.
+    EndResumed = "ends_resumed";
+    /// A subscription or binding of an association that has ended was left after all attempts.
+    EndGivenUp = "ends_given_up";
     /// A subscription at a UDR or a CHF could not be ended.
     SubscriptionLeft = "subscriptions_left";
     /// A session reported usage of a quota.

@@ -33,6 +33,7 @@ pub(crate) fn lines(
         session: &session,
         state: &state,
         subscriber_state,
+        af: &Value::Null,
     };
     let (mut scratch, mut trace) = (Scratch::default(), Trace::new());
     let now = OffsetDateTime::now_utc();

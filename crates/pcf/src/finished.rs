@@ -1,5 +1,5 @@
-//! Session-Ids of AF sessions that their AFs have ended a moment ago: a copy of an earlier AAR that comes after the STR begins nothing,
-//! which no AF would end. Session-Ids never come again (RFC 6733 §8.8).
+//! What has ended a moment ago, by its name. Session-Ids of AF sessions: a copy of an earlier AAR that comes after the STR begins nothing,
+//! which no AF would end; Session-Ids never come again (RFC 6733 §8.8). URIs of resources at other functions.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use ahash::{AHashMap, RandomState};
 use parking_lot::Mutex;
 
-/// How long a request may be on its way.
+/// How long a request may be in flight.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Session-Ids at most; the oldest make room.
+/// Names at most; the oldest make room.
 const MOST: usize = 65_536;
 
 /// Those of all workers of a PCF.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Finished {
+    within: Duration,
     hashes: RandomState,
     inner: Mutex<Inner>,
 }
@@ -25,29 +26,44 @@ struct Inner {
     last: AHashMap<u64, Instant>,
 }
 
+impl Default for Finished {
+    fn default() -> Self {
+        Self::within(WITHIN)
+    }
+}
+
 impl Finished {
-    /// An AF ends a session.
-    pub(crate) fn note(&self, session_id: &str, now: Instant) {
-        let hash = self.hashes.hash_one(session_id);
+    /// Of what has ended within this time.
+    pub(crate) fn within(within: Duration) -> Self {
+        Self {
+            within,
+            hashes: RandomState::default(),
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Something of this name has ended.
+    pub(crate) fn note(&self, name: &str, now: Instant) {
+        let hash = self.hashes.hash_one(name);
         let mut inner = self.inner.lock();
-        inner.expire(now);
+        inner.expire(now, self.within);
         inner.order.push_back((now, hash));
         inner.last.insert(hash, now);
     }
 
-    /// Whether an AF has ended a session a moment ago.
-    pub(crate) fn has(&self, session_id: &str, now: Instant) -> bool {
-        let hash = self.hashes.hash_one(session_id);
+    /// Whether something of this name has ended a moment ago.
+    pub(crate) fn has(&self, name: &str, now: Instant) -> bool {
+        let hash = self.hashes.hash_one(name);
         let inner = self.inner.lock();
         let ended = inner.last.get(&hash);
-        ended.is_some_and(|ended| now.saturating_duration_since(*ended) < WITHIN)
+        ended.is_some_and(|ended| now.saturating_duration_since(*ended) < self.within)
     }
 }
 
 impl Inner {
-    fn expire(&mut self, now: Instant) {
+    fn expire(&mut self, now: Instant, within: Duration) {
         while let Some((at, hash)) = self.order.front().copied() {
-            let is_old = now.saturating_duration_since(at) >= WITHIN;
+            let is_old = now.saturating_duration_since(at) >= within;
             if !is_old && self.order.len() < MOST {
                 return;
             }

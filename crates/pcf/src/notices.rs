@@ -144,6 +144,27 @@ impl Notices {
         });
     }
 
+    /// A provider is warned at this URI that the network is degraded where it is to transfer data (TS 29.554 §4.2.4); of this policy,
+    /// with this record.
+    pub(crate) fn warning(
+        &self,
+        (subscription, uri): (&str, &str),
+        body: &Value,
+        (policy, record): (AssociationId, Option<u64>),
+    ) {
+        let Ok(target) = uri.parse() else { return };
+        self.applications.push(Notification {
+            subscription: subscription.into(),
+            subject: policy.to_string().into(),
+            whole: false,
+            target,
+            callback: "Npcf_BDTPolicyControl_BdtNotification",
+            body: body.to_string().into(),
+            set: None,
+            mark: record.unwrap_or_default(),
+        });
+    }
+
     /// Enqueues a notification, which is `known` as whole or not and by a mark; false: the association has no usable URI for it.
     fn push(&self, association: &Association, what: &str, body: Value, known: (bool, u64)) -> bool {
         let notification = notification(association, what, &body, known);

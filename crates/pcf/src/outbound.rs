@@ -85,6 +85,9 @@ impl Registered {
 /// Until when it holds, and what the NRF says; `None` where it says nothing.
 type Known = (Instant, Option<Rc<Registered>>);
 
+/// Requests of which each redirects to the next, at most.
+pub(crate) const REDIRECTIONS: usize = 3;
+
 /// How long an instance is taken for unknown.
 const UNKNOWN: Duration = Duration::from_secs(2);
 /// NF instances that a worker caches, and for how long.

@@ -73,10 +73,21 @@ pub(crate) async fn decide(
     let decided = async {
         let data = elsewhere(pin!(pds::of(worker, association))).await;
         let data = data.map_err(Refusal::Missing)?;
-        with_data(worker, event, association, request, &data, draft).await
+        with_data(worker, event, association, (request, &Value::Null), &data, draft).await
     };
     let decided = decided.await;
     decided.inspect_err(|refusal| refused(worker, event, association, refusal))
+}
+
+/// Asks the project of a session whether it accepts what an AF asks for (event `af`, `$af`). Of the decision the refusal alone counts.
+pub(crate) async fn authorize(worker: &Worker, association: &Association, af: &Value) -> Result<(), Refusal> {
+    const EVENT: &str = "af";
+    let data = elsewhere(pin!(pds::of(worker, association))).await;
+    let data = data.map_err(Refusal::Missing)?;
+    let asked = (&association.context, af);
+    let decided = with_data(worker, EVENT, association, asked, &data, &mut Draft::default()).await;
+    let decided = decided.inspect_err(|refusal| refused(worker, EVENT, association, refusal));
+    decided.map(drop)
 }
 
 /// Decides for a new association: queries the sources and subscribes to their changes. The caller ends the subscriptions
@@ -89,8 +100,8 @@ pub(crate) async fn decide_new(
     let data = elsewhere(pin!(pds::open(worker, association))).await;
     let data = data.map_err(Refusal::Missing);
     let data = data.inspect_err(|refusal| refused(worker, "create", association, refusal))?;
-    let request = &association.context;
-    let decided = with_data(worker, "create", association, request, &data, draft).await;
+    let asked = (&association.context, &Value::Null);
+    let decided = with_data(worker, "create", association, asked, &data, draft).await;
     if let Err(refusal) = &decided {
         refused(worker, "create", association, refusal);
         pds::close(worker, association).await;
@@ -134,12 +145,12 @@ fn without_state(error: &store::Error) -> Refusal {
 }
 
 /// Decides with data that are known: opens the quotas and the state variables of the subscriber, evaluates, and puts into the
-/// draft what the decision sets.
+/// draft what the decision sets. `asked`: the request, and what an AF asks for.
 async fn with_data(
     worker: &Worker,
     event: &str,
     association: &Association,
-    request: &Value,
+    asked: (&Value, &Value),
     data: &Data,
     draft: &mut Draft,
 ) -> Result<Decision, Refusal> {
@@ -148,7 +159,7 @@ async fn with_data(
     let opened = subscriber_state::open(worker, association, draft).await;
     opened.map_err(|error| without_state(&error))?;
     let shared = draft.state.variables();
-    let mut decided = decided(worker, event, association, request, data, &quotas, &shared)?;
+    let mut decided = decided(worker, event, association, asked, data, &quotas, &shared)?;
     let variables = std::mem::take(&mut decided.subscriber_state);
     let set = subscriber_state::set(worker, association, variables, draft).await;
     set.map_err(|error| without_state(&error))?;
@@ -160,7 +171,7 @@ fn decided(
     worker: &Worker,
     event: &str,
     association: &Association,
-    request: &Value,
+    (request, af): (&Value, &Value),
     data: &Data,
     quotas: &Quotas,
     subscriber_state: &Value,
@@ -175,6 +186,7 @@ fn decided(
         session: &session,
         state: &state,
         subscriber_state,
+        af,
     };
     let decided = evaluated(worker, association, &input)?;
     let mut policy = quotas.attach(decided.policy);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::activity::trail;
-use crate::association::renewal::Renewal;
+use crate::association::due::Renewal;
 use crate::association::{Association, AssociationId};
 use crate::change;
 use crate::pds::{self, News, Renewed};

@@ -3,10 +3,14 @@
 //! A change is written on condition that no other writer has changed the association since it was read, so that each
 //! association has one writer at a time across all workers and instances.
 
+mod bdt;
 mod beside;
+
+pub(crate) use bdt::Beside;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sbi::json::is_deeper_than;
 use store::{
@@ -15,10 +19,12 @@ use store::{
 };
 
 use crate::association::address::{UeAddress, text_key};
+use crate::association::bdt::{BdtLoad, BdtPolicy};
 use crate::association::bound::SessionBinding;
+use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::{Draft, Ledger};
-use crate::association::renewal::Renewal;
+use crate::association::owed_end::OwedEnd;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
@@ -86,14 +92,20 @@ pub struct Repository {
     sy: Table<SyShare>,
     unconfirmed: Table<Unconfirmed>,
     renewals: Table<Renewal>,
+    deliveries: Table<DeliveryDue>,
     bindings: Table<SessionBinding>,
     ended: Table<EndedSession>,
+    owed_ends: Table<OwedEnd>,
+    bdt: Table<BdtPolicy>,
+    bdt_loads: Table<BdtLoad>,
     /// The time of what expires.
     clock: Clock,
     most: usize,
     /// Bytes of an association.
     largest: usize,
     unreadable: Arc<UnreadableAssociations>,
+    /// The PCF that removes what its associations leave behind, and how long its own attempts take, in milliseconds.
+    ends: (u64, u64),
 }
 
 impl Repository {
@@ -112,7 +124,11 @@ impl Repository {
             TableDef::of::<EndedSession>(),
             TableDef::of::<SubscriberState>(),
             TableDef::of::<Renewal>(),
+            TableDef::of::<DeliveryDue>(),
             TableDef::of::<SessionBinding>(),
+            TableDef::of::<OwedEnd>(),
+            TableDef::of::<BdtPolicy>(),
+            TableDef::of::<BdtLoad>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -123,12 +139,17 @@ impl Repository {
             sy: store.table()?,
             unconfirmed: store.table()?,
             renewals: store.table()?,
+            deliveries: store.table()?,
             bindings: store.table()?,
             ended: store.table()?,
+            owed_ends: store.table()?,
+            bdt: store.table()?,
+            bdt_loads: store.table()?,
             clock: Clock::default(),
             most: most.max(2),
             largest: LARGEST,
             unreadable: Arc::default(),
+            ends: (0, 0),
             store,
         })
     }
@@ -137,6 +158,14 @@ impl Repository {
     #[must_use]
     pub fn with_largest(mut self, bytes: usize) -> Self {
         self.largest = bytes;
+        self
+    }
+
+    /// As the PCF of this instance, whose own attempts at removing what an ended association leaves behind take this long.
+    #[must_use]
+    pub fn with_ends(mut self, instance: &str, lease: Duration) -> Self {
+        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        self.ends = (OwedEnd::number_of(instance), lease);
         self
     }
 
@@ -266,14 +295,14 @@ impl Repository {
         }
         for new in left {
             batch.insert(&self.associations, new);
-            self.put_renewal(&mut batch, new);
+            self.put_due(&mut batch, None, new);
         }
         let fits = |bytes: &[u8]| {
             self.fits(bytes.len(), None, Growth::Request)
                 .and_then(|()| readable(bytes))
         };
         batch.put_judged(&self.associations, association, Condition::Absent, fits)?;
-        self.put_renewal(&mut batch, association);
+        self.put_due(&mut batch, None, association);
         self.put_draft(&mut batch, draft)?;
         match self.store.commit(batch).await {
             Err(Error::Conflict {
@@ -327,7 +356,7 @@ impl Repository {
         unconfirmed: Option<&Unconfirmed>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        self.put_renewal(&mut batch, association);
+        self.put_due(&mut batch, Some(before), association);
         let fits = |bytes: &[u8]| {
             self.fits(bytes.len(), Some(before), growth)
                 .and_then(|()| readable(bytes))
@@ -395,7 +424,12 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
-    fn delete(&self, batch: &mut Batch, Ending { stored, binding }: &Ending) {
+    fn delete(&self, batch: &mut Batch, ending: &Ending) {
+        let due = (self.clock.micros() / 1_000).saturating_add(self.ends.1);
+        for one in OwedEnd::of(&ending.stored.record, ending.uri(), (self.ends.0, due)) {
+            batch.put(&self.owed_ends, &one, Condition::Always);
+        }
+        let Ending { stored, binding } = ending;
         let key = &stored.record.id.0;
         // A binding that another worker keeps meanwhile would stay at the BSF.
         match binding {
@@ -414,15 +448,26 @@ impl Repository {
         if Renewal::of(&stored.record).is_some() {
             batch.delete(&self.renewals, &stored.record.id.0, Condition::Always);
         }
+        if DeliveryDue::of(&stored.record).is_some() {
+            batch.delete(&self.deliveries, &stored.record.id.0, Condition::Always);
+        }
         for ended in EndedSession::of(&stored.record, self.clock.micros()) {
             batch.put(&self.ended, &ended, Condition::Always);
         }
     }
 
-    /// Adds when subscriptions of an association are due. One that has nothing due any more is found out by the sweep.
-    fn put_renewal(&self, batch: &mut Batch, association: &Association) {
+    /// Adds when subscriptions and deliveries of an association are due. That no subscription is due any more the sweep finds out.
+    fn put_due(&self, batch: &mut Batch, before: Option<&Association>, association: &Association) {
         if let Some(renewal) = Renewal::of(association) {
             batch.put(&self.renewals, &renewal, Condition::Always);
+        }
+        let before = before.and_then(DeliveryDue::of);
+        match DeliveryDue::of(association) {
+            Some(due) if before != Some(due) => batch.put(&self.deliveries, &due, Condition::Always),
+            None if before.is_some() => {
+                batch.delete(&self.deliveries, &association.id.0, Condition::Always);
+            }
+            _ => {}
         }
     }
 

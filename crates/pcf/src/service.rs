@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -21,9 +21,9 @@ use telemetry::{AlarmKind, Alarms, Declaration};
 use tls::TlsFiles;
 
 use crate::activity::{Activity, PolicyEvents, UNWRITTEN};
-use crate::api::sm;
+use crate::api::{bdt, sm};
 use crate::audit;
-use crate::change::owed;
+use crate::change::{ends, owed};
 use crate::config::{Config, Nrf};
 use crate::delivery;
 use crate::events::DROPPED;
@@ -36,7 +36,7 @@ use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::operator::OperatorSettings;
 use crate::outbound;
 use crate::pages;
-use crate::profile::PROFILE;
+use crate::profile::{PROFILE, PROFILE_WITH_BDT};
 use crate::removals::Removals;
 use crate::renewal;
 use crate::reports;
@@ -50,6 +50,9 @@ use crate::worker::{Front, Worker};
 
 /// How long the Diameter node waits for answers when a worker ends.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
+
+/// Pause between two counts of the records of each table.
+const COUNTED: Duration = Duration::from_secs(10);
 
 /// A running PCF.
 pub type Running = function::Running<Pcf>;
@@ -102,7 +105,10 @@ fn registration(
 ) -> Option<Registration> {
     let listens = opening.listeners.sbi.addresses().to_vec();
     (!listens.is_empty()).then(|| Registration {
-        profile: PROFILE,
+        profile: match config.bdt.windows.is_empty() {
+            true => PROFILE,
+            false => PROFILE_WITH_BDT,
+        },
         instance: config.nf_instance_id.clone(),
         settings: with_diameter_names(config),
         secure: config.tls.is_some(),
@@ -131,6 +137,18 @@ fn with_diameter_names(config: &Config) -> Nrf {
         }
     }
     settings
+}
+
+/// Counts the records of each table now and then, as long as the control thread runs.
+async fn count_records(pcf: Weak<Pcf>) {
+    while let Some(pcf) = pcf.upgrade() {
+        match pcf.repository.counts().await {
+            Ok(counts) => *pcf.records.lock() = counts,
+            Err(error) => tracing::debug!(%error, "the records of the store were not counted"),
+        }
+        drop(pcf);
+        tokio::time::sleep(COUNTED).await;
+    }
 }
 
 /// Removes records whose time is over, as long as the control thread runs.
@@ -196,6 +214,7 @@ impl NetworkFunction for Pcf {
         opening.wait_for_store(&config.store).await?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         let repository = repository.with_largest(config.max_association_size.as_usize());
+        let repository = repository.with_ends(&config.nf_instance_id, config.end_attempts());
         repository.unreadable().watch(opening.alarms.clone());
         opening.watch_store(repository.store());
         let operator = OperatorSettings::read(repository.store(), &config.nf_instance_id).await?;
@@ -229,7 +248,9 @@ impl NetworkFunction for Pcf {
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
             restarts: Restarts::default(),
+            records: parking_lot::Mutex::default(),
             finished: Finished::default(),
+            removed: Finished::within(config.end_attempts().saturating_mul(4)),
             brake: Arc::default(),
             alarms: opening.alarms.clone(),
             reports: inbox,
@@ -261,9 +282,12 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
+        tokio::task::spawn_local(count_records(Arc::downgrade(&pcf)));
         sweep(repository.ledgers());
         sweep(repository.states());
         sweep(repository.ended_sessions());
+        sweep(repository.bdt_policies());
+        sweep(repository.bdt_loads());
         let registration = registration(&config, &opening, operational).filter(|_| !nrfs.is_empty());
         let store = repository.store().clone();
         let control = async move {
@@ -307,6 +331,8 @@ impl NetworkFunction for Pcf {
             });
         }
         tokio::task::spawn_local(owed::run(front.clone()));
+        tokio::task::spawn_local(ends::run(front.clone()));
+        tokio::task::spawn_local(bdt::upkeep::run(front.clone()));
         tokio::task::spawn_local(gx::end_lost(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();

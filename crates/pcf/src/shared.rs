@@ -47,6 +47,10 @@ pub struct Pcf {
     pub(crate) restarts: Restarts,
     /// AF sessions over Rx that have ended a moment ago.
     pub(crate) finished: Finished,
+    /// URIs of resources at other functions that were removed a moment ago.
+    pub(crate) removed: Finished,
+    /// About how many records each table had a moment ago.
+    pub(crate) records: parking_lot::Mutex<Vec<(&'static str, u64)>>,
     /// What the audit may remove.
     pub(crate) brake: Arc<Brake>,
     pub(crate) alarms: Alarms,

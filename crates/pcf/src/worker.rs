@@ -9,7 +9,7 @@ use std::time::Instant;
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
 use function::sbi::config::Overload;
-use function::sbi::{Completion, Door, NotBegun, RequestQueue, State, TurnedAway, Weight, elsewhere};
+use function::sbi::{Completion, Door, NotBegun, RequestQueue, State, TurnedAway, Use, Weight, elsewhere};
 use function::{Admission, Drmp, Seat, Shedder};
 use model::shape::{Fault, Shape};
 use sbi::client::{Client, Origin};
@@ -283,7 +283,12 @@ impl Worker {
     /// Refuses a URI of a consumer that requests are not sent to; `pointer` is its place in the body.
     pub(crate) fn check_uri(&self, pointer: &str, uri: &str) -> Result<(), Problem> {
         // The PCF appends `update`, `terminate` or `notify` to each of them (TS 29.512 §5.5.2, TS 29.514 §5.5.2).
-        let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Base);
+        self.check_target(pointer, uri, Use::Base)
+    }
+
+    /// As [`Self::check_uri`], of a URI that is used as it stands, or not.
+    pub(crate) fn check_target(&self, pointer: &str, uri: &str, used: Use) -> Result<(), Problem> {
+        let checked = self.now.destinations.check_uri(uri, used);
         checked.map_err(|expected| {
             self.count(Event::TargetDenied);
             let shown: String = uri.chars().take(255).collect();
@@ -329,6 +334,16 @@ impl Worker {
     /// AF sessions over Rx that have ended a moment ago.
     pub(crate) fn finished(&self) -> &Finished {
         &self.shared.finished
+    }
+
+    /// What the workers of the PCF share.
+    pub(crate) fn shared(&self) -> &Arc<Pcf> {
+        &self.shared
+    }
+
+    /// URIs of resources at other functions that were removed a moment ago.
+    pub(crate) fn removed(&self) -> &Finished {
+        &self.shared.removed
     }
 
     /// PCEFs that have restarted.

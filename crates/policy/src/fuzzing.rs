@@ -74,6 +74,7 @@ pub fn input(bytes: &[u8]) {
             session: &json["session"],
             state: &json["state"],
             subscriber_state: &json["subscriberState"],
+            af: &json["af"],
             ..Input::new("update", &json["request"])
         };
         if let Ok(decision) = project.decide(scratch, &input, OffsetDateTime::UNIX_EPOCH, None) {

@@ -25,6 +25,8 @@ pub struct Input<'a> {
     /// State variables that all associations of the subscriber share (`$subscriberState`). A function has them only where the
     /// project reads them ([`Project::reads_subscriber_state`](crate::Project::reads_subscriber_state)).
     pub subscriber_state: &'a Json,
+    /// What an AF asks for, `AppSessionContextReqData` (TS 29.514), at the event `af` (`$af`).
+    pub af: &'a Json,
 }
 
 impl<'a> Input<'a> {
@@ -39,6 +41,7 @@ impl<'a> Input<'a> {
             session: &NULL,
             state: &NULL,
             subscriber_state: &NULL,
+            af: &NULL,
         }
     }
 }

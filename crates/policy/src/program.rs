@@ -26,6 +26,8 @@ pub(crate) struct Program {
     pub(crate) zone: Zone,
     /// Whether a block or an expression reads `$subscriberState`.
     pub(crate) reads_subscriber_state: bool,
+    /// Whether a block or an expression reads `$af`.
+    pub(crate) reads_af: bool,
     /// Whether a block writes variables of the subscriber.
     pub(crate) writes_subscriber_state: bool,
 }
@@ -62,6 +64,7 @@ pub(crate) enum Root {
     Session,
     State,
     SubscriberState,
+    Af,
 }
 
 /// What has state variables.

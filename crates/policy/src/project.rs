@@ -118,6 +118,12 @@ impl Project {
         self.program.reads_subscriber_state
     }
 
+    /// Whether it reads what AFs ask for (`$af`).
+    #[must_use]
+    pub fn reads_af(&self) -> bool {
+        self.program.reads_af
+    }
+
     /// Whether it writes state variables of the subscriber (`rememberSubscriber`).
     #[must_use]
     pub fn writes_subscriber_state(&self) -> bool {

@@ -63,6 +63,7 @@ const DOCUMENTS: &[&str] = &[
     "session",
     "state",
     "subscriberState",
+    "af",
 ];
 const EXPECTED: &[&str] = &[
     "expect",
@@ -198,6 +199,7 @@ impl Case {
             session: document("session"),
             state: document("state"),
             subscriber_state: document("subscriberState"),
+            af: document("af"),
         })
     }
 

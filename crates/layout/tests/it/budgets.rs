@@ -53,7 +53,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("nrf", 284),
     ("scp", 487),
     ("bsf", 263),
-    ("pcf", 448),
+    ("pcf", 471),
     ("scef", 216),
     ("dsr", 653),
     ("ipfe", 34),

@@ -1,5 +1,6 @@
 //! What the crate gives to a PCF: documents and AVPs, by the standard's names.
 
+mod bdt;
 mod decision;
 mod fuzz;
 mod gx;

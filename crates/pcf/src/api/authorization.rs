@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
 use super::owner::Consumer;
-use super::{body_of, check_size, negotiate, object_of, sender_of};
+use super::{bind, body_of, check_size, negotiate, object_of, sender_of};
 use crate::activity::trail;
 use crate::association::af::{self, AfSession};
 use crate::association::{Association, AssociationId};
@@ -77,7 +77,9 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     let bound = change::parts(worker, id, async |association: &mut Association| {
         let mut session = new.clone();
         let met = met(association, &mut session);
+        binding::check_emergency(worker, association, &session.request)?;
         binding::check_services(worker, association, &session.request).await?;
+        binding::ask_project(worker, association, (None, &session.request)).await?;
         binding::attach(worker, association, &session)?;
         Ok::<_, Fault>((session, met))
     });
@@ -102,6 +104,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     response
         .headers_mut()
         .set_printed(LOCATION, format!("{}{path}", worker.root()));
+    bind(worker, &mut response);
     Ok(response)
 }
 
@@ -254,6 +257,7 @@ async fn modify(
     let step = async |association: &mut Association| {
         let mut session = af::of_app_session(association, id).ok_or_else(|| not_found(id))?;
         let before = session.request.get("evSubsc").cloned();
+        let earlier = binding::has_project(worker).then(|| session.request.clone());
         change(&mut session.request);
         check(worker, sent, &mut session.request)?;
         // A new subscription has its own first notification.
@@ -264,6 +268,8 @@ async fn modify(
             met_now = met(association, &mut session);
         }
         binding::check_services(worker, association, &session.request).await?;
+        let asked = (earlier.as_ref(), &session.request);
+        binding::ask_project(worker, association, asked).await?;
         binding::attach(worker, association, &session)?;
         Ok::<_, Fault>(met_now)
     };

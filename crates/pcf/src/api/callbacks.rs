@@ -187,6 +187,14 @@ async fn counters_changed(
     }
 }
 
+/// Decides again for an association that is written, because its data have changed meanwhile. Where that fails the association stands
+/// with the decision that its consumer gets in the answer: without the answer it could never end it.
+pub(super) async fn after_creation(worker: &Worker, id: AssociationId) {
+    if let Err(fault) = again(worker, id, "subscriberData", |_| {}).await {
+        tracing::warn!(?fault, %id, "data that changed during a creation were not decided on");
+    }
+}
+
 /// Decides again for an association and notifies its consumer of the difference.
 pub(super) async fn again(
     worker: &Worker,

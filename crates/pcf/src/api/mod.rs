@@ -2,6 +2,7 @@
 
 pub(crate) mod am;
 pub(crate) mod authorization;
+pub(crate) mod bdt;
 pub(crate) mod callbacks;
 pub(crate) mod fault;
 pub(crate) mod n1;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
-use sbi::headers::{RequestInfo, SbiHeader as _, SenderTimestamp};
+use sbi::headers::{Binding, BindingLevel, RequestInfo, RoutingBinding, SbiHeader as _, SenderTimestamp};
 use sbi::name::{LOCATION, USER_AGENT};
 use sbi::problem::Problem;
 use sbi::{Request, Response};
@@ -205,7 +206,19 @@ fn created(worker: &Worker, association: &Association, body: &Map<String, Value>
     );
     // The root was parsed as a URI, an identity is hexadecimal digits.
     response.headers_mut().set_printed(LOCATION, location);
+    bind(worker, &mut response);
     response
+}
+
+/// Names the NF set of the PCF, where the settings give it one: any of its instances serves what was created (TS 29.500 §6.12.2).
+fn bind(worker: &Worker, response: &mut Response) {
+    let sets = worker.config().nrf.profile.get("nfSetIdList");
+    if let Some(set) = sets.and_then(|sets| sets.get(0)?.as_str()) {
+        let binding = RoutingBinding::new(BindingLevel::NfSet).with("nfset", set);
+        response
+            .headers_mut()
+            .set_printed(Binding::NAME, Binding(vec![binding]));
+    }
 }
 
 /// The features that both sides have (TS 29.500 §6.6.2); none where the consumer does not name its own.

@@ -76,7 +76,7 @@ pub(crate) async fn collection(
     delivery::begin(worker, &association);
     if pds::version(worker, &association) != version {
         // The data have changed before the UDR could notify of an association.
-        callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
+        callbacks::after_creation(worker, association.id).await;
     }
     if request.is_given_up() {
         // The AMF does not learn the URI, so that it could never end the association.

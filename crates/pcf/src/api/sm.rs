@@ -83,7 +83,7 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
     bsf::bind(worker, &association);
     if pds::version(worker, &association) != version {
         // The data have changed before the UDR could notify of an association.
-        callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
+        callbacks::after_creation(worker, association.id).await;
     }
     if request.is_given_up() {
         // The SMF does not learn the URI, so that it could never end the session.
@@ -148,7 +148,7 @@ pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
         Content::Unknown => return abandon(worker, id).await,
         Content::Undelivered(rules) => {
             if let Ok(Some(stored)) = worker.repository().get(id).await {
-                af_notices::failed(worker, &stored.record, &rules);
+                af_notices::failed(worker, &stored.record, &rules).await;
             }
             return;
         }
@@ -228,7 +228,7 @@ async fn reported(
         let asked = context::request(association, update);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
         if earlier.is_none() {
-            answers_request(&association.policy, &decided, update)?;
+            check_answered(&association.policy, &decided, update)?;
         }
         // What of the answer may be missed.
         let reports = ["accuUsageReports", "ruleReports", "sessRuleReports"];
@@ -256,18 +256,13 @@ async fn reported(
     Ok(rewritten)
 }
 
-/// Refuses a UE's request for resources that the decision does not answer by a rule (TS 29.512 §4.2.4.17): without one, and
-/// without a refusal, the UE waits for what will not come.
-fn answers_request(
+/// Refuses a UE's request for resources that the decision does not answer by a rule.
+fn check_answered(
     before: &Map<String, Value>,
     decided: &Decision,
     update: &Map<String, Value>,
 ) -> Result<(), Fault> {
-    let sections = ["pccRules", "qosDecs", "traffContDecs"];
-    let is_answered = sections
-        .iter()
-        .any(|section| before.get(*section) != decided.policy.get(*section));
-    if !update.contains_key("ueInitResReq") || is_answered {
+    if context::answers_request(before, &decided.policy, update) {
         return Ok(());
     }
     let problem = Problem::with_cause(StatusCode::FORBIDDEN, "ERROR_TRAFFIC_MAPPING_INFO_REJECTED");

@@ -24,4 +24,6 @@ pub enum AfInterface {
     N5(String, Value),
     /// A request over Rx (TS 29.214 §4.4.6): the peer that it goes to, and the message in Base64.
     Rx(String, String),
+    /// A warning about a background data transfer (TS 29.554 §4.2.4): the URI of its consumer and the body.
+    Bdt(String, Value),
 }

@@ -57,6 +57,21 @@ pub struct Incoherent {
 pub fn update(association: &mut Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
     coherent(association, update)?;
     let text = |name: &str| update.get(name).and_then(Value::as_str);
+    let held = &association.addresses;
+    for (list, added, released) in [
+        (&held.ipv6, "addIpv6AddrPrefixes", "addRelIpv6AddrPrefixes"),
+        (&held.mac, "ueMac", "relUeMac"),
+    ] {
+        let has =
+            |name: &str| text(name).is_some_and(|one| list.iter().any(|held| held.eq_ignore_ascii_case(one)));
+        let left = list.len() - usize::from(has(released));
+        if text(added).is_some() && !has(added) && left >= MOST_ADDRESSES {
+            return Err(Incoherent {
+                member: added,
+                reason: format!("a session has at most {MOST_ADDRESSES} of them"),
+            });
+        }
+    }
     if let Some(context) = association.context.as_object_mut() {
         for (released, member) in [
             ("relIpv4Address", "ipv4Address"),
@@ -95,7 +110,6 @@ pub fn merge(association: &mut Association, update: &Map<String, Value>, reports
 fn change(list: &mut Vec<String>, added: Option<&str>, released: Option<&str>) {
     list.retain(|held| released.is_none_or(|released| !held.eq_ignore_ascii_case(released)));
     if let Some(added) = added
-        && list.len() < MOST_ADDRESSES
         && !list.iter().any(|held| held.eq_ignore_ascii_case(added))
     {
         list.push(added.to_owned());
@@ -117,6 +131,19 @@ pub fn with_reports(association: &Association, update: &Map<String, Value>, repo
         members.extend(reports.map(|(name, value)| (name.clone(), value.clone())));
     }
     request
+}
+
+/// Whether the decision that is made of an update, in the place of the policy of before, answers the request of a UE for resources
+/// that the update has (TS 29.512 §4.2.4.17, TS 29.212 §4.5.12): one that changes nothing leaves the UE waiting for what will not come.
+#[must_use]
+pub fn answers_request(
+    before: &Map<String, Value>,
+    decided: &Map<String, Value>,
+    update: &Map<String, Value>,
+) -> bool {
+    let mut sections = ["pccRules", "qosDecs", "traffContDecs"].into_iter();
+    !update.contains_key("ueInitResReq")
+        || sections.any(|section| before.get(section) != decided.get(section))
 }
 
 /// Refuses a trigger whose data an update of an SMF lacks, or has as they were before (TS 29.512 §5.7.3).
@@ -226,6 +253,22 @@ mod tests {
         let request = request(&association, changes.as_object().unwrap());
         assert_eq!(request["repPolicyCtrlReqTriggers"][0], "UE_IP_CH");
         assert_eq!(request["supi"], "imsi-1");
+    }
+
+    #[test]
+    fn an_address_too_many_is_refused_until_one_is_released() {
+        let mut association = Association::new(Kind::Sm, json!({}));
+        let one = |number: usize| json!({"addIpv6AddrPrefixes": format!("2001:db8:{number:x}::/64")});
+        let mut put = |changes: Value| update(&mut association, changes.as_object().unwrap());
+        for number in 0..MOST_ADDRESSES {
+            assert_eq!(put(one(number)), Ok(()));
+        }
+        assert_eq!(put(one(3)), Ok(()), "it has that one");
+        assert_eq!(put(one(99)).unwrap_err().member, "addIpv6AddrPrefixes");
+        let mut both = one(99);
+        both["addRelIpv6AddrPrefixes"] = json!("2001:db8:3::/64");
+        assert_eq!(put(both), Ok(()));
+        assert_eq!(association.addresses.ipv6.len(), MOST_ADDRESSES);
     }
 
     #[test]

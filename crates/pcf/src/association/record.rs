@@ -205,7 +205,7 @@ impl Association {
 
     /// The names in [`Association::NAME`]: Session-Ids of Gx after `gx:`, those of Rx after `rx:`, identities of AF sessions of
     /// N5 after `n5:`, paths of producers after `callback:`, those of Sy after `sy:` and of Sd after
-    /// `sd:`, and that of requests and deliveries in flight.
+    /// `sd:`, and that of requests in flight, and of deliveries that an earlier release has begun.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let gx = super::gx::name_of(self);
         let af = super::af::sessions(self);
@@ -218,7 +218,7 @@ impl Association {
             .get("pds")
             .and_then(|room| room.get("sy")?.get("sessionId")?.as_str());
         let sy = sy.map(|session| Cow::Owned(format!("sy:{session}")));
-        let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
+        let delivery = ue_policy::is_named(self).then_some(ue_policy::IN_FLIGHT);
         let sd = sd::names(self).map(Cow::Owned);
         gx.into_iter()
             .chain(delivery.map(Cow::Borrowed))

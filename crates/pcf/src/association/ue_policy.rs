@@ -7,7 +7,7 @@ use super::{Association, repetition};
 
 /// The room of an association that has it.
 const ROOM: &str = "uePolicy";
-/// The name under which associations are found whose delivery is in flight.
+/// The name under which associations are found whose delivery is in flight since an earlier release.
 pub(crate) const IN_FLIGHT: &str = "ue-policy:in-flight";
 /// The member of a UE decision that has the URSP rules of the project.
 pub(crate) const URSP_RULES: &str = "urspRules";
@@ -59,6 +59,9 @@ pub(crate) struct Delivery {
     pub(crate) attempts: u32,
     /// When T3501 expires, or the command was to be sent: milliseconds since 1970.
     pub(crate) due: i64,
+    /// Whether its time stands in a table of its own; an earlier release has given the association a name instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) listed: bool,
     /// API root of the AMF that has the subscription.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) amf: Option<String>,
@@ -130,6 +133,7 @@ impl Delivery {
             removes,
             attempts: 0,
             due,
+            listed: true,
             amf,
             subscription,
             cause: None,
@@ -140,13 +144,23 @@ impl Delivery {
     }
 }
 
-/// Whether the answer of an association's UE is still to come.
-pub(crate) fn is_in_flight(association: &Association) -> bool {
-    let progress = association
-        .rooms
-        .get(ROOM)
-        .and_then(|room| room.get("progress")?.as_str());
-    matches!(progress, Some("pending" | "sent"))
+/// The room of an association whose UE is still to answer.
+fn in_flight(association: &Association) -> Option<&Value> {
+    let room = association.rooms.get(ROOM)?;
+    let progress = room.get("progress").and_then(Value::as_str);
+    matches!(progress, Some("pending" | "sent")).then_some(room)
+}
+
+/// Whether an association is found by [`IN_FLIGHT`].
+pub(crate) fn is_named(association: &Association) -> bool {
+    in_flight(association).is_some_and(|room| room.get("listed").is_none())
+}
+
+/// When the delivery of an association is due, in milliseconds since 1970; `None`: none is in flight, or it is found by name.
+pub(crate) fn due(association: &Association) -> Option<u64> {
+    let room = in_flight(association).filter(|room| room.get("listed").is_some())?;
+    let due = room.get("due").and_then(Value::as_i64)?;
+    Some(u64::try_from(due).unwrap_or(0))
 }
 
 /// The URSP rules of an association's decision.
@@ -193,13 +207,13 @@ mod tests {
             (planned.pti, planned.due, planned.progress),
             (0x80, 5, Progress::Pending)
         );
-        assert!(is_in_flight(&one) && planned.is_in_flight());
+        assert!(due(&one).is_some() && planned.is_in_flight() && !is_named(&one));
         assert!(!Delivery::plan(&mut one, true, 6), "in flight");
 
         let mut failed = planned;
         failed.fail("no AMF");
         failed.keep(&mut one);
-        assert!(!is_in_flight(&one));
+        assert!(due(&one).is_none());
         assert!(!Delivery::plan(&mut one, false, 6));
         assert!(
             Delivery::plan(&mut one, true, 6),

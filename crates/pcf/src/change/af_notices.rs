@@ -82,7 +82,7 @@ fn owe(worker: &Worker, association: &Association, message: Option<AfMessage>, d
 pub(crate) fn due(worker: &Worker, message: &AfMessage) -> u64 {
     let now = now_ms();
     match &message.by {
-        AfInterface::N5(..) => notices::chain_end(&worker.config().notifications, now),
+        AfInterface::N5(..) | AfInterface::Bdt(..) => notices::chain_end(&worker.config().notifications, now),
         AfInterface::Rx(..) => {
             let timeout = worker.config().diameter.timeout.duration();
             now.saturating_add(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
@@ -108,25 +108,31 @@ pub(crate) fn send(worker: &Worker, draft: &Draft) {
 
 /// Rules are not in effect, since the SMF or PCEF has not accepted them in any attempt: AF sessions hear of a failed allocation of
 /// resources. They stay, for the consumer gets its whole decision as soon as it answers again.
-pub(crate) fn failed(worker: &Worker, association: &Association, rules: &[String]) {
+pub(crate) async fn failed(worker: &Worker, association: &Association, rules: &[String]) {
     let report = json!({"ruleReports": [
         {"pccRuleIds": rules, "ruleStatus": "INACTIVE", "failureCode": "RES_ALLO_FAIL"},
     ]});
+    let mut draft = Draft::default();
     for session in af::sessions(association) {
-        let notification = event::notification(&session.id, &session.request, &report);
-        let message = notification
-            .and_then(|notification| notification_of(worker, association, &session, notification));
-        if let Some(message) = message {
-            deliver(worker, &message, (association.id, None));
+        if let Some(notification) = event::notification(&session.id, &session.request, &report) {
+            let message = notification_of(worker, association, &session, notification);
+            owe(worker, association, message, &mut draft);
         }
     }
+    for one in &draft.owed {
+        if let Err(error) = worker.repository().owe(one).await {
+            tracing::warn!(%error, id = %one.id, "a message to an AF is sent without being kept in the store");
+        }
+    }
+    send(worker, &draft);
 }
 
 /// Sends a message about an association, which has this record.
 pub(crate) fn deliver(worker: &Worker, message: &AfMessage, (id, record): (AssociationId, Option<u64>)) {
-    worker.count(match message.ends {
-        true => Event::AfTerminated,
-        false => Event::AfNotified,
+    worker.count(match (&message.by, message.ends) {
+        (AfInterface::Bdt(..), _) => Event::BdtWarned,
+        (_, true) => Event::AfTerminated,
+        (_, false) => Event::AfNotified,
     });
     match &message.by {
         AfInterface::N5(uri, body) => {
@@ -137,6 +143,11 @@ pub(crate) fn deliver(worker: &Worker, message: &AfMessage, (id, record): (Assoc
             worker
                 .notices()
                 .application((&message.session, uri), what, body, (id, record));
+        }
+        AfInterface::Bdt(uri, body) => {
+            worker
+                .notices()
+                .warning((&message.session, uri), body, (id, record));
         }
         AfInterface::Rx(peer, encoded) => {
             let bytes = STANDARD.decode(encoded).unwrap_or_default();
@@ -225,7 +236,7 @@ fn over_n5(session: &AfSession, ends: bool, body: Value) -> Option<AfMessage> {
 pub(super) fn readdressed(message: &AfMessage, session: &AfSession) -> Option<AfMessage> {
     match &message.by {
         AfInterface::N5(_, body) => over_n5(session, message.ends, body.clone()),
-        AfInterface::Rx(..) => Some(message.clone()),
+        AfInterface::Rx(..) | AfInterface::Bdt(..) => Some(message.clone()),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::{Stored, Version};
 
 use super::af_notices;
-use crate::association::af_message::AfMessage;
+use crate::association::af_message::{AfInterface, AfMessage};
 use crate::association::gx as session;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, af, refused};
@@ -162,6 +162,12 @@ async fn present(
 ) -> Result<Option<AfMessage>, store::Error> {
     if !message.ends && worker.notices().removals.has_later(id, &message.session, number) {
         return Ok(None);
+    }
+    if matches!(message.by, AfInterface::Bdt(..)) {
+        // What the provider has selected since is what counts.
+        let stored = worker.repository().bdt_policy(id).await?;
+        let is_invalid = stored.is_some_and(|stored| stored.record.content.is_invalid);
+        return Ok(is_invalid.then(|| message.clone()));
     }
     // With its association all of its AF sessions end, of which the AFs hear.
     let Some(stored) = worker.repository().get(id).await? else {

@@ -12,6 +12,9 @@ use settings::{Faults, Validate};
 pub struct Emergency {
     /// DNNs (APNs) of emergency sessions, without operator identifier; none: sessions with `invalidSupi` alone.
     pub dnns: Vec<String>,
+    /// Whether an AF session with media at such a session has to name an emergency service (Service-URN, `servUrn`); one that does not
+    /// is refused with UNAUTHORIZED_NON_EMERGENCY_SESSION (5066). For P-CSCFs that send no Service-URN it is false.
+    pub require_service_urn: bool,
 }
 
 impl Emergency {
@@ -27,6 +30,7 @@ impl Default for Emergency {
     fn default() -> Self {
         Self {
             dnns: vec!["sos".to_owned()],
+            require_service_urn: true,
         }
     }
 }

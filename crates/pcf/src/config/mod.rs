@@ -42,6 +42,7 @@ pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use function::sbi::Destinations;
 use function::sbi::config::Interface;
@@ -106,6 +107,9 @@ pub struct Config {
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
     #[schemars(extend("x-reload" = true))]
     pub media: pcc::Mapping,
+    /// Policies of background data transfers.
+    #[schemars(extend("x-reload" = true))]
+    pub bdt: pcc::bdt::Model,
     /// Emergency sessions.
     #[schemars(extend("x-reload" = true))]
     pub emergency: Emergency,
@@ -192,6 +196,7 @@ impl Default for Config {
             audit: Audit::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
+            bdt: pcc::bdt::Model::default(),
             emergency: Emergency::default(),
             pds: Pds::default(),
             sd: Sd::default(),
@@ -227,6 +232,19 @@ impl Config {
 }
 
 impl Config {
+    /// How long the attempts take to remove the subscriptions and the binding of an association that has ended.
+    pub(crate) fn end_attempts(&self) -> Duration {
+        let attempts = self.bsf.attempts.clamp(1, 10);
+        let pauses = self
+            .bsf
+            .retry_pause
+            .duration()
+            .saturating_mul(1 << (attempts - 1));
+        let all = self.bsf.timeout.duration().saturating_mul(attempts);
+        let all = all.saturating_add(pauses).max(self.pds.deadline.duration());
+        all.saturating_add(Duration::from_secs(1))
+    }
+
     /// Whether a sender can prove which NF instance it is: by a certificate, an access token or an assertion.
     pub(crate) fn proves_senders(&self) -> bool {
         let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
@@ -273,6 +291,7 @@ impl Validate for Config {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }
         }
+        faults.within("bdt", &self.bdt);
         faults.within("emergency", &self.emergency);
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);

@@ -18,6 +18,9 @@ const LATE_OVERLAPPING_REQUEST: ResultCode = ResultCode(5453);
 /// DIAMETER_ERROR_INITIAL_PARAMETERS, DIAMETER_ERROR_TRIGGER_EVENT (TS 29.212 §5.5.3).
 const INITIAL_PARAMETERS: ResultCode = ResultCode(5140);
 const TRIGGER_EVENT: ResultCode = ResultCode(5141);
+/// DIAMETER_ERROR_TRAFFIC_MAPPING_INFO_REJECTED, DIAMETER_ERROR_CONFLICTING_REQUEST (TS 29.212 §5.5.3).
+const TRAFFIC_MAPPING: ResultCode = ResultCode(5144);
+const CONFLICTING_REQUEST: ResultCode = ResultCode(5147);
 /// UE_NW (TS 29.212 §5.3.23): UE and network may ask for bearers.
 const UE_NW: i32 = 2;
 
@@ -67,6 +70,10 @@ pub(super) fn refused(refusal: &Refusal) -> Fault {
                 "USER_UNKNOWN" => Fault::new(USER_UNKNOWN, reason),
                 "ERROR_INITIAL_PARAMETERS" => Fault::new(INITIAL_PARAMETERS, reason).of_vendor(VENDOR_3GPP),
                 "ERROR_TRIGGER_EVENT" => Fault::new(TRIGGER_EVENT, reason).of_vendor(VENDOR_3GPP),
+                "ERROR_TRAFFIC_MAPPING_INFO_REJECTED" => {
+                    Fault::new(TRAFFIC_MAPPING, reason).of_vendor(VENDOR_3GPP)
+                }
+                "ERROR_CONFLICTING_REQUEST" => Fault::new(CONFLICTING_REQUEST, reason).of_vendor(VENDOR_3GPP),
                 _ => Fault::new(ResultCode::AUTHORIZATION_REJECTED, reason),
             }
         }

@@ -163,6 +163,14 @@ async fn reported(
         pds::refresh(worker, association).await;
         let asked = context::request(association, &report);
         let decided = pre::decide(worker, "update", association, &asked, draft).await?;
+        if is_new && ccr.is_some() && !context::answers_request(&association.policy, &decided.policy, &report)
+        {
+            return Err(pre::Refusal::Policy {
+                status: 403,
+                cause: "ERROR_TRAFFIC_MAPPING_INFO_REJECTED".to_owned(),
+                detail: Some("the policy makes no rule of the resources that the UE requests".to_owned()),
+            });
+        }
         pre::keep(association, decided);
         if !is_new {
             association.messages.clear();

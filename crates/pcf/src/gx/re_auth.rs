@@ -91,14 +91,14 @@ async fn taken(worker: &Rc<Worker>, push: &Push, answer: &Message) {
 
 /// No attempt has succeeded: the AFs of the rules learn that these are not in effect.
 async fn give_up(worker: &Worker, push: &Push) {
-    confirm(worker, push.id, push.record).await;
-    let Ok(Some(stored)) = worker.repository().get(push.id).await else {
-        return;
-    };
     // What a CCR has settled meanwhile is in effect.
-    if !push.rules.is_empty() && session::is_in_doubt(&stored.record) {
-        af_notices::failed(worker, &stored.record, &push.rules);
+    if let Ok(Some(stored)) = worker.repository().get(push.id).await
+        && !push.rules.is_empty()
+        && session::is_in_doubt(&stored.record)
+    {
+        af_notices::failed(worker, &stored.record, &push.rules).await;
     }
+    confirm(worker, push.id, push.record).await;
 }
 
 /// Sends a RAR again after a pause that doubles each time, unless a CCR has settled the matter by then.

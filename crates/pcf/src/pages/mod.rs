@@ -1,6 +1,7 @@
 //! The PCF's own admin pages and gauges.
 
 mod audit;
+mod bdt;
 mod traced;
 mod variables;
 
@@ -53,6 +54,7 @@ telemetry::declare! {
     counter EVENTS_DROPPED = "signalbox_pcf_policy_events_dropped_total" []: "Policy events that were not written because too many were pending.";
     counter EVENTS_UNWRITTEN = "signalbox_pcf_policy_events_unwritten_total" []: "Policy events that were not written because the files cannot be (alarm 10561).";
     counter UNREADABLE = "signalbox_pcf_unreadable_associations_total" []: "How often a policy association was met that cannot be read (alarm 10563).";
+    gauge RECORDS = "signalbox_pcf_records" ["table"]: "Records of each table of the store, a moment ago: associations with their AF sessions, quotas, state variables, Sy sessions, bindings, what is owed. A database estimates them.";
     gauge NOTIFICATION_BYTES = "signalbox_pcf_notifications_pending_bytes" []: "Bytes of the notifications that are pending.";
 }
 
@@ -167,6 +169,7 @@ pub(crate) const PAGES: &[Page] = &[
         argument: None,
         columns: &[("association", "/id"), ("reason", "/reason")],
     },
+    bdt::PAGE,
     audit::PAGE,
     Page {
         name: "state",
@@ -217,6 +220,13 @@ pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
         (&NOTIFICATION_BYTES, |pcf| pcf.notifications().bytes as f64),
         (&UNREADABLE, |pcf| pcf.repository.unreadable().seen() as f64),
     ];
+    let seen = Arc::downgrade(pcf);
+    registry.observe_all(&RECORDS, move || {
+        let counts = seen.upgrade().map(|pcf| pcf.records.lock().clone());
+        let each = counts.unwrap_or_default().into_iter();
+        each.map(|(table, count)| (vec![table.to_owned()], count as f64))
+            .collect()
+    });
     for (gauge, read) in gauges {
         let seen = Arc::downgrade(pcf);
         registry.observe(gauge, move || seen.upgrade().map_or(0.0, |pcf| read(&pcf)));
@@ -243,6 +253,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     Router::new()
         .merge(traced::routes(pcf))
         .merge(audit::routes(pcf))
+        .merge(bdt::routes(pcf))
         .merge(variables::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(

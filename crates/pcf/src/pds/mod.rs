@@ -229,9 +229,11 @@ pub(crate) fn end(worker: &Worker, service: PeerService, uri: String) {
     }
     sources.ends.set(sources.ends.get() + 1);
     let (peers, counters) = (worker.peers().clone(), worker.counters().clone());
+    let shared = worker.shared().clone();
     let ended = async move {
         let _ending = Ending(&sources.ends);
         if producers::delete(&peers, service, &uri, deadline).await {
+            shared.removed.note(&uri, Instant::now());
             counters.count(Event::SubscriptionEnded);
         } else {
             counters.count(Event::SubscriptionLeft);

@@ -21,7 +21,7 @@ use crate::association::bound::SessionBinding;
 use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
 use crate::events::Event;
-use crate::outbound::{BSF, Peers};
+use crate::outbound::{BSF, Peers, REDIRECTIONS};
 use crate::worker::Worker;
 
 /// How often a record is read again that another writer has changed meanwhile.
@@ -364,7 +364,7 @@ fn refused(worker: &Worker, status: StatusCode) -> bool {
 }
 
 async fn remove(worker: &Worker, uri: &str) -> bool {
-    match send(worker, Method::DELETE, uri, &Value::Null).await {
+    let is_removed = match send(worker, Method::DELETE, uri, &Value::Null).await {
         Some((status, _)) if status.is_success() => {
             worker.count(Event::BindingRemoved);
             true
@@ -372,7 +372,11 @@ async fn remove(worker: &Worker, uri: &str) -> bool {
         Some((StatusCode::NOT_FOUND, _)) => true,
         Some((status, _)) => refused(worker, status),
         None => false,
+    };
+    if is_removed {
+        worker.removed().note(uri, Instant::now());
     }
+    is_removed
 }
 
 /// Sends a request about a binding to the BSF that has it.
@@ -439,6 +443,7 @@ fn root_of(profile: &Value) -> Option<String> {
     Some(format!("{scheme}://{host}{port}{prefix}"))
 }
 
+/// Sends a request to the BSF; one that redirects it (307, 308, TS 29.500 §6.10.9) is followed, where it may be.
 async fn exchange(
     peers: &Peers,
     method: &Method,
@@ -446,8 +451,34 @@ async fn exchange(
     body: &Value,
     deadline: Duration,
 ) -> Option<Answer> {
-    let uri: http::Uri = uri.parse().ok()?;
-    let origin = Origin::of_uri(&uri).ok()?;
+    let end = Instant::now() + deadline;
+    let mut uri: http::Uri = uri.parse().ok()?;
+    for _ in 0..REDIRECTIONS {
+        let left = end.saturating_duration_since(Instant::now());
+        let (status, location) = exchange_once(peers, method, &uri, body, left).await?;
+        let is_elsewhere = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
+        let next = location.as_deref().filter(|_| is_elsewhere);
+        let next = next.and_then(|next| next.parse::<http::Uri>().ok());
+        let is_permitted = |next: &http::Uri| {
+            let origin = Origin::of_uri(next);
+            origin.is_ok_and(|origin| peers.may_redirect(&uri, &origin))
+        };
+        match next.filter(is_permitted) {
+            Some(next) => uri = next,
+            None => return Some((status, location)),
+        }
+    }
+    None
+}
+
+async fn exchange_once(
+    peers: &Peers,
+    method: &Method,
+    uri: &http::Uri,
+    body: &Value,
+    deadline: Duration,
+) -> Option<Answer> {
+    let origin = Origin::of_uri(uri).ok()?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let content = match *method {
         Method::DELETE => None,

@@ -1,18 +1,39 @@
 //! Records beside associations: of subscribers, of what is due, of operators.
 
-use store::{Batch, Condition, Error, Scan, Stored, Table, Version};
+use store::{Batch, Condition, Error, Record, Scan, Stored, Table, Version};
 
 use super::{Repository, readable, written};
 use crate::association::AssociationId;
+use crate::association::due::{DeliveryDue, Renewal};
 use crate::association::ended::EndedSession;
 use crate::association::ledger::Ledger;
-use crate::association::renewal::Renewal;
+use crate::association::owed_end::OwedEnd;
 use crate::association::subscriber_state::SubscriberState;
 use crate::association::sy::SyShare;
 use crate::association::unconfirmed::Unconfirmed;
 use crate::operator::TracedSubscribers;
 
 impl Repository {
+    /// About how many records each table has.
+    pub(crate) async fn counts(&self) -> Result<Vec<(&'static str, u64)>, Error> {
+        async fn count<T: Record>(table: &Table<T>) -> Result<(&'static str, u64), Error> {
+            Ok((T::TABLE.name, table.count().await?))
+        }
+        Ok(vec![
+            count(&self.associations).await?,
+            count(&self.ledgers).await?,
+            count(&self.states).await?,
+            count(&self.sy).await?,
+            count(&self.bindings).await?,
+            count(&self.unconfirmed).await?,
+            count(&self.renewals).await?,
+            count(&self.deliveries).await?,
+            count(&self.ended).await?,
+            count(&self.owed_ends).await?,
+            count(&self.bdt).await?,
+        ])
+    }
+
     /// The table of ledgers, for the sweep.
     pub(crate) fn ledgers(&self) -> &Table<Ledger> {
         &self.ledgers
@@ -95,6 +116,35 @@ impl Repository {
         self.store.commit(batch).await.map(drop)
     }
 
+    /// The table of what ended associations have left behind.
+    pub(crate) fn owed_ends(&self) -> &Table<OwedEnd> {
+        &self.owed_ends
+    }
+
+    /// How long the attempts of the worker that ends an association take, in milliseconds.
+    pub(crate) fn end_lease(&self) -> u64 {
+        self.ends.1
+    }
+
+    /// Has a removal due later, durably; false when another process was faster, or it is done.
+    pub(crate) async fn postpone_end(&self, next: &OwedEnd, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.owed_ends, next, version);
+        written(self.store.commit(batch).await)
+    }
+
+    /// These are removed.
+    pub(crate) async fn settle_ends(&self, ends: &[OwedEnd]) -> Result<(), Error> {
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        for one in ends {
+            batch.delete(&self.owed_ends, &one.key(), Condition::Always);
+        }
+        self.store.commit(batch).await.map(drop)
+    }
+
     /// Associations whose subscriptions are due, some at a time.
     pub(crate) async fn renewals(&self, now: u64, most: usize) -> Result<Vec<Stored<Renewal>>, Error> {
         let scan = Scan::by_index(Renewal::DUE, most).to_key(&now.to_be_bytes());
@@ -113,6 +163,19 @@ impl Repository {
         let mut batch = Batch::default();
         batch.delete(&self.renewals, &id.0, Condition::Always);
         self.store.commit(batch).await.map(drop)
+    }
+
+    /// The table of deliveries of UE policies in flight.
+    pub(crate) fn deliveries(&self) -> &Table<DeliveryDue> {
+        &self.deliveries
+    }
+
+    /// No delivery is in flight for an association that is gone.
+    pub(crate) async fn forget_delivery(&self, id: AssociationId) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.require(&self.associations, &id.0, Condition::Absent);
+        batch.delete(&self.deliveries, &id.0, Condition::Always);
+        written(self.store.commit(batch).await).map(drop)
     }
 
     /// The Sy session of a subscriber.

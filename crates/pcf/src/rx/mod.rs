@@ -89,10 +89,18 @@ async fn write(worker: &Worker, request: &Request, aar: &pcc::rx::Request) -> Re
                 media::merge(&mut held.request, &aar.document);
                 (held, Done::Changed)
             }
-            (None, Some(new)) => (new.clone(), Done::Begun),
+            (None, Some(new)) => {
+                let checked = binding::check_emergency(worker, association, &new.request);
+                checked.map_err(Unchanged::Refused)?;
+                (new.clone(), Done::Begun)
+            }
             (None, None) => return Err(Unchanged::Ended),
         };
-        let checked = binding::check_services(worker, association, &session.request).await;
+        let request = &session.request;
+        let mut checked = binding::check_services(worker, association, request).await;
+        if checked.is_ok() {
+            checked = binding::ask_project(worker, association, (None, request)).await;
+        }
         let attached = checked.and_then(|()| binding::attach(worker, association, &session));
         attached.map(|()| done).map_err(Unchanged::Refused)
     };

@@ -4,7 +4,7 @@ use model::shape::Shape::{self, Bool, Integer, List, Map, Nullable, Number, Of, 
 use model::shape::{ObjectRule, opt, req, rules};
 
 use super::common::{
-    ANY_INTEGER, ANY_OBJECT, COUNT, LINES, NAME, SNSSAI, TEXT, TRIGGER, callback, mac48, name,
+    ANY_INTEGER, ANY_OBJECT, COUNT, LINES, NAME, SNSSAI, TEXT, TRIGGER, at_most_two, callback, mac48, name,
 };
 use super::detail::{BRIDGE_MANAGEMENT_CONTAINER, ETH_FLOW_DESCRIPTION, PORT_MANAGEMENT_CONTAINER};
 use super::location::PRESENCE_INFO;
@@ -33,13 +33,11 @@ const ONE_IP_ADDRESS: ObjectRule =
     };
 
 /// `maxItems` of TS 29.514 §5.6.2.8: one description for uplink, one for downlink.
-const ONE_FLOW_EACH_WAY: ObjectRule = |members| {
-    let descriptions = members.get("fDescs").and_then(serde_json::Value::as_array);
-    match descriptions.is_none_or(|descriptions| descriptions.len() <= 2) {
-        true => Ok(()),
-        false => Err(("fDescs", "expected at most two flow descriptions")),
-    }
-};
+const ONE_FLOW_EACH_WAY: ObjectRule =
+    |members| at_most_two(members, "fDescs").and_then(|()| at_most_two(members, "ethfDescs"));
+
+/// `maxItems` of TS 29.514 §5.6.2.7: those of the offer and those of the answer.
+const TWO_CODECS: ObjectRule = |members| at_most_two(members, "codecs");
 
 static EVENT_ITEM: Shape = Of(&EVENT);
 static NULLABLE_ROUTE: Shape = Nullable(&ROUTE_TO_LOCATION);
@@ -198,7 +196,7 @@ object! {
         opt("tscaiInputDl", Of(&TSCAI_INPUT_CONTAINER)),
         opt("tscaiInputUl", Of(&TSCAI_INPUT_CONTAINER)),
         opt("tscaiTimeDom", COUNT),
-    ];
+    ] where TWO_CODECS;
     /// `EventsSubscReqData`.
     pub(crate) AF_EVENTS = [
         req("events", List(&EVENT_ITEM)),

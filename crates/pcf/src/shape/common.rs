@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use model::shape::Shape::{Integer, Of, Rule, Text};
 use model::shape::{Shape, opt, req, rules};
+use serde_json::{Map, Value};
 
 use super::object;
 use crate::association::address;
@@ -31,6 +32,18 @@ pub(super) fn lines(text: &str) -> Verdict {
         text.chars().all(is_printable),
         "expected a text, of control characters with line breaks and tabs alone",
     )
+}
+
+/// A list of which the OpenAPI file says `maxItems: 2`.
+pub(super) fn at_most_two(
+    members: &Map<String, Value>,
+    name: &'static str,
+) -> Result<(), (&'static str, &'static str)> {
+    let items = members.get(name).and_then(Value::as_array);
+    match items.is_none_or(|items| items.len() <= 2) {
+        true => Ok(()),
+        false => Err((name, "expected at most two items")),
+    }
 }
 
 /// A URI that a notification can be sent to.

@@ -1,12 +1,14 @@
 //! Data types of which the PCF reads little and keeps all (TS 29.571, TS 29.512 §5.6.2, TS 29.507 §5.6.2). Types alone are judged.
 
 use model::shape::Shape::{Bool, Integer, List, Nullable, Number, Of, Text};
-use model::shape::{Shape, opt};
+use model::shape::{ObjectRule, Shape, opt};
 
-use super::common::{AMBR, ARP, COUNT, LINES, SNSSAI, TEXT};
+use super::common::{AMBR, ARP, COUNT, LINES, SNSSAI, TEXT, at_most_two};
 use super::object;
 
 static LIST_TEXT: Shape = List(&TEXT);
+/// The tags of customer and service (TS 29.514 §5.6.2.17).
+const TWO_TAGS: ObjectRule = |members| at_most_two(members, "vlanTags");
 
 object! {
     /// `VplmnQos`.
@@ -60,7 +62,7 @@ object! {
         opt("vlanTags", List(&TEXT)),
         opt("srcMacAddrEnd", Text),
         opt("destMacAddrEnd", Text),
-    ];
+    ] where TWO_TAGS;
     /// `FlowInformation`.
     pub(super) FLOW_INFORMATION = [
         opt("flowDescription", Text),

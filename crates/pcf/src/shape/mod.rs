@@ -1,6 +1,7 @@
 //! What the bodies of requests must look like.
 
 mod af;
+mod bdt;
 mod blank;
 mod common;
 mod detail;
@@ -9,6 +10,7 @@ mod policies;
 mod sm;
 
 pub(crate) use af::{AF_DELETE, AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION, PCSCF_RESTORATION};
+pub(crate) use bdt::{BDT_PATCH, BDT_REQUEST};
 pub(crate) use blank::settle;
 pub(crate) use policies::{AM_REQUEST, AM_UPDATE, UE_REQUEST, UE_UPDATE};
 pub(crate) use sm::{SM_CONTEXT, SM_DELETE, SM_UPDATE};

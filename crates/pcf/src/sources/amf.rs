@@ -14,11 +14,11 @@ use sbi::name::{ACCEPT, CONTENT_TYPE};
 use sbi::{Body, Response};
 use serde_json::{Value, json};
 
-use super::producers::{located, parts_of, root_of};
+use super::producers::{located, redirected, root_of};
 use super::udr::SEGMENT;
 use crate::association::Association;
 use crate::config::UePolicy;
-use crate::outbound::{AMF, Peers};
+use crate::outbound::{AMF, Peers, REDIRECTIONS};
 
 /// AMFs of one GUAMI that are tried.
 const MOST: usize = 3;
@@ -247,20 +247,6 @@ async fn post(
         (at, path) = (next, next_path);
     }
     Err(Failure::passing(format!("{root} redirects in a circle")))
-}
-
-/// Requests of which each redirects to the next at most.
-const REDIRECTIONS: usize = 3;
-
-/// Where an answer redirects its request to: the root and the path.
-fn redirected(root: &TargetApiRoot, answer: &Response) -> Option<(TargetApiRoot, String)> {
-    if !matches!(
-        answer.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    ) {
-        return None;
-    }
-    parts_of(&located(root, answer)?)
 }
 
 async fn post_once(

@@ -16,7 +16,7 @@ use sbi::{Body, Response};
 use serde_json::Value;
 use settings::Period;
 
-use crate::outbound::Peers;
+use crate::outbound::{Peers, REDIRECTIONS};
 
 /// Instances that a request is sent to at most.
 const ATTEMPTS: usize = 3;
@@ -73,7 +73,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) path: &'a str,
     /// JSON, which may have to name the API root.
     pub(crate) body: Option<&'a dyn Fn(&TargetApiRoot) -> Value>,
-    /// The subscriber it is for.
+    /// The subscriber it is for; empty: it is about none.
     pub(crate) supi: &'a str,
     /// When the answer must be here.
     pub(crate) end: Instant,
@@ -130,6 +130,7 @@ impl Producers {
             .and_then(|digits| digits.parse::<u64>().ok());
         let has = |instance: &&Instance| {
             instance.ranges.is_empty()
+                || supi.is_empty()
                 || number.is_some_and(|number| {
                     instance
                         .ranges
@@ -270,11 +271,11 @@ impl Producers {
             let body = ask.body.map(|body| body(&root));
             let what = (&ask.method, ask.path, body);
             match send(peers, (self.service, &root), what, share).await {
-                Some(response) if !is_failure(response.status()) => {
+                Some((at, response)) if !is_failure(response.status()) => {
                     attempt.answered();
-                    return Ok((root, response));
+                    return Ok((at, response));
                 }
-                Some(response) => {
+                Some((_, response)) => {
                     attempt.answered();
                     tracing::debug!(%root, status = %response.status(), "a producer failed");
                 }
@@ -343,26 +344,58 @@ pub(super) fn is_failure(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// Sends a request to one instance; `None` when no answer comes in time.
+/// Where an answer redirects its request to (307, 308, TS 29.500 §6.10.9): the root and the path.
+pub(super) fn redirected(root: &TargetApiRoot, answer: &Response) -> Option<(TargetApiRoot, String)> {
+    match answer.status() {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => parts_of(&located(root, answer)?),
+        _ => None,
+    }
+}
+
+/// Sends a request to one instance; one that redirects it is followed, where it may be. The root that has answered, and the answer;
+/// `None` when none comes in time.
 async fn send(
     peers: &Peers,
     (service, root): (PeerService, &TargetApiRoot),
     (method, path, body): (&Method, &str, Option<Value>),
     deadline: Duration,
+) -> Option<(TargetApiRoot, Response)> {
+    let end = Instant::now() + deadline;
+    let body = body.map(|body| Bytes::from(body.to_string()));
+    let (mut at, mut path) = (root.clone(), format!("{}{path}", root.prefix));
+    for _ in 0..REDIRECTIONS {
+        let left = end.saturating_duration_since(Instant::now());
+        let answer = send_once(peers, (service, &at), (method, &path, body.as_ref()), left).await?;
+        let from = format!("{}{path}", at.origin).parse::<http::Uri>().ok();
+        let next = redirected(&at, &answer);
+        let next = next.filter(|(next, _)| from.is_some_and(|from| peers.may_redirect(&from, &next.origin)));
+        let Some((next, next_path)) = next else {
+            return Some((at, answer));
+        };
+        (at, path) = (next, next_path);
+    }
+    tracing::debug!(%root, "a producer redirects in a circle");
+    None
+}
+
+async fn send_once(
+    peers: &Peers,
+    (service, root): (PeerService, &TargetApiRoot),
+    (method, path, body): (&Method, &str, Option<&Bytes>),
+    deadline: Duration,
 ) -> Option<Response> {
     if deadline.is_zero() {
         return None;
     }
-    let body = body.map(|body| Bytes::from(body.to_string()));
     let make = || {
         let mut request = Request::builder()
             .method(method.clone())
-            .uri(format!("{}{path}", root.prefix))
+            .uri(path)
             .header(ACCEPT, "application/json, application/problem+json")
             // TS 29.500 §6.11.2: the producer needs not work on what is given up by then.
             .header("3gpp-sbi-max-rsp-time", deadline.as_millis().max(1).to_string());
         let mut content = Body::empty();
-        if let Some(body) = &body {
+        if let Some(body) = body {
             // RFC 7396 is the form of every PATCH that the PCF sends.
             let kind = match *method == Method::PATCH {
                 true => "application/merge-patch+json",
@@ -389,7 +422,7 @@ pub(crate) async fn delete(peers: &Peers, service: PeerService, uri: &str, deadl
     };
     let what = (&Method::DELETE, path.as_str(), None);
     let answer = send(peers, (service, &root), what, deadline).await;
-    answer.is_some_and(|answer| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
+    answer.is_some_and(|(_, answer)| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
 }
 
 /// Replaces a resource of a producer by its URI; `None` when no answer comes in time.
@@ -402,7 +435,8 @@ pub(crate) async fn put(
 ) -> Option<Response> {
     let (root, path) = parts_of(uri)?;
     let what = (&Method::PUT, path.as_str(), Some(body.clone()));
-    send(peers, (service, &root), what, deadline).await
+    let answer = send(peers, (service, &root), what, deadline).await;
+    answer.map(|(_, answer)| answer)
 }
 
 /// The origin of an absolute URI, without a prefix, and its path with the query.

@@ -5,10 +5,12 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::Response;
+use sbi::headers::TargetApiRoot;
 use serde_json::{Value, json};
 
 use super::producers::{Ask, Producers, Unavailable, is_failure, located, put};
 use super::{Term, now_ms};
+use crate::association::bdt::Change;
 use crate::outbound::{Peers, UDR};
 use policy::Service;
 
@@ -114,6 +116,37 @@ pub(crate) async fn patch(
         path: &path,
         body: Some(&|_| patch.clone()),
         supi,
+        end,
+    };
+    let (_, response) = udrs.send(peers, ask).await?;
+    match response.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(Failure::Refused(status)),
+    }
+}
+
+/// Creates, changes or deletes the data of a background data transfer (TS 29.519 §5.2.9) with this BDT reference ID.
+///
+/// # Errors
+/// When no UDR answers in time, or it refuses.
+pub(crate) async fn change_bdt(
+    udrs: &Producers,
+    peers: &Peers,
+    change: Change,
+    (reference, body): (&str, Option<Value>),
+    end: Instant,
+) -> Result<(), Failure> {
+    let path = format!("{ROOT}/bdt-data/{}", utf8_percent_encode(reference, SEGMENT));
+    let make = |_: &TargetApiRoot| body.clone().unwrap_or_default();
+    let ask = Ask {
+        method: match change {
+            Change::Put => Method::PUT,
+            Change::Patch => Method::PATCH,
+            Change::Delete => Method::DELETE,
+        },
+        path: &path,
+        body: body.is_some().then_some(&make),
+        supi: "",
         end,
     };
     let (_, response) = udrs.send(peers, ask).await?;

@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::authorization::{APP_SESSIONS, call, listener, notification};
+use crate::diameter::{AAR, ask, peer};
 use crate::support::{SM_POLICIES, context, local, path_of, start};
 
 /// A subscription to events.
@@ -255,5 +256,48 @@ fn services_that_a_subscriber_may_not_use_are_refused_where_the_operator_wants_i
                 assert_eq!(got.json["invalidParams"][0]["param"], "/ascReqData/afAppId");
             }
         }
+    });
+}
+
+#[test]
+fn a_project_refuses_what_an_af_asks_for() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = concat!(
+            "name: test\nservice: sm\nblocks:\n",
+            "  - if: {$all: [{$eq: [$event, af]}, {$eq: [$af.afAppId, video]}, {$eq: [$request.dnn, internet]}]}\n",
+            "    then:\n      - reject: {cause: REQUESTED_SERVICE_TEMPORARILY_NOT_AUTHORIZED, detail: used up}\n",
+            "  - if: {$eq: [$af.afAppId, other]}\n    then:\n      - reject: {cause: NO_CAUSE_OF_N5}\n",
+            "  - sessionRule: {sessRuleId: own}\n",
+        );
+        std::fs::write(folder.path().join("project.yaml"), text).unwrap();
+        let pcf = start(|config| config.policy.sm = Some(folder.path().to_owned()));
+        let path = pcf.session(&json!({})).await;
+        let of = |service: &str| call("http://127.0.0.1:9", &json!({"afAppId": service}));
+        for (service, cause) in [
+            ("video", "REQUESTED_SERVICE_TEMPORARILY_NOT_AUTHORIZED"),
+            ("other", "REQUESTED_SERVICE_NOT_AUTHORIZED"),
+        ] {
+            let refused = pcf.post(APP_SESSIONS, &of(service)).await;
+            assert_eq!((refused.status, refused.cause()), (StatusCode::FORBIDDEN, cause));
+        }
+        let app = path_of(&pcf.post(APP_SESSIONS, &of("voice")).await);
+        let patch = async |body: Value| {
+            let kind = "application/merge-patch+json";
+            pcf.ask(Method::PATCH, &app, kind, json!({"ascReqData": body}).to_string())
+                .await
+                .status
+        };
+        assert_eq!(patch(json!({"afAppId": "video"})).await, StatusCode::FORBIDDEN);
+        assert_eq!(patch(json!({"afChargId": "icid-2"})).await, StatusCode::OK);
+        // The session of the UE is as it was decided for its SMF.
+        let policy = pcf.get(&path).await.json["policy"].clone();
+        assert!(policy["sessRules"]["own"].is_object(), "{policy}");
+        let cscf = peer("cscf.example.org", &pcf).await;
+        let aar = AAR
+            .replace("0x494d53", "0x766964656f")
+            .replace("\"ims\"", "\"internet\"");
+        let answer = ask(&cscf, "cscf.example.org", "cscf;1;1", &aar).await;
+        assert!(answer.contains("Experimental-Result-Code = 4261"), "{answer}");
     });
 }

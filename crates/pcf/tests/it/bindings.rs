@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testpeer::sbi::{Seen, Server, no_content};
 
 use crate::diameter::{CCR_I, CCR_T, ask, peer};
-use crate::support::{Pcf, local, start, until};
+use crate::support::{Pcf, SM_POLICIES, context, local, start, until};
 
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
 
@@ -227,7 +227,13 @@ fn the_pcf_registers_with_its_services_and_deregisters() {
             _ => no_content(),
         });
         let root = nrf.root();
-        let mut pcf = start(|config| config.nrf.api_roots = vec![root]);
+        let set = "set1.pcfset.5gc.mnc001.mcc001";
+        let mut pcf = start(|config| {
+            config.nrf.api_roots = vec![root];
+            config.nrf.profile.insert("nfSetIdList".to_owned(), json!([set]));
+            let windows = json!([{"name": "n", "from": "00:00", "to": "06:00", "ratingGroup": 1}]);
+            config.bdt.windows = serde_json::from_value(windows).unwrap();
+        });
         until(|| nrf.count() >= 1).await;
         let profile = nrf.seen()[0].json();
         assert_eq!(profile["nfType"], "PCF");
@@ -245,9 +251,14 @@ fn the_pcf_registers_with_its_services_and_deregisters() {
                 "npcf-smpolicycontrol",
                 "npcf-am-policy-control",
                 "npcf-ue-policy-control",
-                "npcf-policyauthorization"
+                "npcf-policyauthorization",
+                "npcf-bdtpolicycontrol"
             ]
         );
+        // An SMF learns that any PCF of the set serves the session (TS 29.500 §6.12).
+        let created = pcf.post(SM_POLICIES, &context(&json!({}))).await;
+        let binding = format!("bl=nf-set; nfset={set}");
+        assert_eq!(created.header("3gpp-sbi-binding"), binding);
         let running = pcf.running.take().unwrap();
         tokio::task::spawn_blocking(move || running.stop().unwrap())
             .await

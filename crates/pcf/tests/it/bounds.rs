@@ -232,7 +232,7 @@ fn texts_of_several_lines_are_taken_where_they_belong() {
 }
 
 #[test]
-fn an_af_session_is_ended_with_an_empty_object_and_has_two_descriptions_of_a_flow() {
+fn an_af_session_is_ended_with_an_empty_object_and_has_two_of_what_may_be_there_twice() {
     local(async {
         let pcf = start(|_| {});
         pcf.session(&json!({})).await;
@@ -244,15 +244,34 @@ fn an_af_session_is_ended_with_an_empty_object_and_has_two_descriptions_of_a_flo
             let ended = pcf.post(&format!("{made}/delete"), &body).await;
             assert_eq!(ended.status, StatusCode::NO_CONTENT, "{body}: {}", ended.json);
         }
-        let mut three = call("http://127.0.0.1:9", &json!({}));
         let flow = "permit out 17 from 192.0.2.9 40000 to 10.0.0.1 50000";
-        three["ascReqData"]["medComponents"]["1"]["medSubComps"]["1"]["fDescs"] = json!([flow, flow, flow]);
-        let refused = pcf.post(APP_SESSIONS, &three).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-        assert_eq!(
-            refused.json["invalidParams"][0]["param"],
-            "/ascReqData/medComponents/1/medSubComps/1/fDescs"
-        );
+        let ethernet = json!({"ethType": "0800"});
+        let tags = json!({"ethType": "0800", "vlanTags": ["0001", "0002", "0003"]});
+        // Each has at most two (`maxItems`).
+        for (within, member, value, at) in [
+            ("/medSubComps/1", "fDescs", json!([flow, flow, flow]), "/fDescs"),
+            (
+                "/medSubComps/1",
+                "ethfDescs",
+                json!([ethernet, ethernet, ethernet]),
+                "/ethfDescs",
+            ),
+            (
+                "/medSubComps/1",
+                "ethfDescs",
+                json!([tags]),
+                "/ethfDescs/0/vlanTags",
+            ),
+            ("", "codecs", json!(["a\n0\n", "b\n0\n", "c\n0\n"]), "/codecs"),
+        ] {
+            let mut three = call("http://127.0.0.1:9", &json!({}));
+            let component = &mut three["ascReqData"]["medComponents"]["1"];
+            component.pointer_mut(within).unwrap()[member] = value;
+            let refused = pcf.post(APP_SESSIONS, &three).await;
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{member}");
+            let pointer = format!("/ascReqData/medComponents/1{within}{at}");
+            assert_eq!(refused.json["invalidParams"][0]["param"], pointer);
+        }
     });
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use testpeer::page;
 use testpeer::sbi::Server;
 
+use crate::authorization::{APP_SESSIONS, call};
 use crate::diameter::{CCR_I, ask, peer};
 use crate::support::{Pcf, SM_POLICIES, context, local, start};
 
@@ -41,6 +42,26 @@ fn an_emergency_session_needs_no_subscriber_on_n7_and_gx() {
             let path = crate::support::path_of(&got);
             let updated = pcf.post(&format!("{path}/update"), &json!({})).await;
             assert_eq!(updated.status, StatusCode::OK, "{more}: {}", updated.json);
+        }
+        // TS 29.514 table 5.7-1, at the session of DNN `sos`.
+        let of = |mut more: Value| {
+            more["dnn"] = json!("sos");
+            call("http://127.0.0.1:9", &more)
+        };
+        for (more, status) in [
+            (json!({}), StatusCode::FORBIDDEN),
+            (
+                json!({"servUrn": "urn:service:counseling"}),
+                StatusCode::FORBIDDEN,
+            ),
+            (json!({"servUrn": "sos.police"}), StatusCode::CREATED),
+            (json!({"medComponents": null}), StatusCode::CREATED),
+        ] {
+            let got = pcf.post(APP_SESSIONS, &of(more.clone())).await;
+            assert_eq!(got.status, status, "{more}: {}", got.json);
+            if status == StatusCode::FORBIDDEN {
+                assert_eq!(got.cause(), "UNAUTHORIZED_NON_EMERGENCY_SESSION");
+            }
         }
         let pcef = peer("pcef.example", &pcf).await;
         let sos = CCR_I.replace("\"ims\"", "\"sos\"");

@@ -50,8 +50,14 @@ fn a_session_without_a_usable_subscriber_is_refused_unless_it_is_for_an_emergenc
         }
         let cscf = peer("cscf.example.org", &pcf).await;
         let aar = AAR.replace("Called-Station-Id = \"ims\"", "Called-Station-Id = \"sos\"");
+        // TS 29.214 §5.5.3: UNAUTHORIZED_NON_EMERGENCY_SESSION.
         let answer = ask(&cscf, "cscf.example.org", "cscf;1;1", &aar).await;
-        assert!(answer.contains(SUCCESS), "{answer}");
+        assert!(is_experimental(&answer, 5066), "{answer}");
+        for (number, urn) in ["urn:service:sos", "SOS.fire"].into_iter().enumerate() {
+            let aar = format!("{aar}\nService-URN = \"{urn}\"");
+            let answer = ask(&cscf, "cscf.example.org", &format!("cscf;2;{number}"), &aar).await;
+            assert!(answer.contains(SUCCESS), "{answer}");
+        }
     });
 }
 
@@ -133,6 +139,29 @@ fn a_trigger_that_contradicts_the_session_is_refused_once_it_is_new() {
         assert!(gx(&rat(2, "UTRAN")).await.contains(SUCCESS));
         // Sent again: the answer was lost.
         assert!(gx(&rat(2, "UTRAN")).await.contains(SUCCESS));
+    });
+}
+
+#[test]
+fn a_request_of_a_ue_for_resources_without_a_rule_is_refused() {
+    local(async {
+        let pcf = start(|_| {});
+        let pgw = peer("pgw.example.org", &pcf).await;
+        let gx = async |text: &str| ask(&pgw, "pgw.example.org", "pgw;1;1", text).await;
+        gx(CCR_I).await;
+        let request = |number: u32| {
+            format!(
+                "CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = {number}\n\
+                 Event-Trigger = RESOURCE_MODIFICATION_REQUEST\nPacket-Filter-Operation = ADDITION\n\
+                 Packet-Filter-Information = {{ Packet-Filter-Identifier = 0x01 \
+                 Packet-Filter-Content = \"permit out 17 from any to any 80\" Flow-Direction = DOWNLINK }}"
+            )
+        };
+        // The built-in project grants none: DIAMETER_ERROR_TRAFFIC_MAPPING_INFO_REJECTED.
+        let answer = gx(&request(1)).await;
+        assert!(is_experimental(&answer, 5144), "{answer}");
+        let answer = gx("CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = 2").await;
+        assert!(answer.contains(SUCCESS), "{answer}");
     });
 }
 

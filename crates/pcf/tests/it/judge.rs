@@ -15,6 +15,7 @@ pub fn is(file: &'static str, name: &'static str, body: &Value) {
 }
 
 pub const AF: &str = "TS29514_Npcf_PolicyAuthorization.yaml";
+pub const BDT: &str = "TS29554_Npcf_BDTPolicyControl.yaml";
 pub const SM: &str = "TS29512_Npcf_SMPolicyControl.yaml";
 
 /// Validates an answer of the PCF.
@@ -24,6 +25,10 @@ pub const SM: &str = "TS29512_Npcf_SMPolicyControl.yaml";
 pub fn answer(path: &str, status: StatusCode, headers: &http::HeaderMap, body: &Value) {
     if status == StatusCode::NO_CONTENT {
         assert_eq!(*body, Value::Null, "{path}: a 204 has no body");
+        return;
+    }
+    if status == StatusCode::SEE_OTHER {
+        assert!(headers.contains_key("location"), "{path}: a 303 has a location");
         return;
     }
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
@@ -44,6 +49,7 @@ pub fn answer(path: &str, status: StatusCode, headers: &http::HeaderMap, body: &
         ["npcf-smpolicycontrol", "v1", "sm-policies", _] => is(SM, "SmPolicyControl", body),
         ["npcf-policyauthorization", .., "events-subscription"] => is(AF, "EventsSubscReqData", body),
         ["npcf-policyauthorization", ..] => is(AF, "AppSessionContext", body),
+        ["npcf-bdtpolicycontrol", ..] => is(BDT, "BdtPolicy", body),
         ["npcf-smpolicycontrol", ..] => is(SM, "SmPolicyDecision", body),
         [service, "v1", "policies", rest @ ..] => {
             let file = match *service {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::diameter::{AAR, STR, ask, peer};
 use crate::owed::udr;
-use crate::support::{ask_sources, local, start};
+use crate::support::{ask_sources, config, local, start, until};
 
 #[test]
 fn requests_answers_of_others_and_evaluations_have_histograms() {
@@ -32,5 +32,21 @@ fn requests_answers_of_others_and_evaluations_have_histograms() {
         assert!(count("peer_request", r#"request="nudr-dr""#) >= Some(1), "{page}");
         assert_eq!(count("peer_request", r#"request="Rx RAR""#), Some(0));
         assert!(count("evaluation", r#"service="sm""#) >= Some(1), "{page}");
+    });
+}
+
+#[test]
+fn the_records_of_each_table_are_counted() {
+    local(async {
+        let mut pcf = start(|_| {});
+        pcf.session(&json!({})).await;
+        pcf.stop();
+        pcf.running = Some(pcf::start(config(pcf.directory.path())).unwrap());
+        let has = |line: &str| {
+            let page = pcf.running().handle().registry().render();
+            page.lines().any(|one| one.starts_with(line))
+        };
+        until(|| has(r#"signalbox_pcf_records{table="pcf_association"} 1"#)).await;
+        assert!(has(r#"signalbox_pcf_records{table="pcf_ledger"} 0"#));
     });
 }

@@ -272,10 +272,12 @@ fn an_af_gets_events_and_the_end_that_it_was_owed() {
     local(async {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(folder.path());
-        let af = Consumer::start();
+        // The SMF takes the rules: that it does not is an event of its own.
+        let (smf, af) = (Consumer::start(), Consumer::start());
         af.refuse(true);
         let first = Process::start(&settings);
-        let path = path_of(&post(&first.origin, SM_POLICIES, &context(&json!({}))).await);
+        let body = context(&json!({"notificationUri": format!("{}/smf", smf.root())}));
+        let path = path_of(&post(&first.origin, SM_POLICIES, &body).await);
         path_of(&post(&first.origin, APP_SESSIONS, &call(&af.root(), &json!({}))).await);
         let rules = decision(&first.origin, &path).await["pccRules"].clone();
         let names = af_rules(&rules);
@@ -296,6 +298,31 @@ fn an_af_gets_events_and_the_end_that_it_was_owed() {
         };
         assert!(has("/events/notify", "failedResourcAllocReports"), "{taken:?}");
         assert!(has("/af/terminate", "termCause"), "{taken:?}");
+    });
+}
+
+/// That no attempt has brought the rules to the SMF is no change of the association.
+#[test]
+fn an_af_gets_the_notice_of_rules_that_their_smf_never_took() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path());
+        let (smf, af) = (Consumer::start(), Consumer::start());
+        smf.refuse(true);
+        af.refuse(true);
+        let first = Process::start(&settings);
+        let body = context(&json!({"notificationUri": format!("{}/smf", smf.root())}));
+        path_of(&post(&first.origin, SM_POLICIES, &body).await);
+        path_of(&post(&first.origin, APP_SESSIONS, &call(&af.root(), &json!({}))).await);
+        af.refused(1).await;
+        drop(first);
+        af.refuse(false);
+
+        let _second = Process::start(&settings);
+        let taken = af.taken(1).await;
+        let (path, notice) = &taken[0];
+        assert!(path.ends_with("/events/notify"), "{path}");
+        assert!(notice.get("failedResourcAllocReports").is_some(), "{notice}");
     });
 }
 
@@ -343,7 +370,8 @@ fn an_af_over_rx_gets_the_requests_that_it_was_owed() {
         let rx = [application::RX];
         let first = Process::start(&settings);
         let cscf = peer_at("cscf.example.org", address, &rx).await;
-        let more = json!({"dnn": "ims"});
+        let smf = Consumer::start();
+        let more = json!({"dnn": "ims", "notificationUri": format!("{}/smf", smf.root())});
         let path = path_of(&post(&first.origin, SM_POLICIES, &context(&more)).await);
         let action = "Specific-Action = INDICATION_OF_FAILED_RESOURCES_ALLOCATION";
         let begun = ask(&cscf, "cscf.example.org", "cscf;1;1", &format!("{AAR}\n{action}")).await;

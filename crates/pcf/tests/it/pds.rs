@@ -152,6 +152,40 @@ fn policies_read_policy_data_and_counters_and_the_subscriptions_end_with_the_ses
 }
 
 #[test]
+fn a_change_during_a_creation_that_cannot_be_decided_leaves_the_session_to_its_smf() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let text = concat!(
+            "name: test\nservice: sm\nblocks:\n  - block: endless\n    while: {$eq: [$event, subscriberData]}\n",
+            "    do:\n      - set: {x: 1}\n  - sessionRule: {sessRuleId: own}\n",
+        );
+        std::fs::write(folder.path().join("project.yaml"), text).unwrap();
+        let udr = udr("gold");
+        let pcf = start(|config| {
+            config.policy.sm = Some(folder.path().to_owned());
+            config.policy.fallback = pcf::config::Fallback::Refuse;
+            ask_sources(config, Some(&udr), None);
+        });
+        udr.holds();
+        let before = udr.count();
+        let changed = async {
+            until(|| udr.count() > before).await;
+            let subscription = udr.seen()[before].json();
+            let callback: http::Uri = subscription["notificationUri"].as_str().unwrap().parse().unwrap();
+            let notified = pcf.post(callback.path(), &json!([])).await;
+            assert_eq!(notified.status, StatusCode::NO_CONTENT);
+            udr.releases();
+        };
+        let body = context(&json!({}));
+        let (made, ()) = tokio::join!(pcf.post(SM_POLICIES, &body), changed);
+        let path = crate::support::path_of(&made);
+        assert_eq!(rule(&made.json), "own");
+        assert!(pcf.running().count(Event::PolicyFault) >= 1);
+        assert_eq!(pcf.get(&path).await.status, StatusCode::OK);
+    });
+}
+
+#[test]
 fn a_change_at_the_udr_changes_the_rules_and_the_smf_is_notified() {
     local(async {
         let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testpeer::openapi::OpenApi;
 
 use crate::authorization::{APP_SESSIONS, call};
+use crate::bdt::{POLICIES as BDT_POLICIES, offer, windows, wish};
 use crate::policies::{AM as AM_POLICIES, UE as UE_POLICIES, association};
 use crate::support::{Pcf, SM_POLICIES, context, local, path_of, start};
 
@@ -12,6 +13,7 @@ const AF: &str = "TS29514_Npcf_PolicyAuthorization.yaml";
 const SM: &str = "TS29512_Npcf_SMPolicyControl.yaml";
 const AM: &str = "TS29507_Npcf_AMPolicyControl.yaml";
 const UE: &str = "TS29525_Npcf_UEPolicyControl.yaml";
+const BDT: &str = "TS29554_Npcf_BDTPolicyControl.yaml";
 
 /// A request whose body is of a data type.
 struct Operation {
@@ -41,6 +43,7 @@ async fn operations(pcf: &Pcf) -> Vec<Operation> {
     let sm = pcf.session(&json!({})).await;
     let am = path_of(&pcf.post(AM_POLICIES, &association(&json!({}))).await);
     let ue = path_of(&pcf.post(UE_POLICIES, &association(&json!({}))).await);
+    let bdt = path_of(&pcf.post(BDT_POLICIES, &wish(&json!({}))).await);
     let af_body = call("http://127.0.0.1:9", &json!({}));
     let af = path_of(&pcf.post(APP_SESSIONS, &af_body).await);
     let request = af_body["ascReqData"].clone();
@@ -104,6 +107,8 @@ async fn operations(pcf: &Pcf) -> Vec<Operation> {
             (AF, "PcscfRestorationRequestData"),
             json!({"ueIpv4": "10.0.0.1"}),
         ),
+        post(BDT_POLICIES, (BDT, "BdtReqData"), wish(&json!({}))),
+        json(Method::PATCH, bdt, (BDT, "PatchBdtPolicy"), "", json!({})),
     ]
 }
 
@@ -120,7 +125,7 @@ fn every_declared_member_has_its_type() {
         return;
     };
     local(async {
-        let pcf = start(|_| {});
+        let pcf = start(|config| offer(config, &json!({"windows": windows(&json!({}))})));
         let mut missed = Vec::new();
         for operation in operations(&pcf).await {
             let (file, name) = operation.data_type;

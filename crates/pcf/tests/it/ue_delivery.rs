@@ -298,6 +298,39 @@ fn what_was_in_flight_when_the_process_ended_is_delivered_by_the_next_one() {
 }
 
 #[test]
+fn as_many_as_are_in_flight_are_taken_up_however_few_a_query_reads() {
+    local(async {
+        const UES: usize = 12;
+        let server = amf(|| StatusCode::CONFLICT);
+        let root = server.root();
+        let settings = move |config: &mut pcf::Config| {
+            config.max_candidates = 2;
+            config.ue_policy.amf_api_root = Some(root);
+            config.ue_policy.t3501 = Period::from_secs(1);
+            config.ue_policy.timeout = Period::from_millis(500);
+            config.ue_policy.retransmissions = 1_000;
+        };
+        let mut pcf = start(settings.clone());
+        for number in 0..UES {
+            let supi = json!({"supi": format!("imsi-0010100000001{number:02}")});
+            pcf.post(UE, &association(&supi)).await;
+        }
+        pcf.stop();
+        let before = server.seen().len();
+        let mut again = config(pcf.directory.path());
+        settings(&mut again);
+        pcf.running = Some(pcf::start(again).unwrap());
+        let reached = || {
+            let seen = server.seen().split_off(before);
+            let messages = seen.into_iter().map(|seen| seen.path);
+            let paths = messages.filter(|path| path.ends_with("/n1-n2-messages"));
+            paths.collect::<std::collections::BTreeSet<String>>().len()
+        };
+        until(|| reached() == UES).await;
+    });
+}
+
+#[test]
 fn the_amf_is_found_by_its_guami_and_another_of_its_set_is_tried() {
     local(async {
         let gone = Server::start(|_| {

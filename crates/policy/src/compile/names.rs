@@ -76,6 +76,7 @@ impl Compiler<'_> {
     /// The slot of a datum of the input.
     pub(super) fn path_slot(&mut self, text: &str, base: Base) -> usize {
         self.program.reads_subscriber_state |= base == Base::Root(Root::SubscriberState);
+        self.program.reads_af |= base == Base::Root(Root::Af);
         let key = match &base {
             Base::Root(root) => (usize::MAX, format!("{root:?}")),
             Base::Member(parent, name) => (*parent, format!(".{name}")),

@@ -13,6 +13,7 @@ pub(super) const RESERVED: &[&str] = &[
     "session",
     "state",
     "subscriberState",
+    "af",
     "now",
     "event",
 ];
@@ -24,6 +25,7 @@ const ROOTS: &[(&str, Root)] = &[
     ("session", Root::Session),
     ("state", Root::State),
     ("subscriberState", Root::SubscriberState),
+    ("af", Root::Af),
 ];
 
 const CLOCKS: &[(&str, Clock)] = &[

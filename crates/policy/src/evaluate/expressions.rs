@@ -111,6 +111,7 @@ impl<'a> Run<'a, '_> {
                 Root::Session => self.input.session,
                 Root::State => self.input.state,
                 Root::SubscriberState => self.input.subscriber_state,
+                Root::Af => self.input.af,
             }),
             Base::Member(parent, name) => self.resolve(*parent).member(name),
             Base::Item(parent, index) => self.resolve(*parent).item(*index),
