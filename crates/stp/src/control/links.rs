@@ -219,6 +219,7 @@ impl Inner {
     fn follow_message(&mut self, link: usize, code: u8, message: Management, now: Instant) {
         match message {
             Management::TrafficRestartAllowed => self.traffic_restart(link, now),
+            Management::TrafficRestartWaiting => self.traffic_restart_waiting(link, now),
             Management::Inhibiting(message) => self.with_set(link, |set, _, events| {
                 set.inhibiting(code, message, now, events);
             }),

@@ -376,6 +376,7 @@ impl Control {
                 }
             }
         }
+        sends.append(&mut inner.restart_notices(&next));
         let allowed = inner.take_allowed(&next);
         if next.is_as(&before) {
             self.send(sends);

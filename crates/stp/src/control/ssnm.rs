@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
-use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, MessageType, Tag};
 use ss7_proto::mtp3::Management;
+use ss7_proto::{Plan, PointCode};
 
 use super::links::to_peer;
 use super::transfers::Report;
@@ -166,6 +166,10 @@ impl Inner {
                 if concerns(*cluster, via) && !available(next, at) {
                     notify(transfer(*cluster, false));
                 }
+            }
+            // What follows may take its time (T1.111.4 §9.4).
+            if plan == Plan::Ansi {
+                notify(Management::TrafficRestartWaiting);
             }
             notify(Management::TrafficRestartAllowed);
         }
