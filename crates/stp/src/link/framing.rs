@@ -17,11 +17,12 @@ pub(super) struct Framing {
 }
 
 impl Framing {
-    /// Calls `handle` for each whole message.
+    /// Calls `handle` for each whole message, until it returns `false`: the next call goes on behind that message. Returns whether
+    /// all were handled.
     ///
     /// # Errors
     /// When the next message cannot be found any more; `handle` has got its beginning, so that ERR is written.
-    pub(super) fn each(&mut self, mut handle: impl FnMut(&[u8])) -> Result<(), Fault> {
+    pub(super) fn each(&mut self, mut handle: impl FnMut(&[u8]) -> bool) -> Result<bool, Fault> {
         let mut at = 0;
         let outcome = loop {
             at += self.skip_padding(at);
@@ -32,11 +33,14 @@ impl Framing {
                     break Err(fault);
                 }
                 Ok(Some(length)) if length <= rest.len() => {
-                    handle(rest.get(..length).unwrap_or_default());
+                    let goes_on = handle(rest.get(..length).unwrap_or_default());
                     at += length;
                     self.padding = length.next_multiple_of(4) - length;
+                    if !goes_on {
+                        break Ok(false);
+                    }
                 }
-                Ok(_) => break Ok(()),
+                Ok(_) => break Ok(true),
             }
         };
         self.consume(at);
@@ -96,8 +100,17 @@ mod tests {
         let mut found = Vec::new();
         for part in parts {
             framing.octets.extend_from_slice(part);
-            if framing.each(|octets| found.push(octets.to_vec())).is_err() {
-                return (found, false);
+            let mut handle = |octets: &[u8]| {
+                found.push(octets.to_vec());
+                // By turns the rest waits for another call.
+                found.len().is_multiple_of(2)
+            };
+            loop {
+                match framing.each(&mut handle) {
+                    Err(_) => return (found, false),
+                    Ok(true) => break,
+                    Ok(false) => {}
+                }
             }
         }
         (found, true)

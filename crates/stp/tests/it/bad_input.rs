@@ -1,6 +1,8 @@
 //! What peers send and should not.
 
 use ss7_proto::m3ua::{Builder, ErrorCode, Message, MessageType, RegistrationResult, ServiceIndicator, Tag};
+use stp::Config;
+use stp::config::Route;
 
 use crate::support::{Asp, config, data, isup, metric, msu, plain, start, until};
 
@@ -129,6 +131,82 @@ fn ten_thousand_registrations_change_nothing() {
     assert!(registered.iter().all(|one| one.routing_context == 11));
     one.send(&isup(11, 1, 2, 0, b"good"));
     assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+}
+
+/// The padding of the last parameter may be missing (RFC 4666 §3.1.4); a class and a type that do not exist are refused by their name.
+#[test]
+fn padding_may_be_missing_and_unknown_messages_are_refused() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let padded = isup(11, 1, 2, 0, b"12345");
+    let mut uncounted = padded.clone();
+    uncounted.truncate(padded.len() - 3);
+    uncounted[7] -= 3;
+    let mut counted = padded.clone();
+    counted[7] -= 3;
+    for octets in [&uncounted, &padded, &counted, &uncounted] {
+        one.send(octets);
+    }
+    for _ in 0..4 {
+        assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"12345");
+    }
+    for (class, kind, code) in [
+        (10, 1, ErrorCode::UnsupportedMessageClass),
+        (255, 255, ErrorCode::UnsupportedMessageClass),
+        (1, 2, ErrorCode::UnsupportedMessageType),
+        (2, 7, ErrorCode::UnsupportedMessageType),
+    ] {
+        one.send(&[1, 0, class, kind, 0, 0, 0, 8]);
+        assert_eq!(error(&one.expect(MessageType::Err)), Some(code));
+    }
+    // ERR is not answered, whatever is in it.
+    one.send(&[1, 0, 0, 0, 0, 0, 0, 8]);
+    one.send(&isup(11, 1, 2, 0, b"good"));
+    let is_error = |octets: &Vec<u8>| Message::parse(octets).unwrap().message_type() == MessageType::Err;
+    assert!(!one.settle().iter().any(is_error));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
+}
+
+/// Two application servers, of which the second serves a thousand point codes more.
+fn with_many_destinations() -> Config {
+    let mut settings = config();
+    let route = |code: u32| Route {
+        destination: code.to_string(),
+        via: "two".to_owned(),
+        priority: 0,
+    };
+    settings.routes = (1_000..2_000).map(route).collect();
+    settings
+}
+
+/// Each of these requests makes the control side work out all destinations. Other links of the worker have their turn between.
+#[test]
+fn a_flood_of_requests_leaves_other_links_their_turn() {
+    const REQUESTS: usize = 1_000;
+    let mut settings = with_many_destinations();
+    settings.workers = 1;
+    let stp = start(settings);
+    let at = stp.addresses()[0];
+    let (mut flood, mut two) = (Asp::connect(at, 11), Asp::active(at, 12, 12));
+    flood.up();
+    let handled = || metric(&stp, "signalbox_stp_received_bytes_total{link=\"a\"}");
+    let before = handled();
+    let all = plain(MessageType::Aspup).repeat(REQUESTS);
+    flood.send(&all);
+    let end = before + all.len() as f64;
+    let mut has_met_the_flood = false;
+    while handled() < end {
+        two.settle();
+        has_met_the_flood |= (before + 1.0..end).contains(&handled());
+    }
+    assert!(
+        has_met_the_flood,
+        "the other link was served before the flood or after it"
+    );
+    for _ in 0..REQUESTS {
+        flood.expect(MessageType::AspupAck);
+    }
 }
 
 #[test]
