@@ -1,6 +1,10 @@
 //! What peers send and should not.
 
-use ss7_proto::m3ua::{Builder, ErrorCode, Message, MessageType, RegistrationResult, ServiceIndicator, Tag};
+use std::collections::HashSet;
+
+use ss7_proto::m3ua::{
+    AffectedPointCode, Builder, ErrorCode, Message, MessageType, RegistrationResult, ServiceIndicator, Tag,
+};
 use stp::Config;
 use stp::config::Route;
 
@@ -178,6 +182,35 @@ fn with_many_destinations() -> Config {
     };
     settings.routes = (1_000..2_000).map(route).collect();
     settings
+}
+
+/// Masks that contain one another, thousands of them: the answer has each destination once, the widest first.
+#[test]
+fn an_audit_of_thousands_of_masks_names_each_destination_once() {
+    let stp = start(with_many_destinations());
+    let at = stp.addresses()[0];
+    let (mut one, _two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let masks: Vec<u32> = (0..4_000).map(|at| (1 + at % 255) << 24 | at % 16_384).collect();
+    let mut audit = Vec::new();
+    let mut builder = Builder::new(MessageType::Daud, &mut audit);
+    builder.words(Tag::AFFECTED_POINT_CODE, &masks);
+    builder.finish();
+    let named = |one: &mut Asp, count| {
+        let mut named = HashSet::new();
+        while named.len() < count {
+            let octets = one.expect(MessageType::Dava);
+            let message = Message::parse(&octets).unwrap();
+            for code in AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap()) {
+                assert!(named.insert(code), "twice: {code:?}");
+            }
+        }
+    };
+    // What the other one serves has become available.
+    named(&mut one, 1_001);
+    one.send(&audit);
+    // Its own point code is as well.
+    named(&mut one, 1_002);
+    assert_eq!(one.settle(), Vec::<Vec<u8>>::new());
 }
 
 /// Each of these requests makes the control side work out all destinations. Other links of the worker have their turn between.
