@@ -172,6 +172,20 @@ fn padding_may_be_missing_and_unknown_messages_are_refused() {
     assert_eq!(data(&two.expect(MessageType::Data)).user_data, b"good");
 }
 
+/// M3UA over TCP has room for 16,384 octets; an MSU of that length would end the association of the node that it is for.
+#[test]
+fn user_data_that_no_msu_carries_go_nowhere() {
+    let stp = start(config());
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    for length in [16_344, 4_088, 4_087] {
+        one.send(&isup(11, 1, 2, 0, &vec![7; length]));
+    }
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data.len(), 4_087);
+    let dropped = "signalbox_stp_undelivered_messages_total{why=\"encoding\"}";
+    assert_eq!(metric(&stp, dropped), 2.0);
+}
+
 /// Two application servers, of which the second serves a thousand point codes more.
 fn with_many_destinations() -> Config {
     let mut settings = config();
