@@ -173,15 +173,66 @@ fn operations_are_screened_in_each_component() {
         ),
         (segment(&title("436601", 6), &title("43699", 8), b"x"), false),
     ] {
-        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
-        one.send(&isup(11, 1, 2, 0, b"next"));
-        let received = two.expect(MessageType::Data);
-        if passes {
-            assert_eq!(data(&received).user_data, octets);
-            two.expect(MessageType::Data);
-        } else {
-            assert_eq!(data(&received).user_data, b"next", "{octets:02x?}");
-        }
+        exchange(&mut one, &mut two, &octets, passes);
+    }
+}
+
+/// The same operation in forms that some nodes take for it: a global code, a number with more octets than it needs, longer tags, the
+/// portion of components twice.
+#[test]
+fn operations_in_other_forms_do_not_pass() {
+    let stp = start(blocking(Rule {
+        operations: vec![71],
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let whole = |octets: &[u8]| udt(&title("436601", 6), &title("43699", 8), octets);
+    let with = |elements: &[u8]| {
+        let mut out = Vec::new();
+        element(0x62, &mut out, |out| {
+            out.extend([0x48, 1, 7]);
+            out.extend_from_slice(elements);
+        });
+        whole(&out)
+    };
+    let harmless: &[u8] = &[0x6c, 8, 0xa1, 6, 2, 1, 1, 2, 1, 2];
+    let blocked: &[u8] = &[0x6c, 8, 0xa1, 6, 2, 1, 1, 2, 1, 71];
+    let long_tag = [&[0x7f, 2, 13, 0x48, 1, 7][..], blocked].concat();
+    let primitive = [&[0x42, 13, 0x48, 1, 7][..], blocked].concat();
+    for (octets, passes) in [
+        (with(harmless), true),
+        (tcap(&[0xa1, 8, 2, 1, 1, 6, 3, 1, 2, 71]), false),
+        (tcap(&[0xa1, 10, 2, 1, 1, 2, 5, 0, 0, 0, 0, 71]), false),
+        (tcap(&[0xa1, 7, 2, 1, 1, 2, 2, 0, 71]), false),
+        (tcap(&[0xa1, 7, 2, 1, 1, 0x1f, 2, 1, 71]), false),
+        (tcap(&[0xbf, 1, 6, 2, 1, 1, 2, 1, 71]), false),
+        (tcap(&[0xa1, 3, 2, 1, 1]), false),
+        (with(&[harmless, blocked].concat()), false),
+        (with(&[blocked, harmless].concat()), false),
+        (
+            with(&[&[0x7f][..], &[12], &blocked[1..], harmless].concat()),
+            false,
+        ),
+        (whole(&long_tag), false),
+        (whole(&primitive), false),
+        // RANAP begins so.
+        (whole(&[0x40, 1, 2]), true),
+    ] {
+        exchange(&mut one, &mut two, &octets, passes);
+    }
+}
+
+/// Sends a message of SCCP, and another one behind it: the first comes or not.
+fn exchange(one: &mut Asp, two: &mut Asp, octets: &[u8], passes: bool) {
+    one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, octets));
+    one.send(&isup(11, 1, 2, 0, b"next"));
+    let received = two.expect(MessageType::Data);
+    if passes {
+        assert_eq!(data(&received).user_data, octets);
+        two.expect(MessageType::Data);
+    } else {
+        assert_eq!(data(&received).user_data, b"next", "{octets:02x?}");
     }
 }
 
