@@ -88,4 +88,7 @@ pub struct Party {
     /// Subsystems: 6 = HLR, 7 = VLR, 8 = MSC.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subsystems: Vec<u8>,
+    /// Point codes in the address, written as `dpc`: the node that a message to this STP goes on to. An address without one does not fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub point_codes: Vec<String>,
 }

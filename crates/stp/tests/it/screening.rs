@@ -10,7 +10,7 @@ use crate::neighbour::Neighbour;
 use crate::segments::segment;
 use crate::signalling_links::{east, is_available};
 use crate::support::{Asp, config, data, faults, isup, metric, msu, start, until};
-use crate::translation::{subsystem, title, udt, unitdata};
+use crate::translation::{subsystem, title, to_stp, udt, unitdata};
 
 fn blocking(rule: Rule) -> stp::Config {
     let mut settings = config();
@@ -175,6 +175,34 @@ fn operations_are_screened_in_each_component() {
     ] {
         exchange(&mut one, &mut two, &octets, passes);
     }
+}
+
+/// A message to the STP itself that names another node in its called party: it would go there whatever `dpc` says.
+#[test]
+fn a_called_party_with_a_point_code_is_screened_by_it() {
+    let stp = start(blocking(Rule {
+        called: Some(Party {
+            point_codes: vec!["2/1".to_owned()],
+            ..Party::default()
+        }),
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let from = subsystem(8, Some(1));
+    one.send(&to_stp(11, 1, &udt(&subsystem(6, Some(2)), &from, b"around")));
+    // An address without a point code is that of the node that the message is for.
+    let direct = udt(&subsystem(6, None), &from, b"direct");
+    one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &direct));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, direct);
+    let wrong = blocking(Rule {
+        calling: Some(Party {
+            point_codes: vec!["9-9-9".to_owned()],
+            ..Party::default()
+        }),
+        ..Rule::default()
+    });
+    assert_eq!(faults(&wrong), ["screening[0].rules[1].calling.pointCodes[0]"]);
 }
 
 /// The same operation in forms that some nodes take for it: a global code, a number with more octets than it needs, longer tags, the
