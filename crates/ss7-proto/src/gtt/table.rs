@@ -66,6 +66,21 @@ pub enum BuildError {
     Selector(Selector),
 }
 
+impl BuildError {
+    /// The prefixes and ranges that it is about, each by its first and last number.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<(Digits, Digits)> {
+        match *self {
+            Self::Range(first, last) | Self::Twice(first, last) => vec![(first, last)],
+            Self::Prefix(prefix) => vec![(prefix, prefix)],
+            Self::Overlap(first, last, other_first, other_last) => {
+                vec![(first, last), (other_first, other_last)]
+            }
+            Self::Group(_) | Self::Empty(_) | Self::Selector(_) => Vec::new(),
+        }
+    }
+}
+
 struct Range {
     first: Digits,
     last: Digits,

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use settings::Faults;
-use ss7_proto::gtt::{self, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder};
+use ss7_proto::gtt::{
+    self, BuildError, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder,
+};
 use ss7_proto::{Digits, PointCode};
 
 use super::{NumberServices, Points, Routes};
@@ -107,7 +109,7 @@ impl Translations {
                 if !wrong {
                     faults
                         .at("translation.sets")
-                        .say(error, "numbers that occur once");
+                        .say(error.to_string(), "numbers that occur once");
                 }
                 Self::default()
             }
@@ -123,13 +125,37 @@ impl Translations {
                 building.add(id, entry)?;
             }
             if let Some(path) = &set.file {
-                read_file(path, |entry| building.add(id, &entry))?;
+                let read = read_file(path, |_, entry| building.add(id, &entry));
+                read.map_err(|mistakes| mistakes.into_iter().next().unwrap_or_default())?;
             }
         }
-        building
-            .build()
-            .map_err(|error| format!("translation.sets: {error}"))
+        building.build().map_err(|error| {
+            let files = config.sets.iter().filter_map(|set| set.file.as_deref());
+            let lines: Vec<String> = files.flat_map(|path| lines_of(path, &error)).collect();
+            format!("translation.sets: {error}{}", listed(&lines))
+        })
     }
+}
+
+/// Where the lines of files are that a mistake of a whole set is about.
+fn lines_of(path: &Path, error: &BuildError) -> Vec<String> {
+    let wanted = error.ranges();
+    let mut found = Vec::new();
+    // What else is wrong with the file has been reported.
+    let _ = read_file(path, |number, entry| {
+        if range(&entry.digits).is_ok_and(|range| wanted.contains(&range)) {
+            found.push(format!("{}:{number}", path.display()));
+        }
+        Ok(())
+    });
+    found
+}
+
+fn listed(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", lines.join(", "))
 }
 
 /// Reports mistakes in the files that settings name, each with the line of the file.
@@ -154,16 +180,16 @@ pub fn check_files(config: &Config, faults: &mut Faults) {
             // What is wrong with settings is reported with them.
             let _ = building.add(id, entry);
         }
-        let read = read_file(path, |entry| building.add(id, &entry));
+        let read = read_file(path, |_, entry| building.add(id, &entry));
         let built = read.and_then(|()| {
             let built = building.build();
-            built.map_err(|error| format!("{}: {error}", path.display()))
+            built.map_err(|error| vec![format!("{error}{}", listed(&lines_of(path, &error)))])
         });
-        if let Err(error) = built {
+        for mistake in built.err().into_iter().flatten() {
             let right = "a file of translations: docs/stp.md";
             faults
                 .at(format!("stp.translation.sets[{index}].file"))
-                .say(error, right);
+                .say(mistake, right);
         }
     }
 }
@@ -227,10 +253,7 @@ impl Building {
         }
         let group = self.groups.get(&entry.group);
         let group = *group.ok_or_else(|| format!("names no group: `{}`", entry.group))?;
-        let digits = |text: &str| {
-            Digits::parse(text)
-                .ok_or_else(|| format!("`{text}` is not a number of at most 40 digits (0 to 9, a to f)"))
-        };
+        let (first, last) = range(&entry.digits)?;
         let modification = Modification {
             route_on_ssn: entry.routing == NextRouting::Subsystem,
             ssn: entry.subsystem.map_or(Change::Keep, Change::Set),
@@ -243,21 +266,16 @@ impl Building {
             ..Modification::default()
         };
         let translation = gtt::Translation { group, modification };
-        match entry.digits.split_once('-') {
-            Some((first, last)) => self
-                .builder
-                .range(set, digits(first)?, digits(last)?, translation),
-            None => self.builder.prefix(set, digits(&entry.digits)?, translation),
-        }
+        self.builder.range(set, first, last, translation);
         if let Some(count) = self.entries.get_mut(usize::from(set.0)) {
             *count += 1;
         }
         Ok(())
     }
 
-    fn build(self) -> Result<Translations, String> {
+    fn build(self) -> Result<Translations, BuildError> {
         Ok(Translations {
-            table: self.builder.build().map_err(|error| error.to_string())?,
+            table: self.builder.build()?,
             sets: self.sets,
             entries: self.entries,
             groups: self.groups,
@@ -265,6 +283,17 @@ impl Building {
             members: self.members,
         })
     }
+}
+
+fn digits(text: &str) -> Result<Digits, String> {
+    Digits::parse(text)
+        .ok_or_else(|| format!("`{text}` is not a number of at most 40 digits (0 to 9, a to f)"))
+}
+
+/// The first and the last number of a prefix or range: `43660`, `436610-436649`.
+fn range(text: &str) -> Result<(Digits, Digits), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Ok((digits(first)?, digits(last)?))
 }
 
 fn compiled(group: &Group, points: &Points) -> gtt::Group {
@@ -285,39 +314,60 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
     }
 }
 
-/// Reads a file of translations: the first line names the columns, further lines have one translation each. Empty lines and
-/// lines that begin with `#` are skipped. Errors name file and line.
-fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+/// Mistakes of a file that are reported together.
+const MOST_MISTAKES: usize = 10;
+
+/// Reads a file of translations: the first line names the columns, further lines have one translation each, which `add` gets with its
+/// line. Empty lines and lines that begin with `#` are skipped.
+///
+/// # Errors
+/// The first mistakes, each with file and line.
+fn read_file(
+    path: &Path,
+    mut add: impl FnMut(usize, Entry) -> Result<(), String>,
+) -> Result<(), Vec<String>> {
+    let unreadable = |error| vec![format!("{}: {error}", path.display())];
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
     // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let at = |number: usize, what: String| format!("{}:{number}: {what}", path.display());
     let mut columns: Option<Vec<&str>> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
+    let mut mistakes = Vec::new();
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let at = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
         let values: Vec<&str> = line.split(',').map(str::trim).collect();
         let Some(names) = &columns else {
-            check_columns(&values).map_err(at)?;
+            check_columns(&values).map_err(|what| vec![at(number, what)])?;
             columns = Some(values);
             continue;
         };
-        let mut entry = Entry::default();
-        if values.len() != names.len() {
-            return Err(at(format!(
-                "has {} columns; the first line names {}",
-                values.len(),
-                names.len()
-            )));
+        if let Err(what) = translation(names, values).and_then(|entry| add(number, entry)) {
+            mistakes.push(at(number, what));
+            if mistakes.len() == MOST_MISTAKES {
+                break;
+            }
         }
-        for (name, value) in names.iter().zip(values) {
-            set_column(&mut entry, name, value).map_err(at)?;
-        }
-        add(entry).map_err(at)?;
     }
-    Ok(())
+    if mistakes.is_empty() {
+        Ok(())
+    } else {
+        Err(mistakes)
+    }
+}
+
+/// The translation of a line.
+fn translation(names: &[&str], values: Vec<&str>) -> Result<Entry, String> {
+    if values.len() != names.len() {
+        let (found, wanted) = (values.len(), names.len());
+        return Err(format!("has {found} columns; the first line names {wanted}"));
+    }
+    let mut entry = Entry::default();
+    for (name, value) in names.iter().zip(values) {
+        set_column(&mut entry, name, value)?;
+    }
+    Ok(entry)
 }
 
 /// Checks the first line: known columns, each once, and those without which a translation means something else.
