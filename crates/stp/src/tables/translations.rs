@@ -7,7 +7,7 @@ use settings::Faults;
 use ss7_proto::gtt::{
     self, BuildError, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder,
 };
-use ss7_proto::{Digits, PointCode};
+use ss7_proto::{Digits, Plan, PointCode};
 
 use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
@@ -92,6 +92,10 @@ impl Translations {
         }
         let mut building = Building::new(config, points);
         for (index, set) in config.sets.iter().enumerate() {
+            if let Some(Err(error)) = set.opc.as_ref().map(|opc| points.plan.parse(opc)) {
+                let key = format!("translation.sets[{index}].opc");
+                faults.at(key).say(error.to_string(), "a point code of the plan");
+            }
             let id = building.set(set);
             for (number, entry) in set.entries.iter().enumerate() {
                 if let Err(what) = building.add(id, entry) {
@@ -196,6 +200,7 @@ pub fn check_files(config: &Config, faults: &mut Faults) {
 
 /// A table as it grows.
 struct Building {
+    plan: Plan,
     builder: TableBuilder,
     groups: HashMap<String, u32>,
     sets: Vec<String>,
@@ -226,6 +231,7 @@ impl Building {
             groups.insert(group.name.clone(), place);
         }
         Self {
+            plan: points.plan,
             builder,
             groups,
             sets: Vec::new(),
@@ -243,6 +249,10 @@ impl Building {
             translation_type: set.translation_type,
             numbering_plan: set.numbering_plan,
             nature: set.nature,
+            ssn: set.subsystem,
+            // One of another plan has been reported.
+            opc: set.opc.as_ref().and_then(|opc| self.plan.parse(opc).ok()),
+            operation: set.operation,
         })
     }
 
@@ -263,6 +273,8 @@ impl Building {
             indicator: entry.indicator,
             remove_prefix: entry.remove,
             prefix: digits(&entry.prefix)?,
+            remove_suffix: entry.remove_last,
+            suffix: digits(&entry.suffix)?,
             ..Modification::default()
         };
         let translation = gtt::Translation { group, modification };
@@ -400,12 +412,14 @@ fn set_column(entry: &mut Entry, name: &str, value: &str) -> Result<(), String> 
         "digits" => value.clone_into(&mut entry.digits),
         "group" => value.clone_into(&mut entry.group),
         "prefix" => value.clone_into(&mut entry.prefix),
+        "suffix" => value.clone_into(&mut entry.suffix),
         "subsystem" => entry.subsystem = number()?,
         "translationType" => entry.translation_type = number()?,
         "numberingPlan" => entry.numbering_plan = number()?,
         "nature" => entry.nature = number()?,
         "indicator" => entry.indicator = number()?,
         "remove" => entry.remove = number()?.unwrap_or(0),
+        "removeLast" => entry.remove_last = number()?.unwrap_or(0),
         "routing" => {
             entry.routing = match value {
                 "" | "title" => NextRouting::Title,

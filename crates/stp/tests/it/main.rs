@@ -24,6 +24,7 @@ mod roles;
 mod screening;
 mod sctp;
 mod segments;
+mod selectors;
 mod signalling_links;
 mod status;
 mod support;
