@@ -30,3 +30,4 @@ mod status;
 mod support;
 mod transfer;
 mod translation;
+mod why;
