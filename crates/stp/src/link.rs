@@ -27,6 +27,7 @@ pub(crate) use inbound::Desk;
 use inbound::Inbound;
 use ipa::IpaLink;
 pub(crate) use sctp::SctpBound;
+pub use sctp::is_taken;
 use signalling::SignallingLink;
 use socket::Socket;
 
