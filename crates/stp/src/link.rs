@@ -38,6 +38,9 @@ const BATCH: usize = 64;
 /// How long messages for the control side are handled at once, and how long those behind them wait then: each costs as much as there
 /// are links and destinations, and other links of the worker have their turn between.
 const TURN: Duration = Duration::from_millis(1);
+/// How long other messages are handled that follow one another without an end, before others have their turn. A task that is ready
+/// again and again keeps the runtime from looking at the sockets of others.
+const LONG_TURN: Duration = Duration::from_millis(10);
 /// How long a new connection waits for the former one of its link to end.
 const HANDOVER: Duration = Duration::from_secs(5);
 
@@ -89,6 +92,7 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
         ipa: IpaLink::new(desk, link),
         framing: Framing::default(),
         resume: None,
+        busy: None,
         socket,
         receiver,
         out: Vec::new(),
@@ -140,6 +144,8 @@ struct Association {
     framing: Framing,
     /// When the messages have their turn that `framing` has still; none: nothing waits.
     resume: Option<Instant>,
+    /// Since when the socket has had more each time.
+    busy: Option<Instant>,
     socket: Socket,
     receiver: Receiver<Frame>,
     /// What is to be written, of which `written` octets are.
@@ -286,8 +292,11 @@ impl Association {
     fn read(&mut self) -> Result<(), End> {
         match self.socket.read(&mut self.framing) {
             Ok(0) => return Err(End::Closed),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Ok(_) => self.busy = self.busy.or_else(|| Some(Instant::now())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.busy = None;
+                return Ok(());
+            }
             Err(error) => return Err(End::Failed(error)),
         }
         self.handle()
@@ -304,6 +313,7 @@ impl Association {
             signalling,
             ipa,
             resume,
+            busy,
             ..
         } = self;
         inbound.stream = framing.stream;
@@ -322,6 +332,9 @@ impl Association {
             }),
         };
         *resume = (framed == Ok(false)).then(|| Instant::now() + TURN);
+        if resume.is_none() && busy.is_some_and(|since| since.elapsed() >= LONG_TURN) {
+            (*resume, *busy) = (Some(Instant::now() + TURN), None);
+        }
         if let Some(signalling) = signalling {
             signalling.acknowledge(out);
         }
