@@ -130,7 +130,7 @@ impl Translations {
             }
             if let Some(path) = &set.file {
                 let read = read_file(path, |_, entry| building.add(id, &entry));
-                read.map_err(|mistakes| mistakes.into_iter().next().unwrap_or_default())?;
+                read.map_err(|mistakes| mistakes.join("; "))?;
             }
         }
         building.build().map_err(|error| {
