@@ -63,6 +63,6 @@ fn why_screens_what_comes_from_a_name() {
         assert_eq!(why_from(&stp, "two,", octets)["outcome"], "sent");
     }
     let error = why_from(&stp, "three-,", &msu)["error"].to_string();
-    assert!(error.contains("`three-` is no application server"), "{error}");
+    assert!(error.contains("`three-` is neither"), "{error}");
     assert!(why(&stp, &framed[..16])["error"].to_string().contains("M2PA"));
 }
