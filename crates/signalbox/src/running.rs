@@ -53,12 +53,20 @@ fn refuse_taken(wanted: &[&'static Function], config: &Config) -> Result<(), Fai
         for (key, address) in (function.addresses)(config) {
             // The members of a pair have the same addresses, and one of them at a time listens there.
             let is_shared = function.name == "ipfe" && config.ipfe.pair.is_some() && key != "admin";
-            // Ports of SCTP are apart from those of TCP.
-            let is_sctp = key.contains("sctpListen");
-            if address.port() == 0 || is_shared || is_sctp || !worker::is_taken(address) {
+            if address.port() == 0 || is_shared {
                 continue;
             }
-            let holder = ports::holder(address);
+            let is_sctp = key.contains("sctpListen");
+            let is_taken = if is_sctp {
+                stp::is_taken_over_sctp(address)
+            } else {
+                worker::is_taken(address)
+            };
+            if !is_taken {
+                continue;
+            }
+            // Who has a port of SCTP is not in the tables of TCP.
+            let holder = if is_sctp { None } else { ports::holder(address) };
             let setting = format!("{}.{key}", function.name);
             return Err(Failure::Other(anyhow::anyhow!(
                 "{}",

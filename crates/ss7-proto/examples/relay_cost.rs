@@ -51,6 +51,7 @@ fn table() -> Table {
         translation_type: Some(0),
         numbering_plan: Some(1),
         nature: Some(4),
+        ..Selector::ANY
     });
     for code in 0..100 {
         let member = |point_code| Member {

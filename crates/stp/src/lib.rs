@@ -30,5 +30,6 @@ mod tables;
 
 pub use config::Config;
 pub use function::StartError;
+pub use link::is_taken as is_taken_over_sctp;
 pub use service::{Running, Stp, start};
 pub use tables::check_files;

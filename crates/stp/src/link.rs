@@ -27,6 +27,7 @@ pub(crate) use inbound::Desk;
 use inbound::Inbound;
 use ipa::IpaLink;
 pub(crate) use sctp::SctpBound;
+pub use sctp::is_taken;
 use signalling::SignallingLink;
 use socket::Socket;
 
@@ -34,6 +35,12 @@ use socket::Socket;
 const MOST_OUT: usize = 256 * 1024;
 /// Frames that are taken from the mailbox at once.
 const BATCH: usize = 64;
+/// How long messages for the control side are handled at once, and how long those behind them wait then: each costs as much as there
+/// are links and destinations, and other links of the worker have their turn between.
+const TURN: Duration = Duration::from_millis(1);
+/// How long other messages are handled that follow one another without an end, before others have their turn. A task that is ready
+/// again and again keeps the runtime from looking at the sockets of others.
+const LONG_TURN: Duration = Duration::from_millis(10);
 /// How long a new connection waits for the former one of its link to end.
 const HANDOVER: Duration = Duration::from_secs(5);
 
@@ -84,6 +91,8 @@ async fn carry(desk: &Rc<Desk>, link: usize, socket: Socket, peer: SocketAddr, s
         signalling: SignallingLink::new(desk, link),
         ipa: IpaLink::new(desk, link),
         framing: Framing::default(),
+        resume: None,
+        busy: None,
         socket,
         receiver,
         out: Vec::new(),
@@ -133,6 +142,10 @@ struct Association {
     /// Where it is a link of IPA.
     ipa: Option<IpaLink>,
     framing: Framing,
+    /// When the messages have their turn that `framing` has still; none: nothing waits.
+    resume: Option<Instant>,
+    /// Since when the socket has had more each time.
+    busy: Option<Instant>,
     socket: Socket,
     receiver: Receiver<Frame>,
     /// What is to be written, of which `written` octets are.
@@ -180,8 +193,13 @@ impl Association {
                         return End::Ordered;
                     }
                 }
-                ready = self.socket.readable(), if has_room => {
+                ready = self.socket.readable(), if has_room && self.resume.is_none() => {
                     if let Err(end) = ready.map_err(End::Failed).and_then(|()| self.read()) {
+                        return end;
+                    }
+                }
+                () = tokio::time::sleep_until(self.resume.unwrap_or(due)), if has_room && self.resume.is_some() => {
+                    if let Err(end) = self.handle() {
                         return end;
                     }
                 }
@@ -274,27 +292,49 @@ impl Association {
     fn read(&mut self) -> Result<(), End> {
         match self.socket.read(&mut self.framing) {
             Ok(0) => return Err(End::Closed),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Ok(_) => self.busy = self.busy.or_else(|| Some(Instant::now())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.busy = None;
+                return Ok(());
+            }
             Err(error) => return Err(End::Failed(error)),
         }
-        (self.heard, self.beaten) = (Instant::now(), false);
+        self.handle()
+    }
+
+    /// Handles what was read, for one turn.
+    fn handle(&mut self) -> Result<(), End> {
+        let began = Instant::now();
+        (self.heard, self.beaten) = (began, false);
         let Self {
             framing,
             inbound,
             out,
             signalling,
             ipa,
+            resume,
+            busy,
             ..
         } = self;
         inbound.stream = framing.stream;
+        let goes_on = |inbound: &mut Inbound| !std::mem::take(&mut inbound.is_slow) || began.elapsed() < TURN;
         let framed = match ipa {
-            Some(ipa) => framing.each_of_ipa(|octets| ipa.handle(octets, inbound, out)),
-            None => framing.each(|octets| match signalling {
-                Some(signalling) => signalling.handle(octets, inbound, out),
-                None => inbound.handle(octets, out),
+            Some(ipa) => framing.each_of_ipa(|octets| {
+                ipa.handle(octets, inbound, out);
+                goes_on(inbound)
+            }),
+            None => framing.each(|octets| {
+                match signalling {
+                    Some(signalling) => signalling.handle(octets, inbound, out),
+                    None => inbound.handle(octets, out),
+                }
+                goes_on(inbound)
             }),
         };
+        *resume = (framed == Ok(false)).then(|| Instant::now() + TURN);
+        if resume.is_none() && busy.is_some_and(|since| since.elapsed() >= LONG_TURN) {
+            (*resume, *busy) = (Some(Instant::now() + TURN), None);
+        }
         if let Some(signalling) = signalling {
             signalling.acknowledge(out);
         }

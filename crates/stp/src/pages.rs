@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, post};
 use function::Page;
 use serde_json::{Value, json};
+use ss7_proto::m2pa::{self, Content};
 use ss7_proto::m3ua::{Data, ErrorCode, Message};
 use ss7_proto::mtp3::LinkSet;
 
@@ -94,9 +95,9 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "why",
-        about: "What would become of an MSU, step by step: screening, translation, route. The MSU is M3UA DATA or an MSU of MTP3 (service information octet first), in hexadecimal digits",
+        about: "What would become of an MSU, step by step: screening, translation, route. The MSU is DATA of M3UA, user data of M2PA, or an MSU of MTP3 (service information octet first), in hexadecimal digits; NAME, in front of them is the application server or link set that it comes from",
         path: "/stp/why/{}",
-        argument: Some("HEX"),
+        argument: Some("[NAME,]HEX"),
         columns: &[],
     },
 ];
@@ -168,7 +169,15 @@ fn screening(state: &State) -> Value {
 }
 
 /// Explains what would become of a message. It does not count, and nothing is sent.
-fn why(state: &State, hex: &str) -> Value {
+fn why(state: &State, text: &str) -> Value {
+    let hops = &state.tables.hops;
+    let (from, hex) = match text.split_once(',') {
+        None => (None, text),
+        Some((name, hex)) => match hops.iter().position(|hop| hop.name == name.trim()) {
+            None => return json!({"error": format!("`{name}` is neither an application server nor a link set")}),
+            from => (from, hex),
+        },
+    };
     let Some(octets) = octets(hex) else {
         return json!({"error": "an MSU in hexadecimal digits, two an octet: M3UA DATA, or MTP3 from the service information octet"});
     };
@@ -176,10 +185,11 @@ fn why(state: &State, hex: &str) -> Value {
         Ok(data) => data,
         Err(error) => return json!({"error": error}),
     };
-    let hops = &state.tables.hops;
-    let is_meant = |(_, hop): &(usize, &Hop)| hop.context == data.routing_context;
-    let named = data.routing_context.is_some();
-    let mut meant = hops.iter().enumerate().filter(is_meant).filter(|_| named);
+    let is_meant = |(at, hop): &(usize, &Hop)| match from {
+        Some(from) => *at == from,
+        None => data.routing_context.is_some() && hop.context == data.routing_context,
+    };
+    let mut meant = hops.iter().enumerate().filter(is_meant);
     let hop = meant.next().map(|(at, _)| at);
     if let (Some(context), None) = (data.routing_context, hop) {
         return json!({
@@ -191,8 +201,11 @@ fn why(state: &State, hex: &str) -> Value {
     let others: Vec<&str> = meant.map(|(_, hop)| hop.name.as_str()).collect();
     let mut trace = Trace::recording();
     trace.add(|| match hop.and_then(|at| hops.get(at)) {
+        Some(hop) if from.is_some() => format!("ingress: `{}`", hop.name),
         Some(hop) => format!("ingress: `{}`, by its routing context", hop.name),
-        None => "ingress: unknown without a routing context; screening is left out".to_owned(),
+        None => {
+            "ingress: unknown without a routing context or a name in front; screening is left out".to_owned()
+        }
     });
     if !others.is_empty() {
         let others = others.join(", ");
@@ -245,11 +258,20 @@ fn octets(hex: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Reads M3UA DATA, or an MSU of MTP3.
+/// Reads M3UA DATA, user data of M2PA, or an MSU of MTP3.
 ///
 /// # Errors
 /// What it is instead.
 fn read<'a>(state: &State, octets: &'a [u8]) -> Result<Data<'a>, String> {
+    let plan = state.tables.points.plan;
+    if let [1, 0, 11, ..] = octets {
+        let message = m2pa::Message::parse(octets).map_err(|fault| format!("this is not M2PA: {fault}"))?;
+        return match message.content {
+            Content::UserData { msu, .. } => read_msu(msu, plan),
+            Content::Acknowledgement | Content::LinkStatus(_) => None,
+        }
+        .ok_or_else(|| "this is M2PA without an MSU that can be read".to_owned());
+    }
     // The version and the spare octet of M3UA (RFC 4666 §3.1): no MSU of a user part begins so.
     if let [1, 0, ..] = octets {
         let message = Message::parse(octets).map_err(|fault| format!("this is not M3UA: {fault}"))?;
@@ -258,8 +280,7 @@ fn read<'a>(state: &State, octets: &'a [u8]) -> Result<Data<'a>, String> {
             .data()
             .ok_or_else(|| format!("this is M3UA {name}, and not DATA that can be read"));
     }
-    read_msu(octets, state.tables.points.plan)
-        .ok_or_else(|| "this is neither M3UA DATA nor an MSU of MTP3".to_owned())
+    read_msu(octets, plan).ok_or_else(|| "this is neither M3UA DATA nor an MSU of MTP3".to_owned())
 }
 
 #[cfg(test)]

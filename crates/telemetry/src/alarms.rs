@@ -85,6 +85,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     active: BTreeMap<(u32, String), Alarm>,
+    /// How many of them there are of each severity, in the order of [`Severity::ALL`].
+    counts: [usize; Severity::ALL.len()],
     cleared: VecDeque<Alarm>,
 }
 
@@ -159,7 +161,8 @@ impl Alarms {
             if known.severity == severity {
                 return;
             }
-            known.severity = severity;
+            let before = std::mem::replace(&mut known.severity, severity);
+            self.count(&mut state, before, usize::saturating_sub);
         } else if state.active.len() >= MOST_ACTIVE {
             return;
         } else {
@@ -183,7 +186,7 @@ impl Alarms {
                 },
             );
         }
-        self.count(&state);
+        self.count(&mut state, severity, usize::saturating_add);
         let detail = state
             .active
             .get(&key)
@@ -209,6 +212,7 @@ impl Alarms {
         let Some(mut alarm) = state.active.remove(&(kind.number, instance.to_owned())) else {
             return;
         };
+        self.count(&mut state, alarm.severity, usize::saturating_sub);
         let (number, name) = (kind.number, kind.name);
         tracing::info!(number, name, instance, severity = %alarm.severity, "alarm cleared");
         self.inner
@@ -219,7 +223,6 @@ impl Alarms {
             state.cleared.pop_front();
         }
         state.cleared.push_back(alarm);
-        self.count(&state);
     }
 
     /// Raises or clears, as `wrong` says.
@@ -260,14 +263,14 @@ impl Alarms {
         self.inner.state.lock().cleared.iter().rev().cloned().collect()
     }
 
-    fn count(&self, state: &State) {
-        for (severity, gauge) in Severity::ALL.iter().zip(&self.inner.active) {
-            let count = state
-                .active
-                .values()
-                .filter(|alarm| alarm.severity == *severity)
-                .count();
-            gauge.set(count as f64);
+    /// Counts one more or less of a severity. Thousands may change at a time, so that none looks at the others.
+    fn count(&self, state: &mut State, severity: Severity, change: fn(usize, usize) -> usize) {
+        let places = state.counts.iter_mut().zip(&self.inner.active);
+        for (known, (count, gauge)) in Severity::ALL.into_iter().zip(places) {
+            if known == severity {
+                *count = change(*count, 1);
+                gauge.set(*count as f64);
+            }
         }
     }
 }
@@ -366,6 +369,32 @@ mod tests {
             ]
         );
         assert!(alarms.cleared()[0].cleared.is_some());
+    }
+
+    #[test]
+    fn alarms_are_counted_by_severity() {
+        let registry = Registry::new();
+        let alarms = Alarms::new(&registry);
+        let active = |severity: &str, count: usize| {
+            let line = format!("signalbox_alarm_active{{severity=\"{severity}\"}} {count}.0\n");
+            let page = registry.render();
+            assert!(page.contains(&line), "not {line}: {page}");
+        };
+        alarms.raise(&LOST, "peer-a", "");
+        alarms.raise(&LOST, "peer-a", "again");
+        alarms.raise_as(&LOST, Severity::Minor, "peer-b", "");
+        active("critical", 1);
+        active("minor", 1);
+        alarms.raise(&LOST, "peer-b", "");
+        active("critical", 2);
+        active("minor", 0);
+        alarms.raise_as(&LOST, Severity::Minor, "peer-b", "");
+        alarms.clear(&LOST, "peer-a");
+        alarms.clear(&LOST, "peer-a");
+        active("critical", 0);
+        active("minor", 1);
+        alarms.clear(&LOST, "peer-b");
+        active("minor", 0);
     }
 
     #[test]

@@ -68,8 +68,7 @@ fn handle(outbox: &mut Outbox, desk: &Desk, limiter: &mut Limiter, datagram: &[u
             outbox.push(answer, client);
         }
     };
-    // An answer to this port would go nowhere, or to a server that answers it in turn.
-    if client.port() == 0 {
+    if !may_answer(client.port()) {
         return desk.meters.count(Outcome::Dropped);
     }
     let rate = desk.live.load().config.rate.clone();
@@ -79,5 +78,22 @@ fn handle(outbox: &mut Outbox, desk: &Desk, limiter: &mut Limiter, datagram: &[u
             desk.slip(datagram, send);
         }
         Verdict::Drop => desk.meters.count(Outcome::Limited),
+    }
+}
+
+/// Whether an answer to a port ends there. It would go nowhere (0), or to a service that answers whatever it gets, and is answered in
+/// turn, for ever: echo, daytime, quote of the day, chargen, time (RFC 862 to RFC 868). Who forges source addresses names such ports.
+const fn may_answer(port: u16) -> bool {
+    !matches!(port, 0 | 7 | 13 | 17 | 19 | 37)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_that_answer_everything_get_no_answer() {
+        let refused = (0..=u16::MAX).filter(|port| !may_answer(*port));
+        assert_eq!(refused.collect::<Vec<u16>>(), [0, 7, 13, 17, 19, 37]);
     }
 }

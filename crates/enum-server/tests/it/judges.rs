@@ -91,6 +91,79 @@ fn dig_and_kdig_accept_every_kind_of_answer() {
     }
 }
 
+/// The tests of RFC 8906 §8 and what it expects: arguments of dig, status and flags of the answer, records in it.
+const FAILURES_TO_COMMUNICATE: [(&str, &str, usize); 26] = [
+    ("SOA +noedns", "NOERROR qr aa", 1),
+    ("TYPE1000 +noedns", "NOERROR qr aa", 0),
+    ("SOA +noedns +cd", "NOERROR qr aa", 1),
+    ("SOA +noedns +adflag", "NOERROR qr aa", 1),
+    ("SOA +noedns +zflag", "NOERROR qr aa", 1),
+    ("SOA +noedns +rec", "NOERROR qr aa rd", 1),
+    ("SOA +noedns +opcode=15 +header-only", "NOTIMP qr", 0),
+    ("SOA +noedns +opcode=notify", "NOTIMP qr", 0),
+    ("SOA +noedns +opcode=update", "NOTIMP qr", 0),
+    ("SOA +noedns +opcode=iquery", "NOTIMP qr", 0),
+    ("SOA +noedns +tcp", "NOERROR qr aa", 1),
+    ("SOA +edns=0", "NOERROR qr aa", 1),
+    ("SOA +edns=1", "BADVERS qr", 0),
+    ("SOA +edns=255", "BADVERS qr", 0),
+    ("SOA +edns=0 +ednsopt=100", "NOERROR qr aa", 1),
+    ("SOA +edns=0 +ednsflags=0x40", "NOERROR qr aa", 1),
+    ("SOA +edns=1 +ednsflags=0x40", "BADVERS qr", 0),
+    ("SOA +edns=1 +ednsopt=100", "BADVERS qr", 0),
+    ("SOA +edns=1 +dnssec", "BADVERS qr", 0),
+    ("SOA +edns=0 +dnssec", "NOERROR qr aa", 1),
+    ("DNSKEY +edns=0 +dnssec +bufsize=512 +ignore", "NOERROR qr aa", 0),
+    ("SOA +edns=0 +nsid +expire +subnet=0.0.0.0/0", "NOERROR qr aa", 1),
+    // RFC 7873 §5.2: who has no cookies ignores those of others.
+    (
+        "SOA +edns=0 +cookie=0123456789abcdef0123456789abcdef",
+        "NOERROR qr aa",
+        1,
+    ),
+    ("SOA CH +edns=0", "REFUSED qr", 0),
+    ("-t SOA -c ANY +edns=0", "REFUSED qr", 0),
+    ("AXFR +noedns +tcp", "Transfer failed", 0),
+];
+
+#[test]
+fn dig_finds_no_failure_to_communicate() {
+    let server = start(config());
+    let port = server.addresses()[0].port();
+    let patient = [
+        APEX,
+        "+norec",
+        "+nocookie",
+        "+noednsnegotiation",
+        "+tries=1",
+        "+time=60",
+    ];
+    for (arguments, answer, records) in FAILURES_TO_COMMUNICATE {
+        let wanted: Vec<&str> = arguments.split(' ').collect();
+        let Some(printed) = run("dig", port, &[&patient, &wanted[..]].concat()) else {
+            return;
+        };
+        let says = |text: &str| assert!(printed.contains(text), "{arguments}: not `{text}`: {printed}");
+        let Some((status, flags)) = answer.split_once(' ').filter(|(status, _)| *status != "Transfer") else {
+            says(answer);
+            continue;
+        };
+        says(&format!("status: {status},"));
+        says(&format!("flags: {flags};"));
+        says(&format!("ANSWER: {records},"));
+        if arguments.contains("+noedns") {
+            assert!(!printed.contains("EDNS"), "{arguments}: {printed}");
+        } else {
+            let dnssec_ok = if arguments.contains("+dnssec") { " do" } else { "" };
+            says(&format!("; EDNS: version: 0, flags:{dnssec_ok}; udp: 1232"));
+        }
+        // Neither options nor flags without a meaning are sent back.
+        for text in ["OPT=", "COOKIE", "NSID", "EXPIRE", "CLIENT-SUBNET", "MBZ"] {
+            assert!(!printed.contains(text), "{arguments}: {printed}");
+        }
+    }
+}
+
 #[test]
 fn tshark_reads_every_answer() {
     let mut wanted = config();

@@ -57,7 +57,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scef", 216),
     ("dsr", 653),
     ("ipfe", 34),
-    ("stp", 140),
+    ("stp", 147),
     ("enum", 40),
     ("sds", 177),
     ("dp", 28),

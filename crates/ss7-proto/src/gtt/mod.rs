@@ -5,7 +5,7 @@
 //!
 //! | step | type |
 //! |---|---|
-//! | which set of translations: indicator, translation type, plan, nature | [`Selector`] |
+//! | which set of translations: indicator, translation type, plan, nature, subsystem, origin, operation | [`Selector`] |
 //! | longest prefix or range of digits | compressed trie, 16 octets a node |
 //! | address for the next node | [`Modification`] |
 //! | next node | [`Group`]: solitary, dominant, load-shared by weight |
@@ -21,5 +21,5 @@ mod trie;
 pub use group::{Group, Member, Mode};
 pub use live::Live;
 pub use modification::{Change, Modification};
-pub use selector::{Selector, SetId};
+pub use selector::{Circumstances, Selector, SetId};
 pub use table::{BuildError, Match, Table, TableBuilder, Translation};

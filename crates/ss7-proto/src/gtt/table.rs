@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::group::Group;
 use super::modification::Modification;
 use super::range::{LONGEST, interval, prefixes};
-use super::selector::{Selector, SetId};
+use super::selector::{Circumstances, Selector, SetId};
 use super::trie::{Entry, Trie};
 use crate::digits::Digits;
 use crate::sccp::{Address, AddressBuf};
@@ -64,6 +64,21 @@ pub enum BuildError {
     /// Two sets with one selector.
     #[error("two sets have the selector {0:?}")]
     Selector(Selector),
+}
+
+impl BuildError {
+    /// The prefixes and ranges that it is about, each by its first and last number.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<(Digits, Digits)> {
+        match *self {
+            Self::Range(first, last) | Self::Twice(first, last) => vec![(first, last)],
+            Self::Prefix(prefix) => vec![(prefix, prefix)],
+            Self::Overlap(first, last, other_first, other_last) => {
+                vec![(first, last), (other_first, other_last)]
+            }
+            Self::Group(_) | Self::Empty(_) | Self::Selector(_) => Vec::new(),
+        }
+    }
 }
 
 struct Range {
@@ -154,6 +169,7 @@ impl TableBuilder {
         // The most specific selector first; of equal ones the first that was added.
         sets.sort_by_key(|(_, selector, _)| std::cmp::Reverse(selector.fields()));
         Ok(Table {
+            by_operation: sets.iter().any(|(_, selector, _)| selector.operation.is_some()),
             sets,
             translations: self.translations,
             groups: self.groups,
@@ -218,6 +234,7 @@ fn entries(mut ranges: Vec<Range>) -> Result<Vec<Entry>, BuildError> {
 #[derive(Debug, Default)]
 pub struct Table {
     sets: Vec<(SetId, Selector, Trie)>,
+    by_operation: bool,
     translations: Vec<Translation>,
     groups: Vec<Group>,
 }
@@ -228,9 +245,15 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn translate(&self, address: &Address<'_>) -> Option<Match<'_>> {
-        let title = address.title.as_ref()?;
-        let (set, _, trie) = self.sets.iter().find(|(_, selector, _)| selector.fits(title))?;
-        let digits = title.digits()?.without_st();
+        self.translate_within(address, &Circumstances::default())
+    }
+
+    /// As [`Self::translate`], of the called address of a message with what selectors see of it beside.
+    #[inline]
+    #[must_use]
+    pub fn translate_within(&self, address: &Address<'_>, message: &Circumstances) -> Option<Match<'_>> {
+        let (set, _, trie) = self.set(address, message)?;
+        let digits = address.title.as_ref()?.digits()?.without_st();
         let (number, length) = trie.longest(&digits)?;
         let translation = self.translations.get(number as usize)?;
         Some(Match {
@@ -241,18 +264,29 @@ impl Table {
         })
     }
 
+    /// Whether a selector names an operation: without one, nothing reads for [`Circumstances::operation`].
+    #[must_use]
+    pub const fn selects_by_operation(&self) -> bool {
+        self.by_operation
+    }
+
+    fn set(&self, address: &Address<'_>, message: &Circumstances) -> Option<&(SetId, Selector, Trie)> {
+        let title = address.title.as_ref()?;
+        let mut sets = self.sets.iter();
+        sets.find(|(_, selector, _)| selector.fits(address, title, message))
+    }
+
     /// A group, by the place that [`TableBuilder::group`] returned.
     #[must_use]
     pub fn group(&self, place: u32) -> Option<&Group> {
         self.groups.get(place as usize)
     }
 
-    /// Whether a set fits an address: it decides between the causes 0 (no translation for such a nature) and 1 (for this
-    /// address) when [`Table::translate`] finds none.
+    /// Whether a set fits a message: it decides between the causes 0 (no translation for such a nature) and 1 (for this
+    /// address) when [`Table::translate_within`] finds none.
     #[must_use]
-    pub fn has_set_for(&self, address: &Address<'_>) -> bool {
-        let fits = |title| self.sets.iter().any(|(_, selector, _)| selector.fits(title));
-        address.title.as_ref().is_some_and(fits)
+    pub fn has_set_for(&self, address: &Address<'_>, message: &Circumstances) -> bool {
+        self.set(address, message).is_some()
     }
 
     /// Octets of memory.

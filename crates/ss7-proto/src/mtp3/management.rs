@@ -54,6 +54,8 @@ pub enum Management {
     Inhibiting(Inhibiting),
     /// TRA: traffic restart allowed.
     TrafficRestartAllowed,
+    /// TRW: traffic restart waiting: TRA follows later. Of ANSI.
+    TrafficRestartWaiting,
     /// UPU: a node has no such user (§11.2.7).
     UserPartUnavailable {
         /// The node.
@@ -220,6 +222,7 @@ impl Management {
             (RST, _) | (RSR, Plan::Ansi) => Self::RouteSetTest(code()?),
             (RCT, _) => Self::CongestionTest,
             (TRA, _) => Self::TrafficRestartAllowed,
+            (TRW, Plan::Ansi) => Self::TrafficRestartWaiting,
             (UPU, _) => {
                 let octet = rest.get(length(plan))?;
                 Self::UserPartUnavailable {
@@ -304,6 +307,7 @@ impl Management {
             }
             Self::CongestionTest => out.push(RCT),
             Self::TrafficRestartAllowed => out.push(TRA),
+            Self::TrafficRestartWaiting => out.push(TRW),
             Self::UserPartUnavailable {
                 destination,
                 user,

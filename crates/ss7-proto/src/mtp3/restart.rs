@@ -3,6 +3,10 @@
 //!
 //! The end of it is TRA, which follows all TFP. T20, the longest time until TRA of a node that restarts, needs no timer here:
 //! TRA leaves as soon as T18 ends, and T18 is shorter.
+//!
+//! In networks of ANSI (T1.111.4 §9) an STP that restarts says so: TRW to each neighbour that becomes available, again after T26, and
+//! before what TRA ends. Who awaits TRA waits longer by it. T18 here has the place of T22 to T24, T21 that of T28 and T25, T19
+//! that of T29.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +19,13 @@ pub struct RestartTimers {
     pub answer_guard: Duration,
     /// T21: how long a neighbour that was inaccessible may take to send TRA; 0: it gets traffic at once.
     pub neighbour: Duration,
+    /// T26: how often TRW is sent while this node restarts; none in networks that do not have it.
+    pub repetition: Option<Duration>,
+}
+
+impl RestartTimers {
+    /// T26 of ANSI: 12 s to 15 s.
+    pub const REPETITION: Duration = Duration::from_secs(12);
 }
 
 impl Default for RestartTimers {
@@ -23,6 +34,7 @@ impl Default for RestartTimers {
             collection: Duration::from_secs(20),
             answer_guard: Duration::from_secs(68),
             neighbour: Duration::from_secs(64),
+            repetition: None,
         }
     }
 }
@@ -33,6 +45,10 @@ pub struct Restart {
     timers: RestartTimers,
     /// T18 of this node, while it restarts.
     own: Option<Instant>,
+    /// T26.
+    repetition: Option<Instant>,
+    /// Neighbours that get TRW.
+    waiting: Vec<usize>,
     neighbours: Vec<Neighbour>,
 }
 
@@ -54,6 +70,8 @@ impl Restart {
         Self {
             timers,
             own: None,
+            repetition: None,
+            waiting: Vec::new(),
             neighbours: (0..neighbours).map(|_| Neighbour::default()).collect(),
         }
     }
@@ -75,7 +93,13 @@ impl Restart {
     #[must_use]
     pub fn wake(&self) -> Option<Instant> {
         let awaited = self.neighbours.iter().filter_map(|one| one.awaited);
-        awaited.chain(self.own).min()
+        awaited.chain(self.own).chain(self.repetition).min()
+    }
+
+    /// Takes the neighbours that get TRW.
+    #[must_use]
+    pub fn take_waiting(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.waiting)
     }
 
     /// The first link to a neighbour is available; `was_accessible`: it could be reached by other nodes, and does not restart.
@@ -94,9 +118,14 @@ impl Restart {
         // What one neighbour reports is of no use for itself.
         if was_isolated && has_several && !collection.is_zero() {
             self.own = Some(now + collection);
+            self.repetition = self.timers.repetition.map(|repetition| now + repetition);
         }
         if self.own.is_some() {
-            return self.finish(now);
+            let allowed = self.finish(now);
+            if self.own.is_some() && self.timers.repetition.is_some() {
+                self.waiting.push(neighbour);
+            }
+            return allowed;
         }
         self.allow(neighbour, now)
     }
@@ -108,8 +137,27 @@ impl Restart {
             *one = Neighbour::default();
         }
         if self.neighbours.iter().all(|one| !one.is_available) {
-            self.own = None;
+            (self.own, self.repetition) = (None, None);
         }
+    }
+
+    /// TRW of a neighbour: its TRA may take as long again. One that was not expected is answered as such a TRA is. Returns as
+    /// [`Self::available`] does.
+    #[must_use]
+    pub fn waits(&mut self, neighbour: usize, now: Instant) -> Vec<usize> {
+        let awaits = now + self.timers.neighbour;
+        let is_own = self.own.is_some();
+        let Some(one) = self.neighbours.get_mut(neighbour).filter(|one| one.is_available) else {
+            return Vec::new();
+        };
+        if let Some(until) = &mut one.awaited {
+            *until = awaits;
+            return Vec::new();
+        }
+        if is_own || one.guarded.is_some_and(|until| until > now) {
+            return Vec::new();
+        }
+        self.allow(neighbour, now)
     }
 
     /// TRA of a neighbour. Returns as [`Self::available`] does.
@@ -141,7 +189,14 @@ impl Restart {
         for one in &mut self.neighbours {
             one.awaited = one.awaited.filter(|until| *until > now);
         }
-        self.finish(now)
+        let allowed = self.finish(now);
+        if let (Some(period), Some(_)) = (self.timers.repetition, self.repetition.filter(|at| *at <= now)) {
+            self.repetition = Some(now + period);
+            let available = self.neighbours.iter().enumerate();
+            let available = available.filter(|(_, one)| one.is_available).map(|(at, _)| at);
+            self.waiting.extend(available);
+        }
+        allowed
     }
 
     /// Ends the restart of this node when T18 has ended, or all neighbours have reported.
@@ -150,7 +205,7 @@ impl Restart {
         if !self.own.is_some_and(|until| has_all || until <= now) {
             return Vec::new();
         }
-        self.own = None;
+        (self.own, self.repetition) = (None, None);
         let mut all = Vec::new();
         for neighbour in 0..self.neighbours.len() {
             if self.neighbours.get(neighbour).is_some_and(|one| one.is_available) {

@@ -59,6 +59,32 @@ impl<'a> Components<'a> {
             ansi,
         }
     }
+
+    /// As the components themselves, with `None` for each of an unknown kind.
+    pub fn with_unknown(mut self) -> impl Iterator<Item = Result<Option<Component<'a>>, BerFault>> {
+        std::iter::from_fn(move || self.advance())
+    }
+
+    fn advance(&mut self) -> Option<Result<Option<Component<'a>>, BerFault>> {
+        let element = match self.elements.next()? {
+            Ok(element) => element,
+            Err(fault) => return Some(Err(fault)),
+        };
+        let kind = match (self.ansi, element.tag.0) {
+            (false, 0xa1) | (true, 0xe9 | 0xed) => ComponentType::Invoke,
+            (false, 0xa2) | (true, 0xea) => ComponentType::ReturnResult,
+            (false, 0xa7) | (true, 0xee) => ComponentType::ReturnResultNotLast,
+            (false, 0xa3) | (true, 0xeb) => ComponentType::ReturnError,
+            (false, 0xa4) | (true, 0xec) => ComponentType::Reject,
+            _ => return Some(Ok(None)),
+        };
+        let component = if self.ansi {
+            ansi(kind, element)
+        } else {
+            itu(kind, element)
+        };
+        Some(component.map(Some))
+    }
 }
 
 impl<'a> Iterator for Components<'a> {
@@ -67,24 +93,9 @@ impl<'a> Iterator for Components<'a> {
     /// Components of an unknown kind are skipped.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let element = match self.elements.next()? {
-                Ok(element) => element,
-                Err(fault) => return Some(Err(fault)),
-            };
-            let kind = match (self.ansi, element.tag.0) {
-                (false, 0xa1) | (true, 0xe9 | 0xed) => ComponentType::Invoke,
-                (false, 0xa2) | (true, 0xea) => ComponentType::ReturnResult,
-                (false, 0xa7) | (true, 0xee) => ComponentType::ReturnResultNotLast,
-                (false, 0xa3) | (true, 0xeb) => ComponentType::ReturnError,
-                (false, 0xa4) | (true, 0xec) => ComponentType::Reject,
-                _ => continue,
-            };
-            let component = if self.ansi {
-                ansi(kind, element)
-            } else {
-                itu(kind, element)
-            };
-            return Some(component);
+            if let Some(component) = self.advance()?.transpose() {
+                return Some(component);
+            }
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Transaction<'a> {
     pub context: Option<ApplicationContext<'a>>,
     /// The components.
     pub components: Components<'a>,
+    /// Whether each element is one that the standard has, and occurs once: other readers may make something else of the rest.
+    pub is_plain: bool,
 }
 
 impl<'a> Transaction<'a> {
@@ -120,9 +122,12 @@ fn itu(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'_
         has_dialogue: false,
         context: None,
         components: Components::new(&[], false),
+        is_plain: true,
     };
+    let mut seen = Seen::default();
     for element in message.elements() {
         let element = element?;
+        transaction.is_plain &= seen.is_first(element.tag, &[0x48, 0x49, 0x4a, 0x6b, 0x6c]);
         match element.tag.0 {
             0x48 => transaction.originating = Some(identifier(element.value)?),
             0x49 => transaction.destination = Some(identifier(element.value)?),
@@ -149,6 +154,22 @@ fn itu(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'_
         return Err(Fault::TransactionId);
     }
     Ok(transaction)
+}
+
+/// Which of the known elements have occurred.
+#[derive(Default)]
+struct Seen(u8);
+
+impl Seen {
+    fn is_first(&mut self, tag: Tag, known: &[u32]) -> bool {
+        let Some(at) = known.iter().position(|one| *one == tag.0) else {
+            return false;
+        };
+        let bit = 1 << at;
+        let is_first = self.0 & bit == 0;
+        self.0 |= bit;
+        is_first
+    }
 }
 
 /// One to four octets (Q.773 §4.2.1.2).
@@ -180,10 +201,13 @@ fn ansi(message: Element<'_>, message_type: MessageType) -> Result<Transaction<'
         has_dialogue: false,
         context: None,
         components: Components::new(&[], true),
+        is_plain: true,
     };
     let mut identified = false;
+    let mut seen = Seen::default();
     for element in message.elements() {
         let element = element?;
+        transaction.is_plain &= seen.is_first(element.tag, &[0xc7, 0xd7, 0xd8, 0xf8, 0xf9, 0xe8]);
         match element.tag.0 {
             0xc7 => {
                 identified = true;

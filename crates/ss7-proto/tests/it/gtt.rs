@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fuzz_support::Random;
 use ss7_proto::gtt::{
-    BuildError, Change, Group, Live, Member, Mode, Modification, Selector, SetId, Table, TableBuilder,
-    Translation,
+    BuildError, Change, Circumstances, Group, Live, Member, Mode, Modification, Selector, SetId, Table,
+    TableBuilder, Translation,
 };
 use ss7_proto::point_code::PointCode;
 use ss7_proto::sccp::{Address, AddressBuf, Format, GlobalTitleBuf};
@@ -67,12 +67,7 @@ fn leads(table: &Table, number: &str) -> Option<u32> {
     found.group.choose(0, |_| true).map(|member| member.point_code.0)
 }
 
-const ANY: Selector = Selector {
-    indicator: None,
-    translation_type: None,
-    numbering_plan: None,
-    nature: None,
-};
+const ANY: Selector = Selector::ANY;
 
 /// A table of one set.
 fn table(rows: &[(&str, &str, u32)]) -> Result<Table, BuildError> {
@@ -191,6 +186,7 @@ fn the_most_specific_selector_wins() {
         translation_type: Some(0),
         numbering_plan: Some(1),
         nature: Some(4),
+        ..ANY
     });
     for (code, set) in [any, e164, exact].into_iter().enumerate() {
         let group = builder.group(solitary(code as u32));
@@ -202,7 +198,7 @@ fn the_most_specific_selector_wins() {
         address.title.as_mut().map(change).unwrap();
         let octets = octets(&address);
         let address = Address::parse(&octets, Format::Itu).unwrap();
-        assert!(table.has_set_for(&address));
+        assert!(table.has_set_for(&address, &Circumstances::default()));
         table.translate(&address).unwrap().set
     };
     assert_eq!(selected(|_| {}), exact);
@@ -212,7 +208,45 @@ fn the_most_specific_selector_wins() {
     assert_eq!(selected(|title| title.indicator = 2), any);
     // Without a title there is nothing to translate.
     let bare = Address::parse(&[0x42, 6], Format::Itu).unwrap();
-    assert!(table.translate(&bare).is_none() && !table.has_set_for(&bare));
+    assert!(table.translate(&bare).is_none() && !table.has_set_for(&bare, &Circumstances::default()));
+}
+
+#[test]
+fn a_selector_may_name_what_a_message_has_beside_its_title() {
+    let mut builder = TableBuilder::new();
+    let any = builder.set(ANY);
+    let vlr = builder.set(Selector { ssn: Some(7), ..ANY });
+    let from = builder.set(Selector {
+        opc: Some(PointCode(9)),
+        ..ANY
+    });
+    let update = builder.set(Selector {
+        ssn: Some(6),
+        operation: Some(2),
+        ..ANY
+    });
+    let group = builder.group(solitary(1));
+    for set in [any, vlr, from, update] {
+        builder.prefix(set, digits("43"), to(group));
+    }
+    let table = builder.build().unwrap();
+    assert!(table.selects_by_operation());
+    let selected = |ssn: u8, opc: u32, operation: Option<i32>| {
+        let mut address = address("43660");
+        address.ssn = Some(ssn);
+        let octets = octets(&address);
+        let address = Address::parse(&octets, Format::Itu).unwrap();
+        let message = Circumstances {
+            opc: Some(PointCode(opc)),
+            operation,
+        };
+        table.translate_within(&address, &message).unwrap().set
+    };
+    assert_eq!(selected(6, 1, None), any);
+    assert_eq!(selected(7, 1, Some(2)), vlr);
+    assert_eq!(selected(8, 9, Some(2)), from);
+    assert_eq!(selected(6, 9, Some(2)), update);
+    assert_eq!(selected(6, 9, Some(3)), from);
 }
 
 #[test]

@@ -144,6 +144,7 @@ fn every_of_ansi() -> Vec<(Management, Vec<u8>)> {
         (Management::RouteSetTest(code), &[0x15, 0x01, 0x14, 0x05]),
         (Management::ClusterTest(cluster), &[0x35, 0x00, 0x14, 0x05]),
         (Management::TrafficRestartAllowed, &[0x17]),
+        (Management::TrafficRestartWaiting, &[0x27]),
         (controlled, &[0x23, 0x01, 0x14, 0x05, 2]),
         (Management::CongestionTest, &[0x13]),
         (Management::Inhibiting(Inhibiting::Inhibit), &[0x16, 0x0a]),
@@ -175,8 +176,8 @@ fn every_management_message_of_ansi_reads_back() {
         Management::read(&[0x45, 0x00, 0x14, 0x05], Plan::Ansi),
         Some(test)
     );
-    // TRW has no effect; ITU has no clusters.
-    assert_eq!(Management::read(&[0x27], Plan::Ansi), None);
+    // ITU has neither TRW nor clusters.
+    assert_eq!(Management::read(&[0x27], Plan::Itu), None);
     assert_eq!(Management::read(&[0x24, 0x00, 0x14, 0x05], Plan::China), None);
 }
 
@@ -226,6 +227,7 @@ fn tshark_reads_management_of_ansi_the_same() {
         "0x05,0x01,,,5-20-1",
         "0x05,0x03,,,5-20-0",
         "0x07,0x01",
+        "0x07,0x02",
         "0x03,0x02,,,5-20-1",
         "0x03,0x01",
         "0x06,0x01,,,,10",

@@ -105,6 +105,58 @@ fn an_early_tra_counts_and_one_of_a_lost_link_does_not() {
     assert!(node.holds(0));
 }
 
+/// T1.111.4 §9.2, §9.3: TRW to who becomes available, again after T26, until TRA.
+#[test]
+fn a_node_of_ansi_says_that_it_restarts() {
+    let timers = RestartTimers {
+        collection: Duration::from_secs(60),
+        repetition: Some(RestartTimers::REPETITION),
+        ..RestartTimers::default()
+    };
+    let (mut node, now) = (Restart::new(timers, 3), Instant::now());
+    assert_eq!(node.available(0, false, now), NONE);
+    assert_eq!(node.take_waiting(), [0]);
+    assert_eq!(node.wake(), Some(now + RestartTimers::REPETITION));
+    assert_eq!(node.available(1, false, now), NONE);
+    assert_eq!(node.take_waiting(), [1]);
+    let later = now + RestartTimers::REPETITION;
+    assert_eq!(node.tick(later), NONE);
+    assert_eq!(node.take_waiting(), [0, 1]);
+    assert_eq!(node.tick(later), NONE);
+    assert_eq!(node.take_waiting(), NONE);
+    assert_eq!(node.tick(now + timers.collection), [0, 1]);
+    assert_eq!(node.take_waiting(), NONE);
+    // A restart that is over says nothing more of itself.
+    assert_eq!(node.available(2, false, later), [2]);
+    assert_eq!(node.take_waiting(), NONE);
+    // Elsewhere there is no TRW.
+    let (mut other, timers, now) = restart(2);
+    let _ = other.available(0, false, now);
+    assert_eq!(other.take_waiting(), NONE);
+    assert_eq!(other.wake(), Some(now + timers.collection));
+}
+
+/// T1.111.4 §9.3 (T25 begins again with each TRW), §9.4 (one that was not expected).
+#[test]
+fn a_neighbour_that_says_it_restarts_is_awaited_longer() {
+    let (mut node, timers, now) = restart(1);
+    let _ = node.available(0, false, now);
+    let half = timers.neighbour / 2;
+    assert_eq!(node.waits(0, now + half), NONE);
+    assert_eq!(node.tick(now + timers.neighbour), NONE);
+    assert!(node.holds(0));
+    let _ = node.tick(now + half + timers.neighbour);
+    assert!(!node.holds(0));
+    // T29 runs since the TRA that it got.
+    assert_eq!(node.waits(0, now + Duration::from_secs(1)), NONE);
+    let after = now + timers.answer_guard;
+    assert_eq!(node.waits(0, after), [0]);
+    assert_eq!(node.waits(0, after), NONE);
+    assert_eq!(node.allowed(0, after), NONE);
+    node.unavailable(0, false);
+    assert_eq!(node.waits(0, after + timers.answer_guard), NONE);
+}
+
 #[test]
 fn timers_of_zero_switch_the_procedure_off() {
     let timers = RestartTimers {

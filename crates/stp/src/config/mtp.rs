@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::Period;
-use ss7_proto::{m2pa, mtp3};
+use ss7_proto::{Plan, m2pa, mtp3};
 
 /// Timers of M2PA (RFC 4165 §4.1), by their names in Q.703. They count from the next alignment of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,10 +128,11 @@ impl Mtp {
         }
     }
 
-    pub(crate) fn restart_timers(&self) -> mtp3::RestartTimers {
+    pub(crate) fn restart_timers(&self, plan: Plan) -> mtp3::RestartTimers {
         mtp3::RestartTimers {
             collection: self.t18.duration(),
             neighbour: self.t21.duration(),
+            repetition: (plan == Plan::Ansi).then_some(mtp3::RestartTimers::REPETITION),
             ..mtp3::RestartTimers::default()
         }
     }

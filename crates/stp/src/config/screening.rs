@@ -63,8 +63,8 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub message_types: Vec<String>,
     /// Operations that a message of TCAP invokes, by their local codes: 2 = updateLocation, 71 = anyTimeInterrogation; of ANSI by
-    /// private or national codes: 2317 = REGNOT of ANSI-41 (family 9, specifier 13). Segments, and messages with more than
-    /// 8 components, cannot be read.
+    /// private or national codes: 2317 = REGNOT of ANSI-41 (family 9, specifier 13). Segments, messages with more than 8 components, and
+    /// operations in another form (a global code) cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<i32>,
     /// Called party address (CdPA) of an SCCP message without connection.
@@ -88,4 +88,7 @@ pub struct Party {
     /// Subsystems: 6 = HLR, 7 = VLR, 8 = MSC.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subsystems: Vec<u8>,
+    /// Point codes in the address, written as `dpc`: the node that a message to this STP goes on to. An address without one does not fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub point_codes: Vec<String>,
 }

@@ -81,6 +81,15 @@ pub struct TranslationSet {
     /// Nature of address: 3 = national, 4 = international; absent: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nature: Option<u8>,
+    /// Subsystem number of the address: 6 = HLR; absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subsystem: Option<u8>,
+    /// The node that a message comes from (OPC); absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opc: Option<String>,
+    /// The operation that a message of TCAP invokes first, by its code as in `screening`: 2 = updateLocation; absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<i32>,
     /// Translations.
     pub entries: Vec<Entry>,
     /// A file with further ones: CSV, whose first line names columns as the keys of `entries`. A reload reads it again.
@@ -129,4 +138,9 @@ pub struct Entry {
     /// Digits that come in their place.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prefix: String,
+    /// Digits that are removed at the end.
+    pub remove_last: u8,
+    /// Digits that come in their place.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub suffix: String,
 }

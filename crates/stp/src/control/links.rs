@@ -171,25 +171,18 @@ impl Control {
         if let Some((cluster, prohibits)) = transfer {
             return self.transfer(link, cluster, prohibits, now);
         }
-        self.change(|inner| match message {
-            Management::RouteSetTest(code) => {
-                let state = self.state.load();
-                if state.is_reachable(code) {
-                    inner.answer_test(&state, link, Management::TransferAllowed(code));
-                }
+        let state = self.state.load();
+        // Tests change nothing.
+        let answer = match message {
+            Management::RouteSetTest(code) if state.is_reachable(code) => Management::TransferAllowed(code),
+            Management::ClusterTest(code) if state.reaches(Cluster::of_ansi(code)) => {
+                Management::ClusterAllowed(code)
             }
-            Management::ClusterTest(code) => {
-                let state = self.state.load();
-                if state.reaches(Cluster::of_ansi(code)) {
-                    inner.answer_test(&state, link, Management::ClusterAllowed(code));
-                }
-            }
-            Management::TrafficRestartAllowed => inner.traffic_restart(link, now),
-            Management::Inhibiting(message) => inner.with_set(link, |set, _, events| {
-                set.inhibiting(code, message, now, events);
-            }),
-            _ => inner.with_set(link, |set, _, events| set.received(code, message, events)),
-        });
+            Management::RouteSetTest(_) | Management::ClusterTest(_) => return,
+            _ => return self.change(|inner| inner.follow_message(link, code, message, now)),
+        };
+        let send = to_peer(&state, state.tables.set_of(link), answer);
+        self.send(send.into_iter().collect());
     }
 
     /// Notifies the node behind a hop that a destination cannot be reached by this STP (Q.704 §13.2.2 iii).
@@ -220,6 +213,17 @@ impl Inner {
                 set.tick(now, &mut events);
             }
             self.follow(hop, events);
+        }
+    }
+
+    fn follow_message(&mut self, link: usize, code: u8, message: Management, now: Instant) {
+        match message {
+            Management::TrafficRestartAllowed => self.traffic_restart(link, now),
+            Management::TrafficRestartWaiting => self.traffic_restart_waiting(link, now),
+            Management::Inhibiting(message) => self.with_set(link, |set, _, events| {
+                set.inhibiting(code, message, now, events);
+            }),
+            _ => self.with_set(link, |set, _, events| set.received(code, message, events)),
         }
     }
 
@@ -355,11 +359,6 @@ impl Inner {
             before.append(queue);
             *queue = before;
         }
-    }
-
-    fn answer_test(&mut self, state: &State, link: usize, message: Management) {
-        let send = to_peer(state, self.tables.set_of(link), message);
-        self.sends.extend(send);
     }
 }
 

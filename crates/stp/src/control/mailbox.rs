@@ -185,6 +185,11 @@ impl Mailbox {
         self.sender.try_send(Frame::management(octets)).is_ok()
     }
 
+    /// Whether management has room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sender.capacity() > 0
+    }
+
     /// A number for a peer that wants the receiver: the greatest is that of the peer that has connected last.
     pub(crate) fn ask(&self) -> u64 {
         self.newest.fetch_add(1, Ordering::Relaxed) + 1

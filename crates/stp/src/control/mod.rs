@@ -266,11 +266,20 @@ impl Control {
         if from != message.point_code {
             return;
         }
+        // What is known already costs no change of states.
+        let is_known = |inner: &Inner| inner.prohibited.contains_key(&key) == prohibit;
+        let has_member = |inner: &Inner| inner.tables.translations.has_member(key.0, key.1);
+        {
+            let inner = self.inner.lock();
+            if is_known(&inner) || prohibit && !has_member(&inner) {
+                return;
+            }
+        }
         let now = Instant::now();
         self.change(|inner| {
             if !prohibit {
                 inner.prohibited.remove(&key);
-            } else if inner.tables.translations.has_member(key.0, key.1) {
+            } else if has_member(inner) {
                 inner.prohibited.entry(key).or_insert(now + SUBSYSTEM_TEST);
             }
         });
@@ -376,6 +385,7 @@ impl Control {
                 }
             }
         }
+        sends.append(&mut inner.restart_notices(&next));
         let allowed = inner.take_allowed(&next);
         if next.is_as(&before) {
             self.send(sends);

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use ss7_proto::mtp3::Restart;
+use ss7_proto::mtp3::{Management, Restart};
 
 use super::Inner;
+use super::links::to_peer;
 use crate::config::Mtp;
 use crate::state::State;
 use crate::tables::Tables;
@@ -26,7 +27,7 @@ impl Restarts {
             .map(|(at, _)| at)
             .collect();
         Self {
-            machine: Restart::new(mtp.restart_timers(), hops.len()),
+            machine: Restart::new(mtp.restart_timers(tables.points.plan), hops.len()),
             hops,
             allowed: Vec::new(),
         }
@@ -72,6 +73,23 @@ impl Inner {
             let allowed = self.restarts.machine.allowed(neighbour, now);
             self.restarts.allow(allowed);
         }
+    }
+
+    /// TRW of the node behind a link.
+    pub(super) fn traffic_restart_waiting(&mut self, link: usize, now: Instant) {
+        let hop = self.tables.set_of(link);
+        if let Some(neighbour) = hop.and_then(|hop| self.restarts.neighbour(hop)) {
+            let allowed = self.restarts.machine.waits(neighbour, now);
+            self.restarts.allow(allowed);
+        }
+    }
+
+    /// TRW for nodes that await the TRA of this STP.
+    pub(super) fn restart_notices(&mut self, next: &State) -> Vec<(usize, Vec<u8>)> {
+        let waiting = self.restarts.machine.take_waiting().into_iter();
+        let hops = waiting.filter_map(|at| self.restarts.hops.get(at).copied());
+        hops.filter_map(|hop| to_peer(next, Some(hop), Management::TrafficRestartWaiting))
+            .collect()
     }
 
     /// Follows the links of each set: the first one that is available begins a restart.

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
-use ss7_proto::PointCode;
 use ss7_proto::m3ua::{AffectedPointCode, Builder, ErrorCode, Fault, Message, MessageType, Tag};
 use ss7_proto::mtp3::Management;
+use ss7_proto::{Plan, PointCode};
 
 use super::links::to_peer;
 use super::transfers::Report;
-use super::{Control, Inner};
+use super::{Control, Inner, Mailbox};
+use crate::cause::Cause;
 use crate::path::Notice;
 use crate::state::State;
 use crate::tables::{Cluster, Destination, Via};
@@ -65,6 +66,10 @@ impl Control {
         }
         let codes = AffectedPointCode::list(message.get(Tag::AFFECTED_POINT_CODE).unwrap_or_default());
         match kind {
+            // What the peer has not read yet leaves no room for an answer.
+            MessageType::Daud if !self.mailboxes.get(link).is_some_and(Mailbox::has_room) => {
+                state.meters.dropped(Cause::Congested);
+            }
             MessageType::Daud => self.send(audit(&state, link, &concerned.hops, codes)),
             MessageType::Duna | MessageType::Dava | MessageType::Drst => {
                 let hops = concerned.hops.iter().map(|hop| usize::from(*hop));
@@ -161,6 +166,10 @@ impl Inner {
                     notify(transfer(one.cluster, one.available));
                 }
                 continue;
+            }
+            // What follows may take its time (T1.111.4 §9.4).
+            if plan == Plan::Ansi {
+                notify(Management::TrafficRestartWaiting);
             }
             for (at, Destination { cluster, via }) in next.tables.routes.destinations.iter().enumerate() {
                 if concerns(*cluster, via) && !available(next, at) {
@@ -365,27 +374,23 @@ fn audit(
     hops: &[u16],
     codes: impl Iterator<Item = AffectedPointCode>,
 ) -> Vec<(usize, Vec<u8>)> {
-    let mut states: Vec<(AffectedPointCode, bool)> = Vec::new();
     let tables = &state.tables;
-    // Several masks may cover one destination.
-    let mut listed = vec![false; tables.routes.destinations.len()];
-    for code in codes {
-        if code.mask == 0 {
-            states.push((
-                code,
-                tables.points.are(code.code) || state.is_reachable(code.code),
-            ));
-            continue;
-        }
-        for ((at, destination), listed) in tables.routes.destinations.iter().enumerate().zip(&mut listed) {
-            let Cluster { code: first, wild } = destination.cluster;
-            if *listed || wild > code.mask || !code.covers(first) {
-                continue;
-            }
-            *listed = true;
+    let (single, masks): (Vec<AffectedPointCode>, Vec<AffectedPointCode>) =
+        codes.partition(|code| code.mask == 0);
+    let mut states: Vec<(AffectedPointCode, bool)> = single
+        .into_iter()
+        .map(|one| {
+            let is_available = tables.points.are(one.code) || state.is_reachable(one.code);
+            (one, is_available)
+        })
+        .collect();
+    // A message has thousands of masks: they are looked up by destination, each of which is named once.
+    let masks: AHashSet<Cluster> = masks.iter().map(|one| Cluster::new(one.code, one.mask)).collect();
+    for (at, Destination { cluster, .. }) in tables.routes.destinations.iter().enumerate() {
+        if !masks.is_empty() && cluster.around().any(|wider| masks.contains(&wider)) {
             let affected = AffectedPointCode {
-                mask: wild,
-                code: first,
+                mask: cluster.wild,
+                code: cluster.code,
             };
             states.push((affected, available(state, at)));
         }

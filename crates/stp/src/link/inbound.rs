@@ -89,6 +89,8 @@ pub(super) struct Inbound {
     link: usize,
     /// The stream of SCTP by which messages come; none over TCP.
     pub(super) stream: Option<u16>,
+    /// Whether a message was one for the control side, which takes its time.
+    pub(super) is_slow: bool,
     /// What the peer was notified of lately.
     notices: VecDeque<(Notice, Addressee, Instant)>,
 }
@@ -99,6 +101,7 @@ impl Inbound {
             desk,
             link,
             stream: None,
+            is_slow: false,
             notices: VecDeque::new(),
         }
     }
@@ -179,7 +182,10 @@ impl Inbound {
         }
         let handled = Message::parse(octets).and_then(|message| match message.message_type().class() {
             Class::Transfer => self.data(state, &message, out).map(|()| Vec::new()),
-            Class::Ssnm => Ok(self.desk.control.ssnm(self.link, &message)),
+            Class::Ssnm => {
+                self.is_slow = true;
+                Ok(self.desk.control.ssnm(self.link, &message))
+            }
             // Routing keys are those of an ASP that is up (RFC 4666 §4.3.1).
             Class::Rkm if state.tables.grants(self.link) && state.up.get(self.link) != Some(&true) => {
                 Err(Fault::new(ErrorCode::UnexpectedMessage, "the ASP is down"))
@@ -198,13 +204,16 @@ impl Inbound {
         }
     }
 
-    fn management(&self, message: &Message<'_>, out: &mut Vec<u8>) {
+    fn management(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
         match message.message_type() {
             MessageType::Beat => beat(message, out),
             // It has shown that the peer lives.
             MessageType::BeatAck => {}
             // Over TCP every message is on the stream for management.
-            _ => self.desk.control.received(self.link, 0, message),
+            _ => {
+                self.is_slow = true;
+                self.desk.control.received(self.link, 0, message);
+            }
         }
     }
 
@@ -276,9 +285,11 @@ impl Inbound {
             meters.dropped(cause);
         }
         if let Some((from, management)) = decision.management {
+            self.is_slow = true;
             self.desk.control.subsystem(from, management);
         }
         if let Some((destination, level)) = decision.controlled {
+            self.is_slow = true;
             self.desk.control.controlled(state, destination, level);
         }
         if let Some(notice) = decision.notice {

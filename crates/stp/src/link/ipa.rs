@@ -168,11 +168,11 @@ impl IpaLink {
 }
 
 impl Framing {
-    /// Calls `handle` for each whole frame of IPA.
+    /// As [`Self::each`], of frames of IPA.
     ///
     /// # Errors
     /// When a frame is too long.
-    pub(super) fn each_of_ipa(&mut self, mut handle: impl FnMut(&[u8])) -> Result<(), Fault> {
+    pub(super) fn each_of_ipa(&mut self, mut handle: impl FnMut(&[u8]) -> bool) -> Result<bool, Fault> {
         let mut at = 0;
         let outcome = loop {
             let rest = self.octets.get(at..).unwrap_or_default();
@@ -182,10 +182,13 @@ impl Framing {
                     break Err(Fault::new(ErrorCode::ProtocolError, reason));
                 }
                 Some(length) if length <= rest.len() => {
-                    handle(rest.get(..length).unwrap_or_default());
+                    let goes_on = handle(rest.get(..length).unwrap_or_default());
                     at += length;
+                    if !goes_on {
+                        break Ok(false);
+                    }
                 }
-                _ => break Ok(()),
+                _ => break Ok(true),
             }
         };
         self.consume(at);

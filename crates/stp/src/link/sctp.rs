@@ -90,10 +90,11 @@ impl Sctp {
         let read = self
             .socket
             .try_io(tokio::io::Interest::READABLE, |socket| receive(socket, free));
-        let (count, stream) = read.as_ref().map_or((0, None), |read| *read);
+        let (count, stream, is_whole) = read.as_ref().map_or((0, None, false), |read| *read);
         into.octets.truncate(start + count);
         into.stream = stream;
-        read.map(|(count, _)| count)
+        into.is_whole = Some(is_whole);
+        read.map(|(count, ..)| count)
     }
 
     /// Sends the first message of `octets`.
@@ -167,6 +168,21 @@ impl SctpListener {
             }
         }
     }
+}
+
+/// Whether a process listens at an address over SCTP; not where the kernel has none. Two processes of one user would share the port.
+#[must_use]
+pub fn is_taken(address: SocketAddr) -> bool {
+    let bind = || {
+        let protocol = Some(Protocol::from(IPPROTO_SCTP));
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
+        // Without `SO_REUSEPORT` every listener is in the way, and associations that have ended are not. Linux says so to the one that
+        // listens.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(1)
+    };
+    bind().is_err_and(|error: io::Error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
 fn create(address: SocketAddr) -> io::Result<Socket> {
@@ -245,9 +261,9 @@ fn set_option(socket: &Socket, option: c_int, value: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Reads a message, or a part of one, and the stream that it came by.
+/// Reads a message, or a part of one, the stream that it came by, and whether it is the end of the message (RFC 6458 §3.1.3).
 #[allow(unsafe_code)]
-fn receive(socket: &Socket, into: &mut [u8]) -> io::Result<(usize, Option<u16>)> {
+fn receive(socket: &Socket, into: &mut [u8]) -> io::Result<(usize, Option<u16>, bool)> {
     use std::os::fd::AsRawFd as _;
     let mut octets = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
@@ -277,7 +293,7 @@ fn receive(socket: &Socket, into: &mut [u8]) -> io::Result<(usize, Option<u16>)>
             next = libc::CMSG_NXTHDR(&raw const header, next);
         }
     }
-    Ok((count, stream))
+    Ok((count, stream, header.msg_flags & libc::MSG_EOR != 0))
 }
 
 /// How many streams lead to the peer (`SCTP_STATUS`, RFC 6458 §8.2.1).

@@ -157,6 +157,7 @@ impl SignallingLink {
                 if is_screened && !inbound.admits(state, self.hop, &data) {
                     return;
                 }
+                inbound.is_slow = true;
                 match Management::read(data.user_data, plan) {
                     Some(Management::TransferControlled { destination, level }) => {
                         self.desk.control.controlled(state, destination, level);

@@ -27,6 +27,10 @@ pub(crate) use frame::{again, is_management, management_frame, own_frame, read_m
 pub(crate) use segments::Segments;
 pub(crate) use trace::Trace;
 
+/// Octets of user data at most: with its label an MSU has 4,091 octets of signalling information (Q.2210). What M3UA has room for
+/// beyond would end the link behind.
+const MOST_USER_DATA: usize = 4_087;
+
 /// The next Correlation Id: one that no other MSU to an application server has had lately.
 static CORRELATION: AtomicU32 = AtomicU32::new(0);
 
@@ -114,6 +118,10 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
     if data.si.0 > 0x0f || data.ni > 0x03 {
         trace.add(|| "the service or network indicator exceeds its bits".to_owned());
         return Decision::drop(Cause::PointCode);
+    }
+    if data.user_data.len() > MOST_USER_DATA {
+        trace.add(|| format!("the user data exceed {MOST_USER_DATA} octets"));
+        return Decision::drop(Cause::Encoding);
     }
     // What this node has sent came back (Q.704 has no hop counter).
     if tables.points.are(data.opc) {

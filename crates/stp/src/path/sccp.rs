@@ -1,7 +1,7 @@
 //! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
 
 use ss7_proto::PointCode;
-use ss7_proto::gtt::{Group, Member, Modification};
+use ss7_proto::gtt::{Circumstances, Group, Member, Modification};
 use ss7_proto::m3ua::Data;
 use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
@@ -10,6 +10,7 @@ use ss7_proto::sccp::{
 use super::equipment::{Reply, serve};
 use super::number::by_number;
 use super::query;
+use super::request::invoked;
 use super::{Decision, Ingress, Send, Trace, Work, transfer, unchanged};
 use crate::cause::Cause;
 use crate::tables::{EIR, MANAGEMENT};
@@ -97,8 +98,16 @@ impl Relay<'_> {
     pub(super) fn translate(&self, called: &Address<'_>, work: &mut Work, trace: &mut Trace) -> Decision {
         let state = self.ingress.state;
         let translations = &state.tables.translations;
-        let Some(found) = translations.table.translate(called) else {
-            let known = translations.table.has_set_for(called);
+        let message = Circumstances {
+            opc: Some(self.data.opc),
+            operation: if translations.table.selects_by_operation() {
+                invoked(&self.unitdata)
+            } else {
+                None
+            },
+        };
+        let Some(found) = translations.table.translate_within(called, &message) else {
+            let known = translations.table.has_set_for(called, &message);
             let cause = if known {
                 ReturnCause::NO_TRANSLATION_FOR_ADDRESS
             } else {

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use settings::Faults;
-use ss7_proto::gtt::{self, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder};
-use ss7_proto::{Digits, PointCode};
+use ss7_proto::gtt::{
+    self, BuildError, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder,
+};
+use ss7_proto::{Digits, Plan, PointCode};
 
 use super::{NumberServices, Points, Routes};
 use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
@@ -90,6 +92,10 @@ impl Translations {
         }
         let mut building = Building::new(config, points);
         for (index, set) in config.sets.iter().enumerate() {
+            if let Some(Err(error)) = set.opc.as_ref().map(|opc| points.plan.parse(opc)) {
+                let key = format!("translation.sets[{index}].opc");
+                faults.at(key).say(error.to_string(), "a point code of the plan");
+            }
             let id = building.set(set);
             for (number, entry) in set.entries.iter().enumerate() {
                 if let Err(what) = building.add(id, entry) {
@@ -107,7 +113,7 @@ impl Translations {
                 if !wrong {
                     faults
                         .at("translation.sets")
-                        .say(error, "numbers that occur once");
+                        .say(error.to_string(), "numbers that occur once");
                 }
                 Self::default()
             }
@@ -123,13 +129,37 @@ impl Translations {
                 building.add(id, entry)?;
             }
             if let Some(path) = &set.file {
-                read_file(path, |entry| building.add(id, &entry))?;
+                let read = read_file(path, |_, entry| building.add(id, &entry));
+                read.map_err(|mistakes| mistakes.join("; "))?;
             }
         }
-        building
-            .build()
-            .map_err(|error| format!("translation.sets: {error}"))
+        building.build().map_err(|error| {
+            let files = config.sets.iter().filter_map(|set| set.file.as_deref());
+            let lines: Vec<String> = files.flat_map(|path| lines_of(path, &error)).collect();
+            format!("translation.sets: {error}{}", listed(&lines))
+        })
     }
+}
+
+/// Where the lines of files are that a mistake of a whole set is about.
+fn lines_of(path: &Path, error: &BuildError) -> Vec<String> {
+    let wanted = error.ranges();
+    let mut found = Vec::new();
+    // What else is wrong with the file has been reported.
+    let _ = read_file(path, |number, entry| {
+        if range(&entry.digits).is_ok_and(|range| wanted.contains(&range)) {
+            found.push(format!("{}:{number}", path.display()));
+        }
+        Ok(())
+    });
+    found
+}
+
+fn listed(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", lines.join(", "))
 }
 
 /// Reports mistakes in the files that settings name, each with the line of the file.
@@ -154,22 +184,23 @@ pub fn check_files(config: &Config, faults: &mut Faults) {
             // What is wrong with settings is reported with them.
             let _ = building.add(id, entry);
         }
-        let read = read_file(path, |entry| building.add(id, &entry));
+        let read = read_file(path, |_, entry| building.add(id, &entry));
         let built = read.and_then(|()| {
             let built = building.build();
-            built.map_err(|error| format!("{}: {error}", path.display()))
+            built.map_err(|error| vec![format!("{error}{}", listed(&lines_of(path, &error)))])
         });
-        if let Err(error) = built {
+        for mistake in built.err().into_iter().flatten() {
             let right = "a file of translations: docs/stp.md";
             faults
                 .at(format!("stp.translation.sets[{index}].file"))
-                .say(error, right);
+                .say(mistake, right);
         }
     }
 }
 
 /// A table as it grows.
 struct Building {
+    plan: Plan,
     builder: TableBuilder,
     groups: HashMap<String, u32>,
     sets: Vec<String>,
@@ -200,6 +231,7 @@ impl Building {
             groups.insert(group.name.clone(), place);
         }
         Self {
+            plan: points.plan,
             builder,
             groups,
             sets: Vec::new(),
@@ -217,6 +249,10 @@ impl Building {
             translation_type: set.translation_type,
             numbering_plan: set.numbering_plan,
             nature: set.nature,
+            ssn: set.subsystem,
+            // One of another plan has been reported.
+            opc: set.opc.as_ref().and_then(|opc| self.plan.parse(opc).ok()),
+            operation: set.operation,
         })
     }
 
@@ -227,10 +263,7 @@ impl Building {
         }
         let group = self.groups.get(&entry.group);
         let group = *group.ok_or_else(|| format!("names no group: `{}`", entry.group))?;
-        let digits = |text: &str| {
-            Digits::parse(text)
-                .ok_or_else(|| format!("`{text}` is not a number of at most 40 digits (0 to 9, a to f)"))
-        };
+        let (first, last) = range(&entry.digits)?;
         let modification = Modification {
             route_on_ssn: entry.routing == NextRouting::Subsystem,
             ssn: entry.subsystem.map_or(Change::Keep, Change::Set),
@@ -240,24 +273,21 @@ impl Building {
             indicator: entry.indicator,
             remove_prefix: entry.remove,
             prefix: digits(&entry.prefix)?,
+            remove_suffix: entry.remove_last,
+            suffix: digits(&entry.suffix)?,
             ..Modification::default()
         };
         let translation = gtt::Translation { group, modification };
-        match entry.digits.split_once('-') {
-            Some((first, last)) => self
-                .builder
-                .range(set, digits(first)?, digits(last)?, translation),
-            None => self.builder.prefix(set, digits(&entry.digits)?, translation),
-        }
+        self.builder.range(set, first, last, translation);
         if let Some(count) = self.entries.get_mut(usize::from(set.0)) {
             *count += 1;
         }
         Ok(())
     }
 
-    fn build(self) -> Result<Translations, String> {
+    fn build(self) -> Result<Translations, BuildError> {
         Ok(Translations {
-            table: self.builder.build().map_err(|error| error.to_string())?,
+            table: self.builder.build()?,
             sets: self.sets,
             entries: self.entries,
             groups: self.groups,
@@ -265,6 +295,17 @@ impl Building {
             members: self.members,
         })
     }
+}
+
+fn digits(text: &str) -> Result<Digits, String> {
+    Digits::parse(text)
+        .ok_or_else(|| format!("`{text}` is not a number of at most 40 digits (0 to 9, a to f)"))
+}
+
+/// The first and the last number of a prefix or range: `43660`, `436610-436649`.
+fn range(text: &str) -> Result<(Digits, Digits), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Ok((digits(first)?, digits(last)?))
 }
 
 fn compiled(group: &Group, points: &Points) -> gtt::Group {
@@ -285,39 +326,60 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
     }
 }
 
-/// Reads a file of translations: the first line names the columns, further lines have one translation each. Empty lines and
-/// lines that begin with `#` are skipped. Errors name file and line.
-fn read_file(path: &Path, mut add: impl FnMut(Entry) -> Result<(), String>) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+/// Mistakes of a file that are reported together.
+const MOST_MISTAKES: usize = 10;
+
+/// Reads a file of translations: the first line names the columns, further lines have one translation each, which `add` gets with its
+/// line. Empty lines and lines that begin with `#` are skipped.
+///
+/// # Errors
+/// The first mistakes, each with file and line.
+fn read_file(
+    path: &Path,
+    mut add: impl FnMut(usize, Entry) -> Result<(), String>,
+) -> Result<(), Vec<String>> {
+    let unreadable = |error| vec![format!("{}: {error}", path.display())];
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
     // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let at = |number: usize, what: String| format!("{}:{number}: {what}", path.display());
     let mut columns: Option<Vec<&str>> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
+    let mut mistakes = Vec::new();
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let at = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
         let values: Vec<&str> = line.split(',').map(str::trim).collect();
         let Some(names) = &columns else {
-            check_columns(&values).map_err(at)?;
+            check_columns(&values).map_err(|what| vec![at(number, what)])?;
             columns = Some(values);
             continue;
         };
-        let mut entry = Entry::default();
-        if values.len() != names.len() {
-            return Err(at(format!(
-                "has {} columns; the first line names {}",
-                values.len(),
-                names.len()
-            )));
+        if let Err(what) = translation(names, values).and_then(|entry| add(number, entry)) {
+            mistakes.push(at(number, what));
+            if mistakes.len() == MOST_MISTAKES {
+                break;
+            }
         }
-        for (name, value) in names.iter().zip(values) {
-            set_column(&mut entry, name, value).map_err(at)?;
-        }
-        add(entry).map_err(at)?;
     }
-    Ok(())
+    if mistakes.is_empty() {
+        Ok(())
+    } else {
+        Err(mistakes)
+    }
+}
+
+/// The translation of a line.
+fn translation(names: &[&str], values: Vec<&str>) -> Result<Entry, String> {
+    if values.len() != names.len() {
+        let (found, wanted) = (values.len(), names.len());
+        return Err(format!("has {found} columns; the first line names {wanted}"));
+    }
+    let mut entry = Entry::default();
+    for (name, value) in names.iter().zip(values) {
+        set_column(&mut entry, name, value)?;
+    }
+    Ok(entry)
 }
 
 /// Checks the first line: known columns, each once, and those without which a translation means something else.
@@ -350,12 +412,14 @@ fn set_column(entry: &mut Entry, name: &str, value: &str) -> Result<(), String> 
         "digits" => value.clone_into(&mut entry.digits),
         "group" => value.clone_into(&mut entry.group),
         "prefix" => value.clone_into(&mut entry.prefix),
+        "suffix" => value.clone_into(&mut entry.suffix),
         "subsystem" => entry.subsystem = number()?,
         "translationType" => entry.translation_type = number()?,
         "numberingPlan" => entry.numbering_plan = number()?,
         "nature" => entry.nature = number()?,
         "indicator" => entry.indicator = number()?,
         "remove" => entry.remove = number()?.unwrap_or(0),
+        "removeLast" => entry.remove_last = number()?.unwrap_or(0),
         "routing" => {
             entry.routing = match value {
                 "" | "title" => NextRouting::Title,

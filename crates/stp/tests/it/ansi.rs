@@ -1,5 +1,6 @@
 //! Links of M2PA in a network of ANSI: management of MTP3 in the form of T1.111.4, link selections of eight bits, clusters.
 
+use settings::Period;
 use ss7_proto::m3ua::{AffectedPointCode, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::mtp3::{Changeover, Management as NetworkManagement, Msu, TestMessage, link_code};
 use ss7_proto::sccp::{Address, AddressBuf, Format, GlobalTitleBuf, Management, ManagementType};
@@ -9,6 +10,7 @@ use stp::config::{Entry, Group, NextRouting, NumberingPlan, Route, TranslationSe
 use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::judge::capture;
+use crate::moves::{NORTH, with_north};
 use crate::neighbour::Neighbour;
 use crate::signalling_links::{EAST, WEST, World, east, exchange, is_available, undelivered};
 use crate::support::{Asp, OWN, config, data, isup, metric, msu, start, until};
@@ -194,6 +196,32 @@ fn clusters_are_prohibited_and_allowed() {
         (data(&octets).dpc.0, data(&octets).user_data),
         (0x07_0142, &b"back"[..])
     );
+}
+
+/// T1.111.4 §9: an STP that restarts says so (TRW), and before what its TRA ends; a neighbour that does so is awaited.
+#[test]
+fn a_restart_is_announced() {
+    let mut config = with_north();
+    config.point_codes.plan = NumberingPlan::Ansi;
+    config.mtp.t18 = Period::from_millis(200);
+    config.mtp.t21 = Period::from_secs(3_600);
+    let stp = start(config);
+    let mut a = Neighbour::of(Plan::Ansi, stp.addresses()[0], 21, 0);
+    let waiting = NetworkManagement::TrafficRestartWaiting;
+    let allowed = NetworkManagement::TrafficRestartAllowed;
+    assert_eq!(a.management().1, waiting);
+    // T18 ends without the other neighbour. Neither it nor the application server is available.
+    assert_eq!(a.management().1, waiting);
+    for code in [1, NORTH] {
+        let prohibited = NetworkManagement::TransferProhibited(PointCode(code));
+        assert_eq!(a.management().1, prohibited);
+    }
+    assert_eq!(a.management().1, allowed);
+    let is_open = || metric(&stp, "signalbox_stp_hop_available{hop=\"neighbour\"}") == 1.0;
+    a.manage(0, waiting);
+    assert!(!is_open());
+    a.manage(0, allowed);
+    until("the link set carries traffic", is_open);
 }
 
 fn address(ssn: u8, code: Option<u32>, title: Option<GlobalTitleBuf>) -> Vec<u8> {

@@ -58,6 +58,53 @@ fn a_first_line_that_misses_columns_is_named() {
     }
 }
 
+/// Each mistake with its line, as many as a person mends at once; one that two lines make with both.
+#[test]
+fn each_mistake_of_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("numbers.csv");
+    let name = file.display().to_string();
+    let mut settings = translating();
+    settings.translation.sets[0].file = Some(file.clone());
+    let found = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let mut faults = settings::Faults::default();
+        stp::check_files(&settings, &mut faults);
+        let whats = faults.into_vec().into_iter().map(|fault| fault.what);
+        whats.collect::<Vec<String>>()
+    };
+    let lines = found("digits,group,subsystem\n4388,hlr,six\n# none\n43x,hlr,6\n4389,gone,6\n4390,hlr\n");
+    assert_eq!(
+        lines,
+        [
+            format!("{name}:2: subsystem: `six` is not a number from 0 to 255"),
+            format!("{name}:4: `43x` is not a number of at most 40 digits (0 to 9, a to f)"),
+            format!("{name}:5: names no group: `gone`"),
+            format!("{name}:6: has 2 columns; the first line names 3"),
+        ]
+    );
+    assert_eq!(
+        found(&format!("digits,group\n{}", "x,hlr\n".repeat(1_000))).len(),
+        10
+    );
+    let twice = found("digits,group\n4388,hlr\n\n4389,hlr\n4388,hlr\n");
+    assert_eq!(
+        twice,
+        [format!("4388 to 4388 occurs twice in a set ({name}:2, {name}:5)")]
+    );
+    let overlap = found("digits,group\n438810-438819,hlr\n438815-438829,hlr\n");
+    assert!(
+        overlap.len() == 1 && overlap[0].ends_with(&format!("({name}:2, {name}:3)")),
+        "{overlap:?}"
+    );
+    // One of the two in the settings.
+    let twice = found("digits,group\n4388,hlr\n43660,hlr\n");
+    assert!(
+        twice.len() == 1 && twice[0].ends_with(&format!("({name}:3)")),
+        "{twice:?}"
+    );
+}
+
 /// Q.713 §3.4.1: an address that is routed by subsystem has one.
 #[test]
 fn an_entry_that_routes_by_subsystem_names_one() {

@@ -10,7 +10,7 @@ use crate::neighbour::Neighbour;
 use crate::segments::segment;
 use crate::signalling_links::{east, is_available};
 use crate::support::{Asp, config, data, faults, isup, metric, msu, start, until};
-use crate::translation::{subsystem, title, udt, unitdata};
+use crate::translation::{subsystem, title, to_stp, udt, unitdata};
 
 fn blocking(rule: Rule) -> stp::Config {
     let mut settings = config();
@@ -173,15 +173,94 @@ fn operations_are_screened_in_each_component() {
         ),
         (segment(&title("436601", 6), &title("43699", 8), b"x"), false),
     ] {
-        one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &octets));
-        one.send(&isup(11, 1, 2, 0, b"next"));
-        let received = two.expect(MessageType::Data);
-        if passes {
-            assert_eq!(data(&received).user_data, octets);
-            two.expect(MessageType::Data);
-        } else {
-            assert_eq!(data(&received).user_data, b"next", "{octets:02x?}");
-        }
+        exchange(&mut one, &mut two, &octets, passes);
+    }
+}
+
+/// A message to the STP itself that names another node in its called party: it would go there whatever `dpc` says.
+#[test]
+fn a_called_party_with_a_point_code_is_screened_by_it() {
+    let stp = start(blocking(Rule {
+        called: Some(Party {
+            point_codes: vec!["2/1".to_owned()],
+            ..Party::default()
+        }),
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let from = subsystem(8, Some(1));
+    one.send(&to_stp(11, 1, &udt(&subsystem(6, Some(2)), &from, b"around")));
+    // An address without a point code is that of the node that the message is for.
+    let direct = udt(&subsystem(6, None), &from, b"direct");
+    one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, &direct));
+    assert_eq!(data(&two.expect(MessageType::Data)).user_data, direct);
+    let wrong = blocking(Rule {
+        calling: Some(Party {
+            point_codes: vec!["9-9-9".to_owned()],
+            ..Party::default()
+        }),
+        ..Rule::default()
+    });
+    assert_eq!(faults(&wrong), ["screening[0].rules[1].calling.pointCodes[0]"]);
+}
+
+/// The same operation in forms that some nodes take for it: a global code, a number with more octets than it needs, longer tags, the
+/// portion of components twice.
+#[test]
+fn operations_in_other_forms_do_not_pass() {
+    let stp = start(blocking(Rule {
+        operations: vec![71],
+        ..Rule::default()
+    }));
+    let at = stp.addresses()[0];
+    let (mut one, mut two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
+    let whole = |octets: &[u8]| udt(&title("436601", 6), &title("43699", 8), octets);
+    let with = |elements: &[u8]| {
+        let mut out = Vec::new();
+        element(0x62, &mut out, |out| {
+            out.extend([0x48, 1, 7]);
+            out.extend_from_slice(elements);
+        });
+        whole(&out)
+    };
+    let harmless: &[u8] = &[0x6c, 8, 0xa1, 6, 2, 1, 1, 2, 1, 2];
+    let blocked: &[u8] = &[0x6c, 8, 0xa1, 6, 2, 1, 1, 2, 1, 71];
+    let long_tag = [&[0x7f, 2, 13, 0x48, 1, 7][..], blocked].concat();
+    let primitive = [&[0x42, 13, 0x48, 1, 7][..], blocked].concat();
+    for (octets, passes) in [
+        (with(harmless), true),
+        (tcap(&[0xa1, 8, 2, 1, 1, 6, 3, 1, 2, 71]), false),
+        (tcap(&[0xa1, 10, 2, 1, 1, 2, 5, 0, 0, 0, 0, 71]), false),
+        (tcap(&[0xa1, 7, 2, 1, 1, 2, 2, 0, 71]), false),
+        (tcap(&[0xa1, 7, 2, 1, 1, 0x1f, 2, 1, 71]), false),
+        (tcap(&[0xbf, 1, 6, 2, 1, 1, 2, 1, 71]), false),
+        (tcap(&[0xa1, 3, 2, 1, 1]), false),
+        (with(&[harmless, blocked].concat()), false),
+        (with(&[blocked, harmless].concat()), false),
+        (
+            with(&[&[0x7f][..], &[12], &blocked[1..], harmless].concat()),
+            false,
+        ),
+        (whole(&long_tag), false),
+        (whole(&primitive), false),
+        // RANAP begins so.
+        (whole(&[0x40, 1, 2]), true),
+    ] {
+        exchange(&mut one, &mut two, &octets, passes);
+    }
+}
+
+/// Sends a message of SCCP, and another one behind it: the first comes or not.
+fn exchange(one: &mut Asp, two: &mut Asp, octets: &[u8], passes: bool) {
+    one.send(&msu(11, 1, 2, 0, ServiceIndicator::SCCP, octets));
+    one.send(&isup(11, 1, 2, 0, b"next"));
+    let received = two.expect(MessageType::Data);
+    if passes {
+        assert_eq!(data(&received).user_data, octets);
+        two.expect(MessageType::Data);
+    } else {
+        assert_eq!(data(&received).user_data, b"next", "{octets:02x?}");
     }
 }
 

@@ -72,6 +72,15 @@ fn data_goes_from_association_to_association() {
     in_order(&mut two);
     drop(two);
     one.expect(MessageType::Duna);
+    // Another process would get some of the associations.
+    assert!(stp::is_taken_over_sctp(at));
+    assert!(!stp::is_taken_over_sctp(SocketAddr::new(address(1), 29_051)));
+    // A message whose length lies is refused alone.
+    let mut lying = isup(11, 1, 2, 0, b"lying");
+    lying[7] += 40;
+    one.send(&lying);
+    one.expect(MessageType::Err);
+    one.settle();
 }
 
 /// RFC 4666 §1.4.7: DATA must not be sent on stream 0. It is taken and counted, or refused.

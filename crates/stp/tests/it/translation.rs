@@ -407,12 +407,17 @@ fn screening_rules_decide_in_order() {
 
 /// What `signalbox stp why` shows of an MSU.
 pub(crate) fn why(stp: &stp::Running, octets: &[u8]) -> serde_json::Value {
+    why_from(stp, "", octets)
+}
+
+/// With a name in front.
+pub(crate) fn why_from(stp: &stp::Running, from: &str, octets: &[u8]) -> serde_json::Value {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let path = format!("/stp/why/{hex}");
+    let path = format!("/stp/why/{from}{hex}");
     let page = testpeer::page(stp.handle().routes(), &path);
     let (status, body) = tokio::task::LocalSet::new().block_on(&runtime, page);
     assert_eq!(status, 200);

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use ss7_proto::m3ua::{Data, ServiceIndicator};
 use ss7_proto::mtp3::Management;
 use ss7_proto::sccp::{self, Address, MessageType, Unitdata};
-use ss7_proto::tcap::{ComponentType, Fault, OperationCode, Transaction};
+use ss7_proto::tcap::{self, ComponentType, Fault, OperationCode, Transaction};
 use ss7_proto::{Digits, Plan};
 
 use super::Message;
@@ -162,6 +162,7 @@ impl Affected {
 
 impl Operations {
     fn read(unitdata: &Unitdata<'_>) -> Self {
+        use OperationCode::{Local, National, Private};
         // What a service message brings back is not invoked (Q.714 §4).
         if unitdata.message_type.is_service() {
             return Self::Absent;
@@ -171,25 +172,38 @@ impl Operations {
             return Self::Unreadable;
         }
         let transaction = match Transaction::parse(unitdata.data) {
-            Ok(transaction) => transaction,
+            // Nothing is invoked with the end of a dialogue.
+            Ok(transaction)
+                if transaction.is_plain || transaction.message_type == tcap::MessageType::Abort =>
+            {
+                transaction
+            }
             // Another user's octets, such as those of BSSAP: no reader takes them for TCAP.
-            Err(Fault::Empty | Fault::MessageType(_)) => return Self::Absent,
-            Err(Fault::Ber(_) | Fault::TransactionId) => return Self::Unreadable,
+            Err(Fault::Empty) => return Self::Absent,
+            Err(Fault::MessageType(first)) if !is_tag_of_tcap(first) => return Self::Absent,
+            Ok(_) | Err(_) => return Self::Unreadable,
         };
         let mut found = SmallVec::new();
-        for (at, component) in transaction.components.enumerate() {
-            match component {
-                Ok(_) if at == MOST_COMPONENTS => return Self::Unreadable,
-                Ok(component) if component.component_type != ComponentType::Invoke => {}
-                Ok(component) => {
-                    use OperationCode::{Local, National, Private};
-                    if let Some(Local(code) | National(code) | Private(code)) = component.operation {
-                        found.push(code);
-                    }
+        for (at, component) in transaction.components.with_unknown().enumerate() {
+            let Ok(Some(component)) = component else {
+                return Self::Unreadable;
+            };
+            match (component.component_type, component.operation) {
+                _ if at == MOST_COMPONENTS => return Self::Unreadable,
+                (ComponentType::Invoke, Some(Local(code) | National(code) | Private(code))) => {
+                    found.push(code)
                 }
-                Err(_) => return Self::Unreadable,
+                // An object identifier, or a number of more octets than it needs: nodes behind may take it for the number.
+                (ComponentType::Invoke, _) => return Self::Unreadable,
+                _ => {}
             }
         }
         Self::Known(found)
     }
+}
+
+/// Whether the first octet has class and number of a message of TCAP, or says that a number follows: as an element that is not
+/// constructed, or with a longer tag, some readers take it for one.
+const fn is_tag_of_tcap(first: u32) -> bool {
+    first & 0x40 != 0 && matches!(first & 0x1f, 1..=7 | 22 | 31)
 }

@@ -38,10 +38,11 @@ struct PartyIndex {
     subsystems: Option<Values<u8>>,
     translation_types: Option<Values<u8>>,
     digits: Option<Optional<Intervals<Key>>>,
+    point_codes: Option<Optional<Intervals<u32>>>,
 }
 
-/// The sets of a message. There are at most 14.
-type Found<'i> = SmallVec<[&'i Bits; 14]>;
+/// The sets of a message. There are at most 16.
+type Found<'i> = SmallVec<[&'i Bits; 16]>;
 /// Rules of several sets.
 type United = SmallVec<[u64; 16]>;
 
@@ -140,6 +141,10 @@ impl Index {
                         (Some(_), None) => None,
                     });
                 }
+                if let Some(index) = &known.point_codes {
+                    let code = address.point_code;
+                    add(code.map_or(Some(index.absent), |code| index.known.find(&code.0)));
+                }
             }
         }
     }
@@ -214,12 +219,21 @@ impl PartyIndex {
                 known,
             }),
         };
+        let point_codes = conditions().map(|one| one.map_or_else(Vec::new, |one| spans(&one.point_codes)));
+        let point_codes = match Intervals::compile(point_codes, sets)? {
+            None => None,
+            Some(known) => Some(Optional {
+                absent: without(|one| one.is_some_and(|one| !one.point_codes.is_empty()), sets)?,
+                known,
+            }),
+        };
         Ok(Some(Optional {
             absent: without(|one| one.is_some(), sets)?,
             known: Self {
                 subsystems: values(|one| &one.subsystems, sets)?,
                 translation_types: values(|one| &one.translation_types, sets)?,
                 digits,
+                point_codes,
             },
         }))
     }

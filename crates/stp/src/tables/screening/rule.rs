@@ -43,6 +43,7 @@ pub(super) struct Condition {
     pub(super) digits: Vec<Range>,
     pub(super) translation_types: Vec<u8>,
     pub(super) subsystems: Vec<u8>,
+    pub(super) point_codes: Vec<Cluster>,
 }
 
 /// What numbers begin with: from one prefix to another of the same length.
@@ -104,8 +105,8 @@ impl Rule {
                 found.ok_or(("is not a message of SCCP", "an abbreviation of Q.713 such as UDT"))
             }),
             operations: rule.operations.clone(),
-            called: at.condition("called", rule.called.as_ref()),
-            calling: at.condition("calling", rule.calling.as_ref()),
+            called: at.condition("called", rule.called.as_ref(), plan),
+            calling: at.condition("calling", rule.calling.as_ref(), plan),
         }
     }
 
@@ -179,7 +180,11 @@ impl Condition {
         let is_among =
             |all: &[u8], one: Option<u8>| all.is_empty() || one.is_some_and(|one| all.contains(&one));
         let translation_type = title.and_then(|title| title.translation_type);
-        if !is_among(&self.subsystems, address.ssn) || !is_among(&self.translation_types, translation_type) {
+        let is_at = |code| covers(&self.point_codes, code);
+        if !is_among(&self.subsystems, address.ssn)
+            || !is_among(&self.translation_types, translation_type)
+            || !self.point_codes.is_empty() && !address.point_code.is_some_and(is_at)
+        {
             return Fit::No;
         }
         match title {
@@ -295,7 +300,7 @@ impl At<'_, '_> {
         found
     }
 
-    fn condition(&mut self, key: &str, party: Option<&config::Party>) -> Option<Condition> {
+    fn condition(&mut self, key: &str, party: Option<&config::Party>, plan: Plan) -> Option<Condition> {
         let party = party?;
         Some(Condition {
             digits: self.each(&format!("{key}.digits"), &party.digits, |text| {
@@ -305,6 +310,7 @@ impl At<'_, '_> {
             }),
             translation_types: party.translation_types.clone(),
             subsystems: party.subsystems.clone(),
+            point_codes: self.clusters(&format!("{key}.pointCodes"), &party.point_codes, plan),
         })
     }
 }

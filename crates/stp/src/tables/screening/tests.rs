@@ -26,6 +26,10 @@ impl Random {
         self.some(all).into_iter().map(str::to_owned).collect()
     }
 
+    fn codes(&mut self) -> Vec<String> {
+        self.texts(&["0", "1", "2", "3", "4", "5", "0/1", "0/2", "4/2", "0/14", "16383"])
+    }
+
     fn party(&mut self) -> Option<config::Party> {
         let numbers = [
             "",
@@ -42,21 +46,21 @@ impl Random {
             digits: self.texts(&numbers),
             translation_types: self.some(&[0, 1, 9]),
             subsystems: self.some(&[6, 7, 8]),
+            point_codes: self.codes(),
         })
     }
 
     fn rule(&mut self, lists: usize, list: usize) -> config::Rule {
-        let codes = ["0", "1", "2", "3", "4", "5", "0/1", "0/2", "4/2", "0/14", "16383"];
         let leads = self.below(6) == 0 && list + 1 < lists;
         config::Rule {
             action: [Action::Allow, Action::Block, Action::Return][self.below(3)],
             list: leads.then(|| format!("list-{}", list + 1 + self.below(lists - list - 1))),
-            opc: self.texts(&codes),
-            dpc: self.texts(&codes),
+            opc: self.codes(),
+            dpc: self.codes(),
             service_indicators: self.some(&[0, 3, 5]),
             network_indicators: self.some(&[0, 2, 3]),
             management: self.texts(&["TFP", "TFA", "TRA"]),
-            affected: self.texts(&codes),
+            affected: self.codes(),
             message_types: self.texts(&["UDT", "XUDT", "CR"]),
             operations: self.some(&[2, 22, 71]),
             called: self.party(),
@@ -78,7 +82,7 @@ impl Random {
         (0..count).map(|at| list(at, self)).collect()
     }
 
-    /// An address of SCCP: with and without a title, of a form that cannot be read, empty.
+    /// An address of SCCP: with and without title and point code, of a form that cannot be read, empty.
     fn address(&mut self) -> Vec<u8> {
         let ssn = [6, 7, 8, 9][self.below(4)];
         let number: &[u8] = [
@@ -88,7 +92,9 @@ impl Random {
             &[0x05],
             &[],
         ][self.below(5)];
-        match self.below(6) {
+        match self.below(8) {
+            // A point code and a subsystem, or the other way round with ANSI.
+            6 | 7 => vec![0x43, self.below(8) as u8, 0, ssn, 0],
             0 => vec![0x42, ssn],
             1 => vec![0x43, 1],
             2 => vec![0x26, ssn, 0x43],
