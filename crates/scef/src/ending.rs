@@ -7,7 +7,6 @@ use serde_json::{Map, json};
 use store::{Batch, Condition, Error, Record as _, Stored};
 
 use crate::events::{Counters, Event};
-use crate::orders::Order;
 use crate::record::{Configuration, Connection, Notice, Trigger};
 use crate::repository::delete_as_read;
 use crate::shared::Scef;
@@ -137,11 +136,6 @@ fn release(scef: &Scef, connection: &Connection, count: impl Fn(Event)) {
     let settings = &config.diameter;
     if let Some(message) = t6a::release(settings, connection) {
         count(Event::NiddMessage);
-        let (reply, _) = tokio::sync::oneshot::channel();
-        scef.orders.send(Order::Request {
-            message,
-            timeout: settings.timeout.duration(),
-            reply,
-        });
+        scef.orders.inform(message, settings.timeout.duration());
     }
 }

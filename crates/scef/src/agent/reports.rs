@@ -2,7 +2,7 @@
 //! §5.4).
 
 use diameter::endpoint::Request;
-use diameter::proto::known;
+use diameter::proto::known::{self, application};
 use diameter::proto::{Avps, Fault, Message, MessageMut, ResultCode};
 use serde_json::{Value, json};
 use store::{Batch, Stored};
@@ -32,7 +32,8 @@ struct Report<'a> {
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let (mut ended, mut reported, mut counted) = (Vec::new(), 0, Vec::new());
+    let (mut ended, mut completed) = (Vec::new(), Vec::new());
+    let (mut reported, mut counted) = (0, Vec::new());
     let all = reports(&request.message)?;
     for report in &all {
         let key = report.reference.to_be_bytes();
@@ -54,12 +55,15 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
             counted.push(report.reference);
             let mut same = all.iter().filter(|one| one.reference == report.reference);
             let is_cancelled = same.any(|one| one.handling == Some(Handling::Cancelled));
-            ended.extend(match (is_cancelled, s6t::is_group(&found.document)) {
-                (true, false) => Some(end(worker, found, &mut batch)),
+            match (is_cancelled, s6t::is_group(&found.document)) {
+                (true, false) => {
+                    delete_as_read(&mut batch, table, &found);
+                    ended.push(found.record);
+                }
                 // A member of a group.
-                (true, true) => None,
-                _ => count_down(worker, found, &mut batch),
-            });
+                (true, true) => {}
+                _ => completed.extend(count_down(worker, found, &mut batch)),
+            }
         }
     }
     if reported == 0 && unknown {
@@ -67,15 +71,35 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
+    for one in &completed {
+        let about = one.id();
+        let mut notices = notices.iter_mut();
+        if let Some(notice) = notices.find(|notice| notice.about == about) {
+            // The reporting is complete (TS 29.122 §4.4.2.3).
+            notice.body["cancelInd"] = json!(true);
+        }
+    }
     let Some(answer) = written(worker, request, batch, notices).await? else {
         return Ok(None);
     };
     (0..reported).for_each(|_| worker.count(Event::Reported));
-    for scs in ended {
-        worker.shared().subscriptions.sub(&scs);
+    if request.message.application() == application::T6A {
+        completed.iter().for_each(|one| delete(worker, one));
+    }
+    for one in ended.into_iter().chain(completed) {
+        worker.shared().subscriptions.sub(&one.scs);
         worker.count(Event::Unsubscribed);
     }
     Ok(Some(answer))
+}
+
+/// Has the HSS delete an event whose last report an MME or SGSN has sent, which the HSS does not know of (TS 23.682 §5.6.3.1).
+fn delete(worker: &Worker, subscription: &Subscription) {
+    let settings = &worker.config().diameter;
+    if let Some(message) = s6t::delete(settings, subscription) {
+        worker.count(Event::MonitoringMessage);
+        worker.orders().inform(message, settings.timeout.duration());
+    }
 }
 
 /// What a request reports, of single devices and of groups (TS 29.336 §8.4.3, §8.4.61).
@@ -218,19 +242,13 @@ fn not_configured(report: &Report<'_>, code: u32) -> Result<Value, Fault> {
     Ok(result)
 }
 
-/// Ends a subscription that the network has cancelled; returns its SCS/AS.
-fn end(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> String {
-    delete_as_read(batch, &worker.repository().subscriptions, &found);
-    found.record.scs
-}
-
-/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.
-fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> Option<String> {
+/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), which is returned.
+fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> Option<Subscription> {
     let table = &worker.repository().subscriptions;
     match found.left? {
         0 | 1 => {
             delete_as_read(batch, table, &found);
-            Some(found.record.scs)
+            Some(found.record)
         }
         left => {
             let changed = Subscription {
