@@ -48,6 +48,7 @@ impl Routed for Worker {
             Resource::new("/3gpp-nidd/v1/{scsAsId}/configurations/{configurationId}/downlink-data-deliveries/{downlinkDataDeliveryId}", Some(NIDD))
                 .on(Method::GET, "downlink GET", (), |call| later(downlinks::read(call)))
                 .on(Method::PUT, "downlink PUT", (), |call| later(downlinks::replace(call)))
+                .on(Method::PATCH, "downlink PATCH", (), |call| later(downlinks::modify(call)))
                 .on(Method::DELETE, "downlink DELETE", (), |call| later(downlinks::cancel(call))),
             Resource::new("/3gpp-device-triggering/v1/{scsAsId}/transactions", Some(TRIGGERING))
                 .on(Method::GET, "triggers GET", (), |call| later(triggers::list(call)))
@@ -107,7 +108,9 @@ impl Routed for Worker {
     }
 
     fn failed(&self, problem: &Problem) {
-        self.count(if problem.status().is_server_error() {
+        // A monitoring type that is not served is a fault of the request, whatever its status.
+        let unserved = problem.details().cause.as_deref() == Some(subscriptions::UNSUPPORTED);
+        self.count(if problem.status().is_server_error() && !unserved {
             Event::Failed
         } else {
             Event::BadRequest

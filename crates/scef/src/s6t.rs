@@ -68,6 +68,14 @@ pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
     })
 }
 
+/// The feature of the API that the monitoring type of a subscription is, if it is served: 1 to 7 of TS 29.122 table 5.3.4-1, which
+/// has the types in the order of their codes.
+pub(crate) fn feature(document: &Value) -> Option<usize> {
+    let name = document.get("monitoringType").and_then(Value::as_str)?;
+    let place = TYPES.iter().position(|(known, _)| *known == name)?;
+    Some(place + 1)
+}
+
 /// The last Time, 2^31 - 1 seconds after 2036-02-07T06:28:16Z (RFC 6733 §4.3.1, RFC 5905 §6).
 pub(crate) const LAST_TIME: &str = "2104-02-26T09:42:23Z";
 

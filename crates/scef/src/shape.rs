@@ -127,6 +127,7 @@ static MONITORING: Shape = Shape::Object(&Object {
         opt("repPeriod", U32),
         opt("groupReportGuardTime", U32),
         opt("minimumReportInterval", U32),
+        opt("requestTestNotification", Bool),
     ],
     rule: Some(monitored),
 });
@@ -151,6 +152,8 @@ static CONFIGURATION: Shape = Shape::Object(&Object {
         opt("reliableDataService", Bool),
         opt("rdsPorts", List(&RDS_PORT)),
         opt("pdnEstablishmentOption", Text),
+        opt("requestTestNotification", Bool),
+        opt("niddDownlinkDataTransfers", List(&DOWNLINK)),
     ],
     rule: Some(one_device),
 });
@@ -172,6 +175,7 @@ static TRIGGER: Shape = Shape::Object(&Object {
         opt("appSrcPortId", Integer(0, 65_535)),
         req("triggerPayload", Rule(octets)),
         opt("supportedFeatures", Rule(rules::features)),
+        opt("requestTestNotification", Bool),
     ],
     rule: Some(one_device),
 });

@@ -10,8 +10,10 @@ use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 use store::Stored;
 
+use super::features::TRIGGERING;
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored,
+    test_notifications, with_self,
 };
 use crate::clock::{after, now};
 use crate::events::Event;
@@ -37,7 +39,8 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let document = checked(worker, body_of(worker, &call.request, TYPE)?)?;
     let quota = &worker.shared().triggers;
     let (table, most) = (&worker.repository().triggers, worker.config().limits.triggers);
-    count_in(worker, quota, table, Trigger::SCS, (scs, most)).await?;
+    let holder = (scs.as_str(), most);
+    count_in(worker, quota, table, Trigger::SCS, holder, "QUOTA_EXCEEDED").await?;
     let answer = submit_new(worker, Caller::of(&call.request), scs, document).await;
     match &answer {
         Ok(_) => worker.count(Event::Triggered),
@@ -66,6 +69,9 @@ async fn submit_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Va
     // A report may have ended it meanwhile.
     change(worker, trigger.id, confirm).await?;
     let uri = worker.shared().trigger_uri(&trigger);
+    if TRIGGERING.asks_for_test(&trigger.document) {
+        test_notifications(worker, trigger.id.to_string(), &trigger.document, &uri).await;
+    }
     Ok(created(&uri, &shown(&trigger, &uri)))
 }
 
@@ -258,6 +264,7 @@ async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>,
         );
     }
     let document = checked(worker, document)?;
+    let tests = TRIGGERING.begins_to_ask(&document, &found.document);
     let served = query(worker, caller, &document).await?;
     let (begun, new) = begin_replacing(worker, &found).await?;
     let replacement = Trigger { document, ..begun };
@@ -288,6 +295,9 @@ async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>,
         |changed| changed.record,
     );
     let uri = worker.shared().trigger_uri(&shown_as);
+    if tests {
+        test_notifications(worker, shown_as.id.to_string(), &shown_as.document, &uri).await;
+    }
     Ok(sbi::json::response(StatusCode::OK, &shown(&shown_as, &uri)))
 }
 
@@ -366,5 +376,5 @@ fn checked(worker: &Worker, document: Value) -> Result<Value, Problem> {
     }
     shape::trigger(&document)?;
     worker.check_target(&document)?;
-    Ok(stored(document, &READ_ONLY, &[]))
+    Ok(stored(document, &READ_ONLY, Some(&TRIGGERING)))
 }

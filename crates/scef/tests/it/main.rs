@@ -4,6 +4,7 @@ mod authorization;
 mod bad_input;
 mod connections;
 mod crash;
+mod features;
 mod foreign;
 mod generated;
 mod groups;

@@ -27,8 +27,9 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
         let path = path_of(&got);
         judge::monitoring("MonitoringEventSubscription", &got.json);
         assert_eq!(got.json["vendorExtra"], json!({"kept": [1, null]}));
-        // Not Number_of_UEs_in_an_area_notification (8), Notification_websocket (9) and Notification_test_event (10).
-        assert_eq!(got.json["supportedFeatures"], "471");
+        // Not Ue-reachability_notification (2) to Change_of_IMSI_IMEI_association_notification (4), which it has not, and not
+        // Number_of_UEs_in_an_area_notification (8) and Notification_websocket (9), which are not offered.
+        assert_eq!(got.json["supportedFeatures"], "671");
 
         let user = cir.require(known::USER_IDENTIFIER).unwrap();
         assert_eq!(user.get(known::EXTERNAL_IDENTIFIER), Ok(Some(DEVICE)));
