@@ -11,6 +11,7 @@
 //! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`). It sends
 //!   downlink data to devices, in order for each device.
 //! * `ending` ends NIDD configurations and device triggers, when their time is over as well.
+//! * `gathered` holds reports about groups for their guard time.
 //! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
 //! * `spans`: spans of Diameter requests.
 //! * `record`: what is stored, by the time of `clock`; `repository`: the tables.
@@ -25,6 +26,7 @@ mod api;
 mod clock;
 mod dispatch;
 mod ending;
+mod gathered;
 mod identity;
 mod listeners;
 mod live;

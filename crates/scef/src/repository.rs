@@ -3,7 +3,9 @@
 use store::{Batch, Condition, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::clock::now;
-use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription, Trigger};
+use crate::record::{
+    Answered, Configuration, Connection, Downlink, Gathering, Id, Notice, Subscription, Trigger,
+};
 
 /// Records of one page of a scan.
 const PAGE: usize = 500;
@@ -19,6 +21,7 @@ pub(crate) struct Repository {
     pub(crate) connections: Table<Connection>,
     pub(crate) downlinks: Table<Downlink>,
     pub(crate) triggers: Table<Trigger>,
+    pub(crate) gatherings: Table<Gathering>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
 }
@@ -32,6 +35,7 @@ impl Repository {
             TableDef::of::<Connection>(),
             TableDef::of::<Downlink>(),
             TableDef::of::<Trigger>(),
+            TableDef::of::<Gathering>(),
             TableDef::of::<Notice>(),
             TableDef::of::<Answered>(),
         ];
@@ -42,6 +46,7 @@ impl Repository {
             connections: store.table()?,
             downlinks: store.table()?,
             triggers: store.table()?,
+            gatherings: store.table()?,
             notices: store.table()?,
             answers: store.table()?,
             store,

@@ -1,5 +1,7 @@
 //! S6t (TS 29.336 §7, §8): what T8 asks of the HSS, and what HSS, MME and SGSN report.
 
+use std::time::Duration;
+
 use diameter::proto::kind::{Grouped, Tag, TimeValue};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{AvpWriter, Avps, Fault, Message, MessageBuilder, MessageMut, ResultCode};
@@ -146,8 +148,7 @@ fn configuration(
     identity::put_user(&mut request, document);
     request.group(known::MONITORING_EVENT_CONFIGURATION, event);
     if is_group(document) {
-        let guard = number(document, "groupReportGuardTime");
-        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard);
+        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard_seconds(document));
     }
     request.finish().ok()
 }
@@ -480,6 +481,16 @@ pub(crate) fn ends(document: &Value) -> Option<u64> {
 /// Whether a subscription is to the events of a group of devices.
 pub(crate) fn is_group(document: &Value) -> bool {
     document.get("externalGroupId").is_some()
+}
+
+fn guard_seconds(document: &Value) -> Option<u32> {
+    number(document, "groupReportGuardTime").filter(|seconds| *seconds > 0)
+}
+
+/// For how long reports of a group are gathered (TS 23.682 §5.6.0); none: not at all.
+pub(crate) fn guard_time(document: &Value) -> Option<Duration> {
+    let seconds = guard_seconds(document).filter(|_| is_group(document));
+    seconds.map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// How many reports end a subscription. That to a group has as many of each member (TS 23.682 §5.6.0), of which HSS, MME and SGSN

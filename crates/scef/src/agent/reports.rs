@@ -14,7 +14,7 @@ use crate::record::{Notice, Subscription};
 use crate::repository::delete_as_read;
 use crate::s6t::Handling;
 use crate::worker::Worker;
-use crate::{identity, s6t};
+use crate::{gathered, identity, s6t};
 
 /// Monitoring-Event-Reports and Group-Reports of a request at most.
 const MOST: usize = 64;
@@ -33,7 +33,7 @@ struct Report<'a> {
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
     let (mut ended, mut completed) = (Vec::new(), Vec::new());
-    let (mut reported, mut counted) = (0, Vec::new());
+    let (mut reported, mut counted, mut groups) = (0, Vec::new(), Vec::new());
     let all = reports(&request.message)?;
     for report in &all {
         let key = report.reference.to_be_bytes();
@@ -60,9 +60,9 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
                     delete_as_read(&mut batch, table, &found);
                     ended.push(found.record);
                 }
-                // A member of a group.
-                (true, true) => {}
-                _ => completed.extend(count_down(worker, found, &mut batch)),
+                // HSS, MME and SGSN count the reports of each member.
+                (_, true) => groups.push(found.record),
+                (false, false) => completed.extend(count_down(worker, found, &mut batch)),
             }
         }
     }
@@ -71,14 +71,8 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
-    for one in &completed {
-        let about = one.id();
-        let mut notices = notices.iter_mut();
-        if let Some(notice) = notices.find(|notice| notice.about == about) {
-            // The reporting is complete (TS 29.122 §4.4.2.3).
-            notice.body["cancelInd"] = json!(true);
-        }
-    }
+    gather(worker, &mut batch, &groups, &mut notices).await?;
+    mark_complete(&completed, &mut notices);
     let Some(answer) = written(worker, request, batch, notices).await? else {
         return Ok(None);
     };
@@ -91,6 +85,38 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
         worker.count(Event::Unsubscribed);
     }
     Ok(Some(answer))
+}
+
+/// Leaves in `notices` what does not wait for the guard time of its group.
+async fn gather(
+    worker: &Worker,
+    batch: &mut Batch,
+    groups: &[Subscription],
+    notices: &mut Vec<Notice>,
+) -> Result<(), Fault> {
+    for one in groups {
+        let about = one.id();
+        let Some(place) = notices.iter().position(|notice| notice.about == about) else {
+            continue;
+        };
+        let notice = notices.remove(place);
+        let gathered = gathered::add(worker.repository(), batch, one, &notice).await;
+        if !gathered.map_err(unable)? {
+            notices.insert(place, notice);
+        }
+    }
+    Ok(())
+}
+
+/// The reporting of these subscriptions is complete (TS 29.122 §4.4.2.3).
+fn mark_complete(completed: &[Subscription], notices: &mut [Notice]) {
+    for one in completed {
+        let about = one.id();
+        let notice = notices.iter_mut().find(|notice| notice.about == about);
+        if let Some(notice) = notice {
+            notice.body["cancelInd"] = json!(true);
+        }
+    }
 }
 
 /// Has the HSS delete an event whose last report an MME or SGSN has sent, which the HSS does not know of (TS 23.682 §5.6.3.1).

@@ -2,12 +2,14 @@
 
 mod delivery;
 mod exposure;
+mod gathering;
 mod holder;
 mod id;
 mod trigger;
 
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
+pub(crate) use gathering::Gathering;
 pub(crate) use holder::Holder;
 pub(crate) use id::Id;
 pub(crate) use trigger::Trigger;
