@@ -7,6 +7,7 @@ use sbi::{Request, Response};
 
 use crate::api::{configurations, downlinks, subscriptions, triggers};
 use crate::events::Event;
+use crate::tsp;
 use crate::worker::Worker;
 
 /// Scope of the MonitoringEvent API (TS 29.122 §5.3).
@@ -91,8 +92,8 @@ impl Routed for Worker {
             self.count(Event::IdentityRefused);
             problem.into_response()
         })?;
-        if access.id.len() > 255 {
-            let detail = "scsAsId: expected 1 to 255 characters";
+        if access.id.len() > 255 || access.id.starts_with(tsp::PREFIX) {
+            let detail = "scsAsId: expected 1 to 255 characters, which do not begin as the name of an SCS";
             return Err(Problem::new(Cause::ResourceNotFound)
                 .detail(detail)
                 .into_response());

@@ -22,4 +22,5 @@ mod spans;
 mod support;
 mod tokens;
 mod triggering;
+mod tsp;
 mod wire;
