@@ -8,7 +8,7 @@ use crate::network::{Node, SUCCESS, result_of};
 use crate::support::{DEVICE, Scef, local, start};
 
 /// Action-Type of a DAR.
-const TRIGGER: i32 = 1;
+pub const TRIGGER: i32 = 1;
 const RECALL: i32 = 3;
 const REPLACE: i32 = 4;
 
@@ -67,7 +67,7 @@ impl Tsp {
 }
 
 /// A DAR: its End-to-End Identifier is its Reference-Number.
-fn dar(scs: &Node, action: i32, reference: u32, old: Option<u32>) -> MessageMut {
+pub fn dar(scs: &Node, action: i32, reference: u32, old: Option<u32>) -> MessageMut {
     scs.request((command::DEVICE_ACTION, application::TSP), reference, |out| {
         out.put(known::AUTH_APPLICATION_ID, application::TSP);
         out.group(known::DEVICE_ACTION, |group| {
