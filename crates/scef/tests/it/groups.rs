@@ -11,7 +11,7 @@ use crate::support::{SUBSCRIPTIONS, local, notified, path_of, server, start, sub
 
 const GROUP: &str = "meters@iot.example.org";
 
-fn group(target: &str) -> Value {
+pub fn group(target: &str) -> Value {
     let mut body = subscription(target, &json!({"externalGroupId": GROUP}));
     body.as_object_mut().unwrap().remove("externalId");
     body
@@ -24,7 +24,7 @@ fn user(out: &mut AvpWriter, id: &str) {
 }
 
 /// RIR with a Group-Report of three members: an event of the first one, a failed and a successful configuration.
-fn group_report(hss: &Node, number: u32, reference: u32) -> MessageMut {
+pub fn group_report(hss: &Node, number: u32, reference: u32) -> MessageMut {
     let which = (command::REPORTING_INFORMATION, application::S6T);
     hss.request(which, number, |out| {
         out.group(known::GROUP_REPORT, |report| {
