@@ -48,6 +48,10 @@ pub mod command {
     pub const SPENDING_STATUS_NOTIFICATION: u32 = 8_388_636;
     /// TDF-Session (TS 29.212, Sd).
     pub const TDF_SESSION: u32 = 8_388_637;
+    /// Device-Action (TS 29.368, Tsp).
+    pub const DEVICE_ACTION: u32 = 8_388_639;
+    /// Device-Notification (TS 29.368, Tsp).
+    pub const DEVICE_NOTIFICATION: u32 = 8_388_640;
     /// Subscriber-Information (TS 29.336, S6m).
     pub const SUBSCRIBER_INFORMATION: u32 = 8_388_641;
     /// Device-Trigger (TS 29.337, T4).
@@ -102,6 +106,8 @@ pub mod application {
     pub const SY: u32 = 16_777_302;
     /// Sd.
     pub const SD: u32 = 16_777_303;
+    /// Tsp.
+    pub const TSP: u32 = 16_777_309;
     /// S6m and S6n.
     pub const S6M: u32 = 16_777_310;
     /// T4.
@@ -465,16 +471,23 @@ tags! {
     PERIODIC_TIME = "Periodic-Time" Unsigned32 10415:3117 M;
     NIDD_AUTHORIZATION_UPDATE = "NIDD-Authorization-Update" Grouped 10415:3161 M;
     APN_VALIDITY_TIME = "APN-Validity-Time" Grouped 10415:3169 o;
-    // TS 29.336 (S6m), TS 29.337 (T4)
+    // TS 29.336 (S6m), TS 29.337 (T4), TS 29.368 (Tsp)
     VALIDITY_TIME = "Validity-Time" Unsigned32 0:448 M;
     SERVING_NODE = "Serving-Node" Grouped 10415:2401 M;
     ADDITIONAL_SERVING_NODE = "Additional-Serving-Node" Grouped 10415:2406 M;
+    DEVICE_ACTION = "Device-Action" Grouped 10415:3001 M;
+    DEVICE_NOTIFICATION = "Device-Notification" Grouped 10415:3002 M;
+    TRIGGER_DATA = "Trigger-Data" Grouped 10415:3003 M;
     PAYLOAD = "Payload" OctetString 10415:3004 M;
+    ACTION_TYPE = "Action-Type" Enumerated 10415:3005 M;
     PRIORITY_INDICATION = "Priority-Indication" Enumerated 10415:3006 M;
     REFERENCE_NUMBER = "Reference-Number" Unsigned32 10415:3007 M;
+    REQUEST_STATUS = "Request-Status" Enumerated 10415:3008 M;
+    DELIVERY_OUTCOME = "Delivery-Outcome" Enumerated 10415:3009 M;
     APPLICATION_PORT_IDENTIFIER = "Application-Port-Identifier" Unsigned32 10415:3010 M;
     OLD_REFERENCE_NUMBER = "Old-Reference-Number" Unsigned32 10415:3011 o;
     SERVICE_ID = "Service-ID" Enumerated 10415:3103 M;
+    SCS_IDENTITY = "SCS-Identity" OctetString 10415:3104 M;
     SERVICE_PARAMETERS = "Service-Parameters" Grouped 10415:3105 M;
     T4_PARAMETERS = "T4-Parameters" Grouped 10415:3106 M;
     SERVICE_DATA = "Service-Data" Grouped 10415:3107 M;

@@ -65,19 +65,24 @@ impl Network {
         Some(Self { country, network })
     }
 
-    /// Whether an IMSI is of this network: its country says how many digits the network code has.
+    /// The networks that an IMSI may be of: its country says how many digits the network code has, which may be two and three.
+    pub(crate) fn of_imsi(imsi: &Digits) -> impl Iterator<Item = Self> {
+        let country = imsi.prefix(3).and_then(|code| u16::try_from(code).ok());
+        let found = country.map_or([None; 2], |country| {
+            let digits = world::network_digits(country);
+            let of = |is_used: bool, count: usize| {
+                let prefix = imsi.prefix(3 + count).filter(|_| is_used)?;
+                let network = u16::try_from(prefix % 10_u64.pow(count as u32)).ok()?;
+                Some(Self { country, network })
+            };
+            [of(digits.two, 2), of(digits.three, 3)]
+        });
+        found.into_iter().flatten()
+    }
+
+    /// Whether an IMSI is of this network.
     pub(crate) fn has(self, imsi: &Digits) -> bool {
-        if imsi.prefix(3) != Some(u64::from(self.country)) {
-            return false;
-        }
-        let digits = world::network_digits(self.country);
-        let is = |count: usize| {
-            let network = imsi
-                .prefix(3 + count)
-                .map(|prefix| prefix % 10_u64.pow(count as u32));
-            network == Some(u64::from(self.network))
-        };
-        digits.two && is(2) || digits.three && is(3)
+        Self::of_imsi(imsi).any(|network| network == self)
     }
 
     /// In 20 bits, 0 stands for none.

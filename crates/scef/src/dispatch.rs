@@ -7,6 +7,7 @@ use sbi::{Request, Response};
 
 use crate::api::{configurations, downlinks, subscriptions, triggers};
 use crate::events::Event;
+use crate::tsp;
 use crate::worker::Worker;
 
 /// Scope of the MonitoringEvent API (TS 29.122 §5.3).
@@ -48,6 +49,7 @@ impl Routed for Worker {
             Resource::new("/3gpp-nidd/v1/{scsAsId}/configurations/{configurationId}/downlink-data-deliveries/{downlinkDataDeliveryId}", Some(NIDD))
                 .on(Method::GET, "downlink GET", (), |call| later(downlinks::read(call)))
                 .on(Method::PUT, "downlink PUT", (), |call| later(downlinks::replace(call)))
+                .on(Method::PATCH, "downlink PATCH", (), |call| later(downlinks::modify(call)))
                 .on(Method::DELETE, "downlink DELETE", (), |call| later(downlinks::cancel(call))),
             Resource::new("/3gpp-device-triggering/v1/{scsAsId}/transactions", Some(TRIGGERING))
                 .on(Method::GET, "triggers GET", (), |call| later(triggers::list(call)))
@@ -90,8 +92,8 @@ impl Routed for Worker {
             self.count(Event::IdentityRefused);
             problem.into_response()
         })?;
-        if access.id.len() > 255 {
-            let detail = "scsAsId: expected 1 to 255 characters";
+        if access.id.len() > 255 || access.id.starts_with(tsp::PREFIX) {
+            let detail = "scsAsId: expected 1 to 255 characters, which do not begin as the name of an SCS";
             return Err(Problem::new(Cause::ResourceNotFound)
                 .detail(detail)
                 .into_response());
@@ -107,7 +109,9 @@ impl Routed for Worker {
     }
 
     fn failed(&self, problem: &Problem) {
-        self.count(if problem.status().is_server_error() {
+        // A monitoring type that is not served is a fault of the request, whatever its status.
+        let unserved = problem.details().cause.as_deref() == Some(subscriptions::UNSUPPORTED);
+        self.count(if problem.status().is_server_error() && !unserved {
             Event::Failed
         } else {
             Event::BadRequest

@@ -7,11 +7,10 @@ use serde_json::{Map, json};
 use store::{Batch, Condition, Error, Record as _, Stored};
 
 use crate::events::{Counters, Event};
-use crate::orders::Order;
 use crate::record::{Configuration, Connection, Notice, Trigger};
 use crate::repository::delete_as_read;
 use crate::shared::Scef;
-use crate::{identity, t6a};
+use crate::{identity, outcomes, t6a, tsp};
 
 /// Pause between two searches for what is over.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -55,15 +54,17 @@ async fn unreported(scef: &Scef, counters: &Counters) -> Result<(), Error> {
     loop {
         let over = repository.over(&repository.triggers, Trigger::ENDS, MOST).await?;
         for one in &over {
-            let body = json!({"transaction": scef.trigger_uri(one), "result": "UNCONFIRMED"});
-            let notice = scef.notice(one.id.to_string(), &one.document, body);
             let mut batch = Batch::default();
             delete_as_read(&mut batch, &repository.triggers, one);
-            batch.insert(&repository.notices, &notice);
+            let what = ("UNCONFIRMED", tsp::UNCONFIRMED);
+            let notice = outcomes::add(scef, &mut batch, one, what);
+            if let Some(notice) = &notice {
+                batch.insert(&repository.notices, notice);
+            }
             if repository.commit(batch).await? {
                 scef.triggers.sub(&one.scs);
                 counters.count(Event::TriggerUnreported);
-                scef.notify(&notice);
+                notice.iter().for_each(|notice| scef.notify(notice));
             }
         }
         if over.len() < MOST {
@@ -137,11 +138,6 @@ fn release(scef: &Scef, connection: &Connection, count: impl Fn(Event)) {
     let settings = &config.diameter;
     if let Some(message) = t6a::release(settings, connection) {
         count(Event::NiddMessage);
-        let (reply, _) = tokio::sync::oneshot::channel();
-        scef.orders.send(Order::Request {
-            message,
-            timeout: settings.timeout.duration(),
-            reply,
-        });
+        scef.orders.inform(message, settings.timeout.duration());
     }
 }

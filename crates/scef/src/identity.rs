@@ -31,17 +31,24 @@ pub(crate) fn put_user(out: &mut AvpWriter, document: &Value) {
 
 /// Appends User-Identifier of the device of a T8 resource, with its IMSI if it is known.
 pub(crate) fn put_user_of(out: &mut AvpWriter, imsi: Option<&str>, document: &Value) {
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let group_id = text("externalGroupId");
-    let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
+    let group_id = document.get("externalGroupId").and_then(Value::as_str);
     out.group(known::USER_IDENTIFIER, |group| {
+        group.maybe(known::USER_NAME, imsi);
+        put_names(group, document);
         group
-            .maybe(known::USER_NAME, imsi)
-            .maybe(known::MSISDN, msisdn.as_deref())
-            .maybe(known::EXTERNAL_IDENTIFIER, group_id.or(text("externalId")))
+            .maybe(known::EXTERNAL_IDENTIFIER, group_id)
             // EXTERNAL-GROUP-IDENTIFIER-TYPE (TS 29.336 §8.4.64).
             .maybe(known::TYPE_OF_EXTERNAL_IDENTIFIER, group_id.map(|_| 1));
     });
+}
+
+/// Appends MSISDN or External-Identifier of the device of a T8 resource.
+pub(crate) fn put_names(group: &mut AvpWriter, document: &Value) {
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let msisdn = text("msisdn").map(|msisdn| tbcd(msisdn.trim_start_matches('+')));
+    group
+        .maybe(known::MSISDN, msisdn.as_deref())
+        .maybe(known::EXTERNAL_IDENTIFIER, text("externalId"));
 }
 
 /// The identity of the device, which notifications name as its resource does.

@@ -7,11 +7,12 @@
 //!   its admin pages and gauges.
 //! * `dispatch` has the resources of T8 on one screen; `worker` is what the handlers work with.
 //! * `api` has one file per resource: parse, call, answer.
-//! * `s6t`, `s6m`, `t6a` and `t4` make Diameter messages of what T8 says, and the other way; no IO.
+//! * `s6t`, `s6m`, `t6a`, `t4` and `tsp` make Diameter messages of what T8 says, and the other way; no IO.
 //! * `agent` is the Diameter node; it lives on the first worker, and other workers send their requests there (`orders`). It sends
 //!   downlink data to devices, in order for each device.
 //! * `ending` ends NIDD configurations and device triggers, when their time is over as well.
-//! * `notices` delivers notifications to SCS/AS. They are stored before the network has its answer.
+//! * `gathered` holds reports about groups for their guard time.
+//! * `notices` delivers notifications to SCS/AS, `outcomes` reports to SCS over Tsp. They are stored before the network has its answer.
 //! * `spans`: spans of Diameter requests.
 //! * `record`: what is stored, by the time of `clock`; `repository`: the tables.
 //!
@@ -25,11 +26,13 @@ mod api;
 mod clock;
 mod dispatch;
 mod ending;
+mod gathered;
 mod identity;
 mod listeners;
 mod live;
 mod notices;
 mod orders;
+mod outcomes;
 mod pages;
 mod quotas;
 mod record;
@@ -42,6 +45,7 @@ mod shared;
 mod spans;
 mod t4;
 mod t6a;
+mod tsp;
 mod worker;
 
 pub use config::Config;

@@ -9,7 +9,7 @@ use http::Uri;
 use notifier::{Answer, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::{Client, Origin};
-use store::{Batch, Condition, Stored, Sweep, SweepConfig};
+use store::{Batch, Condition, Record, Stored, Sweep, SweepConfig, Table};
 
 use crate::clock::now;
 use crate::events::{Counters, Event};
@@ -76,9 +76,9 @@ pub(crate) async fn requeue(repository: Repository, queue: Queue, count: impl Fn
     }
 }
 
-/// Removes notifications that `notifications.keep` is over for, as long as the control thread runs: no SCS/AS has accepted them.
-pub(crate) async fn expire(repository: Repository, counters: Arc<Counters>) {
-    let sweep = match Sweep::new(repository.notices.clone(), SweepConfig::default()) {
+/// Removes notifications, or reports, that `notifications.keep` is over for, as long as the control thread runs: they were not accepted.
+pub(crate) async fn expire<T: Record>(table: Table<T>, counters: Arc<Counters>) {
+    let sweep = match Sweep::new(table, SweepConfig::default()) {
         Ok(sweep) => sweep,
         Err(error) => {
             return tracing::error!(%error, "notifications that are kept for too long are not removed");

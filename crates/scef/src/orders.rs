@@ -74,6 +74,16 @@ impl Orders {
         answer.await.unwrap_or(Err(RequestError::ConnectionLost))
     }
 
+    /// Sends a request whose answer changes nothing. It is not sent where the queue is full.
+    pub(crate) fn inform(&self, message: MessageMut, timeout: Duration) {
+        let (reply, _) = oneshot::channel();
+        self.send(Order::Request {
+            message,
+            timeout,
+            reply,
+        });
+    }
+
     /// Enqueues an order; false if the queue is full. What is stored is delivered later in that case.
     pub(crate) fn send(&self, order: Order) -> bool {
         self.0.try_send(order).is_ok()

@@ -3,7 +3,10 @@
 use store::{Batch, Condition, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::clock::now;
-use crate::record::{Answered, Configuration, Connection, Downlink, Id, Notice, Subscription, Trigger};
+use crate::record::{
+    Answered, Configuration, Connection, Downlink, Gathering, Id, Notice, Subscription, Trigger,
+    TriggerReport,
+};
 
 /// Records of one page of a scan.
 const PAGE: usize = 500;
@@ -19,6 +22,8 @@ pub(crate) struct Repository {
     pub(crate) connections: Table<Connection>,
     pub(crate) downlinks: Table<Downlink>,
     pub(crate) triggers: Table<Trigger>,
+    pub(crate) reports: Table<TriggerReport>,
+    pub(crate) gatherings: Table<Gathering>,
     pub(crate) notices: Table<Notice>,
     pub(crate) answers: Table<Answered>,
 }
@@ -32,6 +37,8 @@ impl Repository {
             TableDef::of::<Connection>(),
             TableDef::of::<Downlink>(),
             TableDef::of::<Trigger>(),
+            TableDef::of::<TriggerReport>(),
+            TableDef::of::<Gathering>(),
             TableDef::of::<Notice>(),
             TableDef::of::<Answered>(),
         ];
@@ -42,6 +49,8 @@ impl Repository {
             connections: store.table()?,
             downlinks: store.table()?,
             triggers: store.table()?,
+            reports: store.table()?,
+            gatherings: store.table()?,
             notices: store.table()?,
             answers: store.table()?,
             store,

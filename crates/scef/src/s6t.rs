@@ -1,5 +1,7 @@
 //! S6t (TS 29.336 §7, §8): what T8 asks of the HSS, and what HSS, MME and SGSN report.
 
+use std::time::Duration;
+
 use diameter::proto::kind::{Grouped, Tag, TimeValue};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{AvpWriter, Avps, Fault, Message, MessageBuilder, MessageMut, ResultCode};
@@ -66,6 +68,14 @@ pub(crate) fn monitoring_type(document: &Value) -> Option<u32> {
         (6, true) => 9,
         (code, _) => *code,
     })
+}
+
+/// The feature of the API that the monitoring type of a subscription is, if it is served: 1 to 7 of TS 29.122 table 5.3.4-1, which
+/// has the types in the order of their codes.
+pub(crate) fn feature(document: &Value) -> Option<usize> {
+    let name = document.get("monitoringType").and_then(Value::as_str)?;
+    let place = TYPES.iter().position(|(known, _)| *known == name)?;
+    Some(place + 1)
 }
 
 /// The last Time, 2^31 - 1 seconds after 2036-02-07T06:28:16Z (RFC 6733 §4.3.1, RFC 5905 §6).
@@ -138,8 +148,7 @@ fn configuration(
     identity::put_user(&mut request, document);
     request.group(known::MONITORING_EVENT_CONFIGURATION, event);
     if is_group(document) {
-        let guard = number(document, "groupReportGuardTime");
-        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard);
+        request.maybe(known::GROUP_REPORTING_GUARD_TIMER, guard_seconds(document));
     }
     request.finish().ok()
 }
@@ -472,6 +481,16 @@ pub(crate) fn ends(document: &Value) -> Option<u64> {
 /// Whether a subscription is to the events of a group of devices.
 pub(crate) fn is_group(document: &Value) -> bool {
     document.get("externalGroupId").is_some()
+}
+
+fn guard_seconds(document: &Value) -> Option<u32> {
+    number(document, "groupReportGuardTime").filter(|seconds| *seconds > 0)
+}
+
+/// For how long reports of a group are gathered (TS 23.682 §5.6.0); none: not at all.
+pub(crate) fn guard_time(document: &Value) -> Option<Duration> {
+    let seconds = guard_seconds(document).filter(|_| is_group(document));
+    seconds.map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// How many reports end a subscription. That to a group has as many of each member (TS 23.682 §5.6.0), of which HSS, MME and SGSN

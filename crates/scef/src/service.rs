@@ -25,7 +25,7 @@ use crate::record::{Holder, Id};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
-use crate::{agent, ending, pages};
+use crate::{agent, ending, gathered, outcomes, pages};
 
 /// A running SCEF.
 pub type Running = function::Running<Scef>;
@@ -101,7 +101,16 @@ fn spawn_tasks(opening: &Opening<Scef>, scef: &Arc<Scef>, pending: notifier::Rec
     ));
     sweep(&scef.repository.subscriptions);
     tokio::task::spawn_local(ending::run(scef.clone(), scef.counts.control()));
-    tokio::task::spawn_local(notices::expire(scef.repository.clone(), scef.counts.control()));
+    tokio::task::spawn_local(gathered::run(scef.clone()));
+    tokio::task::spawn_local(outcomes::run(scef.clone(), scef.counts.control()));
+    tokio::task::spawn_local(notices::expire(
+        scef.repository.notices.clone(),
+        scef.counts.control(),
+    ));
+    tokio::task::spawn_local(notices::expire(
+        scef.repository.reports.clone(),
+        scef.counts.control(),
+    ));
     sweep(&scef.repository.answers);
 }
 

@@ -127,6 +127,7 @@ static MONITORING: Shape = Shape::Object(&Object {
         opt("repPeriod", U32),
         opt("groupReportGuardTime", U32),
         opt("minimumReportInterval", U32),
+        opt("requestTestNotification", Bool),
     ],
     rule: Some(monitored),
 });
@@ -151,6 +152,8 @@ static CONFIGURATION: Shape = Shape::Object(&Object {
         opt("reliableDataService", Bool),
         opt("rdsPorts", List(&RDS_PORT)),
         opt("pdnEstablishmentOption", Text),
+        opt("requestTestNotification", Bool),
+        opt("niddDownlinkDataTransfers", List(&DOWNLINK)),
     ],
     rule: Some(one_device),
 });
@@ -172,6 +175,19 @@ static TRIGGER: Shape = Shape::Object(&Object {
         opt("appSrcPortId", Integer(0, 65_535)),
         req("triggerPayload", Rule(octets)),
         opt("supportedFeatures", Rule(rules::features)),
+        opt("requestTestNotification", Bool),
+    ],
+    rule: Some(one_device),
+});
+
+/// A trigger of an SCS, of the members of `DeviceTriggering` that Tsp has.
+static TRIGGER_OF_SCS: Shape = Shape::Object(&Object {
+    members: &[
+        opt("externalId", Rule(external_id)),
+        opt("msisdn", Rule(msisdn)),
+        req("validityPeriod", U32),
+        opt("applicationPortId", Integer(0, 65_535)),
+        req("triggerPayload", Rule(octets)),
     ],
     rule: Some(one_device),
 });
@@ -215,6 +231,11 @@ pub(crate) fn trigger(value: &Value) -> Result<(), Problem> {
     refuse(value, "appSrcPortId", reason)
 }
 
+/// Checks a trigger of an SCS.
+pub(crate) fn trigger_of_scs(value: &Value) -> Result<(), Problem> {
+    check(&TRIGGER_OF_SCS, value)
+}
+
 /// Refuses an optional member that the network has nothing for.
 fn refuse(value: &Value, name: &str, reason: &'static str) -> Result<(), Problem> {
     if value.get(name).is_none() {
@@ -230,6 +251,11 @@ pub(crate) fn octets_of(document: &Value, name: &str) -> Vec<u8> {
     let text = document.get(name).and_then(Value::as_str);
     text.and_then(|text| STANDARD.decode(text).ok())
         .unwrap_or_default()
+}
+
+/// The octets of a text that [`to_base64`] has written.
+pub(crate) fn from_base64(text: &str) -> Vec<u8> {
+    STANDARD.decode(text).unwrap_or_default()
 }
 
 /// A `DateTime` of a document that was checked, in microseconds since 1970.

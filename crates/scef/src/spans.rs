@@ -14,8 +14,8 @@ const FUNCTION: &str = "scef";
 const SUCCESS: u16 = 200;
 const FAILURE: u16 = 500;
 
-/// The request of T8 that something is done for.
-#[derive(Clone, Copy, Debug)]
+/// The request of T8 that something is done for; none by default.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caller<'a>(Option<&'a str>);
 
 impl<'a> Caller<'a> {
@@ -78,6 +78,7 @@ fn name_of(code: u32) -> &'static str {
         command::CONNECTION_MANAGEMENT => "Connection-Management",
         command::MO_DATA => "MO-Data",
         command::MT_DATA => "MT-Data",
+        command::DEVICE_ACTION => "Device-Action",
         command::DEVICE_TRIGGER => "Device-Trigger",
         command::DELIVERY_REPORT => "Delivery-Report",
         _ => "Diameter request",

@@ -42,7 +42,7 @@ pub(crate) struct Check {
     pub(crate) goes_on: bool,
     /// None: both.
     direction: Option<Direction>,
-    /// Positions of partners; none: all, also peers of no set.
+    /// Positions of partners, in order; none: all, also peers of no set.
     partners: Option<Vec<u16>>,
 }
 
@@ -53,7 +53,7 @@ impl Check {
             && (direction == Direction::Ingress || self.measure.screens_egress())
             && (is_request || self.measure.screens_answers());
         let partners = self.partners.as_ref();
-        fits && partners.is_none_or(|partners| partners.contains(&partner))
+        fits && partners.is_none_or(|partners| partners.binary_search(&partner).is_ok())
     }
 }
 
@@ -74,7 +74,7 @@ impl Checks {
                 let (Some(one), Some(two)) = (one, two) else {
                     return true;
                 };
-                one.iter().any(|partner| two.contains(partner))
+                one.iter().any(|partner| two.binary_search(partner).is_ok())
             };
             let same = checks
                 .iter()
@@ -149,11 +149,12 @@ fn check(row: &Row, partners: &Partners) -> Result<Option<Check>, String> {
     }
     let sets = match row.field(5) {
         "" | "*" => None,
-        _ => Some(
-            row.list(5)
-                .map(|name| partners.position(name))
-                .collect::<Result<_, _>>()?,
-        ),
+        _ => {
+            let sets = row.list(5).map(|name| partners.position(name));
+            let mut sets = sets.collect::<Result<Vec<_>, _>>()?;
+            sets.sort_unstable();
+            Some(sets)
+        }
     };
     Ok(is_on.then_some(Check {
         line: row.line,

@@ -105,8 +105,8 @@ impl Exceptions {
             let at = self.imsis.partition_point(|(begin, ..)| *begin <= value);
             let range = at.checked_sub(1).and_then(|at| self.imsis.get(at));
             let of_network = || {
-                let mut networks = self.networks.iter();
-                networks.any(|(network, set)| set & bit != 0 && network.has(imsi))
+                let mut sets = Network::of_imsi(imsi).filter_map(|network| self.networks.get(&network));
+                sets.any(|set| set & bit != 0)
             };
             range.is_some_and(|(_, end, set)| *end >= value && set & bit != 0) || of_network()
         };

@@ -32,11 +32,13 @@ pub(crate) struct Realm {
 #[derive(Debug, Default)]
 pub(crate) struct Partners {
     names: Vec<String>,
+    /// By name, where each is in `names`.
+    positions: AHashMap<String, u16>,
     /// In lower case.
     peers: AHashMap<String, u16>,
     realms: AHashMap<String, Realm>,
-    /// Realms that end like this, with the full stop: the longest first.
-    suffixes: Vec<(String, Realm)>,
+    /// Realms that end like this, with the full stop.
+    suffixes: AHashMap<String, Realm>,
 }
 
 /// Bound on the length of a name (RFC 1035 §2.3.4).
@@ -51,9 +53,6 @@ impl Partners {
         let sheet = reading.sheet("Realm_List", &columns, 2);
         reading.each(&sheet, |row| partners.add_realm(row));
         partners
-            .suffixes
-            .sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
-        partners
     }
 
     fn add_set(&mut self, row: &Row) -> Result<(), String> {
@@ -61,7 +60,7 @@ impl Partners {
         if name.is_empty() || name == "unlisted" {
             return Err("needs a Cfg_Set_Name other than `unlisted`".to_owned());
         }
-        if self.names.iter().any(|known| known == name) {
+        if self.positions.contains_key(name) {
             return Err(format!("the set `{name}` is there already"));
         }
         let position = u16::try_from(self.names.len())
@@ -75,6 +74,7 @@ impl Partners {
             }
         }
         self.names.push(name.to_owned());
+        self.positions.insert(name.to_owned(), position);
         if row.list(1).next().is_none() {
             return Err(format!("the set `{name}` has no peers: it can never match"));
         }
@@ -102,11 +102,10 @@ impl Partners {
             if !suffix.starts_with('.') || suffix.len() < 2 {
                 return Err(format!("`{name}`; use *.example for each realm below example"));
             }
-            if self.suffixes.iter().any(|(known, _)| known == suffix) {
-                return Err(there());
-            }
-            self.suffixes.push((suffix.to_owned(), realm));
-            return Ok(());
+            return match self.suffixes.insert(suffix.to_owned(), realm) {
+                Some(_) => Err(there()),
+                None => Ok(()),
+            };
         }
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(format!("`{name}` is not a realm"));
@@ -119,10 +118,8 @@ impl Partners {
 
     /// The partner of that name.
     pub(super) fn position(&self, name: &str) -> Result<u16, String> {
-        let position = self.names.iter().position(|known| known == name);
-        position
-            .map(|position| position as u16)
-            .ok_or_else(|| format!("unknown set `{name}` of Foreign_WL_Peers_Cfg_Sets"))
+        let position = self.positions.get(name).copied();
+        position.ok_or_else(|| format!("unknown set `{name}` of Foreign_WL_Peers_Cfg_Sets"))
     }
 
     /// The name of a partner.
@@ -137,14 +134,12 @@ impl Partners {
         find_lower(peer.as_bytes(), |name| self.peers.get(name).copied())
     }
 
-    /// A realm of the list.
+    /// A realm of the list: by its name, otherwise by the longest end of it.
     pub(crate) fn realm(&self, name: &[u8]) -> Option<&Realm> {
         find_lower(name, |name| {
             self.realms.get(name).or_else(|| {
-                let fits = |(suffix, _): &&(String, Realm)| {
-                    name.len() > suffix.len() && name.ends_with(suffix.as_str())
-                };
-                self.suffixes.iter().find(fits).map(|(_, realm)| realm)
+                let mut ends = name.match_indices('.').filter(|(at, _)| *at > 0);
+                ends.find_map(|(at, _)| self.suffixes.get(name.get(at..)?))
             })
         })
     }

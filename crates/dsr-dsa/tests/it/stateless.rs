@@ -97,6 +97,70 @@ fn partners_and_directions_have_measures_of_their_own() {
     assert_eq!(bench.request(OWN_PEER, &out.message()), Fate::WentOn);
 }
 
+/// Each has a peer, and realms below a domain of its own; every second one has the measure.
+#[test]
+fn each_of_ten_thousand_partners_has_its_measures() {
+    const PARTNERS: usize = 10_000;
+    let directory = tables(&[]);
+    let all = |row: &dyn Fn(usize) -> String| (0..PARTNERS).map(row).collect::<String>();
+    let sets = all(&|number| format!("set{number},ipx.p{number}.example\n"));
+    write(
+        directory.path(),
+        "Foreign_WL_Peers_Cfg_Sets",
+        &format!("Cfg_Set_Name,Peers\n{sets}"),
+    );
+    let realms = all(&|number| format!("Foreign_Network,*.p{number}.example,set{number}\n"));
+    // The longest end of a name decides, and a realm of that name before any end.
+    let more = "Foreign_Network,*.example,set9\nForeign_Network,*.in.p7.example,set9\n\
+                Foreign_Network,a.in.p7.example,set7\n";
+    write(
+        directory.path(),
+        "Realm_List",
+        &format!("Network_Type,Realm,Cfg_Set_Name\nHome_Network,{HOME},\n{realms}{more}"),
+    );
+    let even: Vec<String> = (0..PARTNERS / 2)
+        .map(|half| format!("set{}", PARTNERS - 2 - 2 * half))
+        .collect();
+    write(
+        directory.path(),
+        "Security_Countermeasure_Config",
+        &format!(
+            "CounterMeasure_Type,Admin_Status,Operating_Mode,Foreign_WL_Peers_Cfg_Sets\n\
+             AppCmdCst,Enable,Detection_And_Correction_By_Drop,{}\n",
+            even.join(";")
+        ),
+    );
+    std::fs::remove_file(directory.path().join("IMSI_Exception_Config.csv")).unwrap();
+    let mut bench = Bench::with(&settings(directory.path()));
+    let bad = Sent::new(322);
+    let mut fate = |peer: &str, realm: &str| {
+        let realm = realm.to_owned();
+        bench.request(peer, &Sent { realm, ..bad.clone() }.message())
+    };
+    for (number, wanted) in [(0, Fate::Dropped), (5_001, Fate::WentOn), (9_998, Fate::Dropped)] {
+        assert_eq!(
+            fate(&format!("ipx.p{number}.example"), FRANCE),
+            wanted,
+            "{number}"
+        );
+        assert_eq!(
+            fate(OWN_PEER, &format!("epc.p{number}.example")),
+            wanted,
+            "{number}"
+        );
+    }
+    for (realm, wanted) in [
+        ("a.in.p7.example", Fate::WentOn),
+        ("a.in.p8.example", Fate::Dropped),
+        ("b.in.p7.example", Fate::WentOn),
+        ("other.example", Fate::WentOn),
+        (".p8.example", Fate::WentOn),
+        ("p8.example", Fate::WentOn),
+    ] {
+        assert_eq!(fate(OWN_PEER, realm), wanted, "{realm}");
+    }
+}
+
 #[test]
 fn answers_of_foreign_hosts_are_screened_by_the_measures_for_them() {
     let mut bench = Bench::new(&[format!("OhOrFrmChk,{DROP}"), format!("SesIdValChk,{DETECT}")]);

@@ -310,6 +310,9 @@ impl Deliveries {
         if !one.buffered {
             let why = match status {
                 Status::Sending => Status::FailureTimeout,
+                // Only a connection ends the wait, or the MME of the connection is tried again.
+                Status::Buffering if due == u64::MAX => Status::Failure,
+                Status::Buffering => Status::FailureNextHop,
                 _ => Status::FailureTemporarilyNotReachable,
             };
             return self.finish(worker, one, Outcome::Failed(why)).await;

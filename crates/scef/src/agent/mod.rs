@@ -1,7 +1,8 @@
-//! The Diameter node: S6t, S6m, T6a, T6b and T4.
+//! The Diameter node: S6t, S6m, T6a, T6b, T4 and Tsp.
 //!
 //! It lives on the first worker, so that a device has one place where its data is sent in order; other workers reach it by `orders`.
 
+mod actions;
 mod authorization;
 mod delivery;
 mod devices;
@@ -50,6 +51,7 @@ pub(crate) fn run(seat: Seat, front: &Rc<Front>) -> std::io::Result<Endpoint<Age
         application::S6M,
         application::T6A,
         application::T4,
+        application::TSP,
     ]
     .map(ApplicationId::tgpp);
     let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
@@ -191,9 +193,13 @@ impl Agent {
                 worker.count(Event::TriggerMessage);
                 once(worker, request, async || triggers::take(worker, request).await).await
             }
+            (application::TSP, command::DEVICE_ACTION) => {
+                worker.count(Event::TriggerMessage);
+                actions::take(worker, request).await
+            }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
-                "RIR and NIR of S6t, RIR, CMR and ODR of T6a, DRR of T4 are served here",
+                "RIR and NIR of S6t, RIR, CMR and ODR of T6a, DRR of T4, DAR of Tsp are served here",
             )),
         }
     }

@@ -2,7 +2,7 @@
 //! §5.4).
 
 use diameter::endpoint::Request;
-use diameter::proto::known;
+use diameter::proto::known::{self, application};
 use diameter::proto::{Avps, Fault, Message, MessageMut, ResultCode};
 use serde_json::{Value, json};
 use store::{Batch, Stored};
@@ -14,7 +14,7 @@ use crate::record::{Notice, Subscription};
 use crate::repository::delete_as_read;
 use crate::s6t::Handling;
 use crate::worker::Worker;
-use crate::{identity, s6t};
+use crate::{gathered, identity, s6t};
 
 /// Monitoring-Event-Reports and Group-Reports of a request at most.
 const MOST: usize = 64;
@@ -32,7 +32,8 @@ struct Report<'a> {
 /// Takes the reports of a request: they are stored for the SCS/AS before the answer.
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
     let (mut batch, mut notices, mut unknown) = (Batch::default(), Vec::new(), false);
-    let (mut ended, mut reported, mut counted) = (Vec::new(), 0, Vec::new());
+    let (mut ended, mut completed) = (Vec::new(), Vec::new());
+    let (mut reported, mut counted, mut groups) = (0, Vec::new(), Vec::new());
     let all = reports(&request.message)?;
     for report in &all {
         let key = report.reference.to_be_bytes();
@@ -54,12 +55,15 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
             counted.push(report.reference);
             let mut same = all.iter().filter(|one| one.reference == report.reference);
             let is_cancelled = same.any(|one| one.handling == Some(Handling::Cancelled));
-            ended.extend(match (is_cancelled, s6t::is_group(&found.document)) {
-                (true, false) => Some(end(worker, found, &mut batch)),
-                // A member of a group.
-                (true, true) => None,
-                _ => count_down(worker, found, &mut batch),
-            });
+            match (is_cancelled, s6t::is_group(&found.document)) {
+                (true, false) => {
+                    delete_as_read(&mut batch, table, &found);
+                    ended.push(found.record);
+                }
+                // HSS, MME and SGSN count the reports of each member.
+                (_, true) => groups.push(found.record),
+                (false, false) => completed.extend(count_down(worker, found, &mut batch)),
+            }
         }
     }
     if reported == 0 && unknown {
@@ -67,15 +71,61 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
         let fault = Fault::new(s6t::REFERENCE_UNKNOWN, "SCEF-Reference-ID is not known here");
         return Err(fault.of_vendor(known::VENDOR_3GPP));
     }
+    gather(worker, &mut batch, &groups, &mut notices).await?;
+    mark_complete(&completed, &mut notices);
     let Some(answer) = written(worker, request, batch, notices).await? else {
         return Ok(None);
     };
     (0..reported).for_each(|_| worker.count(Event::Reported));
-    for scs in ended {
-        worker.shared().subscriptions.sub(&scs);
+    if request.message.application() == application::T6A {
+        completed.iter().for_each(|one| delete(worker, one));
+    }
+    for one in ended.into_iter().chain(completed) {
+        worker.shared().subscriptions.sub(&one.scs);
         worker.count(Event::Unsubscribed);
     }
     Ok(Some(answer))
+}
+
+/// Leaves in `notices` what does not wait for the guard time of its group.
+async fn gather(
+    worker: &Worker,
+    batch: &mut Batch,
+    groups: &[Subscription],
+    notices: &mut Vec<Notice>,
+) -> Result<(), Fault> {
+    for one in groups {
+        let about = one.id();
+        let Some(place) = notices.iter().position(|notice| notice.about == about) else {
+            continue;
+        };
+        let notice = notices.remove(place);
+        let gathered = gathered::add(worker.repository(), batch, one, &notice).await;
+        if !gathered.map_err(unable)? {
+            notices.insert(place, notice);
+        }
+    }
+    Ok(())
+}
+
+/// The reporting of these subscriptions is complete (TS 29.122 §4.4.2.3).
+fn mark_complete(completed: &[Subscription], notices: &mut [Notice]) {
+    for one in completed {
+        let about = one.id();
+        let notice = notices.iter_mut().find(|notice| notice.about == about);
+        if let Some(notice) = notice {
+            notice.body["cancelInd"] = json!(true);
+        }
+    }
+}
+
+/// Has the HSS delete an event whose last report an MME or SGSN has sent, which the HSS does not know of (TS 23.682 §5.6.3.1).
+fn delete(worker: &Worker, subscription: &Subscription) {
+    let settings = &worker.config().diameter;
+    if let Some(message) = s6t::delete(settings, subscription) {
+        worker.count(Event::MonitoringMessage);
+        worker.orders().inform(message, settings.timeout.duration());
+    }
 }
 
 /// What a request reports, of single devices and of groups (TS 29.336 §8.4.3, §8.4.61).
@@ -218,19 +268,13 @@ fn not_configured(report: &Report<'_>, code: u32) -> Result<Value, Fault> {
     Ok(result)
 }
 
-/// Ends a subscription that the network has cancelled; returns its SCS/AS.
-fn end(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> String {
-    delete_as_read(batch, &worker.repository().subscriptions, &found);
-    found.record.scs
-}
-
-/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), whose SCS/AS it returns.
-fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> Option<String> {
+/// One report less may follow; the last one ends the subscription (TS 23.682 §5.6.0), which is returned.
+fn count_down(worker: &Worker, found: Stored<Subscription>, batch: &mut Batch) -> Option<Subscription> {
     let table = &worker.repository().subscriptions;
     match found.left? {
         0 | 1 => {
             delete_as_read(batch, table, &found);
-            Some(found.record.scs)
+            Some(found.record)
         }
         left => {
             let changed = Subscription {

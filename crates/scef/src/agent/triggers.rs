@@ -3,7 +3,6 @@
 use diameter::endpoint::Request;
 use diameter::proto::known;
 use diameter::proto::{Fault, MessageMut, ResultCode};
-use serde_json::json;
 use store::Batch;
 
 use super::senders::{self, Role};
@@ -12,7 +11,7 @@ use crate::events::Event;
 use crate::record::Trigger;
 use crate::repository::delete_as_read;
 use crate::worker::Worker;
-use crate::{identity, t4};
+use crate::{identity, outcomes, t4, tsp};
 
 /// Takes the report of an SMS-SC, which ends the trigger: it is stored for the SCS/AS before the answer.
 pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<MessageMut>, Fault> {
@@ -38,11 +37,11 @@ pub(super) async fn take(worker: &Worker, request: &Request) -> Result<Option<Me
         return Err(senders::refused(worker, Role::SmsSc));
     }
     let scef = worker.shared();
-    let body = json!({"transaction": scef.trigger_uri(&found), "result": t4::result_of(outcome)});
-    let notice = scef.notice(found.id.to_string(), &found.document, body);
     let mut batch = Batch::default();
     delete_as_read(&mut batch, &repository.triggers, &found);
-    let answer = written(worker, request, batch, vec![notice]).await?;
+    let what = (t4::result_of(outcome), tsp::outcome_of(outcome));
+    let notice = outcomes::add(scef, &mut batch, &found, what);
+    let answer = written(worker, request, batch, notice.into_iter().collect()).await?;
     if answer.is_some() {
         scef.triggers.sub(&found.scs);
         worker.count(Event::TriggerReported);

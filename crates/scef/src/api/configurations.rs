@@ -6,15 +6,16 @@ use http::StatusCode;
 use sbi::problem::{Cause, Problem};
 use sbi::response::no_content;
 use serde_json::{Value, json};
-use store::Stored;
+use store::{Batch, Stored};
 
+use super::features::NIDD;
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, too_late,
-    with_self,
+    Answer, LISTED, body_of, count_in, created, downlinks, forbidden, not_found, refused_by_hss, stored,
+    test_notifications, too_late, with_self,
 };
 use crate::clock::now;
 use crate::events::Event;
-use crate::record::{Configuration, Id};
+use crate::record::{Configuration, Downlink, Id};
 use crate::spans::Caller;
 use crate::worker::Worker;
 use crate::{ending, s6t, shape};
@@ -28,28 +29,58 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let scs = &call.parameters[0];
     let document = body_of(worker, &call.request, "application/json")?;
     shape::configuration(&document)?;
-    if document.get("niddDownlinkDataTransfers").is_some() {
-        return Err(Problem::new(Cause::OptionalIeIncorrect).detail(
-            "/niddDownlinkDataTransfers: expected data at downlink-data-deliveries of the configuration",
-        ));
-    }
     check(worker, &document)?;
+    let data = first_data(worker, &document)?;
     let quota = &worker.shared().configurations;
     let (table, most) = (
         &worker.repository().configurations,
         worker.config().limits.configurations,
     );
-    count_in(worker, quota, table, Configuration::SCS, (scs, most)).await?;
+    let holder = (scs.as_str(), most);
+    count_in(worker, quota, table, Configuration::SCS, holder, "QUOTA_EXCEEDED").await?;
     let caller = Caller::of(&call.request);
-    let answer = authorize(worker, caller, scs, stored(document, &READ_ONLY, &[])).await;
-    match &answer {
-        Ok(_) => worker.count(Event::Configured),
-        Err(_) => quota.sub(scs),
+    let document = stored(document, &READ_ONLY, Some(&NIDD));
+    let made = match authorize(worker, caller, scs, document).await {
+        Ok(configuration) => insert(worker, &configuration, data)
+            .await
+            .map(|data| (configuration, data)),
+        Err(problem) => Err(problem),
+    };
+    let (configuration, data) = made.inspect_err(|_| quota.sub(scs))?;
+    worker.count(Event::Configured);
+    let uri = worker.shared().configuration_uri(&configuration);
+    if NIDD.asks_for_test(&configuration.document) {
+        let about = configuration.id.to_string();
+        test_notifications(worker, about, &configuration.document, &uri).await;
     }
-    answer
+    let mut shown = shown(worker, &configuration);
+    if let Some(data) = data {
+        shown["niddDownlinkDataTransfers"] = json!([downlinks::begin(worker, &data).await]);
+    }
+    Ok(created(&uri, &shown))
 }
 
-async fn authorize(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
+/// The data that a new configuration brings, one at most (TS 29.122 table 5.6.2.1.2-1).
+fn first_data(worker: &Worker, document: &Value) -> Result<Option<Value>, Problem> {
+    let name = "niddDownlinkDataTransfers";
+    let data = document.get(name).and_then(Value::as_array);
+    match data.map(Vec::as_slice).unwrap_or_default() {
+        [] => Ok(None),
+        [one] => downlinks::checked(worker, one.clone(), document).map(Some),
+        _ => Err(Problem::new(Cause::OptionalIeIncorrect).invalid_param(
+            format!("/{name}"),
+            "expected one at most: further data belongs to downlink-data-deliveries",
+        )),
+    }
+}
+
+/// Has the HSS authorize a configuration, which is not stored yet.
+async fn authorize(
+    worker: &Worker,
+    caller: Caller<'_>,
+    scs: &str,
+    document: Value,
+) -> Result<Configuration, Problem> {
     let config = worker.config();
     let apn = config.nidd.apn_of(scs);
     let until = shape::time_of(&document, "duration");
@@ -73,7 +104,7 @@ async fn authorize(worker: &Worker, caller: Caller<'_>, scs: &str, document: Val
         }
     };
     let (document, expires) = s6t::within_grant(document, granted);
-    let configuration = Configuration {
+    Ok(Configuration {
         id: Id::new(now()),
         scs: scs.to_owned(),
         document,
@@ -82,19 +113,32 @@ async fn authorize(worker: &Worker, caller: Caller<'_>, scs: &str, document: Val
         apn: apn.to_owned(),
         expires,
         granted,
-    };
+    })
+}
+
+/// Writes a new configuration, and the data that it brings.
+async fn insert(
+    worker: &Worker,
+    configuration: &Configuration,
+    data: Option<Value>,
+) -> Result<Option<Downlink>, Problem> {
     let repository = worker.repository();
-    let inserted = repository
-        .insert(&repository.configurations, &configuration)
-        .await;
-    if !inserted.map_err(store_problem)? {
-        return Err(forbidden(
+    let mut batch = Batch::default();
+    batch.insert(&repository.configurations, configuration);
+    let downlink = match data {
+        Some(data) => Some(downlinks::first(worker, configuration, data).await?),
+        None => None,
+    };
+    if let Some(downlink) = &downlink {
+        batch.insert(&repository.downlinks, downlink);
+    }
+    match repository.commit(batch).await.map_err(store_problem)? {
+        true => Ok(downlink),
+        false => Err(forbidden(
             "OPERATION_PROHIBITED",
             "the device has a NIDD configuration already",
-        ));
+        )),
     }
-    let uri = worker.shared().configuration_uri(&configuration);
-    Ok(created(&uri, &shown(worker, &configuration)))
 }
 
 /// Lists the configurations of an SCS/AS.
@@ -131,7 +175,8 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
         sbi::json::merge(&mut document, &patch, limit)?;
         shape::configuration(&document)?;
         check(worker, &document)?;
-        let (document, expires) = s6t::within_grant(stored(document, &READ_ONLY, &[]), before.granted);
+        let (document, expires) =
+            s6t::within_grant(stored(document, &READ_ONLY, Some(&NIDD)), before.granted);
         let changed = Configuration {
             document,
             expires,
@@ -182,7 +227,7 @@ fn shown(worker: &Worker, configuration: &Configuration) -> Value {
 
 fn check(worker: &Worker, document: &Value) -> Result<(), Problem> {
     worker.check_target(document)?;
-    super::downlinks::check_offered(document)?;
+    downlinks::check_offered(document)?;
     if shape::time_of(document, "duration").is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "duration is over"));
     }

@@ -21,6 +21,7 @@ use crate::record::{Configuration, Downlink, Id, Status};
 use crate::shape;
 use crate::worker::Worker;
 
+const TYPE: &str = "application/json";
 /// Members that the SCEF alone sets.
 const READ_ONLY: [&str; 3] = ["self", "deliveryStatus", "requestedRetransmissionTime"];
 /// Time beyond that of the MME in which the Diameter node says what became of data.
@@ -30,11 +31,12 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let configuration = configuration_of(worker, &call.parameters).await?;
-    let document = checked(worker, &call.request, &configuration)?;
+    let document = body_of(worker, &call.request, TYPE)?;
+    let document = checked(worker, document, &configuration.document)?;
     let connected = is_connected(worker, configuration.id).await?;
     let downlink = new(worker, &configuration, document, Id::new(now()));
     if !connected && (!downlink.buffered || indicates_error(&configuration, &downlink)) {
-        return Ok(failure(Status::FailureTemporarilyNotReachable));
+        return Ok(failure(Status::Failure));
     }
     let repository = worker.repository();
     let turn = worker.shared().buffers.turn(configuration.id).await;
@@ -110,17 +112,54 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
 /// Replaces pending data that was not sent yet.
 pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
+    let document = body_of(worker, &call.request, TYPE)?;
     let configuration = configuration_of(worker, &call.parameters).await?;
-    let document = checked(worker, &call.request, &configuration)?;
+    let with = |found: &Downlink| {
+        let document = checked(worker, document.clone(), &configuration.document)?;
+        Ok(new(worker, &configuration, document, found.id))
+    };
+    change(worker, &call.parameters, with).await
+}
+
+/// Changes pending data that was not sent yet (`NiddDownlinkDataTransferPatch`, RFC 7396). It is buffered from now for a new
+/// `maximumLatency`, otherwise for as long as before.
+pub(crate) async fn modify(call: Call<Worker>) -> Answer {
+    let worker = &*call.worker;
+    let patch = body_of(worker, &call.request, TYPE)?;
+    let configuration = configuration_of(worker, &call.parameters).await?;
+    let limit = worker.config().max_body_size.as_usize();
+    let with = |found: &Downlink| {
+        let mut document = found.document.clone();
+        sbi::json::merge(&mut document, &patch, limit)?;
+        let document = checked(worker, document, &configuration.document)?;
+        let changed = new(worker, &configuration, document, found.id);
+        Ok(match patch.get("maximumLatency") {
+            Some(_) => changed,
+            None => Downlink {
+                expires: found.expires,
+                ..changed
+            },
+        })
+    };
+    change(worker, &call.parameters, with).await
+}
+
+/// Puts something else in place of pending data that was not sent yet.
+async fn change(
+    worker: &Worker,
+    path: &[String; 3],
+    with: impl Fn(&Downlink) -> Result<Downlink, Problem>,
+) -> Answer {
     let repository = worker.repository();
-    let _turn = worker.shared().buffers.turn(configuration.id).await;
+    let configuration = configuration_of(worker, path).await?.id;
+    let _turn = worker.shared().buffers.turn(configuration).await;
     loop {
-        let found = existing(worker, &call.parameters).await?;
+        let found = existing(worker, path).await?;
         is_unsent(&found)?;
         let changed = Downlink {
             due: found.due,
             status: found.status,
-            ..new(worker, &configuration, document.clone(), found.id)
+            ..with(&found)?
         };
         check_room(worker, &changed, Some(found.id)).await?;
         let updated = repository.update(&repository.downlinks, &found, changed).await;
@@ -191,12 +230,33 @@ fn new(worker: &Worker, configuration: &Configuration, document: Value, id: Id) 
     }
 }
 
-/// A body that may be sent to the device of a configuration.
-fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuration) -> Result<Value, Problem> {
-    let document = body_of(worker, request, "application/json")?;
+/// The data that a new configuration brings, which is for a device without a connection yet: what becomes of it is notified
+/// (TS 29.122 §4.4.5.2.1).
+pub(super) async fn first(
+    worker: &Worker,
+    configuration: &Configuration,
+    document: Value,
+) -> Result<Downlink, Problem> {
+    let downlink = new(worker, configuration, document, Id::new(now()));
+    check_room(worker, &downlink, None).await?;
+    let buffered = downlink.buffered && !indicates_error(configuration, &downlink);
+    Ok(Downlink { buffered, ..downlink })
+}
+
+/// Hands the data of a new configuration to the Diameter node; the resource.
+pub(super) async fn begin(worker: &Worker, downlink: &Downlink) -> Value {
+    if downlink.buffered {
+        worker.count(Event::Buffered);
+    }
+    deliver(worker, downlink, false).await;
+    shown(downlink, downlink.status, &worker.shared().downlink_uri(downlink))
+}
+
+/// Data that may be sent to the device of a configuration.
+pub(super) fn checked(worker: &Worker, document: Value, configuration: &Value) -> Result<Value, Problem> {
     shape::downlink(&document)?;
     check_offered(&document)?;
-    let same = |name: &str| document.get(name) == configuration.document.get(name);
+    let same = |name: &str| document.get(name) == configuration.get(name);
     if !same("externalId") || !same("msisdn") {
         let detail = "the device is not that of the configuration";
         return Err(Problem::new(Cause::MandatoryIeIncorrect).detail(detail));
@@ -208,7 +268,7 @@ fn checked(worker: &Worker, request: &sbi::Request, configuration: &Configuratio
             format!("data has more than {most} octets"),
         ));
     }
-    Ok(stored(document, &READ_ONLY, &[]))
+    Ok(stored(document, &READ_ONLY, None))
 }
 
 /// Refuses what is not offered: a trigger, the reliable data service and its ports (TS 23.682 §4.5.14.3), whose frames (TS 24.250) the
@@ -285,6 +345,10 @@ fn sending() -> Problem {
 /// 500 with `NiddDownlinkDataDeliveryFailure` (TS 29.122 §5.6.2.2.4).
 fn failure(status: Status) -> Response {
     let (cause, detail) = match status {
+        Status::Failure => (
+            "NO_PDN_CONNECTION",
+            "the device has no connection, and the data is not buffered",
+        ),
         Status::FailureTemporarilyNotReachable => (
             "TEMPORARILY_NOT_REACHABLE",
             "the device is not reachable, and the data is not buffered",

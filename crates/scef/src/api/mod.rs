@@ -2,19 +2,20 @@
 
 pub(crate) mod configurations;
 pub(crate) mod downlinks;
+mod features;
 pub(crate) mod subscriptions;
 pub(crate) mod triggers;
 
 use diameter::proto::known;
 use function::records::store_problem;
 use http::StatusCode;
-use model::features::SupportedFeatures;
 use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Index, Record, Table};
 
+use self::features::Features;
 use crate::events::Event;
 use crate::quotas::Quota;
 use crate::s6t;
@@ -39,13 +40,14 @@ fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value
     sbi::json::parse_unique(&body)
 }
 
-/// Counts one more record of an SCS/AS, unless it has as many as `limits` permits.
+/// Counts one more record of an SCS/AS; where it has as many as `limits` permits, the request is refused with a cause.
 async fn count_in<T: Record>(
     worker: &Worker,
     quota: &Quota,
     table: &Table<T>,
     index: Index,
     (scs, most): (&str, usize),
+    cause: &str,
 ) -> Result<(), Problem> {
     let taken = quota.take(table, index, scs, most).await;
     if taken.map_err(store_problem)? {
@@ -53,7 +55,7 @@ async fn count_in<T: Record>(
     }
     worker.count(Event::QuotaExceeded);
     let detail = "this SCS/AS has as many of these resources as it may (limits)";
-    Err(forbidden("QUOTA_EXCEEDED", detail))
+    Err(forbidden(cause, detail))
 }
 
 fn not_found(what: &str) -> Problem {
@@ -87,19 +89,30 @@ fn with_self(document: &Value, uri: &str) -> Value {
     shown
 }
 
-/// A document as it is stored: without what the SCEF says, and with those of its features that are offered (TS 29.122 §5.2.7).
-fn stored(mut document: Value, read_only: &[&str], offered: &[usize]) -> Value {
+/// A document as it is stored: without what the SCEF says, and with those of its features that are offered.
+fn stored(mut document: Value, read_only: &[&str], offered: Option<&Features>) -> Value {
     if let Some(members) = document.as_object_mut() {
         for name in read_only {
             members.shift_remove(*name);
         }
-        if let Some(features) = members.get_mut("supportedFeatures") {
-            let asked = features.as_str().map(SupportedFeatures::parse);
-            let asked = asked.and_then(Result::ok).unwrap_or_default();
-            *features = asked.common(&SupportedFeatures::of(offered)).to_string().into();
-        }
+    }
+    if let Some(offered) = offered {
+        offered.negotiate(&mut document);
     }
     document
+}
+
+/// Sends the notification that an SCS/AS asks for, in order to test whether notifications reach it (TS 29.122 §5.2.5.3). It is about a
+/// resource that exists by now, whatever becomes of it.
+async fn test_notifications(worker: &Worker, about: String, document: &Value, uri: &str) {
+    let notice = worker
+        .shared()
+        .notice(about, document, json!({"subscription": uri}));
+    let repository = worker.repository();
+    match repository.insert(&repository.notices, &notice).await {
+        Ok(_) => worker.shared().notify(&notice),
+        Err(error) => tracing::warn!(%error, "a notification that an SCS/AS has asked for was not stored"),
+    }
 }
 
 /// What an SCS/AS learns of a refusal by the HSS (TS 29.336 §8.3).

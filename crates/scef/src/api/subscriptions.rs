@@ -9,9 +9,10 @@ use sbi::response::no_content;
 use serde_json::Value;
 use store::{Batch, Stored};
 
+use super::features::{self, MONITORING};
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, too_late,
-    with_self,
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored,
+    test_notifications, too_late, with_self,
 };
 use crate::clock::now;
 use crate::events::Event;
@@ -22,11 +23,18 @@ use crate::worker::Worker;
 use crate::{s6t, shape};
 
 const TYPE: &str = "application/json";
+/// Why a monitoring type that is not served is refused, with 500 (TS 29.122 table 5.3.5.3-1).
+pub(crate) const UNSUPPORTED: &str = "EVENT_UNSUPPORTED";
 /// Members that the SCEF alone sets.
 const READ_ONLY: [&str; 3] = ["self", "monitoringEventReport", "addnMonEventReports"];
-/// Features of the API that are offered (TS 29.122 table 5.3.4-1): a notification of each monitoring type that is served, from
-/// Loss_of_connectivity_notification (1) to Availability_after_DDN_failure_notification (7), and Subscription_modification (11).
-const FEATURES: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 11];
+/// Members that stay as they were at the creation (TS 29.122 §4.4.2.2.1), beside the monitoring type, by which the HSS knows the event.
+const FIXED: [&str; 5] = [
+    "externalId",
+    "msisdn",
+    "externalGroupId",
+    "monitoringType",
+    "mtcProviderId",
+];
 /// References that are tried for a new subscription, of four billion.
 const TRIES: usize = 8;
 
@@ -35,12 +43,28 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let scs = &call.parameters[0];
     let document = checked(worker, &call.request)?;
+    if !s6t::feature(&document).is_some_and(|number| features::has(&document, number)) {
+        return Err(
+            Problem::with_cause(StatusCode::BAD_REQUEST, "EVENT_FEATURE_MISMATCH").detail(
+                "supportedFeatures lacks the feature of this monitoringType (TS 29.122 table 5.3.4-1)",
+            ),
+        );
+    }
     let quota = &worker.shared().subscriptions;
     let (table, most) = (
         &worker.repository().subscriptions,
         worker.config().limits.subscriptions,
     );
-    count_in(worker, quota, table, Subscription::SCS, (scs, most)).await?;
+    let holder = (scs.as_str(), most);
+    count_in(
+        worker,
+        quota,
+        table,
+        Subscription::SCS,
+        holder,
+        "RESOURCES_EXCEEDED",
+    )
+    .await?;
     let answer = configure_new(worker, Caller::of(&call.request), scs, document).await;
     match &answer {
         Ok(response) if response.status() == StatusCode::CREATED => worker.count(Event::Subscribed),
@@ -67,6 +91,9 @@ async fn configure_new(worker: &Worker, caller: Caller<'_>, scs: &str, document:
         return Ok(sbi::json::response(StatusCode::OK, report));
     }
     let uri = uri_of(worker, &subscription);
+    if MONITORING.asks_for_test(&subscription.document) {
+        test_notifications(worker, subscription.id(), &subscription.document, &uri).await;
+    }
     let mut shown = with_self(&subscription.document, &uri);
     if let Some(report) = report {
         shown["monitoringEventReport"] = report;
@@ -205,15 +232,14 @@ pub(crate) async fn read(call: Call<Worker>) -> Answer {
 pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;
-    let document = checked(worker, &call.request)?;
-    let same = |name: &str| document.get(name) == found.document.get(name);
-    if !["externalId", "msisdn", "externalGroupId", "monitoringType"]
-        .into_iter()
-        .all(same)
-    {
+    let mut document = checked(worker, &call.request)?;
+    let same = |name: &&str| document.get(*name) == found.document.get(*name);
+    if let Some(name) = FIXED.into_iter().find(|name| !same(name)) {
         return Err(Problem::new(Cause::ModificationNotAllowed)
-            .detail("the device and the monitoringType of a subscription cannot be changed"));
+            .invalid_param(format!("/{name}"), "cannot be changed"));
     }
+    keep_features(&mut document, &found.document);
+    let tests = MONITORING.begins_to_ask(&document, &found.document);
     let changed = Subscription {
         left: s6t::last_report(&document),
         expires: s6t::ends(&document),
@@ -223,11 +249,25 @@ pub(crate) async fn replace(call: Call<Worker>) -> Answer {
     let (hss, report) = configure(worker, Caller::of(&call.request), &changed).await?;
     let changed = Subscription { hss, ..changed };
     write(worker, &call.parameters, found, &changed, report.is_some()).await?;
-    let mut shown = with_self(&changed.document, &uri_of(worker, &changed));
+    let uri = uri_of(worker, &changed);
+    if tests {
+        test_notifications(worker, changed.id(), &changed.document, &uri).await;
+    }
+    let mut shown = with_self(&changed.document, &uri);
     if let Some(report) = report {
         shown["monitoringEventReport"] = report;
     }
     Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// The features that were negotiated when a subscription was created stay (TS 29.122 §4.4.2.2.1).
+fn keep_features(document: &mut Value, before: &Value) {
+    let name = "supportedFeatures";
+    match (before.get(name), document.as_object_mut()) {
+        (Some(features), Some(members)) => drop(members.insert(name.to_owned(), features.clone())),
+        (None, Some(members)) => drop(members.shift_remove(name)),
+        (_, None) => {}
+    }
 }
 
 /// Writes a subscription in place of the one before, less the report that came with the answer of the HSS: after the last one it has
@@ -295,10 +335,10 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
     shape::monitoring(&document)?;
     worker.check_target(&document)?;
     if s6t::monitoring_type(&document).is_none() {
-        return Err(forbidden(
-            "EVENT_UNSUPPORTED",
-            "this monitoringType is not served here",
-        ));
+        return Err(
+            Problem::with_cause(StatusCode::INTERNAL_SERVER_ERROR, UNSUPPORTED)
+                .detail("this monitoringType is not served here"),
+        );
     }
     if s6t::ends(&document).is_some_and(|at| at <= now()) {
         return Err(forbidden("PARAMETER_OUT_OF_RANGE", "monitorExpireTime is over"));
@@ -312,5 +352,5 @@ fn checked(worker: &Worker, request: &sbi::Request) -> Result<Value, Problem> {
             "maximumNumberOfReports is 1 for reachability for SMS and for the last known location (TS 29.336 §8.4.8)",
         ));
     }
-    Ok(stored(document, &READ_ONLY, &FEATURES))
+    Ok(stored(document, &READ_ONLY, Some(&MONITORING)))
 }

@@ -10,12 +10,14 @@ use sbi::problem::{Cause, Problem};
 use serde_json::{Value, json};
 use store::Stored;
 
+use super::features::TRIGGERING;
 use super::{
-    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored, with_self,
+    Answer, LISTED, body_of, count_in, created, forbidden, not_found, refused_by_hss, stored,
+    test_notifications, with_self,
 };
 use crate::clock::{after, now};
 use crate::events::Event;
-use crate::record::{Id, Trigger};
+use crate::record::{Id, Scs, Trigger};
 use crate::s6m::Served;
 use crate::spans::Caller;
 use crate::t4::{self, Action};
@@ -35,20 +37,51 @@ pub(crate) async fn create(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let scs = &call.parameters[0];
     let document = checked(worker, body_of(worker, &call.request, TYPE)?)?;
-    let quota = &worker.shared().triggers;
-    let (table, most) = (&worker.repository().triggers, worker.config().limits.triggers);
-    count_in(worker, quota, table, Trigger::SCS, (scs, most)).await?;
-    let answer = submit_new(worker, Caller::of(&call.request), scs, document).await;
-    match &answer {
-        Ok(_) => worker.count(Event::Triggered),
-        Err(_) => quota.sub(scs),
+    let trigger = accept(worker, Caller::of(&call.request), scs, document, None).await?;
+    let uri = worker.shared().trigger_uri(&trigger);
+    if TRIGGERING.asks_for_test(&trigger.document) {
+        test_notifications(worker, trigger.id.to_string(), &trigger.document, &uri).await;
     }
-    answer
+    Ok(created(&uri, &shown(&trigger, &uri)))
 }
 
-async fn submit_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Value) -> Answer {
+/// Has an SMS-SC accept a trigger, of an SCS/AS or of an SCS.
+pub(crate) async fn accept(
+    worker: &Worker,
+    caller: Caller<'_>,
+    holder: &str,
+    document: Value,
+    scs: Option<Scs>,
+) -> Result<Trigger, Problem> {
+    require_sender(worker)?;
+    let quota = &worker.shared().triggers;
+    let (table, most) = (&worker.repository().triggers, worker.config().limits.triggers);
+    count_in(
+        worker,
+        quota,
+        table,
+        Trigger::SCS,
+        (holder, most),
+        "QUOTA_EXCEEDED",
+    )
+    .await?;
+    let accepted = submit_new(worker, caller, holder, document, scs).await;
+    match &accepted {
+        Ok(_) => worker.count(Event::Triggered),
+        Err(_) => quota.sub(holder),
+    }
+    accepted
+}
+
+async fn submit_new(
+    worker: &Worker,
+    caller: Caller<'_>,
+    holder: &str,
+    document: Value,
+    scs: Option<Scs>,
+) -> Result<Trigger, Problem> {
     let served = query(worker, caller, &document).await?;
-    let trigger = reserve(worker, scs, document, &served).await?;
+    let trigger = reserve(worker, (holder, scs), document, &served).await?;
     let submitted = submit(worker, caller, &trigger, Action::Trigger, &served.nodes).await;
     let repository = worker.repository();
     let sms_sc = match submitted {
@@ -65,17 +98,21 @@ async fn submit_new(worker: &Worker, caller: Caller<'_>, scs: &str, document: Va
     };
     // A report may have ended it meanwhile.
     change(worker, trigger.id, confirm).await?;
-    let uri = worker.shared().trigger_uri(&trigger);
-    Ok(created(&uri, &shown(&trigger, &uri)))
+    Ok(trigger)
 }
 
 /// Writes a new trigger before the SMS-SC knows of it: a report that comes at once finds it.
-async fn reserve(worker: &Worker, scs: &str, document: Value, served: &Served) -> Result<Trigger, Problem> {
+async fn reserve(
+    worker: &Worker,
+    (holder, scs): (&str, Option<Scs>),
+    document: Value,
+    served: &Served,
+) -> Result<Trigger, Problem> {
     let repository = worker.repository();
     for _ in 0..TRIES {
         let trigger = Trigger {
             id: Id::new(now()),
-            scs: scs.to_owned(),
+            scs: holder.to_owned(),
             ends: ends(worker, &document),
             document: document.clone(),
             imsi: served.imsi.clone(),
@@ -83,6 +120,7 @@ async fn reserve(worker: &Worker, scs: &str, document: Value, served: &Served) -
             references: vec![reference()],
             pending: true,
             replaced: false,
+            scs_of_tsp: scs.clone(),
         };
         let inserted = repository.insert(&repository.triggers, &trigger).await;
         if inserted.map_err(store_problem)? {
@@ -214,14 +252,21 @@ async fn change(
 /// Lists the triggers of an SCS/AS whose delivery is not reported yet.
 pub(crate) async fn list(call: Call<Worker>) -> Answer {
     let (worker, scs) = (&*call.worker, &call.parameters[0]);
-    let table = &worker.repository().triggers;
-    let found = table.find(Trigger::SCS, scs.as_bytes(), LISTED).await;
-    let found = found.map_err(store_problem)?;
-    let own = found.iter().filter(|one| one.scs == **scs && !one.pending);
+    let found = find_by_holder(worker, scs).await?;
+    let own = found.iter().filter(|one| !one.pending);
     let shown: Vec<Value> = own
         .map(|one| shown(one, &worker.shared().trigger_uri(one)))
         .collect();
     Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// The triggers of an SCS/AS, or of an SCS, 10,000 at most.
+pub(crate) async fn find_by_holder(worker: &Worker, holder: &str) -> Result<Vec<Stored<Trigger>>, Problem> {
+    let table = &worker.repository().triggers;
+    let found = table.find(Trigger::SCS, holder.as_bytes(), LISTED).await;
+    let mut found = found.map_err(store_problem)?;
+    found.retain(|one| one.scs == holder);
+    Ok(found)
 }
 
 /// Reads a trigger.
@@ -251,16 +296,38 @@ pub(crate) async fn modify(call: Call<Worker>) -> Answer {
 }
 
 async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>, document: Value) -> Answer {
+    let document = checked(worker, document)?;
+    let tests = TRIGGERING.begins_to_ask(&document, &found.document);
+    let shown_as = exchange(worker, caller, found, document, None).await?;
+    let uri = worker.shared().trigger_uri(&shown_as);
+    if tests {
+        test_notifications(worker, shown_as.id.to_string(), &shown_as.document, &uri).await;
+    }
+    Ok(sbi::json::response(StatusCode::OK, &shown(&shown_as, &uri)))
+}
+
+/// Has the SMS-SC replace a trigger by another one for the same device.
+pub(crate) async fn exchange(
+    worker: &Worker,
+    caller: Caller<'_>,
+    found: Stored<Trigger>,
+    document: Value,
+    scs: Option<Scs>,
+) -> Result<Trigger, Problem> {
     let same = |name: &str| document.get(name) == found.document.get(name);
     if !same("externalId") || !same("msisdn") {
         return Err(
             Problem::new(Cause::ModificationNotAllowed).detail("the device of a trigger cannot be changed")
         );
     }
-    let document = checked(worker, document)?;
+    require_sender(worker)?;
     let served = query(worker, caller, &document).await?;
     let (begun, new) = begin_replacing(worker, &found).await?;
-    let replacement = Trigger { document, ..begun };
+    let replacement = Trigger {
+        document,
+        scs_of_tsp: scs,
+        ..begun
+    };
     let sms_sc = match submit(worker, caller, &replacement, Action::Replace, &served.nodes).await {
         Ok(sms_sc) => sms_sc,
         Err(refused) => {
@@ -274,21 +341,20 @@ async fn replace_by(worker: &Worker, caller: Caller<'_>, found: Stored<Trigger>,
     let ends = ends(worker, &replacement.document);
     let confirm = |trigger: &mut Trigger| {
         trigger.document = replacement.document.clone();
+        trigger.scs_of_tsp.clone_from(&replacement.scs_of_tsp);
         trigger.references = vec![new];
         trigger.sms_sc.clone_from(&sms_sc);
         trigger.replaced = true;
         trigger.ends = ends;
     };
     let changed = change(worker, found.id, confirm).await?;
-    let shown_as = changed.map_or(
+    Ok(changed.map_or(
         Trigger {
             replaced: true,
             ..replacement.clone()
         },
         |changed| changed.record,
-    );
-    let uri = worker.shared().trigger_uri(&shown_as);
-    Ok(sbi::json::response(StatusCode::OK, &shown(&shown_as, &uri)))
+    ))
 }
 
 /// Writes a new reference of a replacement, and returns it with the trigger, before the SMS-SC knows of it: after a crash its report finds the trigger.
@@ -320,8 +386,20 @@ fn no_reference() -> Problem {
 pub(crate) async fn recall(call: Call<Worker>) -> Answer {
     let worker = &*call.worker;
     let found = existing(worker, &call.parameters).await?;
+    withdraw(worker, Caller::of(&call.request), &found).await?;
+    let mut shown = with_self(&found.document, &worker.shared().trigger_uri(&found));
+    shown["deliveryResult"] = json!("TERMINATE");
+    Ok(sbi::json::response(StatusCode::OK, &shown))
+}
+
+/// Has the SMS-SC delete a trigger, which ends it without a report.
+pub(crate) async fn withdraw(
+    worker: &Worker,
+    caller: Caller<'_>,
+    found: &Stored<Trigger>,
+) -> Result<(), Problem> {
     let nodes = AvpWriter::with_capacity(0);
-    let recalled = submit(worker, Caller::of(&call.request), &found, Action::Recall, &nodes).await;
+    let recalled = submit(worker, caller, found, Action::Recall, &nodes).await;
     recalled.map_err(|refused| refused.problem)?;
     let repository = worker.repository();
     let removed = repository.remove(&repository.triggers, &found.id.key()).await;
@@ -330,9 +408,7 @@ pub(crate) async fn recall(call: Call<Worker>) -> Answer {
     }
     worker.shared().triggers.sub(&found.scs);
     worker.count(Event::Recalled);
-    let mut shown = with_self(&found.document, &worker.shared().trigger_uri(&found));
-    shown["deliveryResult"] = json!("TERMINATE");
-    Ok(sbi::json::response(StatusCode::OK, &shown))
+    Ok(())
 }
 
 /// The trigger of a path, where its SCS/AS has it.
@@ -345,7 +421,7 @@ async fn existing(worker: &Worker, [scs, id, _]: &[String; 3]) -> Result<Stored<
         .ok_or_else(ended)
 }
 
-fn ended() -> Problem {
+pub(crate) fn ended() -> Problem {
     Problem::new(Cause::ResourceNotFound)
         .detail("no such trigger is pending: its delivery was reported, or it never existed")
 }
@@ -356,15 +432,20 @@ fn shown(trigger: &Trigger, uri: &str) -> Value {
     shown
 }
 
-/// A body that can be submitted.
-fn checked(worker: &Worker, document: Value) -> Result<Value, Problem> {
-    if worker.config().triggering.sme_address.is_empty() {
-        return Err(forbidden(
+/// Refuses triggers without the address of their sender.
+fn require_sender(worker: &Worker) -> Result<(), Problem> {
+    match worker.config().triggering.sme_address.is_empty() {
+        true => Err(forbidden(
             "OPERATION_PROHIBITED",
             "devices are not triggered here: triggering.smeAddress is not set",
-        ));
+        )),
+        false => Ok(()),
     }
+}
+
+/// A body that can be submitted.
+fn checked(worker: &Worker, document: Value) -> Result<Value, Problem> {
     shape::trigger(&document)?;
     worker.check_target(&document)?;
-    Ok(stored(document, &READ_ONLY, &[]))
+    Ok(stored(document, &READ_ONLY, Some(&TRIGGERING)))
 }

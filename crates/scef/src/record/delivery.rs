@@ -60,6 +60,8 @@ pub(crate) enum Status {
     Buffering,
     BufferingTemporarilyNotReachable,
     Sending,
+    /// Without a better word: the device has no connection.
+    Failure,
     FailureNextHop,
     FailureTimeout,
     FailureTemporarilyNotReachable,

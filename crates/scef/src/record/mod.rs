@@ -2,15 +2,19 @@
 
 mod delivery;
 mod exposure;
+mod gathering;
 mod holder;
 mod id;
 mod trigger;
+mod tsp;
 
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
+pub(crate) use gathering::Gathering;
 pub(crate) use holder::Holder;
 pub(crate) use id::Id;
 pub(crate) use trigger::Trigger;
+pub(crate) use tsp::{Scs, TriggerReport};
 
 /// A record whose value is JSON: what cannot fail to be written, and is read by later releases.
 macro_rules! as_json {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{Id, as_json};
+use super::{Id, Scs, as_json};
 
 /// A device trigger whose delivery is not reported yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub(crate) struct Trigger {
     pub(crate) replaced: bool,
     /// When no report is awaited any more, in microseconds since 1970.
     pub(crate) ends: u64,
+    /// The SCS that has asked for it over Tsp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scs_of_tsp: Option<Scs>,
 }
 
 impl Trigger {

@@ -29,7 +29,7 @@ fn wrong_bodies_are_refused_before_the_hss_is_asked() {
             ),
             (
                 json!({"monitoringType": "NUM_OF_REGD_UES"}),
-                403,
+                500,
                 "EVENT_UNSUPPORTED",
             ),
             (

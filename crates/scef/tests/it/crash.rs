@@ -12,6 +12,7 @@ use crate::support::{
     CONFIGURATIONS, SUBSCRIPTIONS, TRIGGERS, config, configuration, data, local, notified, path_of, server,
     subscription, trigger, until,
 };
+use crate::{groups, tsp};
 
 #[test]
 fn subscriptions_and_owed_notifications_survive() {
@@ -137,6 +138,48 @@ fn the_report_about_a_trigger_finds_it_after_a_crash() {
             seen[0],
             json!({"transaction": got.json["self"], "result": "SUCCESS"})
         );
+    });
+}
+
+/// A report for an SCS that is not connected, and reports of a group within its guard time.
+#[test]
+fn what_waits_to_be_reported_survives() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path());
+        let server = server();
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let mut sms_sc = Node::sms_sc(scef.diameter).await;
+        let mut scs = Node::scs(scef.diameter).await;
+        let dar = tsp::dar(&scs, tsp::TRIGGER, 9, None);
+        let (_, _, dtr) = tokio::join!(scs.ask(&dar), hss.locate_for_trigger(None), sms_sc.accept());
+        drop(scs);
+        let report = sms_sc.delivery(4, dtr.require(known::REFERENCE_NUMBER).unwrap(), 2);
+        assert_eq!(result_of(&sms_sc.ask(&report).await), SUCCESS);
+        let mut body = groups::group(&server.root());
+        body["groupReportGuardTime"] = json!(5);
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        path_of(&got);
+        let report = groups::group_report(&hss, 7, reference_of(&cir));
+        assert_eq!(result_of(&hss.ask(&report).await), SUCCESS);
+        scef.kill();
+
+        let scef = Process::start(&config);
+        let mut scs = Node::scs(scef.diameter).await;
+        let dnr = scs.expect(command::DEVICE_NOTIFICATION).await;
+        scs.answer(&dnr, |answer| {
+            answer.put(known::AUTH_APPLICATION_ID, application::TSP);
+        })
+        .await;
+        // A duplicate of the DAR has the status that was stored.
+        let again = scs.ask(&dar).await;
+        for message in [&dnr, &again] {
+            let group = message.require(known::DEVICE_NOTIFICATION).unwrap();
+            assert_eq!(group.require(known::REFERENCE_NUMBER), Ok(9));
+        }
+        let seen = notified(&server, 1).await;
+        assert_eq!(seen[0]["monitoringEventReports"].as_array().unwrap().len(), 1);
     });
 }
 

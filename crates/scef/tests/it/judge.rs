@@ -20,7 +20,12 @@ pub fn triggering(name: &'static str, body: &Value) {
     JUDGE.assert("TS29122_DeviceTriggering.yaml", name, body);
 }
 
+/// Validates a body by a data type of several APIs.
+pub fn common(name: &'static str, body: &Value) {
+    JUDGE.assert("TS29122_CommonData.yaml", name, body);
+}
+
 /// Validates problem details.
 pub fn problem(body: &Value) {
-    JUDGE.assert("TS29122_CommonData.yaml", "ProblemDetails", body);
+    common("ProblemDetails", body);
 }

@@ -27,8 +27,9 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
         let path = path_of(&got);
         judge::monitoring("MonitoringEventSubscription", &got.json);
         assert_eq!(got.json["vendorExtra"], json!({"kept": [1, null]}));
-        // Not Number_of_UEs_in_an_area_notification (8), Notification_websocket (9) and Notification_test_event (10).
-        assert_eq!(got.json["supportedFeatures"], "471");
+        // Not Ue-reachability_notification (2) to Change_of_IMSI_IMEI_association_notification (4), which it has not, and not
+        // Number_of_UEs_in_an_area_notification (8) and Notification_websocket (9), which are not offered.
+        assert_eq!(got.json["supportedFeatures"], "671");
 
         let user = cir.require(known::USER_IDENTIFIER).unwrap();
         assert_eq!(user.get(known::EXTERNAL_IDENTIFIER), Ok(Some(DEVICE)));
@@ -57,14 +58,44 @@ fn reports_of_hss_and_mme_reach_the_server_until_the_last_one() {
 
         let seen = notified(&server, 2).await;
         assert_eq!(seen.len(), 2);
-        for one in &seen {
+        for (number, one) in seen.iter().enumerate() {
             judge::monitoring("MonitoringNotification", one);
             assert_eq!(one["subscription"], got.json["self"]);
+            let is_last = (number == 1).then_some(&Value::Bool(true));
+            assert_eq!(one.get("cancelInd"), is_last, "the last report ends it");
             assert_eq!(
                 one["monitoringEventReports"],
                 json!([{"monitoringType": "LOSS_OF_CONNECTIVITY", "lossOfConnectReason": 4, "externalId": DEVICE}])
             );
         }
+        scef.stop();
+    });
+}
+
+/// The MME counts its reports, the HSS does not know of them (TS 23.682 §5.6.3.1).
+#[test]
+fn the_hss_deletes_an_event_whose_last_report_an_mme_has_sent() {
+    local(async {
+        let (scef, server) = (start(|_| {}), server());
+        let (mut hss, mut mme) = (Node::hss(scef.diameter()).await, Node::mme(scef.diameter()).await);
+        let more = json!({"monitoringType": "AVAILABILITY_AFTER_DDN_FAILURE", "maximumNumberOfReports": 1});
+        let body = subscription(&server.root(), &more);
+        let (got, cir) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let path = path_of(&got);
+        let event = cir.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        assert_eq!(
+            event.get(known::MAXIMUM_NUMBER_OF_REPORTS),
+            Ok(None),
+            "the SCEF counts"
+        );
+        let report = mme.report(application::T6A, 1, reference_of(&cir), |_| {});
+        assert_eq!(result_of(&mme.ask(&report).await), SUCCESS);
+        let deletion = hss.configure().await;
+        let event = deletion.require(known::MONITORING_EVENT_CONFIGURATION).unwrap();
+        let deleted = event.get(known::SCEF_REFERENCE_ID_FOR_DELETION);
+        assert_eq!(deleted, Ok(Some(reference_of(&cir))));
+        assert_eq!(notified(&server, 1).await[0]["cancelInd"], true);
+        assert_eq!(scef.api.get(&path).await.status, StatusCode::NOT_FOUND);
         scef.stop();
     });
 }

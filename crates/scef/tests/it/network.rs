@@ -60,6 +60,11 @@ impl Node {
         Self(Peer::admitted(scef, host, "example.org", &served).await)
     }
 
+    pub async fn scs(scef: SocketAddr) -> Self {
+        let served = [ApplicationId::tgpp(application::TSP)];
+        Self(Peer::admitted(scef, "scs.example.org", "example.org", &served).await)
+    }
+
     /// The next request of the SCEF, which keeps to its definition.
     pub async fn expect(&mut self, command: u32) -> MessageMut {
         let message = self.0.expect(command).await;

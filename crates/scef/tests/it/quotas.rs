@@ -24,7 +24,7 @@ fn an_scs_as_has_its_quota_and_others_have_theirs() {
         let more = scef.api.post(SUBSCRIPTIONS, &body).await;
         assert_eq!(
             (more.status, more.cause()),
-            (StatusCode::FORBIDDEN, "QUOTA_EXCEEDED")
+            (StatusCode::FORBIDDEN, "RESOURCES_EXCEEDED")
         );
         let others = SUBSCRIPTIONS.replace("/as1/", "/as2/");
         let (got, _) = tokio::join!(scef.api.post(&others, &body), hss.configure());
@@ -47,7 +47,7 @@ fn a_subscription_whose_time_is_over_leaves_its_place_at_once() {
         let path = path_of(&got);
         let body = subscription(&server.root(), &json!({}));
         let more = scef.api.post(SUBSCRIPTIONS, &body).await;
-        assert_eq!(more.cause(), "QUOTA_EXCEEDED", "{}", more.json);
+        assert_eq!(more.cause(), "RESOURCES_EXCEEDED", "{}", more.json);
         until("its end", async || {
             scef.api.get(&path).await.status == StatusCode::NOT_FOUND
         })

@@ -62,7 +62,7 @@ fn a_device_is_triggered_and_its_delivery_is_reported_once() {
         judge::triggering(TRANSACTION, &got.json);
         assert_eq!(got.json["deliveryResult"], "TRIGGERED");
         assert_eq!(got.json["vendorExtra"], json!({"kept": [1, null]}));
-        assert_eq!(got.json["supportedFeatures"], "0");
+        assert_eq!(got.json["supportedFeatures"], "6");
 
         let user = sir.require(known::USER_IDENTIFIER).unwrap();
         assert_eq!(user.get(known::EXTERNAL_IDENTIFIER), Ok(Some(DEVICE)));

@@ -12,6 +12,7 @@ use crate::support::{
     CONFIGURATIONS, SUBSCRIPTIONS, TRIGGERS, configuration, data, local, path_of, server, start,
     subscription, trigger,
 };
+use crate::tsp;
 
 #[test]
 fn curl_subscribes_and_reads() {
@@ -91,6 +92,12 @@ fn tshark_reads_each_message() {
         let report = sms_sc.delivery(3, taken[1].require(known::REFERENCE_NUMBER).unwrap(), 2);
         messages.extend(taken);
         messages.push(sms_sc.ask(&report).await);
+        let mut scs = Node::scs(scef.diameter()).await;
+        let dar = tsp::dar(&scs, tsp::TRIGGER, 9, None);
+        let (daa, _, dtr) = tokio::join!(scs.ask(&dar), hss.locate_for_trigger(None), sms_sc.accept());
+        let report = sms_sc.delivery(4, dtr.require(known::REFERENCE_NUMBER).unwrap(), 2);
+        sms_sc.ask(&report).await;
+        messages.extend([daa, scs.expect(command::DEVICE_NOTIFICATION).await]);
         scef.stop();
 
         let directory = tempfile::tempdir().unwrap();
