@@ -143,12 +143,17 @@ fn name(
             Some(())
         })
     };
-    let known = found(name, Outcome::Exact).or_else(|| {
-        let realm = (unknown == Outcome::Unknown).then(|| realm(name))?;
-        found(&realm?, Outcome::Realm)
+    let known = found(name, Outcome::Exact).and_then(|known| {
+        let realm = (known.is_none() && unknown == Outcome::Unknown).then(|| realm(name));
+        match realm.flatten() {
+            Some(realm) => found(&realm, Outcome::Realm),
+            None => Ok(known),
+        }
     });
-    if known.is_none() {
-        put(query.id, unknown, b"", out, tally);
+    match known {
+        Ok(Some(())) => {}
+        Ok(None) => put(query.id, unknown, b"", out, tally),
+        Err(_) => put(query.id, Outcome::Damaged, b"", out, tally),
     }
 }
 

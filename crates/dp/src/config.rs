@@ -11,7 +11,7 @@ use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use sbi::tls::TlsFiles;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Faults, Listen, Period, Validate};
+use settings::{Faults, Listen, Period, Validate};
 
 /// Settings of a database processor. Its data come from the files `numbers` and `names`, or from `sds`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reload" = true))]
     pub names: Option<PathBuf>,
-    /// Bound on names, each of which takes four bytes of memory besides its own.
+    /// Bound on names. One of `names` takes four bytes of memory besides its own; those of `sds` are in a file.
     pub max_names: usize,
     /// Subscriber database servers whose data this processor has, in place of files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,31 +72,19 @@ pub struct Config {
 }
 
 /// Servers whose journal is polled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Sds {
     /// Where they are, such as `http://192.0.2.1:8095`, or `https` with `clientTls`, in the order in which they are tried.
     pub addresses: Vec<String>,
     /// The name by which they know this processor.
     pub name: String,
-    /// Bound on the text of all their subscribers (`/checkpoint`), which is in memory while it is read.
-    pub checkpoint_bytes: ByteSize,
 }
 
 impl Sds {
     /// The addresses, which were checked with the settings.
     pub(crate) fn origins(&self) -> impl Iterator<Item = Origin> + '_ {
         self.addresses.iter().filter_map(|one| one.parse().ok())
-    }
-}
-
-impl Default for Sds {
-    fn default() -> Self {
-        Self {
-            addresses: Vec::new(),
-            name: String::new(),
-            checkpoint_bytes: ByteSize::mib(1_024),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ telemetry::declare! {
     counter BUNDLES = "signalbox_dp_bundles_total" []: "Frames of queries; one without queries probes the connection.";
     counter CONNECTIONS = "signalbox_dp_connections_total" ["outcome"]: "Connections: accepted, refused (beyond `connections`, or not of `clients`), idle (no whole frame for `idle`, or a router that does not read), broken (a frame that is malformed), handshake (TLS failed, or a router without a certificate that is trusted).";
     gauge OPEN = "signalbox_dp_open_connections" []: "Connections that are open.";
-    gauge NUMBERS = "signalbox_dp_numbers" []: "Numbers of the file, or of the last checkpoint of the subscriber database server.";
+    gauge NUMBERS = "signalbox_dp_numbers" []: "Numbers with destinations.";
     gauge NAMES = "signalbox_dp_names" []: "Names with destinations.";
     gauge OFFSET = "signalbox_dp_journal_offset" []: "Offset of the journal up to which transactions are in effect.";
     gauge BEHIND = "signalbox_dp_journal_pending_transactions" []: "Transactions that the subscriber database server has and that are not in effect here yet.";

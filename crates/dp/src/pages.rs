@@ -90,11 +90,12 @@ fn look_up(data: Option<&Data>, subject: &str) -> Value {
         data.names
             .find(name, |set: &DestinationSet| Some(set.to_string()))
     };
-    match (text(&name), realm(&name)) {
-        (Some(set), _) => row(subject, Some(set), &name),
-        (None, Some(realm)) => row(subject, text(&realm), &realm),
-        (None, None) => row(subject, None, ""),
-    }
+    let found = match (text(&name), realm(&name)) {
+        (Ok(None), Some(realm)) => text(&realm).map(|set| row(subject, set, &realm)),
+        (Ok(None), None) => Ok(row(subject, None, "")),
+        (found, _) => found.map(|set| row(subject, set, &name)),
+    };
+    found.unwrap_or_else(|damaged| json!({"subject": subject, "error": damaged.to_string()}))
 }
 
 fn row(subject: &str, destinations: Option<String>, by: &str) -> Value {

@@ -19,7 +19,7 @@ use nrf_client::{Nrfs, PeerTokens};
 use overload::cpu::{CpuLoad, read};
 use parking_lot::Mutex;
 use sbi::client::Client;
-use telemetry::{AlarmKind, Declaration, Registry};
+use telemetry::{AlarmKind, Alarms, Declaration, Registry};
 use tls::{ClientTls, HTTP2, ServerTls, Watched};
 
 use crate::alarms::{CONGESTED, CPU, DAMAGED, NOT_FOLLOWED, PROFILE};
@@ -196,7 +196,7 @@ impl NetworkFunction for DatabaseProcessor {
                 let holder = now.derived.clone();
                 let keeper = Keeper::open(directory, now.config.max_names, holder);
                 let keeper = keeper.map_err(StartError::Config)?;
-                let client = client(sds, opening.listeners.client_tls.clone());
+                let client = client(opening.listeners.client_tls.clone());
                 let nrfs = (!now.config.nrfs.is_empty()).then(|| nrfs_of(&now.config, &client));
                 let tokens = nrfs
                     .clone()
@@ -315,7 +315,7 @@ fn observe(registry: &Registry, progress: &Arc<Progress>, live: &Arc<Live<Config
             holder.map_or(0.0, |holder| holder.load().as_deref().map_or(0.0, count))
         }
     };
-    registry.observe(&NUMBERS, of_data(|data| data.map.size().0 as f64));
+    registry.observe(&NUMBERS, of_data(|data| data.map.count() as f64));
     registry.observe(&NAMES, of_data(|data| data.names.len() as f64));
 }
 
@@ -334,11 +334,39 @@ async fn watch(control: Arc<Control>, workers: usize) {
         }
         let used = read::process().and_then(|used| cpu.feed(used, Instant::now()));
         if let Some(used) = used {
-            let share = used / workers.max(1) as f64;
-            control
-                .alarms
-                .above(&CPU, "dp", share, BUSY, "% of the workers' processor time");
+            show_cpu(&control.alarms, used, workers);
         }
         tokio::time::sleep(WATCH).await;
+    }
+}
+
+/// Raises the alarm for the time of processors that the process uses, in percent of one of them.
+fn show_cpu(alarms: &Alarms, used: f64, workers: usize) {
+    let share = used / workers.max(1) as f64;
+    alarms.above(&CPU, "dp", share, BUSY, "% of the workers' processor time");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_time_of_all_workers_raises_the_alarm() {
+        let alarms = Alarms::new(&Registry::new());
+        for (used, is_raised) in [
+            (90.0, false),
+            (159.0, false),
+            (170.0, true),
+            (155.0, true),
+            (150.0, false),
+        ] {
+            show_cpu(&alarms, used, 2);
+            let active = alarms.active();
+            assert_eq!(
+                active.iter().any(|alarm| alarm.number == 19_900),
+                is_raised,
+                "{used} %"
+            );
+        }
     }
 }

@@ -61,6 +61,17 @@ impl Derived {
         Ok(derived)
     }
 
+    /// Reads the files of applications that have changed; none: no file has.
+    ///
+    /// # Errors
+    /// When one of them cannot be used.
+    pub(crate) fn reread(before: &Effective) -> Result<Option<Self>, String> {
+        if !before.loader.has_changed() {
+            return Ok(None);
+        }
+        Self::compile(&before.config, Some(before), before.peers.clone()).map(Some)
+    }
+
     fn compile(
         config: &Arc<Config>,
         before: Option<&Effective>,

@@ -90,6 +90,11 @@ impl NetworkFunction for Dsr {
         Derived::new(config, before)
     }
 
+    /// An operator who asks for a reload does not wait until files have settled.
+    fn rederive(now: &Effective) -> Result<Option<Derived>, String> {
+        Derived::reread(now)
+    }
+
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let (count, config) = (opening.workers, opening.live.load().config.clone());
         opening.live.load().watch(&opening.listeners.watched);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use numbers::{Change, DestinationSet, Key, Kind, Load, Map, NoJournal, SetId, Writer};
+use numbers::{Change, DestinationSet, Key, Kind, Load, Map, NameFile, NameWriter, NoJournal, SetId, Writer};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Keys that are looked up; each list is more than the caches keep.
@@ -40,6 +40,9 @@ struct Args {
     /// Numbers in the HashMap beside it; about 20 to 40 bytes of memory each
     #[arg(long, default_value_t = 100_000_000)]
     hash_numbers: u64,
+    /// Names of 27 bytes in a file beside that of the numbers, of which neighbours are as far apart
+    #[arg(long, default_value_t = 0)]
+    names: u64,
     /// Copy the file into huge pages instead of mapping it
     #[arg(long)]
     copied: bool,
@@ -107,12 +110,12 @@ fn nanoseconds(took: Duration, count: usize) -> f64 {
 }
 
 /// The time of one call, of which the next one's argument depends on the answer, as that of a request does.
-fn one_by_one(keys: &[Key], mut find: impl FnMut(Key) -> u64) -> f64 {
+fn one_by_one<K: Clone>(keys: &[K], mut find: impl FnMut(K) -> u64) -> f64 {
     let nothing = black_box(0);
     let (mut at, mut sum) = (0, 0_u64);
     let begun = processor();
     while let Some(key) = keys.get(at) {
-        let found = find(*key);
+        let found = find(key.clone());
         sum = sum.wrapping_add(found);
         at += 1 + (found & nothing) as usize;
     }
@@ -247,7 +250,7 @@ fn hash_map(args: &Args, samples: &Samples) -> (f64, f64) {
     let keys: Vec<Key> = samples.known.iter().map(|(key, _)| *key).collect();
     let mut known = f64::MAX;
     for _ in 0..3 {
-        known = known.min(one_by_one(&keys, |key| {
+        known = known.min(one_by_one(&keys, |key: Key| {
             map.get(&key).map_or(0, |set| u64::from(*set))
         }));
     }
@@ -270,6 +273,63 @@ fn change(map: &Map, samples: &Samples) {
     say(&format!(
         "change      {each:.1} µs each, {count} of them, one block rebuilt for each"
     ));
+}
+
+/// A name of 27 bytes.
+fn name(number: u64) -> String {
+    format!("imei{number:011}@iot.example")
+}
+
+/// The same for names in a file, beside numbers of which it is still open.
+fn names(args: &Args) -> Result<(), numbers::Error> {
+    let path = args.directory.join("numbers-bench.names");
+    let (mut random, mut number) = (Random(5), 0);
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    let sets: Vec<DestinationSet> = (0..args.sets).map(set_of).collect();
+    let (begun, used) = (Instant::now(), processor());
+    let mut writer = NameWriter::create(&path)?;
+    for _ in 0..args.names {
+        let gap = 1 + random.below(2 * args.gap - 1);
+        let set = random.below(u64::from(args.sets)) as usize;
+        writer.push(name(number).as_bytes(), &sets[set])?;
+        if random.below(args.names) < ASKED as u64 {
+            known.push((name(number), set));
+            unknown.extend((gap > 1).then(|| name(number + 1 + random.below(gap - 1))));
+        }
+        number += gap;
+    }
+    let count = writer.finish()?;
+    let (took, used) = (begun.elapsed().as_secs_f64(), (processor() - used).as_secs_f64());
+    let begun = Instant::now();
+    let load = if args.copied { Load::Copied } else { Load::Mapped };
+    let file = NameFile::open(&path, load)?;
+    say(&format!(
+        "names       {count} of 27 bytes, {:.2} bytes a name, built in {took:.1} s, {used:.1} s of the processor, ready in {:.3} s",
+        file.bytes() as f64 / count as f64,
+        begun.elapsed().as_secs_f64()
+    ));
+    shuffle(&mut random, &mut known);
+    shuffle(&mut random, &mut unknown);
+    for (name, set) in &known {
+        let found = file.find(name.as_bytes()).expect("a sound file");
+        assert_eq!(found.map(|found| &**found), Some(&sets[*set]), "{name}");
+    }
+    let exists = |name: &str| u64::from(file.find(name.as_bytes()).is_ok_and(|set| set.is_some()));
+    let strangers = unknown.iter().map(|name| exists(name)).sum::<u64>();
+    let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    let unknown_names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    let times = [known, unknown_names].map(|names| {
+        let times = (0..3).map(|_| one_by_one(&names, exists));
+        times.fold(f64::MAX, f64::min)
+    });
+    say(&format!(
+        "            {:.0} ns for a known and {:.0} ns for an unknown name, {strangers} of {} unknown ones found",
+        times[0],
+        times[1],
+        unknown.len()
+    ));
+    std::fs::remove_file(&path).ok();
+    Ok(())
 }
 
 fn main() -> Result<(), numbers::Error> {
@@ -299,6 +359,9 @@ fn main() -> Result<(), numbers::Error> {
         known / hashed
     ));
     change(&map, &samples);
+    if args.names > 0 {
+        names(&args)?;
+    }
     std::fs::remove_file(&path).ok();
     Ok(())
 }

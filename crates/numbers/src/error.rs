@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::key::{BlockName, Key};
+use crate::names::NameError;
 use crate::sets::SetError;
 
 /// A block whose bytes are not those that were written. Its own numbers are refused, all others are served.
@@ -27,7 +28,7 @@ pub enum Error {
         error: io::Error,
     },
     /// The file has another format.
-    #[error("{}: not a file of numbers", .0.display())]
+    #[error("{}: not a file of numbers or names", .0.display())]
     Foreign(PathBuf),
     /// The file was written by another version of the format.
     #[error("{}: version {found} of the format; this program reads version {expected}", path.display())]
@@ -79,6 +80,9 @@ pub enum Error {
     /// A key comes twice.
     #[error("{0} is there twice")]
     Twice(Key),
+    /// A name cannot be kept.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// A destination set cannot be kept.
     #[error(transparent)]
     Set(#[from] SetError),

@@ -9,7 +9,8 @@
 //!   memory.
 //! - [`Map`] reads it, mapped or copied, changes it block by block while others read, and writes checkpoints. What makes a
 //!   change durable is the caller's [`Journal`].
-//! - [`Names`] are exact maps from names (NAIs, public and private identities) to the same values, in memory.
+//! - [`Names`] are exact maps from names (NAIs, public and private identities) to the same values, in memory; [`NameFile`] is one in a
+//!   file, which [`NameWriter`] writes.
 //!
 //! The crate has no thread, clock or socket, and does no IO but with its own files. Neither damaged files nor texts from
 //! elsewhere make it panic or answer wrongly: each block has a checksum, and a damaged one refuses its own numbers.
@@ -32,7 +33,7 @@ mod sets;
 mod sorter;
 
 pub use error::{Damaged, Error};
-pub use file::{Writer, Written};
+pub use file::{DamagedNames, NameFile, NameWriter, Writer, Written};
 pub use key::{Key, KeyError, Kind, MOST_DIGITS};
 pub use map::{Change, Explanation, Journal, Map, NoJournal, Place, Summary, Walk};
 pub use memory::Load;

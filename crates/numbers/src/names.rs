@@ -20,6 +20,14 @@ pub enum NameError {
     /// It is empty or longer than [`MOST_NAME_BYTES`].
     #[error("the name has {0} bytes; expected 1 to {MOST_NAME_BYTES}")]
     Length(usize),
+    /// Names of a file ascend.
+    #[error("{name} follows {before}; expected each name once, in ascending order")]
+    Order {
+        /// The name that comes too late, or again.
+        name: String,
+        /// The one before it.
+        before: String,
+    },
     /// It is there twice.
     #[error("{name} is there twice; first on line {first}")]
     Twice {

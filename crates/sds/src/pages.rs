@@ -21,6 +21,10 @@ telemetry::declare! {
     gauge NUMBERS = "signalbox_sds_numbers" []: "Numbers with destinations.";
     gauge NAMES = "signalbox_sds_names" []: "Names with destinations.";
     gauge NAME_BYTES = "signalbox_sds_name_bytes" []: "Memory that the names take, in bytes.";
+    gauge NUMBER_SETS = "signalbox_sds_number_sets" []: "Different destination sets in the table of numbers, of 65,535.",
+        alert Alert::minor(When::Above(60_000.0), 15, "Beyond 65,535 a new set is refused (507). Sets that no number has any more are freed at the next `journal.checkpoint`; give subscribers fewer different sets.");
+    gauge NAME_SETS = "signalbox_sds_name_sets" []: "Different destination sets of names, of 65,535.",
+        alert Alert::minor(When::Above(60_000.0), 15, "Beyond 65,535 a new set is refused (507). Give names fewer different sets.");
     gauge OFFSET = "signalbox_sds_offset" []: "Offset of the newest transaction that this server has.";
     gauge JOURNAL = "signalbox_sds_journal_entries" []: "Transactions that the journal has.";
     gauge STOPPED = "signalbox_sds_stopped" []: "Whether this server does not follow the journal any more: 1, and it serves nothing.",
@@ -68,11 +72,13 @@ pub(crate) fn hints(uri: &str) -> Vec<String> {
 /// Shows the gauges.
 pub(crate) fn observe(registry: &Registry, sds: &Arc<Sds>) {
     type Read = fn(&Sds) -> f64;
-    let gauges: [(&'static Declaration, Read); 9] = [
+    let gauges: [(&'static Declaration, Read); 11] = [
         (&LOAD, |sds| f64::from(sds.operational.load()) / 100.0),
         (&NUMBERS, |sds| sds.data.count().0 as f64),
         (&NAMES, |sds| sds.data.count().1 as f64),
         (&NAME_BYTES, |sds| sds.data.name_bytes() as f64),
+        (&NUMBER_SETS, |sds| sds.data.sets().0 as f64),
+        (&NAME_SETS, |sds| sds.data.sets().1 as f64),
         (&OFFSET, |sds| sds.data.offset() as f64),
         (&JOURNAL, |sds| sds.entries() as f64),
         (&STOPPED, |sds| {

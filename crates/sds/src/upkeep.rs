@@ -29,6 +29,7 @@ pub(crate) async fn run(sds: Arc<Sds>, files: Files, counters: Arc<Counters>) {
                 Ok(offset) => {
                     saved = Some(offset);
                     counters.count(Event::Saved);
+                    free_sets(&sds, &files, &counters).await;
                 }
                 Err(error) => {
                     counters.count(Event::SaveFailed);
@@ -54,6 +55,16 @@ async fn save(sds: &Arc<Sds>, files: &Files) -> Result<u64, FilesError> {
     let written = tokio::task::spawn_blocking(move || files.checkpoint(&data, &id)).await;
     // A panic in there has been logged by the thread that had it.
     written.unwrap_or_else(|_| Err(FilesError::interrupted()))
+}
+
+/// Frees destination sets that no number has any more, where there is little room for others.
+async fn free_sets(sds: &Arc<Sds>, files: &Files, counters: &Counters) {
+    let (data, files) = (sds.data.clone(), files.clone());
+    let freed = tokio::task::spawn_blocking(move || files.free_sets(&data)).await;
+    if let Err(error) = freed.unwrap_or_else(|_| Err(FilesError::interrupted())) {
+        counters.count(Event::SaveFailed);
+        tracing::error!(%error, "destination sets cannot be freed");
+    }
 }
 
 /// Removes transactions that the directory has, beyond those that are kept, or older than the time for which they are.

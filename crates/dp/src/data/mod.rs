@@ -76,6 +76,21 @@ impl Data {
     /// # Errors
     /// When one cannot be used, with the line where there is one.
     pub(crate) fn open(numbers: Option<&Path>, names: Option<&Path>, most: usize) -> Result<Self, String> {
+        Self::with(numbers, names.map(|path| (path, NameTable::open(path, most))))
+    }
+
+    /// Opens files that the processor has written.
+    ///
+    /// # Errors
+    /// When one cannot be used.
+    pub(crate) fn kept(numbers: Option<&Path>, names: Option<&Path>, most: usize) -> Result<Self, String> {
+        Self::with(numbers, names.map(|path| (path, NameTable::kept(path, most))))
+    }
+
+    fn with(
+        numbers: Option<&Path>,
+        names: Option<(&Path, Result<NameTable, String>)>,
+    ) -> Result<Self, String> {
         let map = match numbers {
             Some(path) => {
                 let map = Map::open(path, None, Load::Mapped).map_err(|error| error.to_string())?;
@@ -86,8 +101,7 @@ impl Data {
             }
             None => Map::empty(),
         };
-        let names = names
-            .map(|path| NameTable::open(path, most).map_err(|wrong| format!("{}: {wrong}", path.display())));
+        let names = names.map(|(path, table)| table.map_err(|wrong| format!("{}: {wrong}", path.display())));
         let names = names.transpose()?.unwrap_or_default();
         Ok(Self {
             map,
@@ -108,7 +122,8 @@ impl Data {
     /// Changes numbers and names; the changes end at this offset of a journal.
     ///
     /// # Errors
-    /// When a number cannot be changed, or there would be more than `most` names; nothing has changed then.
+    /// When a number cannot be changed, or there would be more than `most` names; nothing has changed then. The
+    /// same where an entry is damaged.
     pub(crate) fn change(
         &self,
         numbers: &[Change],
@@ -116,13 +131,13 @@ impl Data {
         offset: u64,
         most: usize,
     ) -> Result<(), String> {
-        if !self.names.admits(&names, most) {
+        let damaged = |damaged: numbers::DamagedNames| damaged.to_string();
+        if !self.names.admits(&names, most).map_err(damaged)? {
             return Err(format!("more than maxNames ({most}) names"));
         }
         self.map
             .replay(numbers, offset)
             .map_err(|error| error.to_string())?;
-        self.names.change(names);
-        Ok(())
+        self.names.change(names).map_err(damaged)
     }
 }

@@ -1,7 +1,7 @@
 //! Names: those of a text, and those that were changed since.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ahash::{AHashMap, RandomState};
 use arc_swap::ArcSwap;
 use numbers::csv::{self, ImportError, Mistake};
-use numbers::{DestinationSet, Names, NamesBuilder};
+use numbers::{DamagedNames, DestinationSet, Error, Load, NameFile, NameWriter, Names, NamesBuilder};
 
 use super::NameChange;
 
@@ -21,12 +21,69 @@ const WORDS: [&str; 5] = ["name", "impi", "impu", "nai", "externalIdentifier"];
 /// Names with their destinations.
 #[derive(Debug)]
 pub(crate) struct NameTable {
-    base: Names,
-    /// By the value of a name of the base.
-    sets: Vec<Arc<DestinationSet>>,
+    base: Base,
     changed: Changed,
     /// How many names have destinations.
     known: AtomicUsize,
+}
+
+/// Names that do not change.
+#[derive(Debug)]
+enum Base {
+    /// Of a text, with the sets that their values stand for.
+    Listed(Names, Vec<Arc<DestinationSet>>),
+    /// Of a file that the processor has written.
+    Kept(NameFile),
+}
+
+impl Base {
+    fn find(&self, name: &str) -> Result<Option<&Arc<DestinationSet>>, DamagedNames> {
+        match self {
+            Self::Listed(names, sets) => {
+                let value = names.find(name.as_bytes());
+                Ok(value.and_then(|value| sets.get(usize::from(value))))
+            }
+            Self::Kept(file) => file.find(name.as_bytes()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Listed(names, _) => names.len(),
+            Self::Kept(file) => file.len(),
+        }
+    }
+
+    /// Calls `each` for all names with their sets, in ascending order.
+    fn for_each(
+        &self,
+        mut each: impl FnMut(&[u8], &Arc<DestinationSet>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let (names, sets) = match self {
+            Self::Listed(names, sets) => (names, sets),
+            Self::Kept(file) => {
+                return file
+                    .for_each(|name, set| each(name, set).map_err(Stop))
+                    .map_err(|stop| stop.0);
+            }
+        };
+        let mut all: Vec<_> = names.iter().collect();
+        all.sort_unstable();
+        for (name, value) in all {
+            sets.get(usize::from(value))
+                .map_or(Ok(()), |set| each(name, set))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why the names of a file are not read any further.
+struct Stop(String);
+
+impl From<DamagedNames> for Stop {
+    fn from(damaged: DamagedNames) -> Self {
+        Self(damaged.to_string())
+    }
 }
 
 type Shard = AHashMap<Box<str>, Option<Arc<DestinationSet>>>;
@@ -41,22 +98,36 @@ struct Changed {
 
 impl Default for NameTable {
     fn default() -> Self {
-        Self::new(Names::default(), Vec::new())
+        Self::new(Base::Listed(Names::default(), Vec::new()))
     }
 }
 
 impl NameTable {
-    fn new(base: Names, sets: Vec<Arc<DestinationSet>>) -> Self {
+    fn new(base: Base) -> Self {
         Self {
             known: AtomicUsize::new(base.len()),
             base,
-            sets,
             changed: Changed {
                 hasher: RandomState::new(),
                 shards: (0..SHARDS).map(|_| ArcSwap::default()).collect(),
                 count: AtomicUsize::new(0),
             },
         }
+    }
+
+    /// Opens a file of at most `most` names that [`Self::write`] has written.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(crate) fn kept(path: &Path, most: usize) -> Result<Self, String> {
+        let file = NameFile::open(path, Load::Mapped).map_err(|error| error.to_string())?;
+        if file.len() > most {
+            return Err(format!("more than maxNames ({most}) names"));
+        }
+        for warning in file.warnings() {
+            tracing::warn!(file = %path.display(), %warning, "file of names is damaged");
+        }
+        Ok(Self::new(Base::Kept(file)))
     }
 
     /// Reads a text of at most `most` names.
@@ -108,23 +179,35 @@ impl NameTable {
             numbers::NameError::Twice { line, .. } => Mistake::at(line, error),
             other => Mistake::at(0, other),
         })?;
-        Ok(Self::new(base, sets))
+        Ok(Self::new(Base::Listed(base, sets)))
     }
 
     /// What `read` makes of the destinations of a name; none: it is unknown.
-    pub(crate) fn find<T>(&self, name: &str, read: impl FnOnce(&DestinationSet) -> Option<T>) -> Option<T> {
+    ///
+    /// # Errors
+    /// When the page of the file that may have it is damaged.
+    pub(crate) fn find<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&DestinationSet) -> Option<T>,
+    ) -> Result<Option<T>, DamagedNames> {
         if let Some(changed) = self.changed.find(name) {
-            return changed.and_then(|set| read(&set));
+            return Ok(changed.and_then(|set| read(&set)));
         }
-        let value = self.base.find(name.as_bytes())?;
-        read(self.sets.get(usize::from(value))?)
+        Ok(self.base.find(name)?.and_then(|set| read(set)))
     }
 
     /// Whether there are at most `most` names after these changes, or no more than before.
-    pub(crate) fn admits(&self, changes: &[NameChange], most: usize) -> bool {
+    ///
+    /// # Errors
+    /// Where the entry of one of them is damaged.
+    pub(crate) fn admits(&self, changes: &[NameChange], most: usize) -> Result<bool, DamagedNames> {
+        for (name, _) in changes {
+            self.base.find(name)?;
+        }
         let before = self.len();
         if before + changes.len() <= most {
-            return true;
+            return Ok(true);
         }
         // The last change of a name is in effect.
         let last: AHashMap<&str, bool> = changes
@@ -132,31 +215,36 @@ impl NameTable {
             .map(|(name, set)| (&**name, set.is_some()))
             .collect();
         let known = last.values().filter(|is_known| **is_known).count();
-        let replaced = last.keys().filter(|name| self.is_known(name)).count();
-        (before + known).saturating_sub(replaced) <= most.max(before)
+        let mut replaced = 0;
+        for name in last.keys() {
+            replaced += usize::from(self.is_known(name)?);
+        }
+        Ok((before + known).saturating_sub(replaced) <= most.max(before))
     }
 
-    fn is_known(&self, name: &str) -> bool {
-        let changed = self.changed.find(name).map(|set| set.is_some());
-        changed.unwrap_or_else(|| self.is_in_base(name))
-    }
-
-    fn is_in_base(&self, name: &str) -> bool {
-        self.base.find(name.as_bytes()).is_some()
+    fn is_known(&self, name: &str) -> Result<bool, DamagedNames> {
+        match self.changed.find(name) {
+            Some(changed) => Ok(changed.is_some()),
+            None => Ok(self.base.find(name)?.is_some()),
+        }
     }
 
     /// Changes names, one after another. One writer at a time.
-    pub(crate) fn change(&self, changes: Vec<NameChange>) {
+    ///
+    /// # Errors
+    /// Where the entry of one of them is damaged, which [`Self::admits`] finds before.
+    pub(crate) fn change(&self, changes: Vec<NameChange>) -> Result<(), DamagedNames> {
         for (name, set) in changes {
-            let (before, after) = (self.is_known(&name), set.is_some());
+            let is_in_base = self.base.find(&name)?.is_some();
+            let (before, after) = (self.is_known(&name)?, set.is_some());
             if after && !before {
                 self.known.fetch_add(1, Ordering::Relaxed);
             } else if before && !after {
                 self.known.fetch_sub(1, Ordering::Relaxed);
             }
-            let is_in_base = self.is_in_base(&name);
             self.changed.put(name, set, is_in_base);
         }
+        Ok(())
     }
 
     /// Names with destinations.
@@ -164,30 +252,35 @@ impl NameTable {
         self.known.load(Ordering::Relaxed)
     }
 
-    /// Writes all names as [`Self::open`] reads them; returns their count.
+    /// Writes all names into a file.
     ///
     /// # Errors
-    /// Those of `output`.
-    pub(crate) fn write(&self, output: &mut impl Write) -> std::io::Result<u64> {
-        let mut count = 0;
-        let mut line = |name: &str, set: &DestinationSet| {
-            count += 1;
-            writeln!(output, "name,{name},{set}")
+    /// Those of the file, and of damaged pages of the one that was opened.
+    pub(crate) fn write(&self, file: &mut NameWriter) -> Result<(), String> {
+        let shards = self.changed.shards.iter().map(ArcSwap::load_full);
+        let shards: Vec<Arc<Shard>> = shards.collect();
+        let mut changed: Vec<_> = shards.iter().flat_map(|shard| shard.iter()).collect();
+        changed.sort_unstable_by_key(|(name, _)| *name);
+        let mut changed = changed.into_iter().peekable();
+        let mut push = |name: &[u8], set: &DestinationSet| {
+            let pushed = file.push(name, set);
+            pushed.map_err(|error: Error| error.to_string())
         };
-        for (name, value) in self.base.iter() {
-            // Names of a text are in UTF-8.
-            let name = std::str::from_utf8(name).unwrap_or_default();
-            let set = self.sets.get(usize::from(value));
-            if let (Some(set), None) = (set, self.changed.find(name)) {
-                line(name, set)?;
+        self.base.for_each(|name, set| {
+            while let Some((before, change)) = changed.next_if(|(one, _)| one.as_bytes() <= name) {
+                change
+                    .as_ref()
+                    .map_or(Ok(()), |set| push(before.as_bytes(), set))?;
+                if before.as_bytes() == name {
+                    return Ok(());
+                }
             }
+            push(name, set)
+        })?;
+        for (name, change) in changed {
+            change.as_ref().map_or(Ok(()), |set| push(name.as_bytes(), set))?;
         }
-        for shard in &self.changed.shards {
-            for (name, set) in &**shard.load() {
-                set.as_ref().map_or(Ok(()), |set| line(name, set))?;
-            }
-        }
-        Ok(count)
+        Ok(())
     }
 }
 

@@ -5,15 +5,15 @@
 //! again. Its lines have checksums, and the first one that is wrong ends the log.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use numbers::csv::{self, ImportError, Mistake};
-use numbers::{DestinationSet, Key, Kind, Writer};
+use numbers::{NameWriter, Writer};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
+use super::taking::Taking;
 use super::transaction::Transaction;
 use crate::data::Data;
 
@@ -32,6 +32,30 @@ pub(super) struct Current {
     offset: u64,
     has_numbers: bool,
     has_names: bool,
+    /// CRC-32C of the others.
+    #[serde(default)]
+    sum: Option<u32>,
+}
+
+impl Current {
+    /// With the checksum that it should have.
+    fn summed(mut self) -> Self {
+        self.sum = None;
+        // Strings and numbers always have a form in JSON.
+        let text = serde_json::to_vec(&self).unwrap_or_default();
+        self.sum = Some(crc32c::crc32c(&text));
+        self
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let current: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if current.sum.is_some() && current != current.clone().summed() {
+            return Err(format!(
+                "{CURRENT}: the checksum is another one; the file is damaged"
+            ));
+        }
+        Ok(current)
+    }
 }
 
 /// The directory, which one process has open.
@@ -76,7 +100,7 @@ impl Directory {
             _lock: lock,
         };
         let current = match fs::read(path.join(CURRENT)) {
-            Ok(bytes) => serde_json::from_slice::<Current>(&bytes).map_err(|error| error.to_string()),
+            Ok(bytes) => Current::parse(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((directory, None)),
             Err(error) => return Err(wrong(error)),
         };
@@ -99,7 +123,7 @@ impl Directory {
         let generation = current.generation;
         let numbers = current.has_numbers.then(|| self.file(generation, "num"));
         let names = current.has_names.then(|| self.file(generation, "names"));
-        Data::open(numbers.as_deref(), names.as_deref(), self.max_names)
+        Data::kept(numbers.as_deref(), names.as_deref(), self.max_names)
     }
 
     /// Puts the transactions of the log into effect.
@@ -141,6 +165,12 @@ impl Directory {
             offset = next;
             length += read as u64;
         }
+        if file.metadata().is_ok_and(|data| data.len() > length) {
+            tracing::warn!(
+                offset,
+                "the log ends within a line or is damaged; what follows is polled again"
+            );
+        }
         file.set_len(length)
             .and_then(|()| file.seek(SeekFrom::End(0)))
             .map_err(|error| format!("log: {error}"))?;
@@ -171,34 +201,36 @@ impl Directory {
         self.log_bytes
     }
 
-    /// Takes the text of all subscribers as of an offset of a journal.
+    /// Begins to take all subscribers; the files that count do not change before the end.
     ///
     /// # Errors
-    /// Names the first line that is wrong; the files that counted before still do.
-    pub(super) fn take(
-        &mut self,
-        text: &mut impl BufRead,
-        journal: &str,
-        offset: u64,
-    ) -> Result<Position, String> {
-        let generation = self.current.as_ref().map_or(0, |current| current.generation) + 1;
+    /// When files cannot be written.
+    pub(super) fn begin(&self) -> Result<Taking, String> {
+        let generation = self.next_generation();
         let numbers = Writer::create(&self.file(generation, "num")).map_err(|error| error.to_string())?;
-        let path = self.file(generation, "names");
-        let names = open(&path, true).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut split = Split {
-            numbers,
-            names: BufWriter::with_capacity(1 << 20, names),
-            counts: (0, 0),
-        };
-        split.read(text)?;
-        let (numbers, names) = split.finish()?;
+        let names = NameWriter::create(&self.file(generation, "names")).map_err(|error| error.to_string())?;
+        Ok(Taking::new(numbers, names, self.max_names))
+    }
+
+    /// Has all subscribers that were taken count.
+    ///
+    /// # Errors
+    /// When they cannot be used; the files that counted before still do.
+    pub(super) fn complete(&mut self, taking: Taking) -> Result<Position, String> {
+        let generation = self.next_generation();
+        let taken = taking.finish()?;
         self.turn(Current {
             generation,
-            journal: journal.to_owned(),
-            offset,
-            has_numbers: numbers > 0,
-            has_names: names > 0,
+            journal: taken.journal,
+            offset: taken.offset,
+            has_numbers: taken.numbers > 0,
+            has_names: taken.names > 0,
+            sum: None,
         })
+    }
+
+    fn next_generation(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.generation) + 1
     }
 
     /// Rewrites the data, with all transactions up to their offset, so that the log can end.
@@ -209,20 +241,15 @@ impl Directory {
         let Some(current) = self.current.clone() else {
             return Err("no data are there".to_owned());
         };
-        let generation = current.generation + 1;
+        let generation = self.next_generation();
         let written = data.map.rewrite(&self.file(generation, "num"));
         let written = written.map_err(|error| error.to_string())?;
-        let path = self.file(generation, "names");
-        let names = || {
-            let mut output = BufWriter::with_capacity(1 << 20, open(&path, true)?);
-            let count = data.names.write(&mut output)?;
-            output
-                .into_inner()
-                .map_err(io::IntoInnerError::into_error)?
-                .sync_all()?;
-            Ok::<_, io::Error>(count)
-        };
-        let count = names().map_err(|error| format!("{}: {error}", path.display()))?;
+        let count = NameWriter::create(&self.file(generation, "names"))
+            .map_err(|error| error.to_string())
+            .and_then(|mut names| {
+                data.names.write(&mut names)?;
+                names.finish().map_err(|error| error.to_string())
+            })?;
         self.turn(Current {
             generation,
             offset,
@@ -237,6 +264,7 @@ impl Directory {
         // Data that are refused do not count after a restart either.
         let data = self.data(&current)?;
         let log = self.file(current.generation, "log");
+        let current = current.summed();
         let text = serde_json::to_vec(&current).map_err(|error| error.to_string())?;
         let publish = || {
             // One that a crash has left beside files that never counted.
@@ -289,64 +317,4 @@ fn sound(line: &[u8]) -> Option<Transaction> {
         return None;
     }
     Transaction::parse(text).ok()
-}
-
-/// The text of a server, of which numbers and names go into files of their own.
-struct Split {
-    numbers: Writer,
-    names: BufWriter<File>,
-    counts: (u64, u64),
-}
-
-impl Split {
-    fn read(&mut self, text: &mut impl BufRead) -> Result<(), String> {
-        let mut sets = ahash::AHashMap::<Box<str>, numbers::SetId>::new();
-        let mut take = |line: u64, entry: csv::Entry<'_>| -> Result<(), ImportError> {
-            let wrong = |what: String| Mistake::at(line, what);
-            let parsed = |text: &str| DestinationSet::parse(text).map_err(|error| wrong(error.to_string()));
-            if entry.kind == "name" {
-                let set = parsed(entry.destinations)?;
-                self.counts.1 += 1;
-                return writeln!(self.names, "name,{},{set}", entry.value).map_err(ImportError::Read);
-            }
-            let kind = entry.kind.parse::<Kind>();
-            let key = kind.and_then(|kind| Key::new(kind, entry.value.as_bytes()));
-            let key = key.map_err(|error| wrong(error.to_string()))?;
-            let set = match sets.get(entry.destinations) {
-                Some(set) => *set,
-                None => {
-                    let set = self.numbers.intern(&parsed(entry.destinations)?);
-                    let set = set.map_err(|error| wrong(error.to_string()))?;
-                    sets.insert(entry.destinations.into(), set);
-                    set
-                }
-            };
-            self.counts.0 += 1;
-            self.numbers
-                .push(key, set)
-                .map_err(|error| wrong(error.to_string()))
-        };
-        if is_empty(text).map_err(|error| error.to_string())? {
-            return Ok(());
-        }
-        csv::entries(text, &mut take)
-            .map(drop)
-            .map_err(|error| error.to_string())
-    }
-
-    fn finish(self) -> Result<(u64, u64), String> {
-        self.numbers.finish().map_err(|error| error.to_string())?;
-        let names = self.names.into_inner().map_err(io::IntoInnerError::into_error);
-        names
-            .and_then(|names| names.sync_all())
-            .map_err(|error| format!("names: {error}"))?;
-        Ok(self.counts)
-    }
-}
-
-/// Whether a text is that of a server without subscribers: comments and the end.
-fn is_empty(text: &mut impl BufRead) -> io::Result<bool> {
-    let begin = text.fill_buf()?;
-    let mut lines = begin.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    Ok(begin.ends_with(b"\n#end,0\n") && lines.all(|line| line.starts_with(b"#")))
 }

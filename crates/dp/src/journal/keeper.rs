@@ -1,10 +1,10 @@
 //! The data in effect, together with what is kept of them.
 
-use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::{Directory, Position};
+use super::taking::Taking;
 use super::transaction::Transaction;
 use crate::data::{Data, Holder};
 
@@ -25,6 +25,10 @@ struct Now {
     data: Arc<Data>,
     journal: String,
     offset: u64,
+    /// The offset from which on they are those of one moment: parts of them are of before it, and others as of it.
+    through: u64,
+    /// Whether workers read them.
+    is_in_effect: bool,
 }
 
 impl Keeper {
@@ -42,31 +46,50 @@ impl Keeper {
         };
         if let Some(position) = position {
             position.data.set_old(true);
-            keeper.adopt(position);
+            let through = position.offset;
+            keeper.adopt(position, through);
         }
         Ok(keeper)
     }
 
     /// The data have what the servers have, or no server answers.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn settle(&mut self) {
+        self.put_into_effect(true);
         if let Some(now) = &self.now {
             now.data.set_old(false);
         }
     }
 
-    fn adopt(&mut self, position: Position) {
+    /// Whether there are data that workers read, and the newest ones are.
+    pub(crate) fn is_in_effect(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.is_in_effect)
+    }
+
+    /// Has workers read the data, unless their parts are as of several moments yet; with `anyway` also then.
+    fn put_into_effect(&mut self, anyway: bool) {
+        if let Some(now) = &mut self.now
+            && !now.is_in_effect
+            && (anyway || now.offset >= now.through)
+        {
+            self.holder.store(now.data.clone());
+            now.is_in_effect = true;
+        }
+    }
+
+    fn adopt(&mut self, position: Position, through: u64) {
         let Position {
             data,
             journal,
             offset,
         } = position;
-        let data = Arc::new(data);
-        self.holder.store(data.clone());
         self.now = Some(Now {
-            data,
+            data: Arc::new(data),
             journal,
             offset,
+            through,
+            is_in_effect: false,
         });
+        self.put_into_effect(false);
     }
 
     /// The identity of the journal, and the offset in it; none: there are no data.
@@ -106,26 +129,37 @@ impl Keeper {
         self.directory.append(&lines).map_err(|error| error.to_string())?;
         now.offset = offset;
         let count = lines.len() as u64;
+        self.put_into_effect(false);
         if self.directory.log_bytes() > MOST_LOG_BYTES {
             self.rewrite()?;
         }
         Ok(count)
     }
 
-    /// Takes the text of all subscribers.
+    /// Begins to take all subscribers; the data stay as they are.
     ///
     /// # Errors
-    /// What is wrong with it; the data stay as they are.
-    pub(crate) fn take(&mut self, text: &mut impl BufRead, journal: &str, offset: u64) -> Result<(), String> {
-        let position = self.directory.take(text, journal, offset)?;
-        self.adopt(position);
-        Ok(())
+    /// When files cannot be written.
+    pub(crate) fn begin(&self) -> Result<Taking, String> {
+        self.directory.begin()
+    }
+
+    /// Takes all subscribers in place of the data; returns the offset from which on they are in effect.
+    ///
+    /// # Errors
+    /// What is wrong with them; the data stay as they are.
+    pub(crate) fn complete(&mut self, taking: Taking) -> Result<u64, String> {
+        let through = taking.through();
+        let position = self.directory.complete(taking)?;
+        self.adopt(position, through);
+        Ok(through)
     }
 
     fn rewrite(&mut self) -> Result<(), String> {
         let Some(now) = &self.now else { return Ok(()) };
+        let through = now.through;
         let position = self.directory.rewrite(&now.data, now.offset)?;
-        self.adopt(position);
+        self.adopt(position, through);
         Ok(())
     }
 }
@@ -148,6 +182,13 @@ mod tests {
         (Keeper::open(path, 10, holder.clone()).unwrap(), holder)
     }
 
+    /// Takes a text as the only part.
+    fn take(keeper: &mut Keeper, text: &str, journal: &str, offset: u64) -> Result<u64, String> {
+        let mut taking = keeper.begin()?;
+        taking.add(&mut text.as_bytes(), journal, offset)?;
+        keeper.complete(taking)
+    }
+
     /// Destinations of two IMSIs and two names.
     fn found(holder: &Holder) -> [Option<String>; 4] {
         let data = holder.load();
@@ -156,7 +197,10 @@ mod tests {
             let id = data.map.find(Key::new(Kind::Imsi, digits).unwrap()).unwrap()?;
             Some(data.map.set(id)?.to_string())
         };
-        let name = |name: &str| data.names.find(name, |set| Some(set.to_string()));
+        let name = |name: &str| {
+            let found = data.names.find(name, |set| Some(set.to_string()));
+            found.unwrap_or_else(|damaged| Some(damaged.to_string()))
+        };
         let numbers = [number(b"001010000000001"), number(b"001010000000002")];
         let [first, second] = numbers;
         [first, second, name("a@b"), name("c@d")]
@@ -169,7 +213,7 @@ mod tests {
         let path = folder.path().join("data");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let (mut keeper, _) = open(&path);
-        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        take(&mut keeper, TEXT, "j1", 5).unwrap();
         let mut seen = 0;
         for rewritten in [false, true] {
             if rewritten {
@@ -190,7 +234,7 @@ mod tests {
     fn data_are_the_same_after_transactions_a_rewriting_and_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let (mut keeper, holder) = open(folder.path());
-        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        take(&mut keeper, TEXT, "j1", 5).unwrap();
         assert_eq!(keeper.apply(LINES.as_bytes()), Ok(3));
         let expected = [None, Some("hss2".to_owned()), Some("hss2".to_owned()), None];
         assert_eq!(found(&holder), expected);
@@ -216,7 +260,7 @@ mod tests {
     fn nothing_of_an_answer_with_a_wrong_line_is_in_effect() {
         let folder = tempfile::tempdir().unwrap();
         let (mut keeper, holder) = open(folder.path());
-        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        take(&mut keeper, TEXT, "j1", 5).unwrap();
         let before = found(&holder);
         for (from, to) in [
             ("\"offset\": 7", "\"offset\": 8"),
@@ -230,13 +274,9 @@ mod tests {
             );
         }
         // A text that is cut, and more names than are permitted.
-        assert!(
-            keeper
-                .take(&mut TEXT.replace("#end,3\n", "").as_bytes(), "j1", 9)
-                .is_err()
-        );
+        assert!(take(&mut keeper, &TEXT.replace("#end,3\n", ""), "j1", 9).is_err());
         let names: String = (0..11).map(|at| format!("name,{at}@b,hss1\n")).collect();
-        let wrong = keeper.take(&mut names.as_bytes(), "j1", 9).unwrap_err();
+        let wrong = take(&mut keeper, &names, "j1", 9).unwrap_err();
         assert!(wrong.contains("maxNames (10)"), "{wrong}");
         let changes: Vec<String> = (0..11)
             .map(|at| format!(r#"{{"name": "{at}@b", "destinations": "hss1"}}"#))
@@ -260,7 +300,7 @@ mod tests {
         let (mut keeper, holder) = open(folder.path());
         let names: String = (0..10).map(|at| format!("name,{at}@b,hss1\n")).collect();
         let text = format!("#signalbox-numbers,1\n{names}#end,10\n");
-        keeper.take(&mut text.as_bytes(), "j1", 5).unwrap();
+        take(&mut keeper, &text, "j1", 5).unwrap();
         let mut offset = 5;
         let mut apply = |changes: &[(&str, &str)]| {
             let record = |(name, to): &(&str, &str)| format!(r#"{{"name": "{name}", "destinations": {to}}}"#);
@@ -286,12 +326,94 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_several_offsets_are_in_effect_from_the_last_of_them_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, holder) = open(folder.path());
+        // Transaction 7 was in effect when the names were read, and 6 was not when the numbers were.
+        let parts = [
+            (5, "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#end,1\n"),
+            (7, "#signalbox-numbers,1\nname,a@b,hss2\nname,c@d,hss1\n#end,2\n"),
+        ];
+        let mut taking = keeper.begin().unwrap();
+        for (offset, part) in parts {
+            taking.add(&mut part.as_bytes(), "j1", offset).unwrap();
+        }
+        assert_eq!(keeper.complete(taking), Ok(7));
+        assert_eq!(keeper.position(), Some(("j1", 5)));
+        assert!(!keeper.is_in_effect() && holder.load().is_none());
+        let lines: Vec<&str> = LINES.lines().collect();
+        assert_eq!(keeper.apply(lines[0].as_bytes()), Ok(1));
+        assert!(!keeper.is_in_effect());
+        assert_eq!(keeper.apply(lines[1].as_bytes()), Ok(1));
+        let hss = |name: &str| Some(name.to_owned());
+        assert_eq!(found(&holder), [None, hss("hss2"), hss("hss2"), hss("hss1")]);
+        // Where no server answers any more they are in effect as they are.
+        let mut taking = keeper.begin().unwrap();
+        for (offset, part) in parts {
+            taking.add(&mut part.as_bytes(), "j1", offset).unwrap();
+        }
+        keeper.complete(taking).unwrap();
+        assert_eq!(found(&holder)[0], None, "those before");
+        keeper.settle();
+        assert_eq!(found(&holder)[0], hss("hss1"));
+        // What does not belong together is refused, and changes nothing.
+        let text = &mut parts[0].1.as_bytes();
+        for (journal, offset, reason) in [("j2", 9, "journal j2"), ("j1", 4, "behind the first one")] {
+            let mut taking = keeper.begin().unwrap();
+            taking.add(&mut parts[1].1.as_bytes(), "j1", 5).unwrap();
+            let wrong = taking.add(text, journal, offset).unwrap_err();
+            assert!(wrong.contains(reason), "{wrong}");
+        }
+        assert_eq!(keeper.position(), Some(("j1", 5)));
+    }
+
+    #[test]
+    fn a_flipped_bit_of_what_is_kept_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _) = open(folder.path());
+        take(&mut keeper, TEXT, "j1", 5).unwrap();
+        keeper.apply(LINES.as_bytes()).unwrap();
+        drop(keeper);
+        let expected = {
+            let (keeper, holder) = open(folder.path());
+            (
+                keeper.position().map(|(id, at)| (id.to_owned(), at)),
+                found(&holder),
+            )
+        };
+        for (file, step) in [("current", 3), ("1.names", 23)] {
+            let path = folder.path().join(file);
+            let before = std::fs::read(&path).unwrap();
+            for bit in (0..before.len() * 8).step_by(step) {
+                let mut damaged = before.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                std::fs::write(&path, &damaged).unwrap();
+                let (keeper, holder) = open(folder.path());
+                let Some((id, at)) = keeper.position() else {
+                    continue;
+                };
+                assert_eq!(
+                    Some((id.to_owned(), at)),
+                    expected.0,
+                    "{}",
+                    damaged.escape_ascii()
+                );
+                for (one, expected) in found(&holder).into_iter().zip(&expected.1) {
+                    let is_damaged = one.as_ref().is_some_and(|one| one.contains("damaged"));
+                    assert!(is_damaged || one == *expected, "bit {bit}: {one:?}");
+                }
+            }
+            std::fs::write(&path, before).unwrap();
+        }
+    }
+
+    #[test]
     fn damage_of_what_is_kept_leads_to_no_data() {
         let folder = tempfile::tempdir().unwrap();
         let (mut keeper, _) = open(folder.path());
-        keeper.take(&mut TEXT.as_bytes(), "j1", 5).unwrap();
+        take(&mut keeper, TEXT, "j1", 5).unwrap();
         drop(keeper);
-        for (file, bytes) in [("1.names", &b"name,a@b"[..]), ("1.num", b"x"), ("current", b"{")] {
+        for (file, bytes) in [("1.names", &b"SBXNAME"[..]), ("1.num", b"x"), ("current", b"{")] {
             let path = folder.path().join(file);
             let before = std::fs::read(&path).unwrap();
             std::fs::write(&path, bytes).unwrap();

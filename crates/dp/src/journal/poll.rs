@@ -1,15 +1,15 @@
-//! Requests to the servers: the journal behind our offset, and where that is not possible the text of all subscribers.
+//! Requests to the servers: the journal behind our offset, and where that is not possible all subscribers, part by part.
 
 use std::cell::Cell;
-use std::io::BufReader;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
 use dp_proto::Outcome;
 use http::{Request, StatusCode};
 use nrf_client::{PeerService, PeerTokens};
 use parking_lot::Mutex;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::client::{Client, ClientConfig, Origin, SendErrorKind, SendOptions};
 use sbi::tls::ClientTls;
 use sbi::{Body, Response};
@@ -27,18 +27,22 @@ const JOURNAL: PeerService = PeerService {
 };
 /// Transactions of one answer.
 const MOST_TRANSACTIONS: u64 = 1_000;
-/// Bytes of one answer, unless the text of all subscribers may have more.
-const MOST_JOURNAL_BYTES: u64 = 64 << 20;
+/// Subscribers of one answer.
+const MOST_RECORDS: u64 = 10_000;
+/// Bytes of one answer.
+const MOST_ANSWER_BYTES: u64 = 64 << 20;
 /// How long a server waits for a transaction before it answers that there is none.
-const WAIT: Duration = Duration::from_secs(20);
-/// Time from a request to the whole answer beyond that.
+const WAIT: Duration = Duration::from_secs(4);
+/// Time beyond that to the whole answer: while there is another server that may be asked, and where all have failed.
+const PATIENCE: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The same for the text of all subscribers.
-const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time from the request for a part of all subscribers to the whole answer, and attempts to take a part behind the first one.
+const PART_TIMEOUT: Duration = Duration::from_secs(30);
+const PART_ATTEMPTS: usize = 5;
 /// Pause after a round in which no server has answered, and longest one before all data are taken again once more.
 const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(64);
-/// Time since the first failure after which the alarm is raised: a server restarts in less.
+/// Time without a usable answer after which the alarm is raised: a server restarts in less.
 const OUTAGE: Duration = Duration::from_secs(10);
 /// Time from one mending of damaged entries to the next one: a disk may damage what it is given.
 const MENDING: Duration = Duration::from_secs(600);
@@ -53,15 +57,44 @@ enum Step {
     Retake(String),
 }
 
-/// When the first request since the last usable answer has failed.
+/// A part of all subscribers.
+struct Part {
+    journal: String,
+    offset: u64,
+    text: Bytes,
+}
+
+impl Part {
+    /// The subject behind which the next part begins; none: this one is the last.
+    fn next(&self) -> Option<String> {
+        let lines = self.text.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n');
+        let mut end = lines.take_while(|line| line.starts_with(b"#"));
+        let next = end.find_map(|line| line.strip_prefix(b"#next,"))?;
+        // What is not in UTF-8 is refused with the text.
+        String::from_utf8(next.to_vec()).ok()
+    }
+}
+
+/// When the first request since the last usable answer was sent.
 #[derive(Default)]
-struct Outage(Option<Instant>);
+struct Outage(Cell<Option<Instant>>);
 
 impl Outage {
-    /// Whether requests fail for as long as an alarm takes; another one has failed now.
-    fn lasts(&mut self, now: Instant) -> bool {
-        let begun = *self.0.get_or_insert(now);
-        now.saturating_duration_since(begun) >= OUTAGE
+    /// A request is sent; when the alarm is due, none: it was due before.
+    fn sent(&self, now: Instant) -> Option<Instant> {
+        let begun = self.0.get().unwrap_or(now);
+        self.0.set(Some(begun));
+        Some(begun + OUTAGE).filter(|due| *due > now)
+    }
+
+    fn ends(&self) {
+        self.0.set(None);
+    }
+
+    /// Whether it lasts as long as an alarm takes.
+    fn is_long(&self, now: Instant) -> bool {
+        let begun = self.0.get();
+        begun.is_some_and(|begun| now.saturating_duration_since(begun) >= OUTAGE)
     }
 }
 
@@ -72,6 +105,10 @@ struct Poller {
     name: String,
     keeper: Arc<Mutex<Keeper>>,
     control: Arc<Control>,
+    ready: Component,
+    /// Requests in a row that have led to nothing.
+    failed: Cell<usize>,
+    outage: Outage,
     /// No server has been asked yet, or it has more than it has sent.
     is_new: Cell<bool>,
     /// Queries that had met damaged entries when these were mended last, and when that was.
@@ -81,10 +118,10 @@ struct Poller {
 }
 
 /// The client of the servers.
-pub(crate) fn client(sds: &Sds, tls: Option<ClientTls>) -> Client {
+pub(crate) fn client(tls: Option<ClientTls>) -> Client {
     let config = ClientConfig {
         user_agent: "DP".to_owned(),
-        max_body: settings::ByteSize(sds.checkpoint_bytes.bytes().max(MOST_JOURNAL_BYTES)),
+        max_body: settings::ByteSize(MOST_ANSWER_BYTES),
         ..ClientConfig::default()
     };
     Client::with_names(Arc::new(config), tls, None)
@@ -98,7 +135,6 @@ pub(crate) async fn follow(
     control: Arc<Control>,
     ready: Component,
 ) {
-    let has_data = keeper.position().is_some();
     let poller = Poller {
         client,
         tokens,
@@ -106,17 +142,19 @@ pub(crate) async fn follow(
         name: sds.name,
         keeper: Arc::new(Mutex::new(keeper)),
         control,
+        ready,
+        failed: Cell::default(),
+        outage: Outage::default(),
         is_new: Cell::new(true),
         mended: Cell::default(),
         pause: Cell::default(),
     };
-    if has_data {
-        ready.ready();
-    } else {
-        ready.not_ready("no data yet: no subscriber database server has answered");
-    }
+    poller
+        .ready
+        .not_ready("no data yet: no subscriber database server has answered");
+    poller.show_ready();
     poller.report(0);
-    let (mut at, mut failed, mut outage) = (0, 0, Outage::default());
+    let mut at = 0;
     // By server, what has been logged: one line, and not one a second for as long as a server is away.
     let mut logged: Vec<Option<String>> = vec![None; poller.origins.len()];
     loop {
@@ -125,13 +163,13 @@ pub(crate) async fn follow(
         };
         match poller.ask(origin).await {
             Ok(()) => {
-                failed = 0;
-                outage = Outage::default();
+                poller.failed.set(0);
                 logged.fill(None);
-                ready.ready();
-                if poller.control.progress.behind() == 0 {
+                let is_in_effect = poller.keeper.lock().is_in_effect();
+                if is_in_effect && poller.control.progress.behind() == 0 {
                     poller.settle();
                 }
+                poller.show_ready();
                 poller.control.alarms.clear(&NOT_FOLLOWED, "sds");
             }
             Err(error) => {
@@ -141,13 +179,13 @@ pub(crate) async fn follow(
                     tracing::warn!(server = %origin, %error, "subscriber data are not followed");
                     *logged = Some(error.clone());
                 }
-                failed += 1;
-                let lasts = outage.lasts(Instant::now());
+                poller.failed.set(poller.failed.get() + 1);
                 at = (at + 1) % poller.origins.len();
-                if failed >= poller.origins.len() {
+                if poller.have_all_failed() {
                     poller.settle();
+                    poller.show_ready();
                     // Data that cannot be used are not a restart.
-                    if lasts || !poller.pause.get().is_zero() {
+                    if poller.outage.is_long(Instant::now()) || !poller.pause.get().is_zero() {
                         poller.control.alarms.raise(&NOT_FOLLOWED, "sds", error);
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -190,9 +228,19 @@ impl Poller {
 
     /// From now on what the data do not have is unknown.
     fn settle(&self) {
-        if self.is_new.replace(false) {
-            self.keeper.lock().settle();
+        self.is_new.set(false);
+        self.keeper.lock().settle();
+    }
+
+    fn show_ready(&self) {
+        if self.keeper.lock().is_in_effect() {
+            self.ready.ready();
         }
+    }
+
+    /// Whether each server has failed since the last usable answer.
+    fn have_all_failed(&self) -> bool {
+        self.failed.get() >= self.origins.len()
     }
 
     /// Whether queries have met damaged entries since these were mended.
@@ -220,14 +268,17 @@ impl Poller {
     }
 
     async fn journal(&self, origin: &Origin, journal: &str, offset: u64) -> Result<Step, String> {
-        let wait = if self.is_new.get() { Duration::ZERO } else { WAIT };
-        let wait = wait.as_secs();
-        let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={wait}");
+        // A server that is asked in place of another one shows at once whether it answers.
+        let waits = !self.is_new.get() && self.failed.get() == 0;
+        let wait = if waits { WAIT } else { Duration::ZERO };
+        let patience = if self.have_all_failed() { TIMEOUT } else { PATIENCE };
+        let seconds = wait.as_secs();
+        let mut target = format!("/journal?after={offset}&limit={MOST_TRANSACTIONS}&wait={seconds}");
         if !self.name.is_empty() {
             target.push_str("&dp=");
             target.push_str(&self.name);
         }
-        let answer = self.send(origin, &target, WAIT + TIMEOUT).await?;
+        let answer = self.send(origin, &target, wait + patience).await?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::GONE => {
@@ -251,6 +302,7 @@ impl Poller {
             Err(reason) => return Ok(Step::Retake(reason)),
         };
         self.control.meters.transactions.add(count);
+        self.outage.ends();
         if count == 0 && head > offset {
             return Ok(Step::Retake(format!(
                 "no transaction behind offset {offset}, though the head is {head}"
@@ -269,29 +321,79 @@ impl Poller {
         taken
     }
 
+    /// Takes all subscribers, part by part: a part is in memory, and the rest on the disk.
     async fn take(&self, origin: &Origin) -> Result<(), String> {
-        let answer = self.send(origin, "/checkpoint", CHECKPOINT_TIMEOUT).await?;
+        let unusable = |wrong: String| {
+            self.back_off();
+            format!("checkpoint: {wrong}")
+        };
+        let (mut part, mut before) = (self.first_part(origin).await?, None);
+        let mut taking = self.blocking(|keeper| keeper.begin()).await??;
+        loop {
+            let next = part.next();
+            let adding = move || {
+                let Part {
+                    journal,
+                    offset,
+                    text,
+                } = part;
+                let added = taking.add(&mut text.reader(), &journal, offset);
+                added.map(|()| taking)
+            };
+            let added = tokio::task::spawn_blocking(adding).await;
+            taking = added.map_err(|error| error.to_string())?.map_err(unusable)?;
+            self.outage.ends();
+            let Some(after) = next else { break };
+            if before.as_ref() == Some(&after) {
+                return Err(unusable(format!("two parts end with {after}")));
+            }
+            part = self.next_part(origin, &after).await?;
+            before = Some(after);
+        }
+        let completed = self.blocking(move |keeper| keeper.complete(taking)).await?;
+        let through = completed.map_err(unusable)?;
+        self.report(through);
+        Ok(())
+    }
+
+    /// The first part of all subscribers; from a server that is behind the data none is taken.
+    async fn first_part(&self, origin: &Origin) -> Result<Part, String> {
+        let part = self.part(origin, "").await?;
+        let own = self.position().filter(|(own, _)| *own == part.journal);
+        match own {
+            // Changes that are in effect would be undone.
+            Some((_, own)) if own > part.offset => {
+                let offset = part.offset;
+                Err(format!("the server is at offset {offset}, behind ours of {own}"))
+            }
+            _ => Ok(part),
+        }
+    }
+
+    /// The part of all subscribers behind a subject: what was taken so far is not given up for one answer.
+    async fn next_part(&self, origin: &Origin, after: &str) -> Result<Part, String> {
+        let after = format!("&after={}", utf8_percent_encode(after, NON_ALPHANUMERIC));
+        for _ in 1..PART_ATTEMPTS {
+            match self.part(origin, &after).await {
+                Ok(part) => return Ok(part),
+                Err(error) => tracing::debug!(server = %origin, error, "a part is requested again"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.part(origin, &after).await
+    }
+
+    async fn part(&self, origin: &Origin, after: &str) -> Result<Part, String> {
+        let target = format!("/checkpoint?limit={MOST_RECORDS}{after}");
+        let answer = self.send(origin, &target, PART_TIMEOUT).await?;
         if answer.status() != StatusCode::OK {
             return Err(self.refusal(answer));
         }
-        let journal = header(&answer, "journal-id").ok_or("the answer has no journal-id")?;
-        let offset = number(&answer, "journal-offset")?;
-        let own = self.position().filter(|(own, _)| *own == journal);
-        if let Some((_, own)) = own.filter(|(_, own)| *own > offset) {
-            // Changes that are in effect would be undone.
-            return Err(format!("the server is at offset {offset}, behind ours of {own}"));
-        }
-        let body = answer.into_body();
-        let taken = self.blocking(move |keeper| {
-            let mut text = BufReader::with_capacity(1 << 20, body.reader());
-            keeper.take(&mut text, &journal, offset)
-        });
-        taken.await?.map_err(|wrong| {
-            self.back_off();
-            format!("checkpoint: {wrong}")
-        })?;
-        self.report(offset);
-        Ok(())
+        Ok(Part {
+            journal: header(&answer, "journal-id").ok_or("the answer has no journal-id")?,
+            offset: number(&answer, "journal-offset")?,
+            text: answer.into_body().into_bytes(),
+        })
     }
 
     async fn send(&self, origin: &Origin, target: &str, deadline: Duration) -> Result<Response, String> {
@@ -300,23 +402,40 @@ impl Poller {
             ..SendOptions::default()
         };
         let request = || Request::get(target).body(Body::empty()).ok();
-        let answer = match (&self.tokens, request()) {
-            (Some(tokens), _) => {
-                tokens
-                    .send(&self.client, (JOURNAL, origin), options, request)
-                    .await
+        let exchange = async {
+            match (&self.tokens, request()) {
+                (Some(tokens), _) => {
+                    tokens
+                        .send(&self.client, (JOURNAL, origin), options, request)
+                        .await
+                }
+                (None, Some(request)) => Some(self.client.send(origin, request, options).await),
+                (None, None) => None,
             }
-            (None, Some(request)) => Some(self.client.send(origin, request, options).await),
-            (None, None) => None,
         };
+        let answer = self.watched(exchange).await;
         let answer = answer.ok_or_else(|| format!("`{target}` is not a path"))?;
-        answer.map_err(|error| match error.kind {
-            SendErrorKind::TooLarge => {
+        answer.map_err(|error| {
+            if error.kind == SendErrorKind::TooLarge {
                 self.back_off();
-                format!("{error}; dp.sds.checkpointBytes has to be larger")
             }
-            _ => error.to_string(),
+            error.to_string()
         })
+    }
+
+    /// Awaits an exchange, and raises the alarm within it when no server has answered for long enough: one that takes
+    /// connections and says nothing does not delay it.
+    async fn watched<T>(&self, exchange: impl Future<Output = T>) -> T {
+        let Some(due) = self.outage.sent(Instant::now()) else {
+            return exchange.await;
+        };
+        let mut exchange = std::pin::pin!(exchange);
+        if let Ok(answer) = tokio::time::timeout_at(due.into(), &mut exchange).await {
+            return answer;
+        }
+        let detail = format!("no server has answered for {} s", OUTAGE.as_secs());
+        self.control.alarms.raise(&NOT_FOLLOWED, "sds", detail);
+        exchange.await
     }
 
     /// Works beside the control thread, which serves pages meanwhile.
@@ -343,6 +462,7 @@ impl Poller {
         format!("status {status}{detail}{advice}")
     }
 
+    /// Shows where the data are, and the newest offset that is known.
     fn report(&self, head: u64) {
         let offset = self.keeper.lock().position().map_or(0, |(_, offset)| offset);
         self.control.progress.report(offset, head);
@@ -365,10 +485,34 @@ mod tests {
 
     #[test]
     fn a_restart_of_a_server_is_not_an_outage() {
-        let (begun, mut outage) = (Instant::now(), Outage::default());
+        let (begun, outage) = (Instant::now(), Outage::default());
+        let at = |seconds| begun + Duration::from_secs(seconds);
         for seconds in 0..10 {
-            assert!(!outage.lasts(begun + Duration::from_secs(seconds)));
+            assert_eq!(outage.sent(at(seconds)), Some(begun + OUTAGE));
+            assert!(!outage.is_long(at(seconds)));
         }
-        assert!(outage.lasts(begun + OUTAGE));
+        assert!(outage.is_long(at(10)));
+        assert_eq!(outage.sent(at(10)), None, "it was due before");
+        outage.ends();
+        assert_eq!(outage.sent(at(11)), Some(at(11) + OUTAGE));
+    }
+
+    #[test]
+    fn a_part_names_what_the_next_one_begins_behind() {
+        let next = |text: &'static str| {
+            let part = Part {
+                journal: "j1".to_owned(),
+                offset: 1,
+                text: Bytes::from_static(text.as_bytes()),
+            };
+            part.next()
+        };
+        assert_eq!(
+            next("imsi,1,a\n#next,imsi,1\n#crc32c,0\n#end,1\n").as_deref(),
+            Some("imsi,1")
+        );
+        assert_eq!(next("#next,name,\n#end,0\n").as_deref(), Some("name,"));
+        assert_eq!(next("#next,imsi,1\nimsi,1,a\n#end,1\n"), None);
+        assert_eq!(next("imsi,1,a\n#end,1\n"), None);
     }
 }

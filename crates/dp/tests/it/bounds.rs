@@ -1,6 +1,7 @@
 //! Strangers, many routers, more queries than are permitted.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use dp_proto::{Kind, Outcome};
 use settings::Period;
@@ -121,6 +122,25 @@ fn a_connection_without_a_whole_frame_ends() {
     router.stream.write_all(&[0, 0]).unwrap();
     assert_eq!(router.next(), None);
     until("it is counted", || {
+        metric(&processor, "signalbox_dp_connections_total{outcome=\"idle\"}") == 1.0
+    });
+}
+
+#[test]
+fn a_router_that_does_not_read_is_closed_and_others_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = with_files(folder.path());
+    (config.workers, config.idle) = (1, Period::from_secs(2));
+    let processor = dp::start(config).unwrap();
+    let at = processor.addresses()[0];
+    let mut deaf = Router::new(at);
+    let timeout = Some(Duration::from_millis(300));
+    deaf.stream.set_write_timeout(timeout).unwrap();
+    // Until the buffers of both sides are full, or it is closed.
+    let frame = bundled(&[(Kind::Imsi, "", "001010000000001"); 250]);
+    while deaf.stream.write_all(&frame).is_ok() {}
+    assert_eq!(Router::new(at).imsi("001010000000001"), "exact hss1");
+    until("it is closed", || {
         metric(&processor, "signalbox_dp_connections_total{outcome=\"idle\"}") == 1.0
     });
 }

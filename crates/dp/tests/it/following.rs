@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use dp::Config;
 use dp::config::Sds;
-use dp_proto::Kind;
+use dp_proto::{Kind, Outcome};
 use sbi::{Response, Value};
 use testpeer::sbi::{Seen, Server};
 use testpeer::{local, until};
@@ -56,10 +56,7 @@ impl Journal {
     }
 
     fn answer(&self, seen: &Seen) -> Response {
-        let with = |response: Response, name: &str, text: &str| {
-            response.with(name, Value::new(text.as_bytes()).unwrap())
-        };
-        if seen.path == "/checkpoint" {
+        if seen.path.starts_with("/checkpoint?") {
             let ok = Response::ok(self.checkpoint.1.clone().into_bytes());
             let ok = with(ok, "journal-offset", &self.checkpoint.0.to_string());
             return with(ok, "journal-id", &self.id);
@@ -74,6 +71,10 @@ impl Journal {
         let ok = with(Response::ok(body.into_bytes()), "journal-id", &self.id);
         with(ok, "journal-head", &self.head().to_string())
     }
+}
+
+fn with(response: Response, name: &str, text: &str) -> Response {
+    response.with(name, Value::new(text.as_bytes()).unwrap())
 }
 
 type Shared = Rc<RefCell<Journal>>;
@@ -113,7 +114,9 @@ fn is_not_followed(processor: &dp::Running) -> bool {
 
 fn checkpoints(server: &Server) -> usize {
     let seen = server.seen();
-    seen.iter().filter(|seen| seen.path == "/checkpoint").count()
+    seen.iter()
+        .filter(|seen| seen.path.starts_with("/checkpoint?"))
+        .count()
 }
 
 const TEXT: &str = "imsi,001010000000001,hss1\nimsi,001010000000002,hss1,pcrf=pcrf7\nname,a@b,hss1\n";
@@ -153,7 +156,7 @@ fn transactions_are_in_effect_on_every_worker() {
         }
         assert_eq!(checkpoints(&server), 1);
         let poll = server.seen().pop().unwrap();
-        assert!(poll.path.contains("&limit=1000&wait=20&dp=dp1"), "{}", poll.path);
+        assert!(poll.path.contains("&limit=1000&wait=4&dp=dp1"), "{}", poll.path);
     });
 }
 
@@ -216,6 +219,58 @@ fn a_text_that_is_cut_changes_nothing_and_raises_the_alarm() {
         reached(&processor, 9).await;
         until("it is cleared", async || !raised().await).await;
         assert_eq!(router.imsi("001010000000001"), "exact hss9");
+    });
+}
+
+#[test]
+fn a_part_that_fails_is_requested_again() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let shown = asked.clone();
+        let server = Server::start(move |seen| {
+            let answer = |text: &str| {
+                let ok = with(Response::ok(text.as_bytes().to_vec()), "journal-offset", "5");
+                with(with(ok, "journal-id", "j1"), "journal-head", "5")
+            };
+            if !seen.path.starts_with("/checkpoint?") {
+                return answer("");
+            }
+            shown.borrow_mut().push(seen.path.clone());
+            match shown.borrow().len() {
+                1 => answer(
+                    "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#next,imsi,001010000000001\n#end,1\n",
+                ),
+                2 => Response::new(http::StatusCode::SERVICE_UNAVAILABLE),
+                _ => answer("#signalbox-numbers,1\nname,a@b,hss1\n#end,1\n"),
+            }
+        });
+        let processor = dp::start(following(&[server.root()], folder.path())).unwrap();
+        reached(&processor, 5).await;
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "exact hss1");
+        assert_eq!(router.ask(Kind::Name, "", "a@b"), "exact hss1");
+        let next = "/checkpoint?limit=10000&after=imsi%2C001010000000001";
+        assert_eq!(asked.borrow()[..], ["/checkpoint?limit=10000", next, next]);
+    });
+}
+
+#[test]
+fn a_silent_server_raises_the_alarm_within_the_second_request() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, _) = served(Journal::new("j1", 5, TEXT));
+        let processor = dp::start(following(&[server.root()], folder.path())).unwrap();
+        reached(&processor, 5).await;
+        server.holds();
+        until("the alarm", async || is_not_followed(&processor)).await;
+        // It has 10 s beyond the seven of the first one.
+        let failed = metric(&processor, "signalbox_dp_polls_total{outcome=\"failed\"}");
+        assert_eq!(failed, 1.0);
+        let mut router = Router::new(processor.addresses()[0]);
+        assert_eq!(router.imsi("001010000000001"), "exact hss1");
+        server.releases();
+        until("it is cleared", async || !is_not_followed(&processor)).await;
     });
 }
 
@@ -310,7 +365,7 @@ fn a_crash_between_transactions_continues_where_it_was() {
 fn what_old_data_lack_is_unavailable_until_a_server_was_asked() {
     local(async {
         let folder = tempfile::tempdir().unwrap();
-        let text = format!("{TEXT}name,*@b,hss1\n");
+        let text = TEXT.replace("name,a@b,", "name,*@b,hss1\nname,a@b,");
         let (server, journal) = served(Journal::new("j1", 5, &text));
         let config = following(&[server.root()], folder.path());
         let processor = dp::start(config.clone()).unwrap();
@@ -359,15 +414,26 @@ fn damaged_entries_are_taken_from_a_server_again() {
         reached(&processor, 5).await;
         processor.stop().unwrap();
         damage(&folder.path().join("1.num"), "001010000000001");
+        // The first page of names, behind the header.
+        let names = folder.path().join("1.names");
+        let mut bytes = std::fs::read(&names).unwrap();
+        bytes[130] ^= 1;
+        std::fs::write(&names, bytes).unwrap();
         let processor = dp::start(config).unwrap();
         reached(&processor, 5).await;
         assert_eq!(checkpoints(&server), 1);
         let mut router = Router::new(processor.addresses()[0]);
-        assert_eq!(router.imsi("001010000000001"), "damaged");
+        router.send(&[(Kind::Name, "", "a@b"), (Kind::Imsi, "", "001010000000001")]);
+        let answers = router.next().unwrap();
+        assert!(
+            answers.iter().all(|(_, outcome, _)| *outcome == Outcome::Damaged),
+            "{answers:?}"
+        );
         until("it is mended", async || {
             router.imsi("001010000000001") == "exact hss1"
         })
         .await;
+        assert_eq!(router.ask(Kind::Name, "", "a@b"), "exact hss1");
         assert_eq!(checkpoints(&server), 2);
     });
 }

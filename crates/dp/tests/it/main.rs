@@ -7,6 +7,7 @@ mod databases;
 mod files;
 mod following;
 mod pair;
+mod parts;
 mod process;
 mod secured;
 mod support;

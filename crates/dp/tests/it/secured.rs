@@ -16,8 +16,11 @@ use tls::{Material, TlsFiles};
 
 use crate::support::{PATIENCE, Router, bundled, config, imported, metric, until};
 
-/// Settings of a server with one number.
-fn with_data(folder: &Path) -> sds::Config {
+/// A text with one number.
+const TEXT: &str = "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#end,1\n";
+
+/// Settings of a server that begins with the records of a text.
+pub(crate) fn with_data(folder: &Path, text: &str) -> sds::Config {
     let local = "127.0.0.1:0".parse().unwrap();
     let mut server = sds::Config {
         listen: Listen(vec![local]),
@@ -28,13 +31,14 @@ fn with_data(folder: &Path) -> sds::Config {
     };
     server.store.embedded.directory = folder.join("journal");
     std::fs::create_dir(&server.directory).unwrap();
-    let text = "#signalbox-numbers,1\nimsi,001010000000001,hss1\n#end,1\n";
+    // Beside a busy compiler requests wait for as long as they do under overload.
+    server.overload.enabled = false;
     std::fs::write(server.directory.join("load.csv"), text).unwrap();
     server
 }
 
 /// Settings of a processor that follows a server.
-fn following(server: &sds::Running, scheme: &str, folder: &Path) -> Config {
+pub(crate) fn following(server: &sds::Running, scheme: &str, folder: &Path) -> Config {
     Config {
         sds: Some(Sds {
             addresses: vec![format!("{scheme}://{}", server.addresses()[0])],
@@ -55,7 +59,7 @@ fn a_server_with_mutual_tls_is_followed() {
     };
     let server = sds::start(sds::Config {
         tls: Some(files("sds.example")),
-        ..with_data(folder.path())
+        ..with_data(folder.path(), TEXT)
     })
     .unwrap();
     let following = following(&server, "https", folder.path());
@@ -172,7 +176,7 @@ fn a_server_that_requires_tokens_is_followed() {
     registry.store.embedded.directory = folder.path().join("nrf");
     let registry = nrf::start(registry).unwrap();
     let root = format!("http://{}", registry.addresses()[0]);
-    let mut server = with_data(folder.path());
+    let mut server = with_data(folder.path(), TEXT);
     server.nrfs = vec![root.clone()];
     server.tokens.required = true;
     server.tokens.key_set_uris = vec![format!("{root}/oauth2/jwks")];

@@ -230,6 +230,13 @@ impl Loader {
         self.installed.clone()
     }
 
+    /// Whether a file is another one than was read, or is missing.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.kept
+            .iter()
+            .any(|loaded| stamp(&loaded.settings) != loaded.stamp)
+    }
+
     /// Whether a file has changed since it was read, and is whole by now as far as can be seen. Once for each change.
     #[must_use]
     pub(crate) fn is_stale(&self, now: Instant) -> bool {

@@ -224,6 +224,38 @@ fn a_file_is_replaced_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_reload_reads_changed_files_at_once() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), "imsi,001010000000001,one\n");
+        let dsr = dsr::start(read(config(), &resolution(folder.path(), ""))).unwrap();
+        assert_eq!(dsr.reread(), Ok(false), "no file has changed");
+        // In place, so that the router itself would wait until the file has settled.
+        let file = folder.path().join("s.csv");
+        std::fs::write(&file, "imsi,001010000000001,two,ocs=one\n").unwrap();
+        assert_eq!(dsr.reread(), Ok(true));
+        assert_eq!(
+            found(&dsr, "imsi:001010000000001"),
+            "two by file, ocs=one by file"
+        );
+        // One that cannot be used, or is missing, is refused with the reason; what was there serves.
+        std::fs::write(&file, "imsi,001010000000001,three\n").unwrap();
+        let wrong = dsr.reread().unwrap_err();
+        assert!(
+            wrong.contains("application resolve") && wrong.contains("line 1"),
+            "{wrong}"
+        );
+        std::fs::remove_file(&file).unwrap();
+        let wrong = dsr.reread().unwrap_err();
+        assert!(wrong.contains("s.csv"), "{wrong}");
+        assert_eq!(
+            found(&dsr, "imsi:001010000000001"),
+            "two by file, ocs=one by file"
+        );
+    });
+}
+
+#[test]
 fn congestion_raises_the_alarm_of_the_guide_and_ends() {
     run(async {
         let folder = tempfile::tempdir().unwrap();

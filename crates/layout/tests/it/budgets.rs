@@ -60,7 +60,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("stp", 147),
     ("enum", 40),
     ("sds", 177),
-    ("dp", 28),
+    ("dp", 27),
     ("console", 5),
 ];
 

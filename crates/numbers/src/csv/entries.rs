@@ -20,24 +20,29 @@ pub struct Entry<'l> {
 /// understood here. Returns the count of lines and that of entries.
 ///
 /// # Errors
-/// Names the first line that is wrong or that `take` refuses; also where the text is cut, is of another version, or has no
-/// entry though it does not end with `#end,0`.
+/// Names the first line that is wrong or that `take` refuses; also where the text is cut, is of another version, has another checksum
+/// than it says, or has no entry though it does not end with `#end,0`.
 pub fn entries(
     input: &mut impl BufRead,
     mut take: impl FnMut(u64, Entry<'_>) -> Result<(), ImportError>,
 ) -> Result<(u64, u64), ImportError> {
     let mut buffer = Vec::new();
-    let (mut number, mut count, mut has_end, mut ended) = (0, 0, false, false);
+    let (mut number, mut count, mut has_end, mut ended, mut sum) = (0, 0, false, false, 0);
     while let Some(text) = line::read(input, &mut buffer).map_err(ImportError::Read)? {
         number += 1;
-        let parsed = text.and_then(line::parse);
-        let parsed = parsed.map_err(|error| Mistake::at(number, error))?;
+        let text = text.map_err(|error| Mistake::at(number, error))?;
+        let parsed = line::parse(text).map_err(|error| Mistake::at(number, error))?;
         if ended {
             return Err(Mistake::at(number, "a line behind the end"));
         }
         match parsed {
             Line::First if number == 1 => has_end = true,
-            Line::First | Line::Comment => {}
+            Line::Sum(expected) if has_end && expected != sum => {
+                let mistake = "the lines before have another checksum; the file is damaged, or was changed by hand: then leave \
+                               out this line";
+                return Err(Mistake::at(number, mistake));
+            }
+            Line::First | Line::Comment | Line::Sum(_) => {}
             Line::End(expected) if expected == count => ended = true,
             Line::End(expected) => {
                 return Err(Mistake::at(
@@ -49,6 +54,9 @@ pub fn entries(
                 count += 1;
                 take(number, entry)?;
             }
+        }
+        if has_end {
+            sum = crc32c::crc32c_append(crc32c::crc32c_append(sum, text.as_bytes()), b"\n");
         }
     }
     if has_end && !ended {

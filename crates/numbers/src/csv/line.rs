@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{END, Entry, FIRST_LINE, HEADER, MOST_LINE_BYTES};
+use super::{END, Entry, FIRST_LINE, HEADER, MOST_LINE_BYTES, SUM};
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) enum Line<'l> {
     First,
     /// The end, with the count of numbers.
     End(u64),
+    /// The checksum of the lines before.
+    Sum(u32),
     Comment,
     Entry(Entry<'l>),
 }
@@ -30,6 +32,8 @@ pub(super) enum LineError {
     Fields,
     #[error("the count behind #end is not a number")]
     Count,
+    #[error("the checksum behind {SUM} does not have hexadecimal digits")]
+    Sum,
     #[error("a text of version `{0}`; expected `{FIRST_LINE}`")]
     Version(String),
 }
@@ -75,6 +79,10 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
     }
     if let Some(count) = line.strip_prefix(END) {
         return count.parse().map(Line::End).map_err(|_| LineError::Count);
+    }
+    if let Some(sum) = line.strip_prefix(SUM) {
+        let sum = u32::from_str_radix(sum, 16).map(Line::Sum);
+        return sum.map_err(|_| LineError::Sum);
     }
     if line.starts_with('#') {
         return Ok(Line::Comment);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::directory::{DAMAGED, Directory, SOUND, Slot};
-use super::header::{HEADER, Header, NoHeader, VERSION};
+use super::header::{HEADER, Header, NUMBERS, NoHeader, VERSION};
 use crate::block::{Block, Entry};
 use crate::error::{Damaged, Error};
 use crate::key::Key;
@@ -30,25 +30,20 @@ pub(crate) struct Base {
 impl Base {
     /// Opens a file: reads header and index, and no block.
     pub(crate) fn open(path: &Path, load: Load) -> Result<(Self, Sets), Error> {
-        let file = File::open(path).map_err(Error::at(path))?;
-        let length = file.metadata().map_err(Error::at(path))?.len();
         let mut warnings = Vec::new();
-        let header = header(path, &file, length, &mut warnings)?;
-        let expected = header.file_bytes();
-        if expected != Some(length) {
-            return Err(Error::Length {
-                path: path.to_owned(),
-                found: length,
-                expected: expected.unwrap_or(u64::MAX),
-            });
-        }
-        // The file has this length, so it is a length of memory as well on machines of 64 bits.
-        let bytes = Bytes::load(&file, length as usize, load).map_err(Error::at(path))?;
+        let (header, bytes) = load_file(path, NUMBERS, load, &mut warnings)?;
         let damaged = || Error::Index {
             path: path.to_owned(),
             part: "index",
         };
-        let (directory, sets) = index(&header, bytes.as_slice(), &mut warnings).ok_or_else(damaged)?;
+        let index = index(&header, bytes.as_slice(), &mut warnings);
+        let decoded = index.and_then(|(directory, sets)| {
+            Some((
+                Directory::decode(directory, header.index_offset)?,
+                Sets::decode(sets)?,
+            ))
+        });
+        let (directory, sets) = decoded.ok_or_else(damaged)?;
         let base = Self {
             path: path.to_owned(),
             header,
@@ -252,13 +247,41 @@ impl Base {
     }
 }
 
+/// Opens a file of the length that its header has.
+pub(super) fn load_file(
+    path: &Path,
+    magic: &[u8; 8],
+    load: Load,
+    warnings: &mut Vec<String>,
+) -> Result<(Header, Bytes), Error> {
+    let file = File::open(path).map_err(Error::at(path))?;
+    let length = file.metadata().map_err(Error::at(path))?.len();
+    let header = header((path, magic), &file, length, warnings)?;
+    let expected = header.file_bytes();
+    if expected != Some(length) {
+        return Err(Error::Length {
+            path: path.to_owned(),
+            found: length,
+            expected: expected.unwrap_or(u64::MAX),
+        });
+    }
+    // The file has this length, so it is a length of memory as well on machines of 64 bits.
+    let bytes = Bytes::load(&file, length as usize, load).map_err(Error::at(path))?;
+    Ok((header, bytes))
+}
+
 /// The header, from the beginning of the file or from its end.
-fn header(path: &Path, file: &File, length: u64, warnings: &mut Vec<String>) -> Result<Header, Error> {
+fn header(
+    (path, magic): (&Path, &[u8; 8]),
+    file: &File,
+    length: u64,
+    warnings: &mut Vec<String>,
+) -> Result<Header, Error> {
     let read = |offset: Option<u64>| {
         let mut bytes = [0; HEADER];
         let read = offset.map(|offset| file.read_exact_at(&mut bytes, offset));
         match read {
-            Some(Ok(())) => Header::decode(&bytes),
+            Some(Ok(())) => Header::decode(&bytes, magic),
             _ => Err(NoHeader::Foreign),
         }
     };
@@ -287,8 +310,12 @@ fn header(path: &Path, file: &File, length: u64, warnings: &mut Vec<String>) -> 
     }
 }
 
-/// Directory and sets, from the first copy of the index whose checksum fits.
-fn index(header: &Header, bytes: &[u8], warnings: &mut Vec<String>) -> Option<(Directory, Sets)> {
+/// The bytes of directory and sets, from the first copy of the index whose checksum fits.
+pub(super) fn index<'b>(
+    header: &Header,
+    bytes: &'b [u8],
+    warnings: &mut Vec<String>,
+) -> Option<(&'b [u8], &'b [u8])> {
     let copy = |number: u64| {
         let begin = header
             .index_offset
@@ -303,11 +330,7 @@ fn index(header: &Header, bytes: &[u8], warnings: &mut Vec<String>) -> Option<(D
             warnings.push(format!("the index's {name} copy is damaged"));
         }
     }
-    let (directory, sets) = first
+    first
         .or(second)?
-        .split_at_checked(usize::try_from(header.directory_bytes).ok()?)?;
-    Some((
-        Directory::decode(directory, header.index_offset)?,
-        Sets::decode(sets)?,
-    ))
+        .split_at_checked(usize::try_from(header.directory_bytes).ok()?)
 }

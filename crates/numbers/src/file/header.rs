@@ -4,12 +4,15 @@
 pub(crate) const VERSION: u32 = 1;
 /// Bytes of a header.
 pub(super) const HEADER: usize = 128;
-const MAGIC: &[u8; 8] = b"SBXNUMS\n";
+/// What a file of numbers begins with.
+pub(super) const NUMBERS: &[u8; 8] = b"SBXNUMS\n";
+/// What a file of names begins with.
+pub(super) const NAMES: &[u8; 8] = b"SBXNAME\n";
 
 /// What a header holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Numbers of all blocks.
+    /// Numbers of all blocks, or names of all pages.
     pub(super) numbers: u64,
     /// Where the index begins; its second copy follows it.
     pub(super) index_offset: u64,
@@ -42,9 +45,9 @@ impl Header {
         self.index_offset.checked_add(indexes)?.checked_add(HEADER as u64)
     }
 
-    pub(super) fn encode(&self) -> [u8; HEADER] {
+    pub(super) fn encode(&self, magic: &[u8; 8]) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[..8].copy_from_slice(MAGIC);
+        bytes[..8].copy_from_slice(magic);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.index_sum.to_le_bytes());
         let words = [
@@ -64,9 +67,9 @@ impl Header {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, NoHeader> {
+    pub(super) fn decode(bytes: &[u8], magic: &[u8; 8]) -> Result<Self, NoHeader> {
         let bytes: &[u8; HEADER] = bytes.try_into().map_err(|_| NoHeader::Foreign)?;
-        if &bytes[..8] != MAGIC {
+        if &bytes[..8] != magic {
             return Err(NoHeader::Foreign);
         }
         let half = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

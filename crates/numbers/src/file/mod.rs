@@ -8,7 +8,9 @@ mod atomic;
 mod base;
 mod directory;
 mod header;
+mod names;
 mod writer;
 
 pub(crate) use base::Base;
+pub use names::{DamagedNames, NameFile, NameWriter};
 pub use writer::{Writer, Written};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::atomic::AtomicFile;
 use super::directory::{ENTRY, Slot};
-use super::header::{HEADER, Header};
+use super::header::{HEADER, Header, NUMBERS};
 use crate::block::{Entry, OwnedBlock};
 use crate::error::Error;
 use crate::key::Key;
@@ -180,8 +180,9 @@ impl Writer {
         header.identity = header.identity.max(1);
         self.file.write(&self.index)?;
         self.file.write(&self.index)?;
-        self.file.write(&header.encode())?;
-        self.file.commit(&header.encode())?;
+        let encoded = header.encode(NUMBERS);
+        self.file.write(&encoded)?;
+        self.file.commit(&encoded)?;
         Ok(Written {
             numbers: self.numbers,
             blocks,

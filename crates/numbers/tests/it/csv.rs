@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use numbers::csv::{self, Options, Progress};
-use numbers::{Kind, Map};
+use numbers::csv::{self, ImportError, Mistake, Options, Progress, TextWriter};
+use numbers::{DestinationSet, Kind, Map};
 use tempfile::TempDir;
 
 use crate::support::{assert_same, found, imsi, key, model, open};
@@ -177,6 +177,50 @@ fn progress_can_end_an_import() {
     assert!(ended.is_err());
     assert_eq!(seen, [Progress::Read(65_536)]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// What a text has, as kind, value and destinations.
+fn read(text: &[u8]) -> Result<Vec<[String; 3]>, ImportError> {
+    let mut all = Vec::new();
+    csv::entries(&mut &*text, |line, entry| {
+        DestinationSet::parse(entry.destinations).map_err(|error| Mistake::at(line, error))?;
+        all.push([entry.kind, entry.value, entry.destinations].map(str::to_owned));
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+#[test]
+fn a_flipped_bit_of_a_text_with_a_checksum_changes_no_entry() {
+    let mut text = TextWriter::new(Vec::new()).unwrap();
+    text.comment("#journal,j1").unwrap();
+    for entry in ["imsi,001010000000001,hss1,pcrf=p1", "name,a@b,hss2"] {
+        text.entry(entry).unwrap();
+    }
+    text.end().unwrap();
+    let text = text.into_output();
+    let (expected, mut refused) = (read(&text).unwrap(), 0);
+    assert_eq!(expected[1], ["name", "a@b", "hss2"]);
+    for bit in 0..text.len() * 8 {
+        let mut damaged = text.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        match read(&damaged) {
+            Ok(found) => assert_eq!(found, expected, "{}", damaged.escape_ascii()),
+            Err(_) => refused += 1,
+        }
+    }
+    // Not in the names of the comments that say that there are an end and a checksum.
+    assert!(refused > text.len() * 6, "{refused}");
+    // Line ends may become those of another system.
+    let other = String::from_utf8(text).unwrap().replace('\n', "\r\n");
+    assert_eq!(read(other.as_bytes()).unwrap(), expected);
+    let wrong = read(other.replace("hss2", "hss3").as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        wrong.starts_with("line 5: ") && wrong.contains("checksum"),
+        "{wrong}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod damage;
 mod exact;
 mod fuzz;
 mod longer;
+mod name_file;
 mod names;
 mod support;
 mod walk;

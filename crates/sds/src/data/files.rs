@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use numbers::csv::{FIRST_LINE, ImportError};
+use numbers::csv::{ImportError, TextWriter};
 use numbers::{Load, Map, NoJournal};
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,28 @@ struct State {
     /// Names in `names.csv`, which does not count where there are none.
     #[serde(default)]
     count: Option<u64>,
+    /// CRC-32C of the others.
+    #[serde(default)]
+    sum: Option<u32>,
+}
+
+impl State {
+    /// With the checksum that it should have.
+    fn summed(mut self) -> Self {
+        self.sum = None;
+        // Strings and numbers always have a form in JSON.
+        let text = serde_json::to_vec(&self).unwrap_or_default();
+        self.sum = Some(crc32c::crc32c(&text));
+        self
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let state: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if state.sum.is_some() && state != state.clone().summed() {
+            return Err("has another checksum than it says; put a checkpoint of another server into the directory as load.csv".to_owned());
+        }
+        Ok(state)
+    }
 }
 
 /// Why the data cannot be read or written.
@@ -118,6 +140,35 @@ impl Files {
         self.directory.join(name)
     }
 
+    /// Writes a new base without the sets that no number has any more, where more than three quarters of all that there may be are
+    /// in the table. Blocks.
+    pub(crate) fn free_sets(&self, data: &Data) -> Result<(), FilesError> {
+        let before = data.map().sets().len();
+        if before <= numbers::MOST_SETS / 4 * 3 {
+            return Ok(());
+        }
+        let (base, next) = (self.path("numbers.num"), self.path("numbers.next"));
+        let rewrite = |map: &Map| {
+            map.rewrite(&next)?;
+            Ok(Map::open(&next, None, Load::Mapped)?)
+        };
+        // A crash between both leaves changes of the base before: the base has them.
+        let publish = || fs::rename(&next, &base).map_err(at(&base));
+        if !data.replace_map(rewrite, publish)? {
+            tracing::info!(before, "destination sets are freed later: too much is written");
+            return remove(&next);
+        }
+        self.sync()?;
+        remove(&self.path("numbers.changes"))?;
+        let after = data.map().sets().len();
+        tracing::info!(
+            before,
+            after,
+            "destination sets that no number has any more are freed"
+        );
+        Ok(())
+    }
+
     /// Reads the data, and the identity of the journal that they belong to; none where there are no data yet. `stored` is the
     /// head of the journal in the store.
     pub(crate) fn open(&self, stored: Option<&Head>) -> Result<(Data, Option<String>), FilesError> {
@@ -180,11 +231,8 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(at(&path)(error)),
         };
-        let reason = |error: serde_json::Error| FilesError::State {
-            path,
-            reason: error.to_string(),
-        };
-        serde_json::from_slice(&text).map(Some).map_err(reason)
+        let state = State::parse(&text).map(Some);
+        state.map_err(|reason| FilesError::State { path, reason })
     }
 
     /// Replaces the data by those of `load.csv`, where an operator has put one.
@@ -225,12 +273,10 @@ impl Files {
     pub(crate) fn checkpoint(&self, data: &Data, journal: &str) -> Result<u64, FilesError> {
         let (offset, names) = data.names();
         // Before the names: a state stands for numbers of its offset, or later ones.
-        let base = self.path("numbers.num");
-        match data.map.size() {
-            (_, 0) => data.map.rewrite(&base)?,
-            _ => data
-                .map
-                .checkpoint(&self.path("numbers.changes"), &mut NoJournal::default())?,
+        let (base, map) = (self.path("numbers.num"), data.map());
+        match map.size() {
+            (_, 0) => map.rewrite(&base)?,
+            _ => map.checkpoint(&self.path("numbers.changes"), &mut NoJournal::default())?,
         };
         self.write_names(&names, offset, journal)?;
         Ok(offset)
@@ -240,18 +286,20 @@ impl Files {
         let path = self.path("names.csv");
         if names.len() > 0 {
             self.write(&path, |out| {
-                writeln!(out, "{FIRST_LINE}")?;
+                let mut text = TextWriter::new(out)?;
                 for (name, set) in names.above(None) {
-                    writeln!(out, "{NAME},{name},{set}")?;
+                    text.entry(format_args!("{NAME},{name},{set}"))?;
                 }
-                writeln!(out, "#end,{}", names.len())
+                text.end()
             })?;
         }
         let state = State {
             journal: journal.to_owned(),
             names: offset,
             count: Some(names.len()),
+            sum: None,
         };
+        let state = state.summed();
         self.write(&self.path("state.json"), |out| {
             Ok(serde_json::to_writer(out, &state)?)
         })?;
@@ -277,6 +325,10 @@ impl Files {
         });
         written.map_err(at(&new))?;
         fs::rename(&new, path).map_err(at(path))?;
+        self.sync()
+    }
+
+    fn sync(&self) -> Result<(), FilesError> {
         let synced = File::open(&self.directory).and_then(|folder| folder.sync_all());
         synced.map_err(at(&self.directory))
     }

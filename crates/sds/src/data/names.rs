@@ -20,6 +20,10 @@ pub(crate) struct Names {
     count: u64,
     bytes: usize,
     sets: Arc<Sets>,
+    /// Names that have each set.
+    uses: Arc<Vec<u64>>,
+    /// Sets that names have.
+    used: usize,
 }
 
 /// Names that follow one another: length, set and bytes of each.
@@ -46,18 +50,17 @@ impl Names {
     /// When there are too many sets; nothing has changed then.
     pub(crate) fn change(&mut self, name: &str, set: Option<&DestinationSet>) -> Result<(), SetError> {
         let set = set.map(|set| self.intern(set)).transpose()?;
+        let mut before = None;
         let place = self.position(name);
         let chunk = self.chunks.get(place).cloned().unwrap_or_else(|| Arc::new([]));
         let mut list: Vec<(&[u8], u16)> = entries(&chunk).collect();
         let found = list.binary_search_by_key(&name.as_bytes(), |(one, _)| *one);
         match (found, set) {
             (Ok(at), Some(set)) => {
-                if let Some(entry) = list.get_mut(at) {
-                    entry.1 = set;
-                }
+                before = list.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, set));
             }
             (Ok(at), None) => {
-                list.remove(at);
+                before = Some(list.remove(at).1);
                 self.count -= 1;
                 self.bytes -= name.len() + HEAD;
             }
@@ -68,6 +71,7 @@ impl Names {
             }
             (Err(_), None) => return Ok(()),
         }
+        self.moved(before, set);
         let rest = if list.len() > MOST_LISTED {
             list.split_off(list.len() / 2)
         } else {
@@ -81,6 +85,19 @@ impl Names {
         Ok(())
     }
 
+    /// A name has another set than before, or none.
+    fn moved(&mut self, before: Option<u16>, now: Option<u16>) {
+        let uses = Arc::make_mut(&mut self.uses);
+        if let Some(uses) = now.and_then(|id| uses.get_mut(usize::from(id))) {
+            self.used += usize::from(*uses == 0);
+            *uses += 1;
+        }
+        if let Some(uses) = before.and_then(|id| uses.get_mut(usize::from(id))) {
+            *uses -= 1;
+            self.used -= usize::from(*uses == 0);
+        }
+    }
+
     /// How many names there are.
     pub(crate) const fn len(&self) -> u64 {
         self.count
@@ -91,14 +108,16 @@ impl Names {
         self.bytes + self.chunks.len() * size_of::<Chunk>()
     }
 
-    /// How many different sets names have or have had.
-    pub(crate) fn sets(&self) -> usize {
-        self.sets.all.len()
+    /// How many different sets names have.
+    pub(crate) const fn sets(&self) -> usize {
+        self.used
     }
 
-    /// Whether a set is among them.
+    /// Whether a name has this set.
     pub(crate) fn has_set(&self, set: &DestinationSet) -> bool {
-        self.sets.ids.contains_key(set)
+        let id = self.sets.ids.get(set);
+        let uses = id.and_then(|id| self.uses.get(usize::from(*id)));
+        uses.is_some_and(|uses| *uses > 0)
     }
 
     /// Names above `after` with their sets, in ascending order.
@@ -133,12 +152,26 @@ impl Names {
         if let Some(id) = self.sets.ids.get(set) {
             return Ok(*id);
         }
-        let id = u16::try_from(self.sets.all.len()).map_err(|_| SetError::TooManySets)?;
-        if usize::from(id) >= MOST_SETS {
-            return Err(SetError::TooManySets);
-        }
+        let count = self.sets.all.len();
+        let id = match count < MOST_SETS {
+            true => Some(count),
+            // One that no name has any more.
+            false => self.uses.iter().position(|uses| *uses == 0),
+        };
+        let id = id
+            .and_then(|id| u16::try_from(id).ok())
+            .ok_or(SetError::TooManySets)?;
         let sets = Arc::make_mut(&mut self.sets);
-        sets.all.push(set.clone());
+        match sets.all.get_mut(usize::from(id)) {
+            Some(place) => {
+                let before = std::mem::replace(place, set.clone());
+                sets.ids.remove(&before);
+            }
+            None => {
+                sets.all.push(set.clone());
+                Arc::make_mut(&mut self.uses).push(0);
+            }
+        }
         sets.ids.insert(set.clone(), id);
         Ok(id)
     }
@@ -224,5 +257,36 @@ mod tests {
         assert_eq!(names.above(None).next(), None);
         names.change("n1", Some(&set(1))).unwrap();
         assert_eq!(names.find("n1"), Some(&set(1)));
+    }
+
+    #[test]
+    fn a_set_that_no_name_has_any_more_makes_room_for_another_one() {
+        let mut names = Names::default();
+        for number in 0..MOST_SETS as u32 {
+            names.change(&format!("n{number}"), Some(&set(number))).unwrap();
+        }
+        let other = set(MOST_SETS as u32);
+        assert_eq!(names.change("n7", Some(&other)), Err(SetError::TooManySets));
+        assert_eq!((names.find("n7"), names.sets()), (Some(&set(7)), MOST_SETS));
+        let before = names.clone();
+        names.change("n7", None).unwrap();
+        assert!(names.sets() == MOST_SETS - 1 && !names.has_set(&set(7)));
+        names.change("n8", Some(&other)).unwrap();
+        assert!(names.has_set(&other) && !names.has_set(&set(8)));
+        // With room for one more, two sets by turns, many times.
+        names.change("n9", None).unwrap();
+        for step in 0..10_u32 {
+            names.change("n7", Some(&set(7 + step % 2))).unwrap();
+            assert_eq!(names.find("n7"), Some(&set(7 + step % 2)));
+        }
+        assert_eq!(
+            (names.find("n8"), names.find("n10")),
+            (Some(&other), Some(&set(10)))
+        );
+        // What was copied is as it was.
+        assert_eq!(
+            (before.find("n7"), before.find("n8")),
+            (Some(&set(7)), Some(&set(8)))
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, imsi, local, set, start};
+use crate::support::{Api, imsi, local, set, start, start_in, until};
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -182,6 +182,50 @@ fn one_set_more_than_fit_is_refused_and_those_that_are_there_are_not() {
         assert_eq!(api.write(&json!([set(2, "y")])).await.status(), 507);
         assert_eq!(api.write(&json!([set(2, "x")])).await.status(), 200);
         assert_eq!(api.write(&json!([set(2, "s65533")])).await.status(), 200);
+    });
+    sds.stop();
+}
+
+#[test]
+fn sets_that_no_record_has_any_more_are_freed_while_it_runs() {
+    let often = |config: &mut sds::Config| config.journal.checkpoint = settings::Period::from_millis(50);
+    let sds = start(often);
+    local(async {
+        let api = &sds.api;
+        for sets in [65_535, 1] {
+            let line = |at: u64| {
+                let set = at % sets;
+                format!("imsi,{},s{set}\nname,n{at},s{set}\n", imsi(at))
+            };
+            for part in 0..5 {
+                let body: String = (part * 13_107..(part + 1) * 13_107).map(line).collect();
+                assert_eq!(api.post("/records", "text/csv", body).await.status(), 200);
+            }
+            let other = api.write(&json!([{"name": "n1", "destinations": "x"}])).await;
+            assert_eq!(other.status(), if sets > 1 { 507 } else { 200 }, "{}", other.text);
+        }
+        until("room for another set of numbers", async || {
+            let got = api.write(&json!([set(1, "x")])).await;
+            assert!([200, 507].contains(&got.status()), "{}", got.text);
+            got.status() == 200
+        })
+        .await;
+        for (subject, found) in [(imsi(1), "x"), (imsi(2), "s0"), (imsi(65_534), "s0")] {
+            assert_eq!(api.find(&format!("imsi/{subject}")).await.as_deref(), Some(found));
+        }
+    });
+    let sds = start_in(sds.stop(), often);
+    local(async {
+        for (subject, found) in [(imsi(1), "x"), (imsi(2), "s0")] {
+            let subject = format!("imsi/{subject}");
+            assert_eq!(sds.api.find(&subject).await.as_deref(), Some(found));
+        }
+        for (name, found) in [("n1", "x"), ("n2", "s0")] {
+            assert_eq!(
+                sds.api.find(&format!("name/{name}")).await.as_deref(),
+                Some(found)
+            );
+        }
     });
     sds.stop();
 }

@@ -10,11 +10,12 @@ use crate::support::{Api, Sds, config, imsi, local, set, start, start_in, until}
 /// The records of a checkpoint by their subjects, and its offset; checked against its form.
 fn parse(text: &str) -> (BTreeMap<String, String>, u64) {
     let lines: Vec<&str> = text.lines().collect();
-    let [first, journal, offset, records @ .., end] = &lines[..] else {
+    let [first, journal, offset, records @ .., sum, end] = &lines[..] else {
         panic!("{text}")
     };
     assert_eq!(*first, "#signalbox-numbers,1");
     assert!(journal.starts_with("#journal,"), "{journal}");
+    assert!(sum.starts_with("#crc32c,"), "{sum}");
     assert_eq!(*end, format!("#end,{}", records.len()));
     let subject = |line: &&str| {
         let (kind, rest) = line.split_once(',').unwrap();
@@ -117,6 +118,51 @@ fn a_large_checkpoint_is_sent_in_pieces_beside_other_requests() {
         assert_eq!(records.len(), 100_000);
         assert_eq!(one.text, other.text);
         assert_eq!(one.header("content-length"), "");
+    });
+    sds.stop();
+}
+
+#[test]
+fn parts_of_a_checkpoint_are_the_records() {
+    let sds = start(|_| {});
+    local(async {
+        let api = &sds.api;
+        write(api, 0, 100).await;
+        let (whole, offset) = parse(&api.get("/checkpoint").await.text);
+        let (mut taken, mut after, mut parts) = (BTreeMap::new(), String::new(), 0);
+        loop {
+            let part = api.get(&format!("/checkpoint?limit=7{after}")).await;
+            assert_eq!(part.number("journal-offset"), offset);
+            let mut lines: Vec<&str> = part.text.lines().collect();
+            let next = lines.iter().position(|line| line.starts_with("#next,"));
+            let next = next.map(|at| lines.remove(at).to_owned());
+            let (records, of) = parse(&(lines.join("\n") + "\n"));
+            assert!(of == offset && records.len() <= 7, "{}", part.text);
+            taken.extend(records);
+            parts += 1;
+            let Some(next) = next else { break };
+            after = next
+                .replace("#next,", "&after=")
+                .replace(',', "%2C")
+                .replace('@', "%40");
+        }
+        assert_eq!(taken, whole);
+        assert!(parts > whole.len() / 7, "{parts}");
+        assert_eq!(sds.running.count(sds::Event::Checkpoint), 2);
+        for (query, reason) in [
+            ("after=imsi", "no comma"),
+            ("after=imsi%2C1x", "not a digit"),
+            ("after=color%2C1", "unknown kind"),
+            ("limit=10001", "0 to 10000"),
+            ("offset=1", "unknown"),
+        ] {
+            let got = api.get(&format!("/checkpoint?{query}")).await;
+            assert!(
+                got.status() == 400 && got.detail().contains(reason),
+                "{}",
+                got.text
+            );
+        }
     });
     sds.stop();
 }
@@ -360,6 +406,31 @@ fn a_damaged_block_does_not_keep_the_server_from_starting_when_the_base_is_to_be
     });
     let sds = start_in(sds.stop(), |_| {});
     assert_eq!(local(sds.api.find("msisdn/49")).as_deref(), Some("e"));
+    sds.stop();
+}
+
+#[test]
+fn a_flipped_bit_of_state_or_names_is_refused_with_the_file() {
+    let sds = start(often);
+    local(write_saved(
+        &sds,
+        &json!([set(1, "a"), {"name": "b@c", "destinations": "d"}]),
+    ));
+    let directory = sds.stop();
+    for (name, from, to, reason) in [
+        ("state.json", "\"names\":1,", "\"names\":3,", "checksum"),
+        ("names.csv", "name,b@c,d", "name,b@c,e", "checksum"),
+        ("names.csv", "name,b@c,d", "name,b@b,d", "checksum"),
+    ] {
+        let path = directory.path().join(name);
+        let before = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, before.replace(from, to)).unwrap();
+        let refused = refused(directory.path());
+        assert!(refused.contains(name) && refused.contains(reason), "{refused}");
+        std::fs::write(&path, before).unwrap();
+    }
+    let sds = start_in(directory, |_| {});
+    assert_eq!(local(sds.api.find("name/b@c")).as_deref(), Some("d"));
     sds.stop();
 }
 

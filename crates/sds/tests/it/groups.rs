@@ -53,6 +53,40 @@ fn numbers_of_a_group_are_changed_together() {
 }
 
 #[test]
+fn groups_are_of_the_store_and_in_no_checkpoint() {
+    let sds = start(|_| {});
+    let text = local(async {
+        let group = json!({"imsis": [imsi(1), imsi(2)], "destinations": "hss1"});
+        sds.api.put("/groups/alice", &group).await.offset();
+        sds.api.get("/checkpoint").await.text
+    });
+    let directory = sds.stop();
+    // Beside its store a server that takes a checkpoint keeps them.
+    std::fs::write(directory.path().join("load.csv"), &text).unwrap();
+    let sds = start_in(directory, |_| {});
+    assert_eq!(local(sds.api.get("/groups/alice")).status(), 200);
+    sds.stop();
+    // With an empty store there are none, and their numbers stay.
+    let empty = tempfile::tempdir().unwrap();
+    std::fs::write(empty.path().join("load.csv"), &text).unwrap();
+    let sds = start_in(empty, |_| {});
+    local(async {
+        let api = &sds.api;
+        let number = |at| format!("imsi/{}", imsi(at));
+        assert_eq!(api.get("/groups/alice").await.status(), 404);
+        assert_eq!(api.find(&number(1)).await.as_deref(), Some("hss1"));
+        // Provisioned again, it has the numbers that it is given; one that it had is removed by itself.
+        let group = json!({"imsis": [imsi(2)], "destinations": "hss2"});
+        api.put("/groups/alice", &group).await.offset();
+        assert_eq!(api.find(&number(2)).await.as_deref(), Some("hss2"));
+        assert_eq!(api.find(&number(1)).await.as_deref(), Some("hss1"));
+        api.delete(&format!("/subscribers/{}", number(1))).await.offset();
+        assert_eq!(api.find(&number(1)).await, None);
+    });
+    sds.stop();
+}
+
+#[test]
 fn what_is_not_a_group_is_refused() {
     let sds = start(|_| {});
     local(async {

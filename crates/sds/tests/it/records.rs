@@ -229,6 +229,8 @@ fn curl_reads_and_writes() {
         &uri("/journal?after=0"),
     ]);
     let text = curl(&[&uri("/checkpoint")]);
+    let (before, sum) = text.split_once("#crc32c,").unwrap();
+    let text = format!("{before}{}", &sum[9..]);
     let expected = format!(
         "#signalbox-numbers,1\n#journal,{id}\n#offset,1\nimsi,{},hss1,pcrf=p1\nname,a@b,hss2\n#end,2\n",
         imsi(1)
