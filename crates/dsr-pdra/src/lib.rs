@@ -40,6 +40,8 @@ mod pools;
 mod redirect;
 mod report;
 mod suspect;
+#[cfg(test)]
+mod tests;
 mod within;
 
 use std::sync::Arc;
