@@ -10,6 +10,7 @@ use store::{
 };
 
 use crate::config::Charging;
+use crate::owed::{Debtor, Owed, Owing, take_over_of_others};
 use crate::repository::{Kept, TRIES};
 use crate::session::{Party, micros, number, party, put, text};
 use crate::upkeep::{count, remove};
@@ -43,6 +44,7 @@ pub struct ChargingSessions(Arc<Parts>);
 struct Parts {
     sessions: Table<ChargingSession>,
     held: AtomicUsize,
+    owed: Owed,
     clock: Clock,
     settings: Charging,
 }
@@ -57,14 +59,15 @@ pub struct Change {
 }
 
 impl ChargingSessions {
-    /// Those of a store that was opened with their table.
+    /// Those of a store that was opened with their tables. `is_shared`: other routers write to it.
     ///
     /// # Errors
-    /// When the store has not the table.
-    pub fn new(store: &store::Store, settings: &Charging) -> Result<Self, Error> {
+    /// When the store has not the tables.
+    pub fn new(store: &store::Store, settings: &Charging, is_shared: bool) -> Result<Self, Error> {
         Ok(Self(Arc::new(Parts {
             sessions: store.table()?,
             held: AtomicUsize::new(0),
+            owed: Owed::new(store, Debtor::Charging, is_shared)?,
             clock: Clock::default(),
             settings: settings.clone(),
         })))
@@ -200,6 +203,7 @@ impl ChargingSessions {
 
     async fn round(&self, sweep: &Sweep<ChargingSession>) -> Result<(), Error> {
         sweep.round().await?;
+        take_over_of_others(self).await?;
         self.refresh().await
     }
 
@@ -209,6 +213,20 @@ impl ChargingSessions {
     /// When the store cannot be read.
     pub async fn refresh(&self) -> Result<(), Error> {
         count(&self.0.sessions, &self.0.held).await
+    }
+}
+
+impl Owing for ChargingSessions {
+    fn now(&self) -> u64 {
+        self.0.clock.micros()
+    }
+
+    fn owed(&self) -> &Owed {
+        &self.0.owed
+    }
+
+    async fn began(&self, id: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.session(id).await?.map(|session| session.began))
     }
 }
 

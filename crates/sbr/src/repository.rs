@@ -11,6 +11,7 @@ use store::{Batch, Clock, Condition, Error, Index, Store, Stored, Table};
 
 use crate::config::Sbr;
 use crate::conflict::{Tally, leading};
+use crate::owed::{Debtor, Owed, Owing};
 use crate::prefix::{KeyLength, Lengths};
 use crate::reservation::Reservation;
 use crate::session::{
@@ -43,6 +44,7 @@ pub(crate) struct Parts {
     pub(crate) lengths: Lengths,
     pub(crate) held: Held,
     pub(crate) tally: Tally,
+    owed: Owed,
     clock: Clock,
     pub(crate) settings: Sbr,
     /// The name of this router in reservations; none: no other router writes to this store.
@@ -107,6 +109,7 @@ impl Repository {
             lengths: Lengths::default(),
             held: Held::default(),
             tally: Tally::default(),
+            owed: Owed::new(store, Debtor::Policy, owner.is_some())?,
             clock: Clock::default(),
             settings: settings.clone(),
             owner,
@@ -501,5 +504,19 @@ impl Repository {
         let is_over = others.len() >= self.0.settings.max_sessions_per_subscriber;
         let oldest = others.iter().min_by_key(|stored| stored.record.began);
         Some(&*oldest.filter(|_| is_over)?.record.id)
+    }
+}
+
+impl Owing for Repository {
+    fn now(&self) -> u64 {
+        self.0.clock.micros()
+    }
+
+    fn owed(&self) -> &Owed {
+        &self.0.owed
+    }
+
+    async fn began(&self, id: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.session(id).await?.map(|session| session.began))
     }
 }

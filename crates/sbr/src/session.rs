@@ -301,7 +301,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
     take(rest, usize::from(length))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
+use crate::owed::take_over_of_others;
 use crate::repository::Repository;
 use crate::reservation::Reservation;
 use crate::session::{BY_EXPIRY, Found, Session, micros};
@@ -150,6 +151,7 @@ impl Repository {
                 sessions.round().await?;
                 found.round().await?;
                 reservations.round().await?;
+                take_over_of_others(self).await?;
                 self.refresh().await
             };
             if let Err(error) = round.await {
