@@ -349,6 +349,10 @@ impl Pdra {
         if self.redirects() {
             self.redirect_session(on, beginning, token, rule, server)
         } else {
+            let session = &beginning.facts.session;
+            self.shared
+                .opened
+                .begins_again(session, Some(server.host.as_bytes()));
             Self::send(on, token, rule, tried, server)
         }
     }
