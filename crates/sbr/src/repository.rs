@@ -23,6 +23,8 @@ use crate::session::{
 const CANDIDATES: usize = 256;
 /// Pools in which a subscriber has as many sessions as may be, before they hide some of each other.
 const POOLS: usize = 4;
+/// Sessions of a subscriber that go for a new one, at most: more than begin at once.
+const MOST_REMOVED: usize = 32;
 /// Tries of a write that others make at the same time.
 pub(crate) const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
@@ -383,16 +385,17 @@ impl Repository {
         let mut batch = Batch::default();
         let key = session.binding.as_ref().map(|binding| binding.key.clone());
         let key = key.unwrap_or_default();
-        let (mut is_instead, mut yielded) = (false, 0);
+        let (mut surplus, mut yielded) = (Vec::new(), 0);
         let before = known.as_ref().map(|known| &known.record);
         if !before.is_some_and(|before| before.is_at(session)) {
             let mut others = self.of_subscriber(&key).await?;
             // What it takes the place of leads it no more.
-            let oldest = self.surplus(&others).filter(|_| before.is_none());
-            if let Some(oldest) = oldest.map(<[u8]>::to_vec) {
-                others.retain(|other| other.record.id != oldest);
-                batch.delete(&self.0.sessions, &oldest, Condition::Always);
-                is_instead = true;
+            if before.is_none() {
+                surplus = self.surplus(&others);
+            }
+            others.retain(|other| !surplus.contains(&other.record.id));
+            for oldest in &surplus {
+                batch.delete(&self.0.sessions, oldest, Condition::Always);
             }
             // A repeated session that is elsewhere now moves its binding, unless that has yielded.
             let is_moved = before.map_or(is_moved, |before| !before.has_yielded());
@@ -408,12 +411,16 @@ impl Repository {
         batch.put(&self.0.sessions, session, condition);
         self.commit(batch, session).await?;
         self.0.tally.younger.fetch_add(yielded, Relaxed);
-        Ok(match (known, is_instead) {
+        Ok(match (known, surplus.len()) {
             (Some(_), _) => Kept::Again,
-            (None, true) => Kept::Instead,
-            (None, false) => {
+            (None, 0) => {
                 self.0.held.sessions.fetch_add(1, Relaxed);
                 Kept::New
+            }
+            (None, removed) => {
+                let less = |held: usize| Some(held.saturating_sub(removed - 1));
+                let _ = self.0.held.sessions.fetch_update(Relaxed, Relaxed, less);
+                Kept::Instead
             }
         })
     }
@@ -499,11 +506,18 @@ impl Repository {
         count
     }
 
-    /// Of the other sessions of a subscriber, the one that goes for a new one.
-    fn surplus<'s>(&self, others: &'s [Stored<Session>]) -> Option<&'s [u8]> {
-        let is_over = others.len() >= self.0.settings.max_sessions_per_subscriber;
-        let oldest = others.iter().min_by_key(|stored| stored.record.began);
-        Some(&*oldest.filter(|_| is_over)?.record.id)
+    /// Of the other sessions of a subscriber, the oldest ones that go for a new one: as many as are beyond the bound, since those that
+    /// begin at once do not see one another.
+    fn surplus(&self, others: &[Stored<Session>]) -> Vec<Vec<u8>> {
+        let most = self.0.settings.max_sessions_per_subscriber;
+        let over = (others.len() + 1).saturating_sub(most).min(MOST_REMOVED);
+        if over == 0 {
+            return Vec::new();
+        }
+        let mut by_age: Vec<&Session> = others.iter().map(|stored| &stored.record).collect();
+        by_age.sort_unstable_by_key(|session| session.began);
+        let oldest = by_age.into_iter().take(over);
+        oldest.map(|session| session.id.clone()).collect()
     }
 }
 
