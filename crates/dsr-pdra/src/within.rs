@@ -247,7 +247,7 @@ impl Pdra {
         let is_led = self.redirects() && !is_of_pcrf;
         if request.view.routing.destination_host.is_some() && !is_led {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
-            if !is_end && !is_of_pcrf {
+            if !is_end && !is_of_pcrf && !self.shared.opened.repository().was_used(session) {
                 self.touch(session);
             }
             return Flow::Next;

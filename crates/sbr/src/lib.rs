@@ -18,6 +18,7 @@
 //! | `conflict` | several bindings of one subscriber, of sites that were cut off: the older one wins |
 //! | `settle` | the same, of records that have come from other sites |
 //! | `owed`, `ends` | ends of sessions that servers have begun and clients do not have |
+//! | `recent` | sessions whose use needs no look |
 //! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
@@ -35,6 +36,7 @@ mod opened;
 mod owed;
 pub mod pool;
 mod prefix;
+mod recent;
 mod repository;
 mod reservation;
 mod session;

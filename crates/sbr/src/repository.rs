@@ -13,6 +13,7 @@ use crate::config::Sbr;
 use crate::conflict::{Tally, leading};
 use crate::owed::{Debtor, Owed, Owing};
 use crate::prefix::{KeyLength, Lengths};
+use crate::recent::Recent;
 use crate::reservation::Reservation;
 use crate::session::{
     Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Found, Party, Session, imsi_in,
@@ -46,6 +47,7 @@ pub(crate) struct Parts {
     pub(crate) lengths: Lengths,
     pub(crate) held: Held,
     pub(crate) tally: Tally,
+    pub(crate) recent: Recent,
     owed: Owed,
     clock: Clock,
     pub(crate) settings: Sbr,
@@ -111,6 +113,7 @@ impl Repository {
             lengths: Lengths::default(),
             held: Held::default(),
             tally: Tally::default(),
+            recent: Recent::default(),
             owed: Owed::new(store, Debtor::Policy, owner.is_some())?,
             clock: Clock::default(),
             settings: settings.clone(),
