@@ -6,7 +6,7 @@ use diameter_proto::{Fault, ResultCode};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{choose, position};
-use sbr::{Begun, Claim, Congestion, Outcome, Party, Reserved, Session, Turn, binding_key};
+use sbr::{Begun, Claim, Congestion, Outcome, Party, Reserved, Turn, binding_key};
 
 use crate::config::{Early, Pool};
 use crate::events::Event;
@@ -46,24 +46,29 @@ impl Beginning<'_> {
 impl Pdra {
     /// The subscriber of a request and its pool; no pool: none serves the APN.
     pub(crate) fn beginning(&self, facts: Facts) -> Option<Beginning<'_>> {
-        let pool = self.pools.of(&facts.apn)?;
-        let key = binding_key(&facts.subscriber(), &pool.name);
+        let (pool, key) = self.place_of(&facts)?;
         Some(Beginning { facts, pool, key })
+    }
+
+    /// The pool of a request, and its key there.
+    fn place_of(&self, facts: &Facts) -> Option<(&Pool, Vec<u8>)> {
+        let pool = self.pools.of(&facts.apn)?;
+        Some((pool, binding_key(&facts.subscriber(), &pool.name)))
     }
 
     /// A request that holds its subscriber at the desk under this token. A reload may have led its APN to another pool, or to none:
     /// it has the pool that it came with.
     pub(crate) fn held(&self, facts: Facts, token: u64) -> Option<Beginning<'_>> {
         let desk = &self.shared.desk;
-        let beginning = self.beginning(facts.clone());
-        if token == NO_TOKEN {
-            return beginning;
-        }
-        if beginning.as_ref().is_some_and(|now| desk.has(&now.key, token)) {
-            return beginning;
-        }
-        let Some(key) = desk.key_of(token) else {
-            return beginning;
+        let now = self.place_of(&facts);
+        let is_held = |key: &[u8]| token == NO_TOKEN || desk.has(key, token);
+        let key = match &now {
+            Some((_, key)) if is_held(key) => None,
+            _ if token == NO_TOKEN => None,
+            _ => desk.key_of(token),
+        };
+        let Some(key) = key else {
+            return now.map(|(pool, key)| Beginning { facts, pool, key });
         };
         let mut before = Beginning {
             facts,
@@ -205,17 +210,12 @@ impl Pdra {
         note.write(on.memo);
         let repository = self.shared.opened.repository().clone();
         let (id, key) = (beginning.facts.session.clone(), beginning.key.clone());
-        let wanted = Session {
-            application: beginning.facts.application,
-            client: beginning.facts.sender.clone(),
-            binding: Some(beginning.facts.binding(key.clone())),
-            ..Session::default()
-        };
+        let (application, client) = (beginning.facts.application, beginning.facts.sender.clone());
         let patience = self.settings.wait.duration();
         let work = async move {
             // A request that comes again after its answer (RFC 6733 §3, T flag), or twice.
             if let Some(session) = repository.session(&id).await? {
-                return Ok(match session.is_same(&wanted) {
+                return Ok(match session.binds(application, &client, Some(&key)) {
                     true => Reserved::Bound(Box::new(session)),
                     false => Reserved::Taken,
                 });
