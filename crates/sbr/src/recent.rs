@@ -1,4 +1,4 @@
-//! Sessions whose use was looked at not long ago: their next messages read nothing.
+//! Sessions whose use was checked not long ago: their next messages read nothing.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

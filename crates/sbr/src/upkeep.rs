@@ -47,8 +47,8 @@ impl Repository {
         Ok(ended)
     }
 
-    /// Whether the use of a session was looked at in this 64th of the time until it is stale: [`Repository::touch`] need not read it. The
-    /// caller looks at it now.
+    /// Whether the use of a session was checked in this 64th of the time until it is stale: [`Repository::touch`] need not read it. The
+    /// caller checks it now.
     #[must_use]
     pub fn was_used(&self, id: &[u8]) -> bool {
         let part = (micros(self.0.settings.stale.duration()) / 64).max(1);
