@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(end.require(known::CC_REQUEST_NUMBER).unwrap(), 8);
         assert_eq!(end.require(known::SERVICE_CONTEXT_ID).unwrap(), "32251@3gpp.org");
         assert!(!end.avps().flatten().any(|avp| avp.is(known::ROUTE_RECORD)));
-        let again = termination_again(&end.clone().freeze(), true).unwrap();
+        let again = termination_again(&end.freeze(), true).unwrap();
         assert!(again.flags().contains(CommandFlags::RETRANSMITTED));
         assert_eq!(again.require(known::DESTINATION_HOST).unwrap(), "pcrf.example");
         let answered = termination_again(&again.freeze(), false).unwrap();
