@@ -71,6 +71,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/ocdra",
     "dsr/ocdra-kill-ocs",
     "dsr/pdra",
+    "dsr/pdra-cut-sites",
     "dsr/pdra-kill-database",
     "dsr/pdra-kill-pcrfs",
     "dsr/pdra-kill-router",

@@ -208,6 +208,7 @@ tags! {
     SUBSCRIPTION_ID = "Subscription-Id" Grouped 0:443 M;
     SUBSCRIPTION_ID_DATA = "Subscription-Id-Data" Utf8String 0:444 M;
     SUBSCRIPTION_ID_TYPE = "Subscription-Id-Type" Enumerated 0:450 M;
+    SERVICE_CONTEXT_ID = "Service-Context-Id" Utf8String 0:461 M;
     // RFC 7155 (RADIUS attributes that Gx and Rx use)
     FRAMED_IP_ADDRESS = "Framed-IP-Address" OctetString 0:8 M;
     FRAMED_IPV6_PREFIX = "Framed-IPv6-Prefix" OctetString 0:97 M;

@@ -33,10 +33,11 @@ impl Resumer {
         Self::new(|_, _| false)
     }
 
-    /// The handle of an application.
+    /// The handle of an application on a worker. It is cloned with each message: clones of different workers share no count.
     #[must_use]
     pub fn typed<F: Send + 'static>(&self) -> Resume<F> {
-        Resume(self.clone(), PhantomData)
+        let own = self.0.clone();
+        Resume(Self::new(move |ticket, found| own(ticket, found)), PhantomData)
     }
 }
 

@@ -6,6 +6,8 @@ use diameter_proto::{
     CommandFlags, Fault, Kind, Message, MessageBuilder, MessageMut, ResultCode, Tag, known,
 };
 
+use crate::stage::Answered;
+
 /// CC-Request-Type (RFC 8506 §8.3): the session begins.
 pub const INITIAL_REQUEST: i32 = 1;
 /// CC-Request-Type: it goes on.
@@ -127,7 +129,8 @@ pub fn termination(request: &Message) -> Option<MessageMut> {
             || avp.is(known::DESTINATION_HOST)
             || avp.is(known::DESTINATION_REALM)
             || avp.is(known::ORIGIN_STATE_ID);
-        if is_of_session || (is_credit && avp.is(known::SUBSCRIPTION_ID)) {
+        let is_of_credit = avp.is(known::SUBSCRIPTION_ID) || avp.is(known::SERVICE_CONTEXT_ID);
+        if is_of_session || (is_credit && is_of_credit) {
             builder.copy(&avp);
         }
     }
@@ -143,6 +146,42 @@ pub fn termination(request: &Message) -> Option<MessageMut> {
     }
     builder.put(known::TERMINATION_CAUSE, BAD_ANSWER);
     builder.finish().ok()
+}
+
+/// Whether an answer is a failure of the router itself, in place of that of a server.
+#[must_use]
+pub fn is_failure_of_router(answered: &Answered<'_>) -> bool {
+    let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
+    by.is_some_and(|by| by.eq_ignore_ascii_case(&answered.names.host))
+        && result(answered.answer) == Some(ResultCode::UNABLE_TO_COMPLY)
+}
+
+/// Whether an answer to a [`termination`] says that the server has the session no more: only a transient failure does not.
+#[must_use]
+pub fn has_ended<B: AsRef<[u8]>>(answer: &Message<B>) -> bool {
+    result(answer).is_some_and(|result| matches!(result.0 / 1000, 2 | 5))
+}
+
+/// A [`termination`] that is sent again: with the T flag where its server may have got it without an answer (`is_lost`; RFC 6733
+/// §5.5.4), without it behind an answer (§3). None: it gets too long.
+#[must_use]
+pub fn termination_again(request: &Message, is_lost: bool) -> Option<MessageMut> {
+    let host = request.get(known::DESTINATION_HOST).ok().flatten();
+    let mut again = retransmission(request, "", host.unwrap_or_default())?;
+    if !is_lost {
+        again.set_flags(again.flags().without(CommandFlags::RETRANSMITTED));
+    }
+    Some(again)
+}
+
+/// A [`termination`] from its bytes; `is_again`: it may have been sent before. None: they are none.
+#[must_use]
+pub fn termination_from(bytes: &[u8], is_again: bool) -> Option<MessageMut> {
+    let mut request = MessageMut::parse(bytes.into()).ok()?;
+    if is_again {
+        request.set_flags(request.flags().with(CommandFlags::RETRANSMITTED));
+    }
+    Some(request)
 }
 
 /// The last second of the year 9999: RFC 3339 has no later years.
@@ -186,6 +225,7 @@ mod tests {
                 .put(known::DESTINATION_HOST, "pcrf.example")
                 .put(known::CC_REQUEST_TYPE, INITIAL_REQUEST)
                 .put(known::CC_REQUEST_NUMBER, 7_u32)
+                .put(known::SERVICE_CONTEXT_ID, "32251@3gpp.org")
                 .put(known::ROUTE_RECORD, "pgw.example");
             termination(&begins.finish().unwrap().freeze())
         };
@@ -200,7 +240,16 @@ mod tests {
         assert_eq!(end.require(known::DESTINATION_HOST).unwrap(), "pcrf.example");
         assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), TERMINATION_REQUEST);
         assert_eq!(end.require(known::CC_REQUEST_NUMBER).unwrap(), 8);
+        assert_eq!(end.require(known::SERVICE_CONTEXT_ID).unwrap(), "32251@3gpp.org");
         assert!(!end.avps().flatten().any(|avp| avp.is(known::ROUTE_RECORD)));
+        let again = termination_again(&end.freeze(), true).unwrap();
+        assert!(again.flags().contains(CommandFlags::RETRANSMITTED));
+        assert_eq!(again.require(known::DESTINATION_HOST).unwrap(), "pcrf.example");
+        let answered = termination_again(&again.freeze(), false).unwrap();
+        assert!(!answered.flags().contains(CommandFlags::RETRANSMITTED));
+        let inherited = termination_from(answered.as_bytes(), true).unwrap();
+        assert!(inherited.flags().contains(CommandFlags::RETRANSMITTED));
+        assert!(termination_from(&answered.as_bytes()[1..], true).is_none());
         let end = ends(command::AA, application::RX).unwrap();
         assert_eq!(end.command(), command::SESSION_TERMINATION);
         assert_eq!(end.require(known::TERMINATION_CAUSE).unwrap(), BAD_ANSWER);

@@ -6,7 +6,7 @@ use diameter_proto::{Fault, ResultCode, Routing};
 use dsr_app::session::taken;
 use dsr_app::{Flow, On, Request};
 use sbr::pool::{Server, Suspects, choose, position};
-use sbr::{Begun, Claim, Congestion, Outcome, Party, Turn};
+use sbr::{Begun, ChargingSession, Claim, Congestion, Outcome, Party, Turn};
 
 use crate::config::Pool;
 use crate::events::Event;
@@ -88,7 +88,7 @@ impl Ocdra {
         on: &mut On<'_, Self>,
         token: u64,
         pool: Option<(u8, &Pool)>,
-        has_failover: bool,
+        kept: Option<&ChargingSession>,
         server: &Party,
     ) -> Flow<'a> {
         on.count(Event::Repeated);
@@ -97,7 +97,8 @@ impl Ocdra {
             rule: Rule::Repeated,
             sent: 1,
             has_session: true,
-            has_failover,
+            is_kept: kept.is_some(),
+            has_failover: kept.is_some_and(|session| session.has_failover),
             token,
             ..Note::default()
         };
@@ -174,7 +175,8 @@ impl Ocdra {
                 let turns = desk.decide(&facts.session, token, &session.server, true, false);
                 Self::wake(&on.worker.resume, turns);
                 let pool = self.pool_of(&session.pool, &facts.destination.realm);
-                return self.send_again(on, token, pool, session.has_failover, &session.server);
+                self.begins_again(facts, &session.server.host, shares(pool));
+                return self.send_again(on, token, pool, Some(&session), &session.server);
             }
             (Ok(Some(_)), _) => {
                 on.count(Event::Invalid);
@@ -182,14 +184,18 @@ impl Ocdra {
             }
             (Ok(None), Some(server)) => {
                 let pool = self.pools.of(&facts.destination.realm);
-                return self.send_again(on, token, pool, false, &server);
+                self.begins_again(facts, &server.host, shares(pool));
+                return self.send_again(on, token, pool, None, &server);
             }
             (Ok(None), None) if self.shared.opened.repository().is_full() => {
                 let why = "there are too many sessions";
                 on.refuse(Event::Full, ResultCode::TOO_BUSY, why)
             }
             (Ok(None), None) => match self.choice(facts, request.view.routing, &on.worker.suspects, on.now) {
-                Ok(choice) => return Self::send(on, Stage::Begins, token, &choice),
+                Ok(choice) => {
+                    self.begins_again(facts, &choice.server.host, choice.pool.1.shared);
+                    return Self::send(on, Stage::Begins, token, &choice);
+                }
                 Err(why) => on.refuse(Event::NoOcs, ResultCode::UNABLE_TO_DELIVER, why),
             },
             (Err(_), _) => Self::failed(on),
@@ -260,4 +266,9 @@ impl Ocdra {
     pub(crate) fn pool_of(&self, name: &str, realm: &str) -> Option<(u8, &Pool)> {
         self.pools.named(name).or_else(|| self.pools.of(realm))
     }
+}
+
+/// Whether the OCSs of a pool share their sessions.
+fn shares(pool: Option<(u8, &Pool)>) -> bool {
+    pool.is_some_and(|(_, pool)| pool.shared)
 }

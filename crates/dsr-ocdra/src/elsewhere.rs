@@ -136,6 +136,11 @@ impl Ocdra {
             Flow::to(server.realm.as_str(), server.host.as_str())
         };
         on.count(Event::Again);
+        if note.stage == Stage::Begins
+            && let Ok(facts) = Facts::read(request)
+        {
+            self.begins_again(&facts, &server.host, pool.shared);
+        }
         let note = Note {
             rule: if note.has_session {
                 Rule::Moved

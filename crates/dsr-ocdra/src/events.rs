@@ -24,6 +24,10 @@ telemetry::events! {
     Unreachable = "ocdra_ocs_unreachable", alert Alert::major(When::Occurs, 1, "An OCS with sessions that cannot move is unreachable: see `signalbox dsr peers`.");
     /// A request that begins a session was refused: the bound on sessions is reached.
     Full = "ocdra_sessions_full", alert Alert::major(When::Occurs, 1, "Raise `repository.maxSessions` of the application, or lower `repository.stale` where ends of sessions are lost.");
+    /// A charging session was ended at its OCS in the name of its client, which has got a failure instead of the answer.
+    EndedForClient = "ocdra_sessions_ended_for_clients";
+    /// A charging session stays at its OCS that its client does not have: the OCS does not answer, or too many are to end.
+    LeftAtOcs = "ocdra_sessions_left_at_ocs", alert Alert::minor(When::Occurs, 1, "OCSs hold quota for sessions that their clients do not have: see `signalbox dsr peers`, and let the OCSs supervise their sessions (Tcc of RFC 8506).");
     /// No pool serves the realm of a request, or its pool has no OCS left.
     NoOcs = "ocdra_without_ocs", alert Alert::major(When::Occurs, 1, "Add the realm to a pool, or a pool without `realms`; check which OCSs are down.");
     /// A request of a charging session that is not known came.

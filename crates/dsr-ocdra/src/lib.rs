@@ -14,6 +14,7 @@
 //! | `begin` | requests that begin a session, and one-time events: the choice of an OCS |
 //! | `within` | requests of sessions that exist |
 //! | `outcome` | answers: sessions that are written, changed and ended |
+//! | `owed` | sessions that end at their OCS, since their clients have got a failure |
 //! | `elsewhere` | what an OCS did not answer: another one, or none |
 //! | `explain` | which OCS, since when, by which rule |
 
@@ -25,19 +26,21 @@ mod explain;
 mod facts;
 mod note;
 mod outcome;
+mod owed;
 mod pools;
 #[cfg(test)]
 mod tests;
 mod within;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diameter_proto::known::{application, command};
 use diameter_proto::{Message, Origin, ResultCode, known};
 use dsr_app::appended::{OpenOnce, one_name};
 use dsr_app::session::{
-    EVENT_REQUEST, INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, wrong_request_type,
+    EVENT_REQUEST, INITIAL_REQUEST, TERMINATION_REQUEST, UPDATE_REQUEST, is_failure_of_router,
+    wrong_request_type,
 };
 use dsr_app::{Answered, Application, Explained, Flow, Lost, On, Request, Resume, Resumed, Table, Ticket};
 use sbr::config::Settings;
@@ -57,6 +60,8 @@ const MOST_WAITING: usize = 16;
 pub const HOLD: Duration = Duration::from_secs(60);
 /// Time that a request waits for another with its Session-Id, or for the repository, at most.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two removals of what is void, and two checks of congestion.
+const PURGE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The repository of a router: one for all applications with the same store, and for all of a reload.
 #[derive(Debug)]
@@ -81,6 +86,8 @@ pub struct Ocdra {
 pub struct Worker {
     resume: Resume<Found>,
     suspects: Suspects,
+    /// When it has removed what is void last.
+    purged: Option<Instant>,
 }
 
 /// What is read of a session.
@@ -219,7 +226,7 @@ impl Kind {
 impl Application for Ocdra {
     const KIND: &'static str = "ocdra";
     const FOLLOWS: bool = true;
-    const TICK: Option<Duration> = Some(Duration::from_secs(10));
+    const TICK: Option<Duration> = Some(Duration::from_secs(1));
 
     type Event = Event;
     type Worker = Worker;
@@ -249,11 +256,15 @@ impl Application for Ocdra {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
+        if note.stage == Stage::Begins && is_failure_of_router(answered) {
+            self.end_failed(on, note, answered.request);
+        }
         match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Event => self.event_answered(on, note, answered),
             Stage::Within | Stage::Ends => self.passed(on, note, answered),
             Stage::OfServer => self.reported(on, answered),
+            Stage::Owes => self.owed_answered(on, note, answered),
             _ => Flow::Next,
         }
     }
@@ -262,6 +273,10 @@ impl Application for Ocdra {
         let note = Note::read(on.memo);
         match note.stage {
             Stage::Begins | Stage::Event | Stage::Within | Stage::Ends => self.unanswered(on, note, lost),
+            Stage::Owes => {
+                self.owed_lost(on, note, lost);
+                Flow::Next
+            }
             _ => Flow::Next,
         }
     }
@@ -274,7 +289,12 @@ impl Application for Ocdra {
                 self.looked(on, request, note.token, (session, server))
             }
             (Found::Recalled(session), Resumed::Request(request)) => self.recalled(on, request, session),
-            (Found::Kept(kept), _) => Self::kept(on, kept),
+            (Found::Kept(kept), _) => {
+                if kept.is_err() {
+                    self.end_unwritten(on, note, resumed);
+                }
+                Self::kept(on, kept)
+            }
             (Found::Changed(changed), _) => Self::changed(on, note, changed),
             (Found::Removed(removed), _) => Self::removed(on, &removed),
             // A turn of a transaction that is not a request any more.
@@ -297,13 +317,20 @@ impl Application for Ocdra {
         match (note.stage, resumed) {
             (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
             (Stage::Looks, Resumed::Request(request)) => self.unlooked(on, request, note),
+            (Stage::Writes, Resumed::Answer(_)) => self.end_unwritten(on, note, resumed),
             // What is being written settles itself.
             _ => {}
         }
     }
 
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
+        self.send_owed(on);
         let now = on.now;
+        let purged = on.worker.purged;
+        if purged.is_some_and(|purged| now < purged + PURGE_INTERVAL) {
+            return;
+        }
+        on.worker.purged = Some(now);
         if on.ticket.worker == 0 {
             match self.shared.opened.congestion() {
                 Congestion::None => {}

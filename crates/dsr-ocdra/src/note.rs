@@ -33,9 +33,11 @@ pub(crate) enum Stage {
     Writes,
     /// Its session has ended, and is being removed.
     Removes,
+    /// The application ends a session at its OCS itself.
+    Owes,
 }
 
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage::None,
     Stage::Waits,
     Stage::Looks,
@@ -47,6 +49,7 @@ const STAGES: [Stage; 11] = [
     Stage::OfServer,
     Stage::Writes,
     Stage::Removes,
+    Stage::Owes,
 ];
 
 /// By which rule a session has its OCS.
@@ -92,11 +95,13 @@ pub(crate) struct Note {
     pub(crate) pool: u8,
     /// Its session exists, or an OCS may have it from an earlier request.
     pub(crate) has_session: bool,
+    /// Its session was kept before it came: its client has it.
+    pub(crate) is_kept: bool,
     /// Another OCS may take its session over.
     pub(crate) has_failover: bool,
     /// An OCS may have got it and did not answer.
     pub(crate) is_doubtful: bool,
-    /// Under which others with its Session-Id wait for it.
+    /// Under which others with its Session-Id wait for it; of what the application sends itself, the number of the end.
     pub(crate) token: u64,
     /// OCSs of the pool that were tried, bits by position.
     pub(crate) tried: u64,
@@ -120,6 +125,7 @@ impl Note {
             has_session: has(1),
             has_failover: has(2),
             is_doubtful: has(4),
+            is_kept: has(8),
             token,
             tried,
             ticket: fields.ticket,
@@ -137,8 +143,16 @@ impl Note {
     }
 
     pub(crate) fn write(self, memo: &mut Memo) {
-        let flags =
-            u8::from(self.has_session) | u8::from(self.has_failover) << 1 | u8::from(self.is_doubtful) << 2;
+        let flags = [
+            self.has_session,
+            self.has_failover,
+            self.is_doubtful,
+            self.is_kept,
+        ];
+        let flags = flags
+            .into_iter()
+            .rev()
+            .fold(0, |all, flag| all << 1 | u8::from(flag));
         let fields = Fields {
             bytes: [self.stage as u8, self.rule as u8, self.sent, self.pool, flags, 0],
             numbers: [self.token, self.tried],
@@ -165,6 +179,7 @@ mod tests {
                 has_session: position % 2 == 0,
                 has_failover: position % 3 == 0,
                 is_doubtful: position % 5 == 0,
+                is_kept: position % 7 == 0,
                 token: u64::MAX - 1,
                 tried: 1 << 63,
                 ticket: Ticket {

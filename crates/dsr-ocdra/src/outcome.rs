@@ -113,6 +113,7 @@ impl Ocdra {
             Self::wake(&resume, turns);
         };
         self.write(on, note, write).unwrap_or_else(|| {
+            self.end_failed(on, note, answered.request);
             if let Ok(facts) = Facts::read(answered.request) {
                 self.settle(on, &facts.session, note.token, Outcome::Kept(facts.destination));
             }
@@ -236,7 +237,7 @@ impl Ocdra {
     }
 
     /// Ends a session that its client has given up: another client may know its Session-Id.
-    fn end_for_client<'a>(&'a self, on: &mut On<'_, Self>, facts: &Facts) -> Flow<'a> {
+    pub(crate) fn end_for_client<'a>(&'a self, on: &mut On<'_, Self>, facts: &Facts) -> Flow<'a> {
         let sender = facts.sender.host.clone();
         self.end(on, facts.session.clone(), move |session| session.is_of(&sender))
     }

@@ -55,12 +55,70 @@ fn show<T>(
     show(turn, request)
 }
 
+/// What the application sends by itself when it is time.
+fn sends(seat: &dyn Seated) -> Vec<(MessageMut, Memo)> {
+    let mut out = Out::default();
+    let turn = dsr_app::Turn {
+        now: Instant::now(),
+        is_congested: false,
+        ticket: Ticket::default(),
+        memo: &mut Memo::default(),
+        out: &mut out,
+    };
+    seat.tick(turn, &Origin::new("dra.example", "example"));
+    out.into_iter().collect()
+}
+
+/// Shows the application an answer to a request.
+fn answer<'s>(
+    seat: &'s dyn Seated,
+    message: &MessageMut,
+    memo: &mut Memo,
+    show_it: impl FnOnce(&'s dyn Seated, dsr_app::Turn<'_>, Answered<'_>) -> Flow<'s>,
+) -> Flow<'s> {
+    show(message, memo, 2, |turn, request| {
+        let mut answer = MessageBuilder::answer(request.message);
+        answer.result(ResultCode::SUCCESS, &Origin::new("ocs.example", "example"));
+        let answered = Answered {
+            request: &request.message.clone().freeze(),
+            answer: &answer.finish().unwrap(),
+            names: request.names,
+        };
+        show_it(seat, turn, answered)
+    })
+}
+
+/// A request that begins a session is answered, and its session is not written in time.
+fn is_not_written_in_time(seat: &dyn Seated, message: &MessageMut) {
+    let mut memo = Memo::default();
+    show(message, &mut memo, 1, |turn, request| {
+        assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+    });
+    let written = answer(seat, message, &mut memo, |seat, turn, answered| {
+        seat.answer(turn, &answered)
+    });
+    assert!(matches!(written, Flow::Later(_)), "{written:?}");
+    let failed = answer(seat, message, &mut memo, |seat, turn, answered| {
+        seat.resume(turn, &Resumed::Answer(answered), None)
+    });
+    assert!(matches!(failed, Flow::Answer(fault) if fault.code == ResultCode::UNABLE_TO_COMPLY));
+}
+
+/// Waits until what was begun is on the disk.
+fn is_quiet(ocdra: &Ocdra) {
+    while ocdra.shared.opened.pending() > 0 {
+        std::thread::yield_now();
+    }
+}
+
 /// A request that begins a session.
 fn initial() -> MessageMut {
     let mut builder = MessageBuilder::request(command::CREDIT_CONTROL, application::CREDIT_CONTROL);
     builder
         .put(known::SESSION_ID, "ctf;1")
         .put(known::ORIGIN_HOST, "ctf.example")
+        .put(known::DESTINATION_HOST, "ocs.example")
+        .put(known::SERVICE_CONTEXT_ID, "32251@3gpp.org")
         .put(known::CC_REQUEST_TYPE, 1)
         .put(known::CC_REQUEST_NUMBER, 0_u32);
     builder.finish().unwrap()
@@ -122,20 +180,73 @@ fn a_session_that_cannot_be_written_does_not_hold_its_session_id() {
     });
     assert_eq!(beginning(&ocdra), 1);
     while ocdra.shared.opened.spawn(std::future::pending()) {}
-    show(&message, &mut memo, 2, |turn, request| {
-        let mut answer = MessageBuilder::answer(request.message);
-        answer.result(ResultCode::SUCCESS, &Origin::new("ocs.example", "example"));
-        let answered = Answered {
-            request: &request.message.clone().freeze(),
-            answer: &answer.finish().unwrap(),
-            names: request.names,
-        };
-        match seat.answer(turn, &answered) {
-            Flow::Answer(fault) => assert_eq!(fault.code, ResultCode::UNABLE_TO_COMPLY),
-            other => panic!("{other:?}"),
-        }
+    let failed = answer(&*seat, &message, &mut memo, |seat, turn, answered| {
+        seat.answer(turn, &answered)
     });
+    assert!(matches!(failed, Flow::Answer(fault) if fault.code == ResultCode::UNABLE_TO_COMPLY));
+    // Its OCS has begun it.
+    assert_eq!(sends(&*seat).len(), 1);
     assert_eq!(beginning(&ocdra), 0);
+}
+
+#[test]
+fn a_session_whose_client_got_a_failure_is_ended_at_its_ocs() {
+    let folder = tempfile::tempdir().unwrap();
+    let ocdra = ocdra(folder.path());
+    let seat = dsr_app::seat(ocdra.clone());
+    is_not_written_in_time(&*seat, &initial());
+    let sent = sends(&*seat);
+    let [(end, memo)] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), 3);
+    assert_eq!(end.require(known::CC_REQUEST_NUMBER).unwrap(), 1);
+    assert_eq!(end.require(known::DESTINATION_HOST).unwrap(), "ocs.example");
+    assert_eq!(end.require(known::SERVICE_CONTEXT_ID).unwrap(), "32251@3gpp.org");
+    // It was written all the same, too late: the record goes as well.
+    is_quiet(&ocdra);
+    let mut memo = *memo;
+    answer(&*seat, end, &mut memo, |seat, turn, answered| {
+        seat.answer(turn, &answered)
+    });
+    is_quiet(&ocdra);
+    let sessions = ocdra.sessions();
+    let left = ocdra
+        .shared
+        .opened
+        .ask(async move { sessions.session(b"ctf;1").await });
+    assert_eq!(left, Some(Ok(None)));
+    assert!(sends(&*seat).is_empty());
+}
+
+#[test]
+fn a_session_that_begins_again_before_its_end_is_sent_is_not_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let ocdra = ocdra(folder.path());
+    let seat = dsr_app::seat(ocdra.clone());
+    is_not_written_in_time(&*seat, &initial());
+    is_quiet(&ocdra);
+    show(&initial(), &mut Memo::default(), 3, |turn, request| {
+        assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+    });
+    assert!(sends(&*seat).is_empty());
+}
+
+#[test]
+fn a_request_that_repeats_one_whose_session_is_kept_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let ocdra = ocdra(folder.path());
+    let seat = dsr_app::seat(ocdra.clone());
+    let mut memo = Memo::default();
+    show(&initial(), &mut memo, 1, |turn, request| {
+        assert!(matches!(seat.request(turn, &request), Flow::To(_)));
+    });
+    answer(&*seat, &initial(), &mut memo, |seat, turn, answered| {
+        seat.answer(turn, &answered)
+    });
+    is_quiet(&ocdra);
+    is_not_written_in_time(&*seat, &initial());
+    assert!(sends(&*seat).is_empty());
 }
 
 #[test]

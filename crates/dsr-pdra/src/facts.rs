@@ -207,6 +207,9 @@ const MOST_APN: usize = 100;
 /// The network identifier of an APN (TS 23.003 §9.1): without `.mnc001.mcc001.gprs`, in lower case.
 pub(crate) fn network_identifier(apn: &[u8]) -> String {
     let apn = String::from_utf8_lossy(apn).to_ascii_lowercase();
+    if !apn.ends_with(".gprs") {
+        return apn;
+    }
     let labels: Vec<&str> = apn.split('.').collect();
     match labels.as_slice() {
         [network @ .., mnc, mcc, "gprs"]

@@ -40,6 +40,8 @@ mod pools;
 mod redirect;
 mod report;
 mod suspect;
+#[cfg(test)]
+mod tests;
 mod within;
 
 use std::sync::Arc;
@@ -61,7 +63,6 @@ use audit::Audit;
 use domains::Domains;
 use note::{Note, Stage};
 use order::Answers;
-use owed::Owed;
 use pools::Pools;
 use suspect::Strikes;
 
@@ -97,7 +98,6 @@ pub struct Worker {
     resume: Resume<Found>,
     suspects: Suspects,
     audit: Audit,
-    owed: Owed,
     /// When it has removed what is void last.
     purged: Option<Instant>,
 }
@@ -280,10 +280,7 @@ impl Application for Pdra {
 
     fn request<'a>(&'a self, on: &mut On<'_, Self>, request: &Request<'_>) -> Flow<'a> {
         let flow = match Kind::of(request.message) {
-            Kind::Begins => {
-                on.worker.owed.forget(request.message);
-                self.begin(on, request)
-            }
+            Kind::Begins => self.begin(on, request),
             Kind::Finds => self.find(on, request),
             Kind::Opens => self.open_at_tdf(on, request),
             Kind::Within { is_end, is_of_pcrf } => self.within(on, request, is_end, is_of_pcrf),
@@ -320,7 +317,7 @@ impl Application for Pdra {
 
     fn answer<'a>(&'a self, on: &mut On<'_, Self>, answered: &Answered<'_>) -> Flow<'a> {
         let note = Note::read(on.memo);
-        Self::end_refused(on, note, answered);
+        self.end_refused(on, note, answered);
         let flow = match note.stage {
             Stage::Begins => self.begun(on, note, answered),
             Stage::Found => self.found(on, note, answered),
@@ -342,7 +339,7 @@ impl Application for Pdra {
             Stage::Found => self.find_lost(on, lost),
             Stage::Within | Stage::Ends | Stage::Reports => self.within_lost(on, lost),
             Stage::Owes => {
-                Self::owed_lost(on, note, lost);
+                self.owed_lost(on, note, lost);
                 Flow::Next
             }
             _ => Flow::Next,
@@ -371,7 +368,7 @@ impl Application for Pdra {
             }
             (Found::Written(written), _) => {
                 if written.is_err() {
-                    Self::end_unwritten(on, note, resumed);
+                    self.end_unwritten(on, note, resumed);
                 }
                 Self::written(on, written)
             }
@@ -394,7 +391,7 @@ impl Application for Pdra {
             (Stage::Follows, Resumed::Request(request)) => self.in_order(on, request),
             (Stage::Removes | Stage::Asks, Resumed::Answer(_)) => Self::not_removed(on),
             (Stage::Writes, _) => {
-                Self::end_unwritten(on, note, resumed);
+                self.end_unwritten(on, note, resumed);
                 Self::failed(on)
             }
             _ => Self::failed(on),
@@ -408,7 +405,7 @@ impl Application for Pdra {
         match (note.stage, resumed) {
             (Stage::Waits, Resumed::Request(request)) => self.withdraw(on, request, note),
             (Stage::Looks, Resumed::Request(request)) => self.settle_failed(on, request, note.token),
-            (Stage::Writes, Resumed::Answer(_)) => Self::end_unwritten(on, note, resumed),
+            (Stage::Writes, Resumed::Answer(_)) => self.end_unwritten(on, note, resumed),
             _ => {}
         }
         self.goes_on(on, note.stage, resumed, &Flow::Drop);
@@ -417,7 +414,7 @@ impl Application for Pdra {
     fn tick(&self, on: &mut On<'_, Self>, _: &Origin) {
         self.audit(on);
         self.count_congestion(on);
-        Self::end_again(on);
+        self.send_owed(on);
         self.count_repository(on);
         let now = on.now;
         let is_due = on

@@ -127,7 +127,7 @@ pub(crate) struct Note {
     pub(crate) rule: Rule,
     /// How often it was sent.
     pub(crate) sent: u8,
-    /// At the desk.
+    /// At the desk; of what the application ends itself, the number of the end.
     pub(crate) token: u64,
     /// PCRFs of the pool that were tried, bits by position.
     pub(crate) tried: u64,

@@ -50,7 +50,7 @@ impl Pdra {
                 let kept = self.keep(on, note, beginning, (server, is_moved), then);
                 kept.unwrap_or_else(|| {
                     self.fail(on, &key, note.token);
-                    Self::end_failed(on, note, answered.request);
+                    self.end_failed(on, note, answered.request);
                     Self::failed(on)
                 })
             }
@@ -257,6 +257,9 @@ impl Pdra {
             self.shared.desk.moves(key, note.token);
         }
         Self::wake(&on.worker.resume, turns);
+        self.shared
+            .opened
+            .begins_again(&facts.session, Some(server.host.as_bytes()));
         let note = Note {
             rule: if is_moved { Rule::Rebound } else { Rule::Further },
             sent: note.sent + 1,

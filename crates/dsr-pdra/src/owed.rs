@@ -1,10 +1,9 @@
 //! Sessions that a PCRF has begun and whose clients have got a failure instead of its answer: it could not be written, or gets too
-//! long by other names. The router ends them at the PCRF in the name of the client, at once, and again when that fails.
+//! long by other names. The router ends them at the PCRF in the name of the client, within a second, and again when that fails; what is
+//! owed outlives it. A client that begins the session again there keeps it.
 
-use std::collections::VecDeque;
-
-use diameter_proto::{CommandFlags, Message, MessageMut, ResultCode, known};
-use dsr_app::session::{result, retransmission, termination};
+use diameter_proto::{Message, known};
+use dsr_app::session::{has_ended, is_failure_of_router, termination, termination_again, termination_from};
 use dsr_app::{Answered, Flow, Lost, Memo, On, Resumed};
 
 use crate::events::Event;
@@ -12,95 +11,58 @@ use crate::facts::Facts;
 use crate::note::{Note, Rule, Stage};
 use crate::{Kind, Pdra};
 
-/// Requests of a worker that wait for their next attempt; further ones are not sent again.
-const MOST: usize = 1_024;
-/// Requests that are sent again in a second.
-const MOST_AT_ONCE: usize = 64;
-/// How often a session is ended at most, about once in a second.
-const ATTEMPTS: u8 = 10;
-
-/// Requests of a worker that end sessions, before their next attempt.
-#[derive(Debug, Default)]
-pub(crate) struct Owed(VecDeque<(MessageMut, u8)>);
-
-impl Owed {
-    /// Keeps a request that was sent this often. Whether it is sent again.
-    fn put(&mut self, request: MessageMut, sent: u8) -> bool {
-        let has_room = sent < ATTEMPTS && self.0.len() < MOST;
-        if has_room {
-            self.0.push_back((request, sent));
-        }
-        has_room
-    }
-
-    /// Drops what would end a session that begins again.
-    pub(crate) fn forget<B: AsRef<[u8]>>(&mut self, begins: &Message<B>) {
-        if !self.0.is_empty()
-            && let Ok(Some(id)) = begins.get(known::SESSION_ID)
-        {
-            self.0
-                .retain(|(request, _)| request.get(known::SESSION_ID) != Ok(Some(id)));
-        }
-    }
-
-    fn take(&mut self) -> impl Iterator<Item = (MessageMut, u8)> + '_ {
-        let count = self.0.len().min(MOST_AT_ONCE);
-        self.0.drain(..count)
-    }
-}
-
 impl Pdra {
     /// The answer to a request that begins a session is a failure of the router in place of that of its PCRF: the session ends. One
     /// that comes again may be of a session that its client has.
-    pub(crate) fn end_refused(on: &mut On<'_, Self>, note: Note, answered: &Answered<'_>) {
-        let by = answered.answer.get(known::ORIGIN_HOST).ok().flatten();
-        let is_ours = by.is_some_and(|by| by.eq_ignore_ascii_case(&answered.names.host));
-        let begins = matches!(note.stage, Stage::Begins | Stage::Found) && note.rule != Rule::Repeated;
-        if begins && is_ours && result(answered.answer) == Some(ResultCode::UNABLE_TO_COMPLY) {
-            Self::end_at_pcrf(on, answered.request);
+    pub(crate) fn end_refused(&self, on: &On<'_, Self>, note: Note, answered: &Answered<'_>) {
+        let begins = matches!(note.stage, Stage::Begins | Stage::Found);
+        if begins && is_failure_of_router(answered) {
+            self.end_failed(on, note, answered.request);
         }
     }
 
     /// A session could not be written in time: its client gets a failure, and the session ends.
-    pub(crate) fn end_unwritten(on: &mut On<'_, Self>, note: Note, resumed: &Resumed<'_>) {
+    pub(crate) fn end_unwritten(&self, on: &On<'_, Self>, note: Note, resumed: &Resumed<'_>) {
         if let Resumed::Answer(answered) = resumed {
-            Self::end_failed(on, note, answered.request);
+            self.end_failed(on, note, answered.request);
         }
     }
 
     /// The session of a request could not be written. One that comes again is of a session that its client has.
-    pub(crate) fn end_failed(on: &mut On<'_, Self>, note: Note, request: &Message) {
-        if note.rule != Rule::Repeated {
-            Self::end_at_pcrf(on, request);
+    pub(crate) fn end_failed(&self, on: &On<'_, Self>, note: Note, request: &Message) {
+        let begins = matches!(Kind::of(request), Kind::Begins | Kind::Finds);
+        if !begins || note.rule == Rule::Repeated {
+            return;
+        }
+        let session = request.get(known::SESSION_ID).ok().flatten();
+        let server = request.get(known::DESTINATION_HOST).ok().flatten();
+        let (session, server) = (session.unwrap_or_default(), server.unwrap_or_default());
+        let is_owed = termination(request).is_some_and(|end| {
+            let opened = &self.shared.opened;
+            opened.owe(session.as_bytes(), server, end.as_bytes(), on.now)
+        });
+        if !is_owed {
+            on.count(Event::LeftAtPcrf);
         }
     }
 
-    /// Ends the session of a request at the PCRF that got it.
-    fn end_at_pcrf(on: &mut On<'_, Self>, request: &Message) {
-        if matches!(Kind::of(request), Kind::Begins | Kind::Finds) {
-            match termination(request) {
-                Some(end) => Self::send_end(on, end, 0),
-                None => on.count(Event::LeftAtPcrf),
-            }
-        }
-    }
-
-    fn send_end(on: &mut On<'_, Self>, request: MessageMut, sent: u8) {
-        let mut memo = Memo::default();
-        let note = Note {
-            stage: Stage::Owes,
-            sent: sent + 1,
-            ..Note::default()
-        };
-        note.write(&mut memo);
-        on.out.send(request, memo);
-    }
-
-    /// A second has passed: sends again what has failed.
-    pub(crate) fn end_again(on: &mut On<'_, Self>) {
-        let due: Vec<_> = on.worker.owed.take().collect();
-        for (request, sent) in due {
-            Self::send_end(on, request, sent);
+    /// A second has passed: sends what is due.
+    pub(crate) fn send_owed(&self, on: &mut On<'_, Self>) {
+        let due = self.shared.opened.due(on.now);
+        on.counters.add(Event::LeftAtPcrf, due.left);
+        for end in due.ends {
+            let Some(request) = termination_from(&end.request, end.is_inherited) else {
+                self.shared.opened.settle(end.id);
+                continue;
+            };
+            let mut memo = Memo::default();
+            let note = Note {
+                stage: Stage::Owes,
+                token: end.id,
+                ..Note::default()
+            };
+            note.write(&mut memo);
+            on.out.send(request, memo);
         }
     }
 
@@ -111,59 +73,29 @@ impl Pdra {
         note: Note,
         answered: &Answered<'_>,
     ) -> Flow<'a> {
-        let has_ended = result(answered.answer).is_some_and(|result| matches!(result.0 / 1000, 2 | 5));
-        if !has_ended {
-            Self::owe(on, note, answered.request, false);
+        if !has_ended(answered.answer) {
+            self.owe_again(on, note, answered.request, false);
             return Flow::Next;
         }
         on.count(Event::EndedForClient);
-        // It may have been written all the same.
+        let is_its = self.shared.opened.settle(note.token);
+        // It may have been written all the same; else the client has begun it again behind its end.
         match Facts::of_session(answered.request) {
-            Ok(facts) => self.remove_ended(on, Stage::Ends, facts, answered),
-            Err(_) => Flow::Next,
+            Ok(facts) if is_its => self.remove_ended(on, Stage::Ends, facts, answered),
+            _ => Flow::Next,
         }
     }
 
     /// The PCRF has not answered.
-    pub(crate) fn owed_lost(on: &mut On<'_, Self>, note: Note, lost: &Lost<'_>) {
-        Self::owe(on, note, lost.request, true);
+    pub(crate) fn owed_lost(&self, on: &On<'_, Self>, note: Note, lost: &Lost<'_>) {
+        self.owe_again(on, note, lost.request, true);
     }
 
-    /// With the T flag where the PCRF may have got it (RFC 6733 §5.5.4), and not behind its answer (§3).
-    fn owe(on: &mut On<'_, Self>, note: Note, request: &Message, is_lost: bool) {
-        let host = request.get(known::DESTINATION_HOST).ok().flatten();
-        let again = retransmission(request, "", host.unwrap_or_default()).map(|mut again| {
-            if !is_lost {
-                again.set_flags(again.flags().without(CommandFlags::RETRANSMITTED));
-            }
-            again
-        });
-        if !again.is_some_and(|again| on.worker.owed.put(again, note.sent)) {
+    fn owe_again(&self, on: &On<'_, Self>, note: Note, request: &Message, is_lost: bool) {
+        let again = termination_again(request, is_lost);
+        let again = again.as_ref().map(Message::as_bytes);
+        if !self.shared.opened.owe_again(note.token, again, on.now) {
             on.count(Event::LeftAtPcrf);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use diameter_proto::MessageBuilder;
-    use diameter_proto::known::{application, command};
-
-    use super::*;
-
-    #[test]
-    fn what_is_owed_is_bounded_in_number_and_attempts() {
-        let request = || {
-            MessageBuilder::request(command::CREDIT_CONTROL, application::GX)
-                .finish()
-                .unwrap()
-        };
-        let mut owed = Owed::default();
-        assert!(!owed.put(request(), ATTEMPTS));
-        for number in 0..=MOST {
-            assert_eq!(owed.put(request(), 1), number < MOST);
-        }
-        assert_eq!(owed.take().count(), MOST_AT_ONCE);
-        assert!(owed.put(request(), ATTEMPTS - 1));
     }
 }

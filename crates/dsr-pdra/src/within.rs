@@ -49,7 +49,16 @@ impl Pdra {
         request: &Request<'_>,
         found: Result<Option<Correlated>, store::Error>,
     ) -> Flow<'a> {
-        let has_host = request.view.routing.destination_host.is_some();
+        let named = request.view.routing.destination_host;
+        let has_host = named.is_some();
+        let server = match &found {
+            Ok(Some(Correlated::Own(session) | Correlated::Other { session, .. })) => {
+                Some(session.server.host.as_bytes())
+            }
+            _ => named,
+        };
+        let session = request.view.routing.session_id.unwrap_or_default();
+        self.shared.opened.begins_again(session, server);
         match found {
             Ok(Some(Correlated::Own(session))) => {
                 note(on, Stage::Within, Rule::default());
@@ -238,7 +247,7 @@ impl Pdra {
         let is_led = self.redirects() && !is_of_pcrf;
         if request.view.routing.destination_host.is_some() && !is_led {
             note(on, stage(request, is_end, is_of_pcrf), Rule::default());
-            if !is_end && !is_of_pcrf {
+            if !is_end && !is_of_pcrf && !self.shared.opened.repository().was_used(session) {
                 self.touch(session);
             }
             return Flow::Next;

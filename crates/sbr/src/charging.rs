@@ -10,6 +10,7 @@ use store::{
 };
 
 use crate::config::Charging;
+use crate::owed::{Debtor, Owed, Owing, take_over_of_others};
 use crate::repository::{Kept, TRIES};
 use crate::session::{Party, micros, number, party, put, text};
 use crate::upkeep::{count, remove};
@@ -35,13 +36,17 @@ pub struct ChargingSession {
     pub expires: u64,
 }
 
-/// Sessions of online charging in a store. Clones share them.
+/// Sessions of online charging in a store. Clones share them: one count, since each message clones them.
 #[derive(Clone, Debug)]
-pub struct ChargingSessions {
+pub struct ChargingSessions(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
     sessions: Table<ChargingSession>,
-    held: Arc<AtomicUsize>,
+    held: AtomicUsize,
+    owed: Owed,
     clock: Clock,
-    settings: Arc<Charging>,
+    settings: Charging,
 }
 
 /// What an answer changes of its session.
@@ -54,35 +59,36 @@ pub struct Change {
 }
 
 impl ChargingSessions {
-    /// Those of a store that was opened with their table.
+    /// Those of a store that was opened with their tables. `is_shared`: other routers write to it.
     ///
     /// # Errors
-    /// When the store has not the table.
-    pub fn new(store: &store::Store, settings: &Charging) -> Result<Self, Error> {
-        Ok(Self {
+    /// When the store has not the tables.
+    pub fn new(store: &store::Store, settings: &Charging, is_shared: bool) -> Result<Self, Error> {
+        Ok(Self(Arc::new(Parts {
             sessions: store.table()?,
-            held: Arc::default(),
+            held: AtomicUsize::new(0),
+            owed: Owed::new(store, Debtor::Charging, is_shared)?,
             clock: Clock::default(),
-            settings: Arc::new(settings.clone()),
-        })
+            settings: settings.clone(),
+        })))
     }
 
     /// Microseconds since 1970.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.clock.micros()
+        self.0.clock.micros()
     }
 
     /// Sessions that are held, as of the last count.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held.load(Relaxed)
+        self.0.held.load(Relaxed)
     }
 
     /// Whether one more session is one too many.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.held() >= self.settings.max_sessions
+        self.held() >= self.0.settings.max_sessions
     }
 
     /// The session of a Session-Id.
@@ -90,7 +96,7 @@ impl ChargingSessions {
     /// # Errors
     /// When the store cannot be read.
     pub async fn session(&self, id: &[u8]) -> Result<Option<ChargingSession>, Error> {
-        Ok(self.sessions.get(id).await?.map(|stored| stored.record))
+        Ok(self.0.sessions.get(id).await?.map(|stored| stored.record))
     }
 
     /// Keeps a session: it is durable when this returns. One of the same client that is known keeps its beginning and,
@@ -101,7 +107,7 @@ impl ChargingSessions {
     pub async fn keep(&self, session: &ChargingSession) -> Result<Kept, Error> {
         let mut tries = 0;
         loop {
-            let known = self.sessions.get(&session.id).await?;
+            let known = self.0.sessions.get(&session.id).await?;
             let mut record = self.used(session.clone());
             let condition = match &known {
                 Some(known) if !known.record.is_of(&session.client.host) => return Ok(Kept::Taken),
@@ -115,12 +121,12 @@ impl ChargingSessions {
                 None => Condition::Absent,
             };
             let mut batch = Batch::default();
-            batch.put(&self.sessions, &record, condition);
+            batch.put(&self.0.sessions, &record, condition);
             tries += 1;
-            match self.sessions.store().commit(batch).await {
+            match self.0.sessions.store().commit(batch).await {
                 Ok(_) if known.is_some() => return Ok(Kept::Again),
                 Ok(_) => {
-                    self.held.fetch_add(1, Relaxed);
+                    self.0.held.fetch_add(1, Relaxed);
                     return Ok(Kept::New);
                 }
                 Err(Error::Conflict { .. }) if tries < TRIES => {}
@@ -136,7 +142,7 @@ impl ChargingSessions {
     pub async fn change(&self, id: &[u8], change: &Change) -> Result<bool, Error> {
         let mut tries = 0;
         loop {
-            let Some(Stored { record, version, .. }) = self.sessions.get(id).await? else {
+            let Some(Stored { record, version, .. }) = self.0.sessions.get(id).await? else {
                 return Ok(false);
             };
             let mut record = self.used(record);
@@ -145,9 +151,9 @@ impl ChargingSessions {
             }
             record.has_failover = change.has_failover.unwrap_or(record.has_failover);
             let mut batch = Batch::default();
-            batch.update(&self.sessions, &record, version);
+            batch.update(&self.0.sessions, &record, version);
             tries += 1;
-            match self.sessions.store().commit(batch).await {
+            match self.0.sessions.store().commit(batch).await {
                 Ok(_) => return Ok(true),
                 Err(Error::Conflict { .. }) if tries < TRIES => {}
                 Err(error) => return Err(error),
@@ -160,22 +166,24 @@ impl ChargingSessions {
     /// # Errors
     /// When the store cannot be read or written.
     pub async fn end(&self, id: &[u8], may: impl FnOnce(&ChargingSession) -> bool) -> Result<bool, Error> {
-        let found = self.sessions.get(id).await?;
+        let found = self.0.sessions.get(id).await?;
         if !found.is_some_and(|stored| may(&stored.record)) {
             return Ok(false);
         }
-        remove(&self.sessions, &self.held, id).await
+        remove(&self.0.sessions, &self.0.held, id).await
     }
 
     /// Whether the use of a session is written now: an eighth of its time is over.
     #[must_use]
     pub fn is_due(&self, session: &ChargingSession) -> bool {
-        let stale = micros(self.settings.stale.duration());
+        let stale = micros(self.0.settings.stale.duration());
         session.expires.saturating_sub(self.now()) < stale - stale / 8
     }
 
     fn used(&self, mut session: ChargingSession) -> ChargingSession {
-        session.expires = self.now().saturating_add(micros(self.settings.stale.duration()));
+        session.expires = self
+            .now()
+            .saturating_add(micros(self.0.settings.stale.duration()));
         session
     }
 
@@ -184,17 +192,18 @@ impl ChargingSessions {
     /// # Errors
     /// When the table cannot be swept at all.
     pub async fn look_after(&self) -> Result<(), Error> {
-        let sweep = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
+        let sweep = Sweep::new(self.0.sessions.clone(), self.0.settings.sweep.clone())?;
         loop {
             if let Err(error) = self.round(&sweep).await {
                 tracing::warn!(%error, "stale sessions were not removed; the sweep begins again later");
             }
-            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
+            tokio::time::sleep(self.0.settings.sweep.pause.duration()).await;
         }
     }
 
     async fn round(&self, sweep: &Sweep<ChargingSession>) -> Result<(), Error> {
         sweep.round().await?;
+        take_over_of_others(self).await?;
         self.refresh().await
     }
 
@@ -203,7 +212,21 @@ impl ChargingSessions {
     /// # Errors
     /// When the store cannot be read.
     pub async fn refresh(&self) -> Result<(), Error> {
-        count(&self.sessions, &self.held).await
+        count(&self.0.sessions, &self.0.held).await
+    }
+}
+
+impl Owing for ChargingSessions {
+    fn now(&self) -> u64 {
+        self.0.clock.micros()
+    }
+
+    fn owed(&self) -> &Owed {
+        &self.0.owed
+    }
+
+    async fn began(&self, id: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.session(id).await?.map(|session| session.began))
     }
 }
 

@@ -29,7 +29,8 @@ pub struct Sbr {
     pub max_sessions: usize,
     /// Bound on the sessions of one subscriber in one pool; beyond, a new one takes the place of the oldest.
     pub max_sessions_per_subscriber: usize,
-    /// Bound on requests that wait while another request of their subscriber chooses a server, for one subscriber.
+    /// Bound on requests that wait while another request of their subscriber chooses a server, and on those that follow it while
+    /// it is in flight, for one subscriber; further ones are refused.
     pub max_waiting: usize,
     /// Time that a request without an outcome holds its subscriber, at most; longer than the router's `lifetime`.
     pub reservation: Period,

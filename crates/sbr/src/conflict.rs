@@ -108,6 +108,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::session::{Binding, Party};
 
@@ -175,5 +177,154 @@ mod tests {
         let (one, other) = (joined(2, "b", &[&first], true), joined(3, "c", &[&first], true));
         assert_eq!(leader(&[&first, &other, &one]).began, 2);
         assert!(other.contradicts(&one) && !first.contradicts(&one));
+    }
+
+    /// What a site does, or what reaches it.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A session begins at a site, at this host. `is_moved`: the one of its subscriber has failed.
+        Begins {
+            site: usize,
+            host: usize,
+            began: u64,
+            is_moved: bool,
+        },
+        /// A site compares its own sessions with those of the other.
+        Checks { site: usize },
+        /// One of the records that are on their way arrives.
+        Arrives { which: usize },
+    }
+
+    /// A record with its version and the site that has written it.
+    type Row = (u64, usize, Session);
+
+    /// Two sites that are cut off: what has been written arrives in any order, also before the sites have ended to write.
+    #[derive(Default)]
+    struct Sites {
+        rows: [std::collections::BTreeMap<Vec<u8>, Row>; 2],
+        /// With the site to which they go.
+        on_their_way: Vec<(usize, Row)>,
+        version: u64,
+        marked: u64,
+    }
+
+    impl Sites {
+        fn write(&mut self, site: usize, session: Session) {
+            self.version += 1;
+            let row = (self.version, site, session);
+            self.on_their_way.push((1 - site, row.clone()));
+            self.rows[site].insert(row.2.id.clone(), row);
+        }
+
+        /// As `of_subscriber`.
+        fn binding(&self, site: usize) -> Vec<Row> {
+            let rows = self.rows[site].values();
+            rows.filter(|(_, _, session)| !session.has_yielded())
+                .cloned()
+                .collect()
+        }
+
+        /// As `keep`.
+        fn begins(&mut self, site: usize, mut session: Session, is_moved: bool) {
+            session.id = self.version.to_be_bytes().to_vec();
+            let others = self.binding(site);
+            session.join(others.iter().map(|(_, _, other)| other), is_moved);
+            self.marked += u64::from(session.has_yielded());
+            for (_, by, other) in others {
+                if by == site && !session.has_yielded() && other.yields_to(&session) {
+                    self.mark(site, other);
+                }
+            }
+            self.write(site, session);
+        }
+
+        fn mark(&mut self, site: usize, session: Session) {
+            self.marked += 1;
+            self.write(site, session.yielded());
+        }
+
+        /// As a round of `look_for_conflicts`.
+        fn checks(&mut self, site: usize) {
+            for (_, by, session) in self.binding(site) {
+                let found = self.binding(site);
+                let leader = leading(found.iter().map(|(_, _, other)| other)).cloned();
+                if by == site && leader.is_some_and(|leader| session.contradicts(&leader)) {
+                    self.mark(site, session);
+                }
+            }
+        }
+
+        /// Of two versions of a record the later one stays.
+        fn arrives(&mut self, which: usize) {
+            if self.on_their_way.is_empty() {
+                return;
+            }
+            let (to, row) = self.on_their_way.remove(which % self.on_their_way.len());
+            let stands = self.rows[to].get(&row.2.id);
+            if stands.is_none_or(|stands| stands.0 < row.0) {
+                self.rows[to].insert(row.2.id.clone(), row);
+            }
+        }
+
+        fn does(&mut self, step: Step) {
+            match step {
+                Step::Begins {
+                    site,
+                    host,
+                    began,
+                    is_moved,
+                } => self.begins(site, session(began, ["a", "b", "c"][host]), is_moved),
+                Step::Checks { site } => self.checks(site),
+                Step::Arrives { which } => self.arrives(which),
+            }
+        }
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let begins = (0..2_usize, 0..3_usize, 1..9_u64, any::<bool>());
+        prop_oneof![
+            3 => begins.prop_map(|(site, host, began, is_moved)| Step::Begins { site, host, began, is_moved }),
+            1 => (0..2_usize).prop_map(|site| Step::Checks { site }),
+            2 => any::<usize>().prop_map(|which| Step::Arrives { which }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn sites_agree_in_whatever_order_they_learn_of_one_another(
+            steps in proptest::collection::vec(step(), 0..24),
+            order in proptest::collection::vec(any::<usize>(), 1..9),
+        ) {
+            let mut sites = Sites::default();
+            for step in steps {
+                sites.does(step);
+            }
+            let all: Vec<Session> = sites.rows.iter().flat_map(|rows| rows.values().map(|row| row.2.clone())).collect();
+            // All arrives, each site checks once, and its marks arrive.
+            for site in [None, Some(0), Some(1)] {
+                if let Some(site) = site {
+                    sites.checks(site);
+                }
+                for which in order.iter().cycle() {
+                    if sites.on_their_way.is_empty() {
+                        break;
+                    }
+                    sites.arrives(*which);
+                }
+            }
+            let [one, other] = [0, 1].map(|site| sites.binding(site));
+            prop_assert_eq!(&one, &other);
+            // The binding that leads is the first by rank of all that were ever written: no order of events changes it.
+            let sessions = || one.iter().map(|(_, _, session)| session);
+            let leader = leading(sessions());
+            let first = leading(all.iter());
+            prop_assert_eq!(leader.map(|one| &one.id), first.map(|one| &one.id));
+            if let Some(leader) = leader {
+                prop_assert!(!sessions().any(|session| session.contradicts(leader)), "a conflict is left: {:?}", one);
+            }
+            // Each session of a binding that has lost counts once.
+            let marked = sites.rows[0].values().filter(|(_, _, session)| session.has_yielded()).count();
+            prop_assert_eq!(marked as u64, sites.marked);
+        }
     }
 }

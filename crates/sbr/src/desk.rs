@@ -51,7 +51,7 @@ pub enum Claim {
     Follow(u64, Arc<Party>),
     /// It waits, under this token: [`Desk::decide`] or [`Desk::settle`] gives it its turn.
     Wait(u64),
-    /// Too many wait.
+    /// Too many wait, or are in flight.
     Full,
 }
 
@@ -107,6 +107,10 @@ impl<W: Copy + PartialEq> Desk<W> {
             return Claim::First(token);
         };
         if let Some(server) = entry.server.clone().filter(|_| entry.is_certain || follows) {
+            // As many as may wait, and the one that they wait for.
+            if entry.users > self.max_waiting {
+                return Claim::Full;
+            }
             entry.users += 1;
             entry.until = now + self.hold;
             return Claim::Follow(entry.token, server);
@@ -371,6 +375,21 @@ mod tests {
         let follow = Turn::Follow(token, server.clone());
         assert_eq!(desk.decide(KEY, token, &server, false, true), [(2, follow)]);
         assert_eq!(desk.claim(KEY, 3, true, now), Claim::Follow(token, server));
+    }
+
+    #[test]
+    fn those_that_follow_are_bounded_as_those_that_wait() {
+        let (desk, now) = desk();
+        let Claim::First(token) = desk.claim(KEY, 1, true, now) else {
+            panic!("the first one chooses");
+        };
+        desk.decide(KEY, token, &party("a"), true, true);
+        for who in 2..=3 {
+            assert!(matches!(desk.claim(KEY, who, true, now), Claim::Follow(..)));
+        }
+        assert_eq!(desk.claim(KEY, 4, true, now), Claim::Full);
+        desk.settle(KEY, token, Outcome::Kept(party("a")), now);
+        assert!(matches!(desk.claim(KEY, 4, true, now), Claim::Follow(..)));
     }
 
     #[test]

@@ -17,6 +17,8 @@
 //! | `repository` | what is asked and written |
 //! | `conflict` | several bindings of one subscriber, of sites that were cut off: the older one wins |
 //! | `settle` | the same, of records that have come from other sites |
+//! | `owed`, `ends` | ends of sessions that servers have begun and clients do not have |
+//! | `recent` | sessions whose use needs no look |
 //! | `upkeep` | sessions that end, are in use, or are stale |
 //! | `pool` | servers, and which one a subscriber without a session gets |
 //! | `opened` | the thread that does what takes time |
@@ -29,9 +31,12 @@ mod charging;
 pub mod config;
 mod conflict;
 mod desk;
+mod ends;
 mod opened;
+mod owed;
 pub mod pool;
 mod prefix;
+mod recent;
 mod repository;
 mod reservation;
 mod session;
@@ -43,7 +48,9 @@ mod upkeep;
 pub use charging::{Change, ChargingSession, ChargingSessions};
 pub use conflict::Counts;
 pub use desk::{Claim, Desk, Outcome, Turn};
+pub use ends::Due;
 pub use opened::{Begun, Congestion, Contents, Opened};
+pub use owed::{DueEnd, Owed, OwedEnd, Owing};
 pub use prefix::{KeyLength, MAX_LENGTH, MIN_LENGTH};
 pub use repository::{Kept, Repository, Reserved};
 pub use reservation::Reservation;
@@ -58,5 +65,6 @@ pub fn tables() -> Vec<store::TableDef> {
         store::TableDef::of::<Found>(),
         store::TableDef::of::<Reservation>(),
         store::TableDef::of::<KeyLength>(),
+        store::TableDef::of::<OwedEnd>(),
     ]
 }

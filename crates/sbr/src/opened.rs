@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::charging::{ChargingSession, ChargingSessions};
 use crate::config::{Charging, Sbr, Settings};
+use crate::owed::{OwedEnd, Owing, take_over};
 use crate::repository::Repository;
 use crate::{tables, task};
 
@@ -65,11 +66,16 @@ impl Contents for Repository {
     }
 
     async fn begin(&self) -> Result<(), store::Error> {
-        self.refresh().await
+        self.refresh().await?;
+        take_over(self).await
     }
 
     async fn care(&self) -> Result<(), store::Error> {
         self.look_after().await
+    }
+
+    async fn end(&self) {
+        self.owed().close();
     }
 }
 
@@ -77,19 +83,24 @@ impl Contents for ChargingSessions {
     type Settings = Charging;
 
     fn tables() -> Vec<TableDef> {
-        vec![TableDef::of::<ChargingSession>()]
+        vec![TableDef::of::<ChargingSession>(), TableDef::of::<OwedEnd>()]
     }
 
-    fn of(store: &Store, settings: &Charging, _: Option<u64>) -> Result<Self, store::Error> {
-        Self::new(store, settings)
+    fn of(store: &Store, settings: &Charging, owner: Option<u64>) -> Result<Self, store::Error> {
+        Self::new(store, settings, owner.is_some())
     }
 
     async fn begin(&self) -> Result<(), store::Error> {
-        self.refresh().await
+        self.refresh().await?;
+        take_over(self).await
     }
 
     async fn care(&self) -> Result<(), store::Error> {
         self.look_after().await
+    }
+
+    async fn end(&self) {
+        self.owed().close();
     }
 }
 

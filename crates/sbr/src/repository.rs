@@ -11,7 +11,9 @@ use store::{Batch, Clock, Condition, Error, Index, Store, Stored, Table};
 
 use crate::config::Sbr;
 use crate::conflict::{Tally, leading};
+use crate::owed::{Debtor, Owed, Owing};
 use crate::prefix::{KeyLength, Lengths};
+use crate::recent::Recent;
 use crate::reservation::Reservation;
 use crate::session::{
     Addresses, BY_BINDING, BY_IMSI, BY_IPV4, BY_MSISDN, BY_PREFIX, Found, Party, Session, imsi_in,
@@ -22,25 +24,33 @@ use crate::session::{
 const CANDIDATES: usize = 256;
 /// Pools in which a subscriber has as many sessions as may be, before they hide some of each other.
 const POOLS: usize = 4;
+/// Sessions of a subscriber that go for a new one, at most: more than begin at once.
+const MOST_REMOVED: usize = 32;
 /// Tries of a write that others make at the same time.
 pub(crate) const TRIES: usize = 4;
 /// Between two looks at the reservation of another router.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A repository. Clones share it.
+/// A repository. Clones share it: one count, since each message clones it.
 #[derive(Clone, Debug)]
-pub struct Repository {
+pub struct Repository(pub(crate) Arc<Parts>);
+
+/// What a repository has.
+#[derive(Debug)]
+pub(crate) struct Parts {
     /// Those that bind a subscriber.
     pub(crate) sessions: Table<Session>,
     /// The others.
     pub(crate) found: Table<Found>,
     pub(crate) reservations: Table<Reservation>,
     pub(crate) key_lengths: Table<KeyLength>,
-    pub(crate) lengths: Arc<Lengths>,
-    pub(crate) held: Arc<Held>,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) lengths: Lengths,
+    pub(crate) held: Held,
+    pub(crate) tally: Tally,
+    pub(crate) recent: Recent,
+    owed: Owed,
     clock: Clock,
-    pub(crate) settings: Arc<Sbr>,
+    pub(crate) settings: Sbr,
     /// The name of this router in reservations; none: no other router writes to this store.
     owner: Option<u64>,
 }
@@ -95,42 +105,44 @@ impl Repository {
     /// # Errors
     /// When the store has not its tables.
     pub fn new(store: &Store, settings: &Sbr, owner: Option<u64>) -> Result<Self, Error> {
-        Ok(Self {
+        Ok(Self(Arc::new(Parts {
             sessions: store.table()?,
             found: store.table()?,
             reservations: store.table()?,
             key_lengths: store.table()?,
-            lengths: Arc::default(),
-            held: Arc::default(),
-            tally: Arc::default(),
+            lengths: Lengths::default(),
+            held: Held::default(),
+            tally: Tally::default(),
+            recent: Recent::default(),
+            owed: Owed::new(store, Debtor::Policy, owner.is_some())?,
             clock: Clock::default(),
-            settings: Arc::new(settings.clone()),
+            settings: settings.clone(),
             owner,
-        })
+        })))
     }
 
     /// Microseconds since 1970.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.clock.micros()
+        self.0.clock.micros()
     }
 
     /// Sessions that are held, as of the last count.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held.sessions.load(Relaxed) + self.held_found()
+        self.0.held.sessions.load(Relaxed) + self.held_found()
     }
 
     /// Those of them that bind no subscriber: they were found by the binding of another one.
     #[must_use]
     pub fn held_found(&self) -> usize {
-        self.held.found.load(Relaxed)
+        self.0.held.found.load(Relaxed)
     }
 
     /// Whether one more session that binds its subscriber is one too many. The others do not count.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.held.sessions.load(Relaxed) >= self.settings.max_sessions
+        self.0.held.sessions.load(Relaxed) >= self.0.settings.max_sessions
     }
 
     /// The session of a Session-Id.
@@ -138,14 +150,14 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn session(&self, id: &[u8]) -> Result<Option<Session>, Error> {
-        match self.sessions.get(id).try_now() {
+        match self.0.sessions.get(id).try_now() {
             // It is one or the other.
             Ok(session) => match session? {
                 Some(stored) => Ok(Some(stored.record)),
-                None => Ok(self.found.get(id).await?.map(|stored| stored.record.0)),
+                None => Ok(self.0.found.get(id).await?.map(|stored| stored.record.0)),
             },
             Err(later) => {
-                let (session, found) = tokio::try_join!(later, self.found.get(id))?;
+                let (session, found) = tokio::try_join!(later, self.0.found.get(id))?;
                 let found = || found.map(|stored| stored.record.0);
                 Ok(session.map(|stored| stored.record).or_else(found))
             }
@@ -157,9 +169,9 @@ impl Repository {
         &self,
         id: &[u8],
     ) -> Result<(Option<Stored<Session>>, Option<Stored<Found>>), Error> {
-        match self.sessions.get(id).try_now() {
-            Ok(session) => Ok((session?, self.found.get(id).await?)),
-            Err(later) => tokio::try_join!(later, self.found.get(id)),
+        match self.0.sessions.get(id).try_now() {
+            Ok(session) => Ok((session?, self.0.found.get(id).await?)),
+            Err(later) => tokio::try_join!(later, self.0.found.get(id)),
         }
     }
 
@@ -172,7 +184,7 @@ impl Repository {
         let sessions = || found.iter().map(|stored| &stored.record);
         let leader = leading(sessions());
         if leader.is_some_and(|leader| sessions().any(|session| session.contradicts(leader))) {
-            self.tally.older.fetch_add(1, Relaxed);
+            self.0.tally.older.fetch_add(1, Relaxed);
         }
         Ok(leader.cloned())
     }
@@ -187,14 +199,14 @@ impl Repository {
     /// The sessions of a subscriber in a pool. Of one without IMSI those that have yielded are not among them.
     pub(crate) async fn all_of_subscriber(&self, key: &[u8]) -> Result<Vec<Stored<Session>>, Error> {
         // Of two sites, each with as many as may be.
-        let most = 2 * self.settings.max_sessions_per_subscriber + 1;
+        let most = 2 * self.0.settings.max_sessions_per_subscriber + 1;
         let Some(imsi) = imsi_in(key) else {
-            return self.sessions.find(BY_BINDING, key, most).await;
+            return self.0.sessions.find(BY_BINDING, key, most).await;
         };
         let most = CANDIDATES.max(POOLS * most);
-        let mut found = self.sessions.find(BY_IMSI, imsi, most).await?;
+        let mut found = self.0.sessions.find(BY_IMSI, imsi, most).await?;
         if found.len() >= most {
-            self.tally.crowded.fetch_add(1, Relaxed);
+            self.0.tally.crowded.fetch_add(1, Relaxed);
         }
         let is_wanted = |session: &Session| session.binding.as_ref().is_some_and(|one| one.key == key);
         found.retain(|stored| is_wanted(&stored.record));
@@ -202,9 +214,9 @@ impl Repository {
     }
 
     async fn found(&self, index: Index, key: &[u8]) -> Result<Vec<Session>, Error> {
-        let found = self.sessions.find(index, key, CANDIDATES).await?;
+        let found = self.0.sessions.find(index, key, CANDIDATES).await?;
         if found.len() >= CANDIDATES {
-            self.tally.crowded.fetch_add(1, Relaxed);
+            self.0.tally.crowded.fetch_add(1, Relaxed);
         }
         let mut found: Vec<Session> = found.into_iter().map(|stored| stored.record).collect();
         // Of two bindings of a subscriber, sessions of the one that has won come first.
@@ -241,7 +253,7 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn by_prefix(&self, wanted: &Ipv6Prefix) -> Result<Vec<Session>, Error> {
-        for key in self.lengths.keys(wanted) {
+        for key in self.0.lengths.keys(wanted) {
             let found = self.found(BY_PREFIX, &key).await?;
             let longest = |session: &Session| {
                 let prefixes = session.binding.iter().flat_map(|binding| &binding.prefixes);
@@ -268,7 +280,7 @@ impl Repository {
             if let Some(session) = self.bound(key).await? {
                 return Ok(Reserved::Bound(Box::new(session)));
             }
-            let Some(owner) = self.owner else {
+            let Some(owner) = self.0.owner else {
                 return Ok(Reserved::Free);
             };
             if self.is_reserved(key, owner).await? {
@@ -290,18 +302,18 @@ impl Repository {
 
     /// Whether the reservation is ours: made now, or by an earlier request of this router.
     async fn is_reserved(&self, key: &[u8], owner: u64) -> Result<bool, Error> {
-        let hold = u64::try_from(self.settings.reservation.duration().as_micros()).unwrap_or(u64::MAX);
+        let hold = u64::try_from(self.0.settings.reservation.duration().as_micros()).unwrap_or(u64::MAX);
         let reservation = Reservation {
             key: key.to_vec(),
             owner,
             expires: self.now().saturating_add(hold),
         };
         let mut batch = Batch::default();
-        batch.insert(&self.reservations, &reservation);
-        match self.sessions.store().commit(batch).await {
+        batch.insert(&self.0.reservations, &reservation);
+        match self.0.sessions.store().commit(batch).await {
             Ok(_) => Ok(true),
             Err(Error::Conflict { .. }) => {
-                let stands = self.reservations.get(key).await?;
+                let stands = self.0.reservations.get(key).await?;
                 Ok(stands.is_some_and(|stands| stands.record.owner == owner))
             }
             Err(error) => Err(error),
@@ -313,16 +325,16 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written; then the reservation ends by its time.
     pub async fn release(&self, key: &[u8]) -> Result<(), Error> {
-        let Some(owner) = self.owner else { return Ok(()) };
-        let Some(stands) = self.reservations.get(key).await? else {
+        let Some(owner) = self.0.owner else { return Ok(()) };
+        let Some(stands) = self.0.reservations.get(key).await? else {
             return Ok(());
         };
         if stands.record.owner != owner {
             return Ok(());
         }
         let mut batch = Batch::default();
-        batch.delete(&self.reservations, key, Condition::Version(stands.version));
-        match self.sessions.store().commit(batch).await {
+        batch.delete(&self.0.reservations, key, Condition::Version(stands.version));
+        match self.0.sessions.store().commit(batch).await {
             Ok(_) | Err(Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -376,16 +388,17 @@ impl Repository {
         let mut batch = Batch::default();
         let key = session.binding.as_ref().map(|binding| binding.key.clone());
         let key = key.unwrap_or_default();
-        let (mut is_instead, mut yielded) = (false, 0);
+        let (mut surplus, mut yielded) = (Vec::new(), 0);
         let before = known.as_ref().map(|known| &known.record);
         if !before.is_some_and(|before| before.is_at(session)) {
             let mut others = self.of_subscriber(&key).await?;
             // What it takes the place of leads it no more.
-            let oldest = self.surplus(&others).filter(|_| before.is_none());
-            if let Some(oldest) = oldest.map(<[u8]>::to_vec) {
-                others.retain(|other| other.record.id != oldest);
-                batch.delete(&self.sessions, &oldest, Condition::Always);
-                is_instead = true;
+            if before.is_none() {
+                surplus = self.surplus(&others);
+            }
+            others.retain(|other| !surplus.contains(&other.record.id));
+            for oldest in &surplus {
+                batch.delete(&self.0.sessions, oldest, Condition::Always);
             }
             // A repeated session that is elsewhere now moves its binding, unless that has yielded.
             let is_moved = before.map_or(is_moved, |before| !before.has_yielded());
@@ -395,18 +408,22 @@ impl Repository {
             yielded = u64::from(yields) + self.yield_to(session, &others, &mut batch);
         }
         // A request that repeats one has reserved nothing.
-        if self.owner.is_some() && known.is_none() {
-            batch.delete(&self.reservations, &key, Condition::Always);
+        if self.0.owner.is_some() && known.is_none() {
+            batch.delete(&self.0.reservations, &key, Condition::Always);
         }
-        batch.put(&self.sessions, session, condition);
+        batch.put(&self.0.sessions, session, condition);
         self.commit(batch, session).await?;
-        self.tally.younger.fetch_add(yielded, Relaxed);
-        Ok(match (known, is_instead) {
+        self.0.tally.younger.fetch_add(yielded, Relaxed);
+        Ok(match (known, surplus.len()) {
             (Some(_), _) => Kept::Again,
-            (None, true) => Kept::Instead,
-            (None, false) => {
-                self.held.sessions.fetch_add(1, Relaxed);
+            (None, 0) => {
+                self.0.held.sessions.fetch_add(1, Relaxed);
                 Kept::New
+            }
+            (None, removed) => {
+                let less = |held: usize| Some(held.saturating_sub(removed - 1));
+                let _ = self.0.held.sessions.fetch_update(Relaxed, Relaxed, less);
+                Kept::Instead
             }
         })
     }
@@ -419,14 +436,14 @@ impl Repository {
                 session.repeats(&known.record.0);
                 (Condition::Version(known.version), Kept::Again)
             }
-            None if self.held_found() >= self.settings.max_sessions => return Ok(Kept::Full),
+            None if self.held_found() >= self.0.settings.max_sessions => return Ok(Kept::Full),
             None => (Condition::Absent, Kept::New),
         };
         let mut batch = Batch::default();
-        batch.put(&self.found, &Found(session.clone()), condition);
-        self.sessions.store().commit(batch).await?;
+        batch.put(&self.0.found, &Found(session.clone()), condition);
+        self.0.sessions.store().commit(batch).await?;
         if kept == Kept::New {
-            self.held.found.fetch_add(1, Relaxed);
+            self.0.held.found.fetch_add(1, Relaxed);
         }
         Ok(kept)
     }
@@ -435,15 +452,15 @@ impl Repository {
     async fn commit(&self, mut batch: Batch, session: &Session) -> Result<(), Error> {
         let prefixes = session.binding.iter().flat_map(|binding| &binding.prefixes);
         let new_lengths: Vec<KeyLength> = prefixes
-            .filter_map(|prefix| self.lengths.unknown(prefix))
+            .filter_map(|prefix| self.0.lengths.unknown(prefix))
             .collect();
         for length in &new_lengths {
-            batch.put(&self.key_lengths, length, Condition::Always);
+            batch.put(&self.0.key_lengths, length, Condition::Always);
         }
-        self.sessions.store().commit(batch).await?;
+        self.0.sessions.store().commit(batch).await?;
         new_lengths
             .into_iter()
-            .for_each(|length| self.lengths.note(length));
+            .for_each(|length| self.0.lengths.note(length));
         Ok(())
     }
 
@@ -461,7 +478,7 @@ impl Repository {
     ) -> Result<Kept, Error> {
         let mut tries = 1..TRIES;
         loop {
-            let stored = self.sessions.get(id).await?;
+            let stored = self.0.sessions.get(id).await?;
             let Some(mut stored) = stored.filter(|stored| stored.record.is_of(application, client)) else {
                 return Ok(Kept::Again);
             };
@@ -471,7 +488,7 @@ impl Repository {
             }
             let session = self.used(stored.record);
             let mut batch = Batch::default();
-            batch.update(&self.sessions, &session, stored.version);
+            batch.update(&self.0.sessions, &session, stored.version);
             match self.commit(batch, &session).await {
                 Err(Error::Conflict { .. }) if tries.next().is_some() => {}
                 other => return other.map(|()| Kept::Readdressed),
@@ -482,20 +499,41 @@ impl Repository {
     /// Adds to a batch that those of these sessions yield that a session contradicts which leads, where this site has written them.
     /// How many.
     fn yield_to(&self, leader: &Session, others: &[Stored<Session>], batch: &mut Batch) -> u64 {
-        let is_own = |other: &&Stored<Session>| *other.site == *self.settings.store.site;
+        let is_own = |other: &&Stored<Session>| *other.site == *self.0.settings.store.site;
         let yields = |other: &&Stored<Session>| !leader.has_yielded() && other.record.yields_to(leader);
         let mut count = 0;
         for other in others.iter().filter(is_own).filter(yields) {
-            batch.update(&self.sessions, &other.record.clone().yielded(), other.version);
+            batch.update(&self.0.sessions, &other.record.clone().yielded(), other.version);
             count += 1;
         }
         count
     }
 
-    /// Of the other sessions of a subscriber, the one that goes for a new one.
-    fn surplus<'s>(&self, others: &'s [Stored<Session>]) -> Option<&'s [u8]> {
-        let is_over = others.len() >= self.settings.max_sessions_per_subscriber;
-        let oldest = others.iter().min_by_key(|stored| stored.record.began);
-        Some(&*oldest.filter(|_| is_over)?.record.id)
+    /// Of the other sessions of a subscriber, the oldest ones that go for a new one: as many as are beyond the bound, since those that
+    /// begin at once do not see one another.
+    fn surplus(&self, others: &[Stored<Session>]) -> Vec<Vec<u8>> {
+        let most = self.0.settings.max_sessions_per_subscriber;
+        let over = (others.len() + 1).saturating_sub(most).min(MOST_REMOVED);
+        if over == 0 {
+            return Vec::new();
+        }
+        let mut by_age: Vec<&Session> = others.iter().map(|stored| &stored.record).collect();
+        by_age.sort_unstable_by_key(|session| session.began);
+        let oldest = by_age.into_iter().take(over);
+        oldest.map(|session| session.id.clone()).collect()
+    }
+}
+
+impl Owing for Repository {
+    fn now(&self) -> u64 {
+        self.0.clock.micros()
+    }
+
+    fn owed(&self) -> &Owed {
+        &self.0.owed
+    }
+
+    async fn began(&self, id: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.session(id).await?.map(|session| session.began))
     }
 }

@@ -127,10 +127,18 @@ impl Session {
     }
 
     /// Whether it is the same session as another one with its Session-Id: of one application, client and subscriber.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.binds(other.application, &other.client, other.bound())
+    }
+
+    /// Whether it is of this application and client, and of the subscriber with this [`binding_key`]; none: it binds no subscriber.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        let key = |session: &Self| session.binding.as_ref().map(|binding| binding.key.clone());
-        self.is_of(other.application, &other.client) && key(self) == key(other)
+    pub fn binds(&self, application: u32, client: &Party, key: Option<&[u8]>) -> bool {
+        self.is_of(application, client) && self.bound() == key
+    }
+
+    fn bound(&self) -> Option<&[u8]> {
+        self.binding.as_ref().map(|binding| binding.key.as_slice())
     }
 
     /// Makes it the one that is known, which its request repeats: as it began, by its rule where its server is the same, with its
@@ -301,7 +309,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
     take(rest, usize::from(length))
 }

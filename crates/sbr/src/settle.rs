@@ -20,7 +20,7 @@ impl Repository {
     /// What has happened since this was called last.
     #[must_use]
     pub fn take_counts(&self) -> Counts {
-        self.tally.take()
+        self.0.tally.take()
     }
 
     /// Checks the sessions of this site for older bindings of other sites, again and again; drop the future to end it.
@@ -33,7 +33,7 @@ impl Repository {
                     tracing::warn!(%error, "bindings were not compared with those of other sites; the check begins again later");
                 }
             }
-            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
+            tokio::time::sleep(self.0.settings.sweep.pause.duration()).await;
         }
     }
 
@@ -41,15 +41,15 @@ impl Repository {
     /// round has to: what other sites had written before is here now. Without another site there is nothing to check.
     async fn check_all(&self, from: u64) -> Result<u64, Error> {
         let begun = self.now();
-        let delays = self.sessions.store().stats().replication_delay;
+        let delays = self.0.sessions.store().stats().replication_delay;
         let Some(behind) = delays.iter().map(|(_, delay)| *delay).max() else {
             return Ok(from);
         };
-        let rate = self.settings.sweep.rate.max(1);
+        let rate = self.0.settings.sweep.rate.max(1);
         let mut next = Some(Scan::all(PAGE));
         while let Some(scan) = next {
             let page_begun = tokio::time::Instant::now();
-            let page = self.sessions.scan(&scan).await?;
+            let page = self.0.sessions.scan(&scan).await?;
             let read = u32::try_from(page.records.len()).unwrap_or(u32::MAX);
             for stored in page.records {
                 if stored.modified() >= from {
@@ -60,7 +60,7 @@ impl Repository {
             tokio::time::sleep_until(page_begun + Duration::from_secs(1) * read / rate).await;
         }
         // A cluster delivers what it has kept for a site in no order.
-        let is_in_order = self.settings.store.engine == EngineKind::Mariadb;
+        let is_in_order = self.0.settings.store.engine == EngineKind::Mariadb;
         let known = begun.saturating_sub(micros(behind + SLACK));
         Ok(if is_in_order { known } else { 0 })
     }
@@ -69,7 +69,7 @@ impl Repository {
     async fn check(&self, stored: Stored<Session>) -> Result<(), Error> {
         let binding = stored.record.binding.as_ref();
         let Some(binding) =
-            binding.filter(|binding| !binding.has_yielded && *stored.site == *self.settings.store.site)
+            binding.filter(|binding| !binding.has_yielded && *stored.site == *self.0.settings.store.site)
         else {
             return Ok(());
         };
@@ -79,10 +79,10 @@ impl Repository {
             return Ok(());
         }
         let mut batch = Batch::default();
-        batch.update(&self.sessions, &stored.record.yielded(), stored.version);
-        match self.sessions.store().commit(batch).await {
+        batch.update(&self.0.sessions, &stored.record.yielded(), stored.version);
+        match self.0.sessions.store().commit(batch).await {
             Ok(_) => {
-                self.tally.younger.fetch_add(1, Relaxed);
+                self.0.tally.younger.fetch_add(1, Relaxed);
                 Ok(())
             }
             // It has ended, or was written: then the next round finds it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use store::{Batch, Condition, Error, Record, Scan, Stored, Sweep, Table};
 
+use crate::owed::take_over_of_others;
 use crate::repository::Repository;
 use crate::reservation::Reservation;
 use crate::session::{BY_EXPIRY, Found, Session, micros};
@@ -16,8 +17,8 @@ impl Repository {
     /// # Errors
     /// When the store cannot be written.
     pub async fn end(&self, id: &[u8]) -> Result<bool, Error> {
-        Ok(remove(&self.sessions, &self.held.sessions, id).await?
-            || remove(&self.found, &self.held.found, id).await?)
+        Ok(remove(&self.0.sessions, &self.0.held.sessions, id).await?
+            || remove(&self.0.found, &self.0.held.found, id).await?)
     }
 
     /// As [`Repository::end`], of a session that was read: it is in one table, and the other is not asked.
@@ -26,8 +27,8 @@ impl Repository {
     /// When the store cannot be written.
     pub async fn end_read(&self, session: &Session) -> Result<bool, Error> {
         match session.binding {
-            Some(_) => remove(&self.sessions, &self.held.sessions, &session.id).await,
-            None => remove(&self.found, &self.held.found, &session.id).await,
+            Some(_) => remove(&self.0.sessions, &self.0.held.sessions, &session.id).await,
+            None => remove(&self.0.found, &self.0.held.found, &session.id).await,
         }
     }
 
@@ -40,10 +41,18 @@ impl Repository {
         for stored in self.all_of_subscriber(key).await? {
             let session = &stored.record;
             if session.server.host.eq_ignore_ascii_case(server) {
-                ended += u64::from(remove(&self.sessions, &self.held.sessions, &session.id).await?);
+                ended += u64::from(remove(&self.0.sessions, &self.0.held.sessions, &session.id).await?);
             }
         }
         Ok(ended)
+    }
+
+    /// Whether the use of a session was checked in this 64th of the time until it is stale: [`Repository::touch`] need not read it. The
+    /// caller checks it now.
+    #[must_use]
+    pub fn was_used(&self, id: &[u8]) -> bool {
+        let part = (micros(self.0.settings.stale.duration()) / 64).max(1);
+        self.0.recent.is_seen(id, self.now() / part)
     }
 
     /// Notes that a session is in use, where that was not written for long.
@@ -53,8 +62,8 @@ impl Repository {
     pub async fn touch(&self, id: &[u8]) -> Result<(), Error> {
         let (session, found) = self.stored(id).await?;
         match (session, found) {
-            (Some(stored), _) => self.touch_in(&self.sessions, stored).await,
-            (None, Some(stored)) => self.touch_in(&self.found, stored).await,
+            (Some(stored), _) => self.touch_in(&self.0.sessions, stored).await,
+            (None, Some(stored)) => self.touch_in(&self.0.found, stored).await,
             (None, None) => Ok(()),
         }
     }
@@ -80,7 +89,7 @@ impl Repository {
     /// Whether the use of a session is written now: it was not for long.
     #[must_use]
     pub fn is_due(&self, session: &Session) -> bool {
-        let stale = self.settings.stale.duration();
+        let stale = self.0.settings.stale.duration();
         session.is_due(self.now(), self.lifetime(session), stale)
     }
 
@@ -92,8 +101,8 @@ impl Repository {
 
     /// Time after which a session that is not used is removed. Of one that binds its subscriber, its gateway is asked before.
     fn lifetime(&self, session: &Session) -> Duration {
-        let is_asked = self.settings.audit_rate > 0 && session.binding.is_some();
-        self.settings.stale.duration() * if is_asked { 2 } else { 1 }
+        let is_asked = self.0.settings.audit_rate > 0 && session.binding.is_some();
+        self.0.settings.stale.duration() * if is_asked { 2 } else { 1 }
     }
 
     /// Stale sessions that bind their subscribers, beginning with one that expires at this time (microseconds since 1970), in the
@@ -103,11 +112,11 @@ impl Repository {
     /// When the store cannot be read.
     pub async fn stale(&self, from: u64, most: usize) -> Result<Vec<Session>, Error> {
         let now = self.now();
-        let end = now.saturating_add(micros(self.settings.stale.duration()));
+        let end = now.saturating_add(micros(self.0.settings.stale.duration()));
         let from = from.max(now);
         let scan = Scan::by_index(BY_EXPIRY, most);
         let scan = scan.from_key(&from.to_be_bytes()).to_key(&end.to_be_bytes());
-        let page = self.sessions.scan(&scan).await?;
+        let page = self.0.sessions.scan(&scan).await?;
         Ok(page.records.into_iter().map(|stored| stored.record).collect())
     }
 
@@ -116,8 +125,10 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn is_stale(&self, id: &[u8]) -> Result<bool, Error> {
-        let end = self.now().saturating_add(micros(self.settings.stale.duration()));
-        let stored = self.sessions.get(id).await?;
+        let end = self
+            .now()
+            .saturating_add(micros(self.0.settings.stale.duration()));
+        let stored = self.0.sessions.get(id).await?;
         Ok(stored.is_some_and(|stored| stored.record.expires < end))
     }
 
@@ -127,9 +138,9 @@ impl Repository {
     /// # Errors
     /// When the tables cannot be swept at all.
     pub async fn look_after(&self) -> Result<(), Error> {
-        let sessions = Sweep::new(self.sessions.clone(), self.settings.sweep.clone())?;
-        let found = Sweep::new(self.found.clone(), self.settings.sweep.clone())?;
-        let reservations = Sweep::new(self.reservations.clone(), self.settings.sweep.clone())?;
+        let sessions = Sweep::new(self.0.sessions.clone(), self.0.settings.sweep.clone())?;
+        let found = Sweep::new(self.0.found.clone(), self.0.settings.sweep.clone())?;
+        let reservations = Sweep::new(self.0.reservations.clone(), self.0.settings.sweep.clone())?;
         tokio::join!(
             self.sweep(&sessions, &found, &reservations),
             self.look_for_conflicts()
@@ -148,12 +159,13 @@ impl Repository {
                 sessions.round().await?;
                 found.round().await?;
                 reservations.round().await?;
+                take_over_of_others(self).await?;
                 self.refresh().await
             };
             if let Err(error) = round.await {
                 tracing::warn!(%error, "stale sessions were not removed; the sweep begins again later");
             }
-            tokio::time::sleep(self.settings.sweep.pause.duration()).await;
+            tokio::time::sleep(self.0.settings.sweep.pause.duration()).await;
         }
     }
 
@@ -162,14 +174,14 @@ impl Repository {
     /// # Errors
     /// When the store cannot be read.
     pub async fn refresh(&self) -> Result<(), Error> {
-        count(&self.sessions, &self.held.sessions).await?;
-        count(&self.found, &self.held.found).await?;
+        count(&self.0.sessions, &self.0.held.sessions).await?;
+        count(&self.0.found, &self.0.held.found).await?;
         // There are fewer than a page has.
-        let lengths = self.key_lengths.scan(&Scan::all(64)).await?;
+        let lengths = self.0.key_lengths.scan(&Scan::all(64)).await?;
         lengths
             .records
             .iter()
-            .for_each(|stored| self.lengths.note(stored.record));
+            .for_each(|stored| self.0.lengths.note(stored.record));
         Ok(())
     }
 }

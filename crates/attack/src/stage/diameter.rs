@@ -17,9 +17,10 @@ use worker::Shutdown;
 use crate::epc::{HSS, REALM};
 
 /// What all of them speak.
-const APPLICATIONS: [ApplicationId; 2] = [
+const APPLICATIONS: [ApplicationId; 3] = [
     ApplicationId::tgpp(application::S6A),
     ApplicationId::tgpp(application::RX),
+    ApplicationId::tgpp(application::GX),
 ];
 
 /// The longest message that honest peers read.

@@ -20,6 +20,8 @@ pub enum Drill {
     RestartRouter(Restart),
     /// The node of the database that the only router uses dies with requests in flight; `outage` is the longest answer.
     KillDatabase(Outage),
+    /// Two sites with a router and a database each are cut off from one another, and joined again.
+    CutSites(Cut),
     /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
     /// The security application learns, and then blocks.
@@ -69,6 +71,16 @@ pub struct Outage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Restart {}
+
+/// Sites are cut off from one another under load: both serve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Cut {
+    /// When they are cut off, as a share of the run.
+    pub after: Percent,
+    /// When they are joined again, as a share of the run.
+    pub until: Percent,
+}
 
 /// Something happens to a process of `fabr.processors`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +157,19 @@ impl DsrModel {
                 if self.pdra.is_none() {
                     let right = "`pdra`, whose sessions are in a database";
                     faults.at("drill.killDatabase").say("has no database", right);
+                }
+            }
+            Drill::CutSites(cut) => {
+                if self.pdra.is_none() {
+                    let right = "`pdra`, whose sessions are in a database of each site";
+                    faults.at("drill.cutSites").say("has no databases", right);
+                }
+                let (after, until) = (cut.after.percent(), cut.until.percent());
+                if !(0.0 < after && after < until && until < 100.0) {
+                    let right = "more than 0%, then `until`, less than 100%";
+                    faults
+                        .at("drill.cutSites.after")
+                        .say("leaves no time before, during or after the cut", right);
                 }
             }
             Drill::Learning(learning) => {

@@ -12,7 +12,7 @@ use crate::pdra::Sessions;
 use crate::resolution::Resolution;
 use crate::roaming::Roaming;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
-pub use drill::{Drill, KillPeers, Learning, OfDatabase, Outage, OverloadDrill, Reconnect, Restart};
+pub use drill::{Cut, Drill, KillPeers, Learning, OfDatabase, Outage, OverloadDrill, Reconnect, Restart};
 
 /// Messages that a router processes for each request: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -271,7 +271,9 @@ impl DsrModel {
         let is_drilled = match &self.drill {
             None => false,
             Some(Drill::KillPeers(_)) => self.of_sessions().is_none(),
-            Some(Drill::RestartRouter(_) | Drill::KillDatabase(_)) => self.pdra.is_none(),
+            Some(Drill::RestartRouter(_) | Drill::KillDatabase(_) | Drill::CutSites(_)) => {
+                self.pdra.is_none()
+            }
             Some(drill) if drill.is_of_database() => self.fabr.is_none(),
             Some(Drill::Learning(_)) => self.dsa.is_none(),
             Some(_) => true,

@@ -19,6 +19,9 @@ use crate::config::Exception;
 use crate::events::Event;
 use crate::hosting::Arrival;
 
+/// Transactions that are resumed before other tasks of the worker have their turn, at most: one group of commits may end many waits.
+const RESUMED_AT_ONCE: usize = 64;
+
 /// How an application parks a transaction.
 #[derive(Debug)]
 pub(super) struct Parking {
@@ -196,9 +199,12 @@ impl Core {
 
     /// Takes what applications resume, until the worker ends.
     pub(crate) async fn take_resumed(self: Rc<Self>, mut queue: mpsc::Receiver<Arrival>) {
-        while let Some((number, found)) = queue.recv().await {
+        let mut arrived = Vec::new();
+        while queue.recv_many(&mut arrived, RESUMED_AT_ONCE).await > 0 {
             self.refresh();
-            self.resume(number, Some(found));
+            for (number, found) in arrived.drain(..) {
+                self.resume(number, Some(found));
+            }
         }
     }
 

@@ -198,6 +198,31 @@ fn a_subscriber_has_a_bound_of_sessions_and_the_oldest_goes() {
 }
 
 #[test]
+fn sessions_of_a_subscriber_that_begin_at_once_leave_no_more_than_may_be() {
+    let settings = Sbr {
+        max_sessions_per_subscriber: 3,
+        ..Sbr::default()
+    };
+    with(settings, async |store, settings| {
+        let all = on(store, settings, None).await;
+        for round in 0..3 {
+            // None of them sees the others.
+            let mut writes = tokio::task::JoinSet::new();
+            for number in 0..12 {
+                let (all, one) = (all.clone(), session(round * 100 + number, "a", &[]));
+                writes.spawn(async move { all.keep(one).await });
+            }
+            while let Some(kept) = writes.join_next().await {
+                assert!(matches!(kept, Ok(Ok(Kept::New | Kept::Instead))));
+            }
+            let last = all.keep(session(round * 100 + 99, "a", &[])).await;
+            assert_eq!(last, Ok(Kept::Instead));
+            assert_eq!(all.by_imsi(IMSI).await.unwrap().len(), 3, "round {round}");
+        }
+    });
+}
+
+#[test]
 fn what_is_stale_is_out_and_swept() {
     let settings = Sbr {
         stale: settings::Period::from_millis(40),

@@ -265,6 +265,14 @@ fn a_policy_dra_whose_database_loses_a_node_is_judged() {
     );
 }
 
+#[test]
+fn a_policy_dra_of_two_sites_that_are_cut_off_is_judged() {
+    if !std::path::Path::new("/usr/sbin/mariadbd").exists() {
+        return testpeer::skip::missing("MariaDB (apt-get install mariadb-server)");
+    }
+    are_judged(&[("dsr/pdra-cut-sites", "conflicts that are left")], None);
+}
+
 /// As for PCRFs: an OCS that answers too late has its sessions moved.
 #[test]
 fn an_online_charging_dra_and_its_ocss_are_judged() {

@@ -78,6 +78,8 @@ pub struct Plan {
     pub each: u32,
     /// Whether UEs have an IPv6 prefix instead of an IPv4 address, and sessions name the MSISDN.
     pub has_alternate_keys: bool,
+    /// Whether the calls of a session are at the P-CSCF with the number of its PCEF; else at any.
+    pub are_in_pairs: bool,
 }
 
 /// The nodes of a generator thread.
@@ -154,7 +156,10 @@ impl PcrfClients {
     /// Gives a session the call that begins.
     fn call(&mut self, session: &mut Session, random: &mut SmallRng) {
         self.calls = self.calls.wrapping_add(1);
-        let node = random.random_range(0..self.plan.nodes.max(1));
+        let node = match self.plan.are_in_pairs {
+            true => usize::from(session.line),
+            false => random.random_range(0..self.plan.nodes.max(1)),
+        };
         session.call = Some(Call {
             number: self.calls,
             line: (self.plan.nodes + node) as u16,

@@ -76,17 +76,22 @@ fn credit(own: &Introduction, plan: &Plan, session: &Session, kind: i32) -> Mess
     message
 }
 
+/// The IMSI of a subscriber by its number.
+#[must_use]
+pub fn imsi(subscriber: u64) -> String {
+    format!("{:015}", FIRST_IMSI + subscriber)
+}
+
 /// A CCR that begins a session (TS 29.212 §4.5.1).
 pub(super) fn initial(own: &Introduction, plan: &Plan, session: &Session) -> MessageBuilder {
     let mut message = credit(own, plan, session, INITIAL);
     let subscriber = u64::from(session.number / plan.each.max(1)) % plan.subscribers.max(1);
-    let imsi = FIRST_IMSI + subscriber;
     message
         .group(known::SUBSCRIPTION_ID, |group| {
             // END_USER_IMSI (RFC 8506 §8.47)
             group
                 .put(known::SUBSCRIPTION_ID_TYPE, 1)
-                .put(known::SUBSCRIPTION_ID_DATA, &format!("{imsi:015}"));
+                .put(known::SUBSCRIPTION_ID_DATA, &imsi(subscriber));
         })
         .group(known::SUPPORTED_FEATURES, |group| {
             // Rel8, Rel9, Rel10 (TS 29.212 §5.4.1)

@@ -13,4 +13,5 @@ mod tests;
 
 pub use clients::{OPERATIONS, PcrfClients, Plan, REALM, pcef};
 pub use counts::{Counts, Seen};
+pub use messages::imsi;
 pub(crate) use sessions::take;

@@ -33,6 +33,7 @@ fn plan(usage: bool) -> Plan {
         most_sessions: 50,
         each: 1,
         has_alternate_keys: false,
+        are_in_pairs: false,
     }
 }
 
@@ -152,6 +153,7 @@ fn two_sessions_of_a_subscriber_have_prefixes_of_their_own_that_calls_name() {
         step: 1,
         first: 0,
         has_alternate_keys: true,
+        are_in_pairs: false,
         ..plan(false)
     };
     let mut clients = PcrfClients::new(plan, &Arc::default());

@@ -1,5 +1,6 @@
 //! Diameter peers that break or strain the rules, against a router and a BSF's Rx.
 
+mod policy;
 pub(super) mod raw;
 
 use std::net::SocketAddr;
@@ -91,7 +92,7 @@ const ALL: &[Attack] = &[
 ];
 
 pub(super) fn all() -> Vec<Attack> {
-    ALL.to_vec()
+    [ALL, policy::ALL].concat()
 }
 
 fn target(field: &Field) -> anyhow::Result<SocketAddr> {

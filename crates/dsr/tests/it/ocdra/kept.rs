@@ -4,14 +4,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diameter::proto::known::{self, command};
+use diameter::proto::known::{self, application, command};
 use diameter::proto::{MessageMut, ResultCode};
+use dsr_ocdra::Event;
 use testpeer::diameter::Peer;
 
 use super::support::{
     CTF, IMSI, OCSS, TERMINATION, UPDATE, World, agent, answer, ccr, initial, is_again, later,
 };
-use crate::support::{copy_store, run};
+use crate::pdra::hiding::{lengthening, too_long};
+use crate::support::{copy_store, run, until};
 
 #[test]
 fn every_session_that_was_acknowledged_is_there_after_a_kill() {
@@ -35,6 +37,49 @@ fn every_session_that_was_acknowledged_is_there_after_a_kill() {
             let update = later(&id(number), UPDATE, 1, OCSS[1 - at]);
             assert_eq!(world.served(&update).await, at);
         }
+    });
+}
+
+#[test]
+fn a_session_whose_client_got_a_failure_ends_at_its_ocs_also_after_a_kill() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+        let hidden = |directory: &std::path::Path| {
+            let mut config = agent(directory, "", "");
+            config.topology_hiding = lengthening(application::CREDIT_CONTROL, OCSS);
+            config
+        };
+        let is_end = |end: &MessageMut, is_again: bool| {
+            assert_eq!(end.require(known::SESSION_ID).unwrap(), "ctf;1;1");
+            assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), TERMINATION);
+            assert_eq!(end.require(known::ORIGIN_HOST).unwrap(), CTF);
+            assert_eq!(super::support::is_again(end), is_again);
+        };
+        let at = {
+            let mut world = World::of(hidden(&before)).await;
+            let (at, asked) = world.reaches(&initial("ctf;1;1", IMSI)).await;
+            world.ocss[at].send(too_long(&asked, OCSS[at]).as_bytes()).await;
+            world
+                .ctf
+                .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
+                .await;
+            // It has answered: the T flag is not for that (RFC 6733 §3).
+            for _ in 0..2 {
+                let end = world.ocss[at].expect(command::CREDIT_CONTROL).await;
+                is_end(&end, false);
+                world.ocss[at].answer(&end, ResultCode::TOO_BUSY).await;
+            }
+            // The router runs and has closed nothing.
+            copy_store(&before, &after);
+            at
+        };
+        let mut world = World::of(hidden(&after)).await;
+        let end = world.ocss[at].expect(command::CREDIT_CONTROL).await;
+        is_end(&end, true);
+        world.ocss[at].answer(&end, ResultCode::SUCCESS).await;
+        until(|| world.count(Event::EndedForClient) == 1).await;
+        assert_eq!(world.count(Event::LeftAtOcs), 0);
     });
 }
 

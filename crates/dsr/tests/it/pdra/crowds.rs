@@ -184,6 +184,45 @@ fn a_flood_of_one_subscriber_holds_a_bounded_number_and_others_are_served_beside
 }
 
 #[test]
+fn sessions_of_one_subscriber_that_begin_at_once_leave_no_more_than_may_be() {
+    const AT_ONCE: usize = 300;
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new(folder.path(), "      wait: 60s").await;
+        for mut pcrf in world.pcrfs.drain(..) {
+            tokio::task::spawn_local(async move {
+                while let Some(message) = pcrf.next().await {
+                    pcrf.answer(&message, ResultCode::SUCCESS).await;
+                }
+            });
+        }
+        for number in 0..AT_ONCE {
+            let request = initial(&format!("pgw;1;{number}"), IMSI);
+            world.pgw.send(request.as_bytes()).await;
+        }
+        let mut begun = 0;
+        for _ in 0..AT_ONCE {
+            let answer = world.pgw.expect(command::CREDIT_CONTROL).await;
+            let result = ResultCode(answer.require(known::RESULT_CODE).unwrap());
+            assert!(
+                [ResultCode::SUCCESS, ResultCode::TOO_BUSY].contains(&result),
+                "{result:?}"
+            );
+            begun += usize::from(result == ResultCode::SUCCESS);
+        }
+        assert!(begun > 16, "{begun}");
+        let last = initial("pgw;1;last", IMSI);
+        world.pgw.send(last.as_bytes()).await;
+        world
+            .pgw
+            .expect_result(command::CREDIT_CONTROL, ResultCode::SUCCESS)
+            .await;
+        let kept = world.dsr.pdra_sessions("binding", IMSI).len();
+        assert!(kept <= 16, "{kept} of {begun} sessions are kept");
+    });
+}
+
+#[test]
 fn sessions_begin_again_when_the_store_takes_them_again() {
     run(async {
         let folder = tempfile::tempdir().unwrap();

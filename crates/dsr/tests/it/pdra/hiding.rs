@@ -223,12 +223,33 @@ fn answers_of_the_router_itself_name_no_pcrf() {
     });
 }
 
-/// A successful answer of a PCRF that gets longer than a message can be by other names.
-fn too_long(asked: &MessageMut, at: usize) -> MessageMut {
+/// Names of these servers by which what has some texts gets too long: a message of 210,000 bytes gets 17 MB.
+pub(crate) fn lengthening(application: u32, servers: [&str; 2]) -> dsr::config::TopologyHiding {
+    let long = |letter: &str| format!("{}example", format!("{}.", letter.repeat(60)).repeat(4));
+    let settings = format!(
+        "topologyHiding:
+  scopes:
+    - applications: [{application}]
+      names:
+        - {{actual: pa, pseudo: {}}}
+        - {{actual: {}, pseudo: cb}}
+        - {{actual: {}, pseudo: gx-a.edge.example}}
+        - {{actual: {}, pseudo: gx-b.edge.example}}
+",
+        long("x"),
+        long("y"),
+        servers[0],
+        servers[1],
+    );
+    crate::support::read(crate::support::config(), &settings).topology_hiding
+}
+
+/// A successful answer of a server that gets too long by such names.
+pub(crate) fn too_long(asked: &MessageMut, server: &str) -> MessageMut {
     let mut answer = MessageBuilder::answer(asked);
     answer
         .put(known::RESULT_CODE, 2001_u32)
-        .put(known::ORIGIN_HOST, PCRFS[at])
+        .put(known::ORIGIN_HOST, server)
         .put(known::ERROR_MESSAGE, &*"pa ".repeat(70_000));
     answer.finish().unwrap()
 }
@@ -237,23 +258,8 @@ fn too_long(asked: &MessageMut, at: usize) -> MessageMut {
 fn what_gets_too_long_by_other_names_is_refused_and_counted() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        // A message of 210,000 bytes gets 17 MB.
-        let long = |letter: &str| format!("{}example", format!("{}.", letter.repeat(60)).repeat(4));
-        let settings = format!(
-            "topologyHiding:
-  scopes:
-    - applications: [16777238]
-      names:
-        - {{actual: pa, pseudo: {}}}
-        - {{actual: {}, pseudo: cb}}
-        - {{actual: pcrf1.example, pseudo: gx-a.edge.example}}
-        - {{actual: pcrf2.example, pseudo: gx-b.edge.example}}
-",
-            long("x"),
-            long("y"),
-        );
         let mut config = agent(folder.path(), &PCRFS, "");
-        config.topology_hiding = crate::support::read(crate::support::config(), &settings).topology_hiding;
+        config.topology_hiding = lengthening(application::GX, PCRFS);
         let mut world = World::of(config, &PCRFS).await;
         let at = world
             .session(&ccr("pgw;1;1", 1, |b| subscriber(b, 1, IMSI)))
@@ -265,7 +271,7 @@ fn what_gets_too_long_by_other_names_is_refused_and_counted() {
         let update = ccr("pgw;1;1", 2, |_| ());
         pgw.send(update.as_bytes()).await;
         let asked = pcrf.expect(command::CREDIT_CONTROL).await;
-        pcrf.send(too_long(&asked, at).as_bytes()).await;
+        pcrf.send(too_long(&asked, PCRFS[at]).as_bytes()).await;
         let refused = pgw
             .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
             .await;
@@ -278,7 +284,7 @@ fn what_gets_too_long_by_other_names_is_refused_and_counted() {
         let first = ccr("pgw;1;2", 1, |b| subscriber(b, 1, IMSI));
         pgw.send(first.as_bytes()).await;
         let asked = pcrf.expect(command::CREDIT_CONTROL).await;
-        pcrf.send(too_long(&asked, at).as_bytes()).await;
+        pcrf.send(too_long(&asked, PCRFS[at]).as_bytes()).await;
         pgw.expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
             .await;
         assert!(world.dsr.pdra_sessions("session", "pgw;1;2").is_empty());

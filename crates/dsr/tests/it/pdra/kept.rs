@@ -1,9 +1,11 @@
 //! What is acknowledged survives the router.
 
-use diameter::proto::known;
+use diameter::proto::known::{self, application, command};
+use diameter::proto::{CommandFlags, ResultCode};
+use dsr_pdra::Event;
 
 use super::support::{IMSI, PCRFS, World, aar, ccr, initial, subscriber};
-use crate::support::{config, copy_store, invalid_settings, read, run};
+use crate::support::{config, copy_store, invalid_settings, read, run, until};
 
 #[test]
 fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
@@ -31,6 +33,41 @@ fn every_binding_that_was_acknowledged_is_there_after_a_kill() {
             });
             assert_eq!(world.of_af(&found).await, at[usize::from(number)]);
         }
+    });
+}
+
+#[test]
+fn an_end_that_is_owed_to_a_pcrf_outlives_the_router() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+        let hidden = |directory: &std::path::Path| {
+            let mut config = super::support::agent(directory, &PCRFS, "");
+            config.topology_hiding = super::hiding::lengthening(application::GX, PCRFS);
+            config
+        };
+        let at = {
+            let mut world = World::of(hidden(&before), &PCRFS).await;
+            let (at, asked) = world.reaches(&initial("pgw;1;1", IMSI)).await;
+            let answer = super::hiding::too_long(&asked, PCRFS[at]);
+            world.pcrfs[at].send(answer.as_bytes()).await;
+            world
+                .pgw
+                .expect_result(command::CREDIT_CONTROL, ResultCode::UNABLE_TO_COMPLY)
+                .await;
+            // The PCRF gets its end, and does not answer; the router runs and has closed nothing.
+            world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+            copy_store(&before, &after);
+            at
+        };
+        let mut world = World::of(hidden(&after), &PCRFS).await;
+        let end = world.pcrfs[at].expect(command::CREDIT_CONTROL).await;
+        assert_eq!(end.require(known::SESSION_ID).unwrap(), "pgw;1;1");
+        assert_eq!(end.require(known::CC_REQUEST_TYPE).unwrap(), 3);
+        // It may have come before (RFC 6733 §5.5.4).
+        assert!(end.flags().contains(CommandFlags::RETRANSMITTED));
+        world.pcrfs[at].answer(&end, ResultCode::SUCCESS).await;
+        until(|| world.count(Event::EndedForClient) == 1).await;
     });
 }
 
@@ -188,7 +225,7 @@ fn records_are_indicators_with_the_numbers_of_the_guide() {
                 .any(|row| row.id == id && row.instance == "policy" && row.value > least)
         };
         // SbrPolicySessionRecsAvg, SbrPolicyBindingRecsAvg: averages, which rise with each second.
-        crate::support::until(|| is(11_372, 1.0) && is(11_374, 0.5)).await;
+        until(|| is(11_372, 1.0) && is(11_374, 0.5)).await;
         assert!(!is(11_374, 1.0));
     });
 }

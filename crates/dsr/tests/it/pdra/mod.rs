@@ -7,7 +7,7 @@ mod capture;
 mod correlation;
 mod crowds;
 mod failures;
-mod hiding;
+pub(crate) mod hiding;
 mod kept;
 mod modes;
 mod order;

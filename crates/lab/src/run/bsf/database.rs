@@ -105,6 +105,22 @@ impl Servers {
         Self::start_with(Database::Galera, NODES, GALERA)
     }
 
+    /// Starts a server for each site; they replicate to one another.
+    ///
+    /// # Errors
+    /// When they cannot be started; the script says why.
+    pub(crate) fn sites(count: u32) -> Result<Self, RigError> {
+        let started = Self::start(Database::Sites, count)?;
+        started.ok_or_else(|| RigError::Settings("no sites are wanted".to_owned()))
+    }
+
+    /// A command of the script for each server.
+    pub(crate) fn at_each(&self, what: &str) -> Vec<Command> {
+        let servers = 1..=self.count;
+        let commands = servers.map(|server| self.command_of(&[what, &server.to_string()]));
+        commands.collect()
+    }
+
     /// The command that kills a node, counted from 1.
     pub(crate) fn killing(&self, node: u16) -> Command {
         self.command_of(&["kill", &node.to_string()])

@@ -100,12 +100,13 @@ pub(super) fn make(model: &DsrModel, router: Router) -> Option<Box<dyn Drill>> {
     Some(match model.drill.clone()? {
         Wanted::KillPeers(kill) if model.pdra.is_some() => Box::new(PcrfsDie(kill)),
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
-        // Those are of several processes: `cluster` and `processors` make them, `pdra` that of a process that starts again, `database`
+        // Those are of several processes: `cluster`, `sites` and `processors` make them, `pdra` that of a process that starts again, `database`
         // that of a node.
         Wanted::KillRouter(_)
         | Wanted::KillFrontEnd(_)
         | Wanted::RestartRouter(_)
         | Wanted::KillDatabase(_)
+        | Wanted::CutSites(_)
         | Wanted::LoseProcessor(_)
         | Wanted::KillServer(_)
         | Wanted::DamageBlock(_)

@@ -13,6 +13,7 @@
 //! | `standing` | sessions that begin before the load |
 //! | `cluster` | several routers and front ends |
 //! | `database` | a repository in a database, of which a node dies |
+//! | `sites` | sites with a router and a database each, which are cut off from one another |
 //! | `drills`, `outage`, `learning` | events during the load |
 
 mod accounts;
@@ -29,6 +30,7 @@ mod processor_drills;
 mod processors;
 mod provisioning;
 mod security;
+mod sites;
 mod standing;
 
 use std::net::SocketAddr;
@@ -70,6 +72,9 @@ const MOST_NODES: usize = 999;
 /// When something does not start.
 pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
     refuse_target(options)?;
+    if let Some(Wanted::CutSites(cut)) = &model.drill {
+        return sites::start(model, cut, load, options, place);
+    }
     let mut hss = start_servers(model, place)?;
     if model.routers > 1 || model.front_ends > 0 {
         return cluster::start(model, load, options, place, hss);

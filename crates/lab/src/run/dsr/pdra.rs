@@ -30,6 +30,8 @@ const APN: &str = "ims";
 /// Gateways and applications of a run.
 pub(crate) struct Gateways {
     sessions: Sessions,
+    /// Whether nodes of other numbers are at another site.
+    are_at_sites: bool,
     pub(super) counts: Arc<Counts>,
 }
 
@@ -37,7 +39,16 @@ impl Gateways {
     pub(super) fn new(sessions: &Sessions) -> Self {
         Self {
             sessions: sessions.clone(),
+            are_at_sites: false,
             counts: Arc::default(),
+        }
+    }
+
+    /// Those of several sites: calls of a session are at the site of its gateway.
+    pub(super) fn at_sites(sessions: &Sessions) -> Self {
+        Self {
+            are_at_sites: true,
+            ..Self::new(sessions)
         }
     }
 
@@ -59,6 +70,7 @@ impl Gateways {
             most_sessions: own.sessions as usize / threads + 1,
             each: u32::from(own.each),
             has_alternate_keys: true,
+            are_in_pairs: self.are_at_sites,
         };
         PcrfClients::new(plan, &self.counts)
     }

@@ -88,6 +88,7 @@ pub(super) fn traffic(nodes: &Nodes<'_>, sites: &[Site]) -> Result<Made, RigErro
             most_sessions: usize::try_from(nodes.model.associations).unwrap_or(usize::MAX) / threads + 1,
             each: 1,
             has_alternate_keys: false,
+            are_in_pairs: false,
         };
         let clients = PcrfClients::new(plan, &counts);
         let peers = clients.nodes().into_iter().map(|introduction| Peer {
