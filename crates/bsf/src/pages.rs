@@ -18,7 +18,7 @@ use crate::api::fault::Fault;
 use crate::api::sessions::query_of;
 use crate::binding::{BindingId, PcfBinding};
 use crate::by_pcf::OfPcf;
-use crate::events::{ADMISSION, Event};
+use crate::events::{ADMISSION, DROPPED, Event};
 use crate::latency::LATENCIES;
 use crate::notify::Change;
 use crate::repository::Repository;
@@ -109,6 +109,7 @@ pub(crate) const PAGES: &[Page] = &[
 pub(crate) fn metrics() -> Vec<Declaration> {
     let mut all = function::sbi::metrics_of_routed::<Worker, Event>(GAUGES, &ADMISSION);
     all.extend_from_slice(LATENCIES);
+    all.push(DROPPED);
     all
 }
 

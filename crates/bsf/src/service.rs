@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use function::sbi::{Operational, Registration, Routed as _, nrfs};
 use function::{
-    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
-    settle_instance, store_copies,
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, Tolerated,
+    listening, settle_instance, store_copies,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::audit::{Auditor, BRAKED};
 use crate::config::Config;
+use crate::events::DROPPED;
 use crate::flights::Flights;
 use crate::latency::Latencies;
 use crate::listeners::Listening;
@@ -129,6 +130,7 @@ impl NetworkFunction for Bsf {
             sets,
             names: names.clone(),
             counts: Counts::new(opening.workers, &opening.registry),
+            tolerated: Tolerated::new(&DROPPED, &opening.registry),
             workers: opening.workers,
             diameter: opening.listeners.diameter().to_vec(),
         });
