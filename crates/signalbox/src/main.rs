@@ -4,6 +4,7 @@
 //! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it, [`machine`]: and in
 //!   the files, directories and addresses that it names;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`administration`]: changes of the file of a running process, and one administration of several, [`changes`]: whose;
 //! - [`supervisor`]: its states, for systemd;
 //! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
@@ -18,7 +19,9 @@
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
 
+mod administration;
 mod allocator;
+mod changes;
 mod check;
 mod cli;
 mod config;

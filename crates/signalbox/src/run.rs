@@ -18,6 +18,7 @@ use telemetry::{Admin, Registry, journal, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::administration::Administration;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, CONSOLE, Function, Mounted};
@@ -477,11 +478,15 @@ fn open(
     let alarms = doors
         .iter()
         .map(|door| (door.function.name, door.frame.alarms.clone()));
+    let name = file.0.clone();
     let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core, supervisor);
     reloader.observe(process);
+    let administration = Administration::new(name, config.changes.clone(), reloader.clone());
     let mut running = Vec::new();
     for (door, mounted) in doors.into_iter().zip(mounted) {
-        let mut pages = admin_pages(door.function, &mounted, &reloader).hosts(&config.admin.hosts);
+        let mut pages = admin_pages(door.function, &mounted, &reloader)
+            .routes(administration.routes())
+            .hosts(&config.admin.hosts);
         // At one endpoint only, or sums over all endpoints would count the process several times.
         if running.is_empty() {
             pages = pages.also(process.clone());
