@@ -6,7 +6,8 @@
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
 //! - [`administration`]: changes of the file of a running process, and one administration of several, [`changes`]: whose;
 //! - [`supervisor`]: its states, for systemd;
-//! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
+//! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do, [`terminal`]: where its log
+//!   goes then;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store, copies of it;
@@ -51,6 +52,7 @@ mod started;
 mod store_export;
 mod store_files;
 mod supervisor;
+mod terminal;
 mod timeline;
 mod welcome;
 mod wiring;
