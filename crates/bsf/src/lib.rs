@@ -37,6 +37,7 @@ mod listeners;
 mod live;
 mod notify;
 mod operator;
+mod owed;
 mod pages;
 mod peers;
 mod profile;

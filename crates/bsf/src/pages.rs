@@ -21,6 +21,7 @@ use crate::by_pcf::OfPcf;
 use crate::events::{ADMISSION, DROPPED, Event};
 use crate::latency::LATENCIES;
 use crate::notify::Change;
+use crate::owed::OwedRecord;
 use crate::repository::Repository;
 use crate::shared::Bsf;
 use crate::worker::Worker;
@@ -337,7 +338,11 @@ async fn remove(bsf: &Weak<Bsf>, id: &str) -> Response {
     };
     let sessions = &notices.repository.sessions;
     let removed = match sessions.get(&parsed.0).await {
-        Ok(Some(stored)) => match notices.repository.remove(sessions, parsed).await {
+        Ok(Some(stored)) => match notices
+            .repository
+            .remove_owing(sessions, parsed, Some(OwedRecord::of_session(&stored.record)))
+            .await
+        {
             Ok(removed) => removed.then_some(stored.record),
             Err(error) => return unavailable(&error),
         },

@@ -26,7 +26,7 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
 use crate::operator::OperatorSettings;
-use crate::pages;
+use crate::owed::Owed;
 use crate::peers::sets::Sets;
 use crate::profile::PROFILE;
 use crate::repository::Repository;
@@ -35,6 +35,7 @@ use crate::score::{Measured, Score, points_of};
 use crate::shared::Bsf;
 use crate::state::Switches;
 use crate::worker::{Front, Worker};
+use crate::{owed, pages};
 
 /// A running BSF.
 pub type Running = function::Running<Bsf>;
@@ -119,6 +120,7 @@ impl NetworkFunction for Bsf {
             notices: Notices {
                 repository: repository.clone(),
                 queue,
+                owed: Owed::default(),
             },
             switches: Arc::new(switches),
             operator: tokio::sync::Mutex::new(operator),
@@ -180,6 +182,10 @@ impl NetworkFunction for Bsf {
             random: worker::Random::default(),
         };
         tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
+        if !repository.is_shared() {
+            owed::pay(&bsf.notices).await?;
+            tokio::task::spawn_local(owed::settle(bsf.notices.clone()));
+        }
 
         let listens = function::Listeners::addresses(&*opening.listeners.sbi).to_vec();
         let serves = !listens.is_empty() && !nrfs.is_empty();

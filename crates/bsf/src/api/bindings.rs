@@ -94,7 +94,8 @@ pub(crate) async fn deregister<T: Served>(call: Call<Worker>) -> Result<Response
         true => table.get(&id.0).await?,
         false => None,
     };
-    if !repository.remove(table, id).await? {
+    let mark = held.as_ref().and_then(|held| held.record.owed_removal());
+    if !repository.remove_owing(table, id, mark).await? {
         return Err(not_found(id_text));
     }
     let [_, _, deregistered] = T::EVENTS;
