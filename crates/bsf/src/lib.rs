@@ -39,6 +39,7 @@ mod notify;
 mod operator;
 mod owed;
 mod pages;
+mod paying;
 mod peers;
 mod profile;
 mod resource;

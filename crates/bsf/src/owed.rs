@@ -6,28 +6,22 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use store::{Condition, DecodeError, IndexKeys, Key, Record, Scan, Stored, Table, TableSchema};
+use store::{DecodeError, IndexKeys, Key, Record, TableSchema};
 
 use crate::binding::{BindingId, Document, PcfBinding, UeBinding};
-use crate::notify::{Change, Notices};
-use crate::repository::Repository;
-use crate::resource::Resource;
 
 /// Marks whose end is awaited at most. The marks of further changes stay until the next start.
 const AWAITED: usize = 100_000;
 /// Marks that are taken away in a round at most.
 const ENDED: usize = 1_000;
-const ROUND: Duration = Duration::from_millis(200);
-/// Marks of a page.
-const PAGE: usize = 256;
 
 /// What a removed binding was of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Session = 1,
     Ue = 2,
 }
@@ -35,9 +29,9 @@ enum Kind {
 /// The mark of a change: this binding has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwedRecord {
-    id: BindingId,
+    pub(crate) id: BindingId,
     /// It was removed: its last representation.
-    removed: Option<(Kind, Bytes)>,
+    pub(crate) removed: Option<(Kind, Bytes)>,
 }
 
 impl OwedRecord {
@@ -106,13 +100,14 @@ impl Record for OwedRecord {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owed(Arc<Mutex<VecDeque<Awaited>>>);
 
+/// A change whose notifications are pushed.
 #[derive(Debug)]
-struct Awaited {
+pub(crate) struct Awaited {
     /// The number of the last notification that was pushed.
     pushed: u64,
-    id: BindingId,
+    pub(crate) id: BindingId,
     /// When it was pushed, in microseconds since 1970: a mark that is more recent is that of a later change.
-    at: u64,
+    pub(crate) at: u64,
 }
 
 impl Owed {
@@ -127,7 +122,7 @@ impl Owed {
     }
 
     /// Changes whose notifications have ended, without those of which a later change is awaited.
-    fn ended(&self, settled: u64) -> Vec<Awaited> {
+    pub(crate) fn ended(&self, settled: u64) -> Vec<Awaited> {
         let mut awaited = self.0.lock();
         let count = awaited
             .iter()
@@ -138,65 +133,6 @@ impl Owed {
         let is_last = |one: &Awaited| !awaited.iter().take(ENDED).any(|later| later.id == one.id);
         ended.into_iter().filter(is_last).collect()
     }
-}
-
-/// Takes marks away whose notifications have ended, until the control thread ends.
-pub(crate) async fn settle(notices: Notices) {
-    let mut rounds = tokio::time::interval(ROUND);
-    loop {
-        rounds.tick().await;
-        for one in notices.owed.ended(notices.queue.settled()) {
-            // One that stays after a failure is owed at the next start.
-            if let Err(error) = end(&notices.repository, &one).await {
-                tracing::debug!(%error, binding = %one.id, "failed to remove the mark of a notified change");
-            }
-        }
-    }
-}
-
-async fn end(repository: &Repository, one: &Awaited) -> Result<(), store::Error> {
-    let held: Option<Stored<OwedRecord>> = repository.owed.get(&one.id.0).await?;
-    let Some(held) = held.filter(|held| held.modified() <= one.at) else {
-        return Ok(());
-    };
-    let mut batch = store::Batch::default();
-    batch.delete(&repository.owed, &one.id.0, Condition::Version(held.version));
-    repository.store().commit(batch).await.map(drop)
-}
-
-/// Notifies of the changes whose marks the last run has left.
-pub(crate) async fn pay(notices: &Notices) -> Result<(), store::Error> {
-    let repository = &notices.repository;
-    let table: Table<OwedRecord> = repository.owed.clone();
-    let mut next = Some(Scan::all(PAGE));
-    while let Some(scan) = next {
-        let page = table.scan(&scan).await?;
-        for stored in &page.records {
-            let mark = &stored.record;
-            if let Some(session) = repository.sessions.get(&mark.id.0).await? {
-                notices.session(&session.record, Change::Registered).await;
-            } else if let Some(ue) = repository.ues.get(&mark.id.0).await? {
-                notices.ue(&ue.record, Change::Registered).await;
-            } else if let Some((kind, text)) = &mark.removed {
-                let Ok(value) = serde_json::from_slice(text) else {
-                    continue;
-                };
-                let document = repository.document(mark.id, value);
-                match kind {
-                    Kind::Session => {
-                        notices
-                            .session(&PcfBinding::of(document), Change::Deregistered)
-                            .await
-                    }
-                    Kind::Ue => notices.ue(&UeBinding::of(document), Change::Deregistered).await,
-                }
-            } else {
-                notices.owed.pushed(0, mark.id);
-            }
-        }
-        next = page.next;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::score::{Measured, Score, points_of};
 use crate::shared::Bsf;
 use crate::state::Switches;
 use crate::worker::{Front, Worker};
-use crate::{owed, pages};
+use crate::{pages, paying};
 
 /// A running BSF.
 pub type Running = function::Running<Bsf>;
@@ -183,8 +183,8 @@ impl NetworkFunction for Bsf {
         };
         tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
         if !repository.is_shared() {
-            owed::pay(&bsf.notices).await?;
-            tokio::task::spawn_local(owed::settle(bsf.notices.clone()));
+            paying::pay(&bsf.notices).await?;
+            tokio::task::spawn_local(paying::settle(bsf.notices.clone()));
         }
 
         let listens = function::Listeners::addresses(&*opening.listeners.sbi).to_vec();
