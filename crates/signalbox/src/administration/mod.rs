@@ -1,11 +1,10 @@
 //! The configuration file of a running process, changed over its admin endpoints: as a whole, or a single setting. A change is
-//! checked, written, put into effect by a reload, and taken back where the reload refuses it.
+//! checked, written, put into effect by a reload, and taken back where the reload refuses it. The pages are here.
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod.rs` | the pages |
-//! | `edit.rs` | one setting in the text of a file, whose other lines stay as they are |
-//! | `network.rs` | one administration of several processes: their desired configuration, alarms and measurements |
+//! | `edit` | one setting in the text of a file, whose other lines stay as they are |
+//! | `network` | one administration of several processes: their desired configuration, alarms and measurements |
 
 mod edit;
 mod network;
