@@ -59,9 +59,11 @@ pub(crate) async fn pay(notices: &Notices) -> Result<(), store::Error> {
                     Kind::Session => {
                         notices
                             .session(&PcfBinding::of(document), Change::Deregistered)
-                            .await
+                            .await;
                     }
-                    Kind::Ue => notices.ue(&UeBinding::of(document), Change::Deregistered).await,
+                    Kind::Ue => {
+                        notices.ue(&UeBinding::of(document), Change::Deregistered).await;
+                    }
                 }
             } else {
                 notices.owed.pushed(0, mark.id);

@@ -190,8 +190,7 @@ struct Egress {
 impl Egress {
     fn start(place: &Place, servers: &[SocketAddr]) -> Result<Self, RigError> {
         let admin = free_address()?;
-        let addresses: Result<Vec<SocketAddr>, RigError> =
-            servers.iter().map(|_| Ok(free_address()?)).collect();
+        let addresses: Result<Vec<SocketAddr>, RigError> = servers.iter().map(|_| free_address()).collect();
         let addresses = addresses?;
         let sets = addresses.iter().zip(servers).enumerate();
         let sets = sets.map(|(number, (listen, server))| {
