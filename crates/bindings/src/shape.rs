@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use model::shape::Shape::{Integer, List, Of, Rule, Text};
-use model::shape::{Object, Shape, opt, req, rules};
+use model::shape::{Member, Object, Shape, opt, req, rules, soft};
+use model::tolerance::{Dropped, Stead, settle_with};
 use serde_json::{Map, Value};
 
 use super::{DocumentFault, Place};
@@ -162,7 +163,7 @@ object! {
         opt("suppFeat", Rule(rules::features)),
         opt("pcfId", Rule(rules::uuid)),
         opt("pcfSetId", Rule(rules::not_empty)),
-        opt("recoveryTime", Rule(rules::date_time)),
+        soft("recoveryTime", Rule(rules::date_time)),
         opt("paraCom", Of(&COMBINATION)),
         opt("bindLevel", Text),
         opt("ipv4FrameRouteList", List(&ROUTE4)),
@@ -197,7 +198,7 @@ object! {
         opt("pcfId", Rule(rules::uuid)),
         opt("pcfSetId", Rule(rules::not_empty)),
         opt("bindLevel", Text),
-        opt("recoveryTime", Rule(rules::date_time)),
+        soft("recoveryTime", Rule(rules::date_time)),
         opt("suppFeat", Rule(rules::features)),
     ];
     PAIR = [req("snssai", Of(&SNSSAI)), req("dnn", Rule(name))];
@@ -253,6 +254,29 @@ pub fn check(shape: &Shape, value: &Value) -> Result<(), DocumentFault> {
     } else {
         Err(DocumentFault::Shape(faults))
     }
+}
+
+/// Texts that stand for nothing where they are empty.
+const BLANK: [&str; 2] = ["gpsi", "ipDomain"];
+
+/// Checks a body against its shape, and takes out of it what counts as absent ([`model::tolerance`]); with `strict` nothing does.
+/// `host_names`: whether names of hosts need not be fully qualified.
+///
+/// # Errors
+/// Everything that is wrong with it beyond that.
+pub fn settle(
+    shape: &Shape,
+    value: &mut Value,
+    strict: bool,
+    host_names: bool,
+) -> Result<Vec<Dropped>, DocumentFault> {
+    let settled = rules::with_host_names(host_names, || settle_with(shape, value, strict, blank));
+    settled.map_err(DocumentFault::Shape)
+}
+
+fn blank(member: &Member, value: &Value) -> Option<(Stead, Cow<'static, str>)> {
+    let is_blank = !member.required && BLANK.contains(&member.name) && value == "";
+    is_blank.then(|| (Stead::Absent, "expected some text".into()))
 }
 
 /// Merges a patch (RFC 7396) into a value: only members that the standard allows a patch to change, and the result must

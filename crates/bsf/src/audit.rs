@@ -510,6 +510,7 @@ impl Auditor {
             &key,
             Condition::Version(stored.version),
         );
+        self.repository.owe(&mut batch, stored.record.owed_removal());
         match self.repository.store().commit(batch).await {
             Ok(_) => {
                 self.counters.count(why);

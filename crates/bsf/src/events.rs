@@ -10,6 +10,9 @@ use telemetry::{Alert, When};
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("bsf");
 
+/// Members of bindings and subscriptions that counted as absent.
+pub(crate) const DROPPED: telemetry::Declaration = function::tolerated_members!("bsf");
+
 telemetry::events! {
     "bsf";
     /// A binding of a PDU session was registered.

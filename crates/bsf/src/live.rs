@@ -82,6 +82,7 @@ mod tests {
             "scoring",
             "tls",
             "tokens",
+            "tolerance",
         ] {
             assert!(marked.iter().any(|marked| marked == key), "{key}");
         }

@@ -14,6 +14,7 @@ use crate::binding::{BindingId, Document, PcfBinding, SessionChange, Subscriptio
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
+use crate::owed::Owed;
 use crate::peers::nrf::hosts_of_set;
 use crate::repository::Repository;
 
@@ -22,6 +23,7 @@ use crate::repository::Repository;
 pub(crate) struct Notices {
     pub(crate) repository: Repository,
     pub(crate) queue: Queue,
+    pub(crate) owed: Owed,
 }
 
 /// What has happened to a binding.
@@ -49,6 +51,7 @@ impl Notices {
         };
         let body = |subscription: &Subscription| subscription.sessions_body(&[binding], change);
         self.enqueue(&subscriptions, binding.0.id, body);
+        self.await_end(binding.0.id);
     }
 
     /// A UE's binding has changed.
@@ -57,6 +60,14 @@ impl Notices {
         let body =
             |subscription: &Subscription| subscription.ue_body(binding, change != Change::Deregistered);
         self.enqueue(&subscriptions, binding.0.id, body);
+        self.await_end(binding.0.id);
+    }
+
+    /// Has the mark of a change taken away when its notifications, and those that were pushed before, have ended.
+    fn await_end(&self, id: BindingId) {
+        if !self.repository.is_shared() && self.repository.is_watched() {
+            self.owed.pushed(self.queue.pushed(), id);
+        }
     }
 
     async fn subscriptions_to(&self, binding: &Document) -> Vec<Subscription> {

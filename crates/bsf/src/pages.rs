@@ -18,9 +18,10 @@ use crate::api::fault::Fault;
 use crate::api::sessions::query_of;
 use crate::binding::{BindingId, PcfBinding};
 use crate::by_pcf::OfPcf;
-use crate::events::{ADMISSION, Event};
+use crate::events::{ADMISSION, DROPPED, Event};
 use crate::latency::LATENCIES;
 use crate::notify::Change;
+use crate::owed::OwedRecord;
 use crate::repository::Repository;
 use crate::shared::Bsf;
 use crate::worker::Worker;
@@ -109,6 +110,7 @@ pub(crate) const PAGES: &[Page] = &[
 pub(crate) fn metrics() -> Vec<Declaration> {
     let mut all = function::sbi::metrics_of_routed::<Worker, Event>(GAUGES, &ADMISSION);
     all.extend_from_slice(LATENCIES);
+    all.push(DROPPED);
     all
 }
 
@@ -336,7 +338,11 @@ async fn remove(bsf: &Weak<Bsf>, id: &str) -> Response {
     };
     let sessions = &notices.repository.sessions;
     let removed = match sessions.get(&parsed.0).await {
-        Ok(Some(stored)) => match notices.repository.remove(sessions, parsed).await {
+        Ok(Some(stored)) => match notices
+            .repository
+            .remove_owing(sessions, parsed, Some(OwedRecord::of_session(&stored.record)))
+            .await
+        {
             Ok(removed) => removed.then_some(stored.record),
             Err(error) => return unavailable(&error),
         },

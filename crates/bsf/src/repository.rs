@@ -16,6 +16,7 @@ use crate::binding::{
     SamePcfGuard, Selection, Subscription, UeBinding, select,
 };
 use crate::operator::OperatorSettings;
+use crate::owed::OwedRecord;
 
 /// How many records a table has, as far as this instance knows.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,8 @@ pub struct Repository {
     pub subscriptions: Table<Subscription>,
     /// Paths of Rx sessions.
     pub(crate) paths: Table<RxSession>,
+    /// Changes of which subscribers may not have been notified.
+    pub(crate) owed: Table<OwedRecord>,
     /// How many of those there are.
     pub paths_held: Held,
     guards: Table<SamePcfGuard>,
@@ -79,14 +82,27 @@ pub trait Addressed: Record {
     fn address_forms(&self) -> impl Iterator<Item = Form> + '_ {
         std::iter::empty()
     }
+
+    /// The mark of a change that has made this record, where subscribers are notified of it.
+    fn owed(&self) -> Option<OwedRecord> {
+        None
+    }
 }
 
 impl Addressed for PcfBinding {
     fn address_forms(&self) -> impl Iterator<Item = Form> + '_ {
         self.forms()
     }
+
+    fn owed(&self) -> Option<OwedRecord> {
+        Some(OwedRecord::present(self.0.id))
+    }
 }
-impl Addressed for UeBinding {}
+impl Addressed for UeBinding {
+    fn owed(&self) -> Option<OwedRecord> {
+        Some(OwedRecord::present(self.0.id))
+    }
+}
 impl Addressed for MbsBinding {}
 impl Addressed for Subscription {}
 
@@ -131,6 +147,7 @@ impl Repository {
             TableDef::of::<RxSession>(),
             TableDef::of::<SamePcfGuard>(),
             TableDef::of::<OperatorSettings>(),
+            TableDef::of::<OwedRecord>(),
         ];
         let store = Store::open(config, &tables).await?;
         let repository = Self {
@@ -139,6 +156,7 @@ impl Repository {
             mbs: store.table()?,
             subscriptions: store.table()?,
             paths: store.table()?,
+            owed: store.table()?,
             paths_held: Held::default(),
             guards: store.table()?,
             forms_table: store.table()?,
@@ -263,9 +281,17 @@ impl Repository {
     /// Commits a batch that writes this record.
     async fn commit(&self, mut batch: Batch, record: &impl Addressed) -> Result<Version, Error> {
         let fresh = self.learn(&mut batch, record, &[]);
+        self.owe(&mut batch, record.owed());
         let version = self.store.commit(batch).await?;
         fresh.into_iter().for_each(|form| self.forms.add(form));
         Ok(version)
+    }
+
+    /// Adds the mark of a change to its batch. A BSF on a database puts none: another one may have the store.
+    pub(crate) fn owe(&self, batch: &mut Batch, mark: Option<OwedRecord>) {
+        if let Some(mark) = mark.filter(|_| !self.is_shared() && self.is_watched()) {
+            batch.put(&self.owed, &mark, Condition::Always);
+        }
     }
 
     /// The state of the guard of a subscriber ([`SamePcfGuard`]), to be read before the bindings that it guards.
@@ -346,8 +372,19 @@ impl Repository {
     /// # Errors
     /// When it could not be deleted.
     pub async fn remove<T: Record>(&self, table: &Table<T>, id: BindingId) -> Result<bool, Error> {
+        self.remove_owing(table, id, None).await
+    }
+
+    /// As [`Repository::remove`], with the mark of the removal.
+    pub(crate) async fn remove_owing<T: Record>(
+        &self,
+        table: &Table<T>,
+        id: BindingId,
+        mark: Option<OwedRecord>,
+    ) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(table, &id.0, Condition::Present);
+        self.owe(&mut batch, mark);
         match self.store.commit(batch).await {
             Ok(_) => Ok(true),
             Err(Error::Conflict {
@@ -363,6 +400,7 @@ impl Repository {
         let mut batch = Batch::default();
         let unchanged = Condition::Version(stored.version);
         batch.delete(&self.sessions, &stored.record.key(), unchanged);
+        self.owe(&mut batch, Some(OwedRecord::of_session(&stored.record)));
         match self.store.commit(batch).await {
             Ok(_) => Ok(true),
             Err(Error::Conflict { .. }) => Ok(false),

@@ -4,6 +4,7 @@ use store::{Record, Table};
 
 use crate::binding::{Document, MbsBinding, PcfBinding, UeBinding};
 use crate::notify::{Change, Notices};
+use crate::owed::OwedRecord;
 use crate::repository::{Addressed, Repository};
 
 /// A binding that a PCF registers.
@@ -14,6 +15,10 @@ pub(crate) trait Resource: Record + Addressed + Clone {
     fn of(document: Document) -> Self;
     /// Where it is stored.
     fn table(repository: &Repository) -> &Table<Self>;
+    /// The mark of its removal.
+    fn owed_removal(&self) -> Option<OwedRecord> {
+        None
+    }
     /// Enqueues the notifications of its subscribers.
     async fn notify(&self, notices: &Notices, change: Change);
 }
@@ -27,6 +32,9 @@ impl Resource for PcfBinding {
     }
     fn table(repository: &Repository) -> &Table<Self> {
         &repository.sessions
+    }
+    fn owed_removal(&self) -> Option<OwedRecord> {
+        Some(OwedRecord::of_session(self))
     }
     async fn notify(&self, notices: &Notices, change: Change) {
         notices.session(self, change).await;
@@ -42,6 +50,9 @@ impl Resource for UeBinding {
     }
     fn table(repository: &Repository) -> &Table<Self> {
         &repository.ues
+    }
+    fn owed_removal(&self) -> Option<OwedRecord> {
+        Some(OwedRecord::of_ue(self))
     }
     async fn notify(&self, notices: &Notices, change: Change) {
         notices.ue(self, change).await;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use function::sbi::{Operational, Registration, Routed as _, nrfs};
 use function::{
-    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
-    settle_instance, store_copies,
+    Beginning, Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, Tolerated,
+    listening, settle_instance, store_copies,
 };
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -19,13 +19,14 @@ use tokio::sync::mpsc;
 
 use crate::audit::{Auditor, BRAKED};
 use crate::config::Config;
+use crate::events::DROPPED;
 use crate::flights::Flights;
 use crate::latency::Latencies;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
 use crate::operator::OperatorSettings;
-use crate::pages;
+use crate::owed::Owed;
 use crate::peers::sets::Sets;
 use crate::profile::PROFILE;
 use crate::repository::Repository;
@@ -34,6 +35,7 @@ use crate::score::{Measured, Score, points_of};
 use crate::shared::Bsf;
 use crate::state::Switches;
 use crate::worker::{Front, Worker};
+use crate::{pages, paying};
 
 /// A running BSF.
 pub type Running = function::Running<Bsf>;
@@ -118,6 +120,7 @@ impl NetworkFunction for Bsf {
             notices: Notices {
                 repository: repository.clone(),
                 queue,
+                owed: Owed::default(),
             },
             switches: Arc::new(switches),
             operator: tokio::sync::Mutex::new(operator),
@@ -129,6 +132,7 @@ impl NetworkFunction for Bsf {
             sets,
             names: names.clone(),
             counts: Counts::new(opening.workers, &opening.registry),
+            tolerated: Tolerated::new(&DROPPED, &opening.registry),
             workers: opening.workers,
             diameter: opening.listeners.diameter().to_vec(),
         });
@@ -178,6 +182,10 @@ impl NetworkFunction for Bsf {
             random: worker::Random::default(),
         };
         tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
+        if !repository.is_shared() {
+            paying::pay(&bsf.notices).await?;
+            tokio::task::spawn_local(paying::settle(bsf.notices.clone()));
+        }
 
         let listens = function::Listeners::addresses(&*opening.listeners.sbi).to_vec();
         let serves = !listens.is_empty() && !nrfs.is_empty();

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use function::Counts;
 use function::brake::Brake;
 use function::sbi::State;
+use function::{Counts, Tolerated};
 use sbi::dns::Dns;
 use tokio::sync::mpsc;
 
@@ -44,6 +44,7 @@ pub struct Bsf {
     /// The resolver of names; none: the system.
     pub(crate) names: Option<Dns>,
     pub(crate) counts: Counts<Event>,
+    pub(crate) tolerated: Tolerated,
     pub(crate) workers: usize,
     pub(crate) diameter: Vec<SocketAddr>,
 }

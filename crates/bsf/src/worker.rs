@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use function::sbi::{Door, State};
-use function::{Seat, Shedder};
+use function::{Seat, Shedder, Tolerated};
 use sbi::Request;
 use sbi::problem::Problem;
 
@@ -98,6 +98,11 @@ impl Worker {
     pub(crate) fn check_uri(&self, uri: &str) -> Result<(), &'static str> {
         let checked = self.now.destinations.check_uri(uri, function::sbi::Use::Whole);
         checked.inspect_err(|_| self.count(Event::TargetDenied))
+    }
+
+    /// Counts members that counted as absent.
+    pub(crate) fn tolerated(&self) -> &Tolerated {
+        &self.shared.tolerated
     }
 
     pub(crate) fn max_body(&self) -> usize {

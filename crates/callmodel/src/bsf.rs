@@ -41,9 +41,32 @@ pub struct BsfModel {
     /// (RFC 7944), of which there are half as many; none: no request carries one.
     #[serde(default)]
     pub priorities: Vec<PriorityShare>,
+    /// Features that are on beside those of every run.
+    #[serde(default)]
+    pub features: Features,
     /// What happens while the load runs.
     #[serde(default)]
     pub drill: Option<Drill>,
+}
+
+/// Features of a BSF that need others around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Features {
+    /// Whether the BSF audits its bindings: an NRF has the PCFs.
+    pub audit: bool,
+    /// Whether the BSF finds its NRF by SRV records.
+    pub dns_srv: bool,
+    /// Whether the score of the BSF is checked.
+    pub scoring: bool,
+}
+
+impl Features {
+    /// Whether the BSF registers at an NRF.
+    #[must_use]
+    pub fn needs_nrf(&self) -> bool {
+        self.audit || self.dns_srv
+    }
 }
 
 /// What happens while the load runs.

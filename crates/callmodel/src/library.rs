@@ -38,6 +38,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/kill-peers",
     "dsr/eir",
     "dsr/ipfe",
+    "dsr/ipfe-egress",
     "dsr/kill-front-end",
     "dsr/kill-mate",
     "dsr/kill-router",

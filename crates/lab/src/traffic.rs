@@ -23,7 +23,7 @@ use rand::{Rng, SeedableRng};
 use self::cast::Cast;
 use self::diameter::Router;
 pub use self::signalling::transfer_point;
-use crate::call::{Board, Credentials, Legs, Peers, cscf_host};
+use crate::call::{Board, Credentials, Legs, Peers, Ues, cscf_host};
 use crate::identity::Identity;
 use loadgen::engine::{ClientTls, TlsFiles, diameter_tls};
 use simulators::{Handle, ProducerSettings, RoleName, Server, Settings};
@@ -234,6 +234,8 @@ const LOOKS: [(&str, &str); 7] = [
 const CSCF: usize = 1;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the UEs wait for a command before they look whether it is the end.
+const LISTENS: Duration = Duration::from_millis(200);
 /// Pause before another try when the NRF is not there.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Bytes of the answer of a simulated function.
@@ -315,6 +317,11 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
         }
     }
     if let (Some(peers), Some(board)) = (peers, board) {
+        let ues = Ues::new(&board, &peers);
+        let (flag, tally) = (running.stop.clone(), running.counts.clone());
+        let thread = std::thread::Builder::new().name("ues".into());
+        let thread = thread.spawn(move || answer_commands(ues, &flag, &tally))?;
+        running.threads.push(thread);
         let (flag, tally) = (running.stop.clone(), running.counts.clone());
         let thread = std::thread::Builder::new().name("calls".into());
         let thread = thread.spawn(move || calls::run(peers, &board, &flag, &tally))?;
@@ -333,6 +340,15 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
         running.threads.push(thread);
     }
     Ok(running)
+}
+
+/// Has UEs answer what the PCF commands them, until the end.
+fn answer_commands(mut ues: Ues, stop: &AtomicBool, counts: &Counts) {
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(answered) = ues.answer_next(LISTENS) {
+            counts.count(answered.is_ok());
+        }
+    }
 }
 
 fn functions() -> Vec<Function> {

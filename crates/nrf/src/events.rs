@@ -61,6 +61,10 @@ telemetry::events! {
     SlfAsked = "slf_queries";
     /// No location function answered.
     SlfFailed = "slf_failures";
+    /// A query of a location function was not sent because of `slf.rate`.
+    SlfHeldBack = "slf_held_back";
+    /// A request was not forwarded because of `forwarding.rate`.
+    ForwardHeldBack = "forward_held_back";
     /// A question was forwarded.
     Forwarded = "forwarded";
     /// Another place of the name of an NRF, location function or SCP was tried because it did not answer.

@@ -34,6 +34,7 @@ mod alternates;
 mod api;
 mod dispatch;
 mod gate;
+mod pace;
 mod pages;
 mod service;
 mod shared;

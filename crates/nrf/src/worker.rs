@@ -21,6 +21,7 @@ use crate::events::{ADMISSION, Counters, Event, FORWARD_TIME, SLF_TIME};
 use crate::forwarding::{Destination, Forwarder, Served};
 use crate::gate::Gate;
 use crate::live::Effective;
+use crate::pace::Pace;
 use crate::registrar::{Done, What, Write};
 use crate::shared::Nrf;
 use crate::slf::Slf;
@@ -116,7 +117,8 @@ impl Worker {
             tokens.clone(),
             nrf.names.clone().filter(|_| config.dns_srv).map(Alternates::new),
             time(&FORWARD_TIME),
-        );
+        )
+        .paced(Pace::new(config.forwarding.rate, worker::count(config.workers)));
         Self {
             reader: RefCell::new(Reader::new(nrf.published.clone())),
             shared: nrf.clone(),

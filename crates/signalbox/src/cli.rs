@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
 use crate::{
-    check, following, import, inspect, laboratory, manual, number_files, overview, pack, policies, print,
-    replay, run, store_files, timeline,
+    administration, check, following, import, inspect, laboratory, manual, number_files, overview, pack,
+    policies, print, replay, run, store_files, timeline,
 };
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
@@ -70,9 +70,12 @@ enum Command {
     Follow(following::FollowArgs),
     /// Check configurations and call models: every mistake at once, with line and column
     Check(check::CheckArgs),
-    /// Print the reference of all keys, or the configuration in effect
+    /// Print the reference of all keys or the configuration in effect, or change a setting of running processes
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Administer several processes together: their configuration, alarms and measurements
+    #[command(subcommand)]
+    Network(administration::NetworkCommand),
     /// Take over records, or the configuration of another core
     #[command(subcommand)]
     Import(import::ImportCommand),
@@ -146,6 +149,11 @@ enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Change one setting in the file of running processes, and put it into effect
+    ///
+    /// The process checks the change, writes its file, in which all other lines stay as they are, and reloads it; what the reload
+    /// refuses is taken back. The journal records who has changed what.
+    Set(administration::SetArgs),
 }
 
 /// The command line, with what looks into each function.
@@ -180,6 +188,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Show { config, json }) => {
             print(&Config::load(config.as_deref())?.show(json)?)?;
         }
+        Command::Config(ConfigCommand::Set(args)) => return administration::set(&args),
+        Command::Network(command) => return administration::run(&command),
         Command::Import(command) => import::run(&command)?,
         Command::Store(command) => return store_files::run(&command),
         Command::Numbers(command) => return number_files::run(&command),

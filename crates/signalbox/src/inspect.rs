@@ -3,7 +3,7 @@
 mod client;
 mod table;
 
-pub(crate) use client::{Unreached, change, fetch, get, identify, remove};
+pub(crate) use client::{Unreached, change, entrusted, fetch, get, identify, remove};
 pub(crate) use function::pages::cell;
 
 use std::net::SocketAddr;

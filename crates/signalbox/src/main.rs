@@ -4,8 +4,10 @@
 //! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it, [`machine`]: and in
 //!   the files, directories and addresses that it names;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`administration`]: changes of the file of a running process, and one administration of several, [`changes`]: whose;
 //! - [`supervisor`]: its states, for systemd;
-//! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
+//! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do, [`terminal`]: where its log
+//!   goes then;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store, copies of it;
@@ -18,7 +20,9 @@
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
 
+mod administration;
 mod allocator;
+mod changes;
 mod check;
 mod cli;
 mod config;
@@ -48,6 +52,7 @@ mod started;
 mod store_export;
 mod store_files;
 mod supervisor;
+mod terminal;
 mod timeline;
 mod welcome;
 mod wiring;

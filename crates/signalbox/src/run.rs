@@ -4,9 +4,9 @@
 //! not ready any more → admin endpoints → functions, requests in flight first.
 
 use std::future::pending;
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use telemetry::{Admin, Registry, journal, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::administration::Administration;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, CONSOLE, Function, Mounted};
@@ -26,6 +27,7 @@ use crate::reload::Reloader;
 use crate::secure::Secure;
 use crate::started::{self, RELEASE, Started};
 use crate::supervisor::Supervisor;
+use crate::terminal::Screen;
 use crate::welcome::State;
 use crate::wiring::Core;
 use crate::{complain, print, running, welcome};
@@ -51,7 +53,7 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
         State::of(&config).set_aside()?;
     }
     let mut running = Running::start(&all, file, kind)?;
-    print(&welcome::page(
+    let page = welcome::page(
         &running.functions,
         running.secure.as_deref(),
         &running.state,
@@ -59,7 +61,8 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
             has_functions: simulated,
             has_transfer_point: running.core.simulates_stp(),
         },
-    ))?;
+    );
+    let mut screen = running.show(&page)?;
     let nrf = running.interface("nrf", "SBI").filter(|_| simulated);
     let calls = || {
         Some(traffic::Calls {
@@ -81,7 +84,8 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool, fresh: bool
     let traffic = wanted
         .map(|wanted| traffic::start(wanted).context("starting simulated traffic"))
         .transpose()?;
-    running.until_signal(traffic.as_ref())?;
+    running.until_signal(traffic.as_ref(), screen.as_mut())?;
+    drop(screen);
     // Simulated functions deregister while the core still runs.
     drop(traffic);
     running.stop()
@@ -102,7 +106,7 @@ pub(crate) fn functions(wanted: &[&'static Function], file: Option<PathBuf>) -> 
         ));
     }
     print(&(said + "ready\n"))?;
-    running.until_signal(None)?;
+    running.until_signal(None, None)?;
     running.stop()
 }
 
@@ -247,13 +251,31 @@ impl Running {
         uri.rsplit('/').next()?.parse().ok()
     }
 
+    /// Prints the page of `up`. A terminal shows a short one, while the whole one and what is logged go to files.
+    fn show(&self, page: &str) -> Result<Option<Screen>, Failure> {
+        if !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
+            print(page)?;
+            return Ok(None);
+        }
+        let [whole, log] = ["up.txt", "up.log"].map(|name| self.state.file(name));
+        std::fs::write(&whole, page).with_context(|| format!("writing {}", whole.display()))?;
+        let here = std::env::current_dir().unwrap_or_default();
+        let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
+        print(&welcome::short(&self.functions, [&shown(&whole), &shown(&log)]))?;
+        Ok(Some(Screen::take(&log)?))
+    }
+
     /// Waits for the end; SIGHUP reloads the configuration. On a terminal it shows the counts of simulated traffic.
-    fn until_signal(&mut self, traffic: Option<&traffic::Running>) -> Result<(), Failure> {
+    fn until_signal(
+        &mut self,
+        traffic: Option<&traffic::Running>,
+        mut screen: Option<&mut Screen>,
+    ) -> Result<(), Failure> {
         if self.signals.have_come {
             return Ok(());
         }
         let reloader = self.reloader.clone();
-        let traffic = traffic.filter(|_| std::io::stderr().is_terminal());
+        let has_screen = screen.is_some();
         let supervisor = self.supervisor.clone();
         supervisor.notify("READY=1");
         let health: Vec<_> = self
@@ -278,12 +300,12 @@ impl Running {
                     }
                 };
                 let report = async {
-                    match traffic {
-                        Some(traffic) => {
+                    match has_screen {
+                        true => {
                             second.tick().await;
-                            traffic.counts()
+                            traffic.map(traffic::Running::counts)
                         }
-                        None => pending().await,
+                        false => pending().await,
                     }
                 };
                 tokio::select! {
@@ -295,17 +317,18 @@ impl Running {
                         let _ = tokio::task::spawn_blocking(move || reloader.reload("SIGHUP").map(drop)).await;
                     }
                     () = beat => supervisor.beat(health.iter()),
-                    (right, wrong) = report => {
-                        // A closed stderr does not end the core.
-                        let _ = write!(std::io::stderr(), "\r  simulated traffic: {right} answered, {wrong} failed ");
+                    counts = report => {
+                        let line = counts.map(|(right, wrong)| {
+                            format!("simulated traffic: {right} answered, {wrong} failed")
+                        });
+                        if let Some(screen) = &mut screen {
+                            screen.tick(line.as_deref());
+                        }
                     }
                 }
             }
         });
         supervisor.notify("STOPPING=1");
-        if traffic.is_some() {
-            complain(&"");
-        }
         Ok(())
     }
 
@@ -477,11 +500,15 @@ fn open(
     let alarms = doors
         .iter()
         .map(|door| (door.function.name, door.frame.alarms.clone()));
+    let name = file.0.clone();
     let reloader = Reloader::new(file, config.clone(), live, alarms.collect(), core, supervisor);
     reloader.observe(process);
+    let administration = Administration::new(name, config.changes.clone(), reloader.clone());
     let mut running = Vec::new();
     for (door, mounted) in doors.into_iter().zip(mounted) {
-        let mut pages = admin_pages(door.function, &mounted, &reloader).hosts(&config.admin.hosts);
+        let mut pages = admin_pages(door.function, &mounted, &reloader)
+            .routes(administration.routes())
+            .hosts(&config.admin.hosts);
         // At one endpoint only, or sums over all endpoints would count the process several times.
         if running.is_empty() {
             pages = pages.also(process.clone());

@@ -67,6 +67,12 @@ impl State {
         Ok(())
     }
 
+    /// A file of `up` beside the stores.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        let folder = self.folders.first().and_then(|(folder, _)| folder.parent());
+        folder.unwrap_or(std::path::Path::new("")).join(name)
+    }
+
     fn words(&self) -> String {
         let mut text = String::from(
             "\nRegistrations, bindings and policy associations are kept on disk and found again by the next start:\n",
@@ -88,6 +94,66 @@ pub(crate) struct Simulated {
     pub(crate) has_functions: bool,
     /// An MSC and an HLR at the STP.
     pub(crate) has_transfer_point: bool,
+}
+
+/// What fits a terminal of 80 columns and 24 lines: a row for each function, three commands, and where the rest is. `files`: those
+/// of the whole page and of the log, shown as they are.
+pub(crate) fn short(started: &[Started], files: [&str; 2]) -> String {
+    let rows = started.iter().filter(|function| function.name != CONSOLE);
+    let rows: Vec<Row> = rows.map(Row::of).collect();
+    in_short(started::interface(started, CONSOLE, "HTTP"), &rows, files)
+}
+
+/// A function in the short page.
+struct Row {
+    name: &'static str,
+    /// The first one, and how many there are beside it.
+    interface: Option<(&'static str, String)>,
+    others: usize,
+    admin: String,
+}
+
+impl Row {
+    fn of(function: &Started) -> Self {
+        let interfaces = &function.mounted.interfaces;
+        Self {
+            name: function.name,
+            interface: interfaces.first().cloned(),
+            others: interfaces.len().saturating_sub(1),
+            admin: function.admin.address().to_string(),
+        }
+    }
+}
+
+fn in_short(console: Option<&str>, rows: &[Row], [page, log]: [&str; 2]) -> String {
+    let mut text = String::from("Signalbox is up. Ctrl-C ends it.\n\n");
+    if let Some(console) = console {
+        let _ = writeln!(
+            text,
+            "  In a browser: {console}/  (how all is doing, and the remedy)\n"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "  {:<9}{:<15}{:<34}admin",
+        "function", "interface", "address"
+    );
+    for row in rows {
+        let (interface, address) = match &row.interface {
+            Some((interface, address)) if row.others > 0 => {
+                (*interface, format!("{address} +{}", row.others))
+            }
+            Some((interface, address)) => (*interface, address.clone()),
+            None => ("-", "none configured".to_owned()),
+        };
+        let _ = writeln!(text, "  {:<9}{interface:<15}{address:<34}{}", row.name, row.admin);
+    }
+    let program = program();
+    let _ = writeln!(text, "\n  {program} status");
+    let _ = writeln!(text, "  {program} nrf instances");
+    let _ = writeln!(text, "  {program} pcf sessions");
+    let _ = writeln!(text, "  More addresses and commands: {page}   Log: {log}");
+    text
 }
 
 /// The table of addresses, and what to try.
@@ -161,6 +227,32 @@ pub(crate) fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_page_fits_a_terminal_with_a_line_of_counts() {
+        let row = |function: &functions::Function| Row {
+            name: function.name,
+            interface: (function.name != "stp")
+                .then(|| ("M3UA over SCTP", "http://127.0.0.1:38412".to_owned())),
+            others: 2,
+            admin: "127.0.0.1:39010".to_owned(),
+        };
+        let rows: Vec<Row> = functions::ALL
+            .iter()
+            .filter(|one| one.name != CONSOLE)
+            .map(row)
+            .collect();
+        let page = in_short(Some("http://127.0.0.1:9001"), &rows, ["run/up.txt", "run/up.log"]);
+        assert!(page.lines().count() < 24, "{page}");
+        let commands = program();
+        for line in page.lines().filter(|line| !line.contains(&commands)) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(
+            page.contains("http://127.0.0.1:38412 +2") && page.contains("none configured"),
+            "{page}"
+        );
+    }
 
     #[test]
     fn what_a_process_has_open_is_not_set_aside() {

@@ -8,9 +8,11 @@
 //! * [`Server`] with a [`Role`]: peers over HTTP/2; [`diameter`]: HSSs and PCFs; [`Wire`]: a delay before any server;
 //!   [`NameServer`]: names of producers.
 //! * [`Misbehaviour`]: errors, delays, silence and resets, drawn by chance, changed while a simulator runs.
-//! * [`policy`]: UDR, CHF and AMF of a PCF; [`Notices`]: what its consumers are notified of.
+//! * [`policy`]: UDR, CHF and AMF of a PCF; [`Notices`]: what its consumers are notified of; [`Commands`]: what its UEs are
+//!   commanded.
 //! * [`network`]: names, addresses and profiles of the simulated network, which the traffic towards it shares.
 
+mod commands;
 mod control;
 pub mod diameter;
 mod exchange;
@@ -31,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub use commands::{Command, Commands, Ues};
 pub use control::Ready;
 pub use exchange::{Reply, Request};
 pub use misbehave::Misbehaviour;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Notices, RoleName, Settings};
+use super::{Notices, RoleName, Settings, Ues};
 use crate::exchange::{Reply, Request};
 use crate::network::profiles;
 use crate::policy::{Amf, Chf, Udr};
@@ -31,8 +31,8 @@ pub enum Role {
     Chf(Chf),
     /// Delivers UE policies.
     Amf(Amf),
-    /// Consumers of a PCF (an AMF, an SMF, an AF) whose notifications another thread waits for.
-    Consumers(Amf, Arc<Notices>),
+    /// Consumers of a PCF (an AMF, an SMF, an AF) whose notifications another thread waits for, and the UEs of the AMF.
+    Consumers(Amf, Arc<Notices>, Ues),
     /// Takes notifications, which another part of the laboratory judges.
     Judged(Arc<dyn Judge>),
 }
@@ -98,10 +98,10 @@ impl Role {
         }
     }
 
-    /// Consumers that pass their notifications on.
+    /// Consumers that pass their notifications on, and commands to their UEs.
     #[must_use]
-    pub fn consumers(notices: Arc<Notices>) -> Self {
-        Self::Consumers(Amf::default(), notices)
+    pub fn consumers(notices: Arc<Notices>, ues: Ues) -> Self {
+        Self::Consumers(Amf::default(), notices, ues)
     }
 
     /// Answers a request; a status of 400 or 404 means that the request was invalid for the role.
@@ -113,7 +113,7 @@ impl Role {
             Self::Udr(udr) => udr.answer(request),
             Self::Chf(chf) => chf.answer(request),
             Self::Amf(amf) => amf.answer(request),
-            Self::Consumers(amf, notices) => notified(amf, notices, request),
+            Self::Consumers(amf, notices, ues) => notified(amf, notices, ues, request),
             Self::Judged(judge) => {
                 let path = std::str::from_utf8(path_of(request.path)).unwrap_or_default();
                 match request.method == b"POST" && judge.notified(path, request.body) {
@@ -146,9 +146,10 @@ impl Role {
 }
 
 /// Namf_Communication as an AMF; every other POST is a notification.
-fn notified(amf: &mut Amf, notices: &Notices, request: &Request<'_>) -> Reply {
+fn notified(amf: &mut Amf, notices: &Notices, ues: &mut Ues, request: &Request<'_>) -> Reply {
     let path = std::str::from_utf8(path_of(request.path)).unwrap_or_default();
     if path.starts_with("/namf-comm/") {
+        ues.learn(path, request.body);
         return amf.answer(request);
     }
     match request.method {

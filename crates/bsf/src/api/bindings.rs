@@ -3,11 +3,11 @@
 use function::sbi::Call;
 use http::StatusCode;
 use model::SupportedFeatures;
-use model::shape::Shape;
+use model::shape::{Shape, rules};
 use sbi::{Request, Response};
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, no_content, not_found};
+use super::{body_of, created, id_of, no_content, not_found, settled_body_of};
 use crate::binding::{BindingId, negotiate, shape};
 use crate::events::Event;
 use crate::notify::Change;
@@ -46,8 +46,7 @@ pub(crate) async fn discover<T: Served>(call: Call<Worker>) -> Result<Response, 
 /// Registers a binding.
 pub(crate) async fn register<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
     let worker = &*call.worker;
-    let value = body_of(worker, call.request, "application/json")?;
-    shape::check(T::SHAPE, &value)?;
+    let value = settled_body_of(worker, &call.request, T::SHAPE)?;
     let mut document = worker.repository().document(BindingId::random(), value);
     let features = negotiate(&mut document).unwrap_or_default();
     let binding = T::of(document);
@@ -62,13 +61,14 @@ pub(crate) async fn register<T: Served>(call: Call<Worker>) -> Result<Response, 
 pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fault> {
     let (worker, [id_text, ..]) = (&*call.worker, &call.parameters);
     let size = worker.max_body();
-    let patch = body_of(worker, call.request, sbi::json::MERGE_PATCH)?;
+    let patch = body_of(worker, &call.request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id_text)?;
     let repository = worker.repository();
     let (before, after) = repository
         .change(T::table(repository), id, |binding: &T| {
             let mut value = binding.document().value().clone();
-            shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size)?;
+            let merge = || shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size);
+            rules::with_host_names(worker.config().tolerance.host_names, merge)?;
             Ok::<_, Fault>(T::of(repository.document(id, value)))
         })
         .await?
@@ -94,7 +94,8 @@ pub(crate) async fn deregister<T: Served>(call: Call<Worker>) -> Result<Response
         true => table.get(&id.0).await?,
         false => None,
     };
-    if !repository.remove(table, id).await? {
+    let mark = held.as_ref().and_then(|held| held.record.owed_removal());
+    if !repository.remove_owing(table, id, mark).await? {
         return Err(not_found(id_text));
     }
     let [_, _, deregistered] = T::EVENTS;

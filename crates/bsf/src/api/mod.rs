@@ -11,11 +11,13 @@ mod ues;
 
 use http::StatusCode;
 use model::SupportedFeatures;
-use sbi::name::LOCATION;
+use model::shape::Shape;
+use sbi::name::{LOCATION, USER_AGENT};
 use sbi::{Request, Response};
 use serde_json::Value;
 
-use crate::binding::{BindingId, Document};
+use crate::binding::{BindingId, Document, shape};
+use crate::config::Tolerance;
 use crate::worker::Worker;
 
 use self::fault::Fault;
@@ -31,7 +33,7 @@ fn id_of(id: &str) -> Result<BindingId, Fault> {
 }
 
 /// The body as JSON.
-fn body_of(worker: &Worker, request: Request, media_type: &str) -> Result<Value, Fault> {
+fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value, Fault> {
     let headers = &request.head.fields;
     sbi::json::expect_type(headers, media_type)?;
     let limit = worker.max_body();
@@ -42,7 +44,20 @@ fn body_of(worker: &Worker, request: Request, media_type: &str) -> Result<Value,
     let value: Value = sbi::json::parse(&body)?;
     // What names its PCF comes from that PCF.
     if let Some(pcf) = value.get("pcfId").and_then(Value::as_str) {
-        worker.may_act_for(&request, pcf)?;
+        worker.may_act_for(request, pcf)?;
+    }
+    Ok(value)
+}
+
+/// The body of a new resource, without what counts as absent.
+fn settled_body_of(worker: &Worker, request: &Request, shape: &Shape) -> Result<Value, Fault> {
+    let mut value = body_of(worker, request, "application/json")?;
+    let Tolerance { strict, host_names } = worker.config().tolerance;
+    let dropped = shape::settle(shape, &mut value, strict, host_names)?;
+    if !dropped.is_empty() {
+        let agent = request.headers().get(USER_AGENT);
+        let sender = agent.and_then(|agent| agent.to_str().ok());
+        worker.tolerated().note(sender.unwrap_or("unknown"), &dropped);
     }
     Ok(value)
 }

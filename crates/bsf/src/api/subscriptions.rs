@@ -8,7 +8,7 @@ use sbi::{Request, Response};
 use serde_json::Value;
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, no_content, not_found};
+use super::{created, id_of, no_content, not_found, settled_body_of};
 use crate::binding::{
     BindingId, Document, PcfBinding, SessionChange, Subscription, UeBinding, negotiate, shape,
 };
@@ -58,8 +58,7 @@ pub(crate) async fn end(call: Call<Worker>) -> Result<Response, Fault> {
 
 fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Fault> {
     let set = callback_set(request.headers());
-    let value = body_of(worker, request, "application/json")?;
-    shape::check(&shape::SUBSCRIPTION, &value)?;
+    let value = settled_body_of(worker, &request, &shape::SUBSCRIPTION)?;
     let target = value.get("notifUri").and_then(Value::as_str).unwrap_or_default();
     worker.check_uri(target).map_err(|expected| Fault::Member {
         pointer: "/notifUri",

@@ -4,12 +4,14 @@ mod audit;
 mod notifications;
 mod rx;
 mod scoring;
+mod tolerance;
 
 pub use audit::Audit;
 pub use function::sbi::config::{ConsumerRate, Nrf, Outgoing, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
 pub use scoring::{AlarmPoints, Scoring};
+pub use tolerance::Tolerance;
 
 use std::net::SocketAddr;
 
@@ -63,6 +65,9 @@ pub struct Config {
     /// an address, 8 times as many of a subscriber, where these do not decide.
     #[schemars(extend("x-reload" = true))]
     pub max_candidates: usize,
+    /// What counts as absent in bodies.
+    #[schemars(extend("x-reload" = true))]
+    pub tolerance: Tolerance,
     /// Destinations that requests and registered profiles may name.
     #[schemars(extend("x-reload" = true))]
     pub outgoing: Outgoing,
@@ -120,6 +125,7 @@ impl Default for Config {
             store,
             max_body_size: ByteSize::kib(64),
             max_candidates: 256,
+            tolerance: Tolerance::default(),
             outgoing: Outgoing::default(),
             other_admins: Vec::new(),
             notifications: Notifications::default(),

@@ -30,11 +30,6 @@ fn faults_are_told_by_pointer() {
                 "/ipv6Prefix",
             ),
             (
-                json!({"addIpv6Prefixes": []}),
-                "MANDATORY_IE_INCORRECT",
-                "/addIpv6Prefixes",
-            ),
-            (
                 json!({"addIpv6Prefixes": ["::/0", "x/64"]}),
                 "MANDATORY_IE_INCORRECT",
                 "/addIpv6Prefixes/1",

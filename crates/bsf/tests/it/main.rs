@@ -36,6 +36,7 @@ mod spellings;
 mod support;
 mod survival;
 mod tokens;
+mod tolerance;
 mod two;
 mod ues;
 mod upgrade;

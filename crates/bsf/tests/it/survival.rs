@@ -1,9 +1,12 @@
 //! A restart keeps what was acknowledged.
 
 use http::{Method, StatusCode};
-use serde_json::json;
+use sbi::client::Origin;
+use serde_json::{Value, json};
+use testpeer::sbi::{Server, no_content, request, send};
 
-use crate::support::{binding, config, local, start};
+use crate::process::Process;
+use crate::support::{binding, client, config, local, start};
 
 #[test]
 fn bindings_survive_a_restart() {
@@ -32,4 +35,73 @@ fn bindings_survive_a_restart() {
         }
         bsf.stop();
     });
+}
+
+/// What was acknowledged and not notified yet is notified after a kill, the removal of a binding as well.
+#[test]
+fn a_kill_before_a_notification_leaves_it_owed() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.notifications.retry_pause = settings::Period::from_secs(20);
+        let subscriber = Server::start(|_| no_content());
+        let client = client();
+        let ask = async |origin: &Origin, method: Method, path: &str, body: &Value| {
+            let (kind, body) = match body.is_null() {
+                true => ("", String::new()),
+                false => ("application/json", body.to_string()),
+            };
+            send(&client, origin, request(method, path, kind, body))
+                .await
+                .unwrap()
+        };
+        let sessions = "/nbsf-management/v1/pcfBindings";
+        let bsf = Process::start(&config);
+        let subscription = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION", "PCF_PDU_SESSION_BINDING_DEREGISTRATION"],
+            "notifUri": format!("{}/notified", subscriber.root()), "notifCorreId": "1", "supi": "imsi-001010000000001"});
+        let path = "/nbsf-management/v1/subscriptions";
+        let made = ask(&bsf.origin, Method::POST, path, &subscription).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+        let first = ask(&bsf.origin, Method::POST, sessions, &binding(&json!({}))).await;
+        assert_eq!(first.status, StatusCode::CREATED);
+        eventually(|| subscriber.count() > 0).await;
+        subscriber.fails_with(503);
+        let before = subscriber.count();
+        let location = first.header("location");
+        let gone = &location[location.find("/nbsf").unwrap()..];
+        assert_eq!(
+            ask(&bsf.origin, Method::DELETE, gone, &Value::Null).await.status,
+            StatusCode::NO_CONTENT
+        );
+        let second = binding(&json!({"ipv4Addr": "10.0.0.2"}));
+        assert_eq!(
+            ask(&bsf.origin, Method::POST, sessions, &second).await.status,
+            StatusCode::CREATED
+        );
+        eventually(|| subscriber.count() > before).await;
+        drop(bsf);
+        subscriber.answers(|_| no_content());
+        drop(subscriber.take());
+        let _bsf = Process::start(&config);
+        let heard = || -> Vec<String> {
+            let seen = subscriber.seen();
+            seen.iter().map(|one| one.json().to_string()).collect()
+        };
+        let is_about = |event: &str, address: &str| {
+            heard()
+                .iter()
+                .any(|one| one.contains(&format!("_{event}\"")) && one.contains(address))
+        };
+        eventually(|| is_about("DEREGISTRATION", "10.0.0.1") && is_about("REGISTRATION", "10.0.0.2")).await;
+    });
+}
+
+async fn eventually(holds: impl Fn() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("not within a minute");
 }

@@ -48,6 +48,9 @@ pub struct DsrModel {
     #[serde(default)]
     #[schemars(range(min = 0, max = 2))]
     pub front_ends: u16,
+    /// Whether routers reach the HSSs through an IP front end as well, which has one address for all of them.
+    #[serde(default)]
+    pub egress: bool,
     /// The least share of messages that leave by another processor.
     #[serde(default)]
     pub cross_routed: Percent,
@@ -171,6 +174,7 @@ impl Default for DsrModel {
             da_mps: 1,
             routers: 1,
             front_ends: 0,
+            egress: false,
             cross_routed: Percent::new(0.0),
             destination: Destination::Host,
             ranges: 1000,
@@ -323,6 +327,11 @@ impl Validate for DsrModel {
         if !(1..=16).contains(&self.routers) {
             let wrong = format!("{} cannot be started", self.routers);
             faults.at("routers").say(wrong, "1 to 16");
+        }
+        if self.egress && self.front_ends == 0 {
+            faults
+                .at("egress")
+                .say("has no front end towards the clients", "`frontEnds` of 1 or 2");
         }
         if self.front_ends > 2 {
             let wrong = format!("{} do not share one address", self.front_ends);

@@ -52,7 +52,8 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "amf-set-id" => {
-            let set = hex(param, 3)?;
+            let set = param.text()?;
+            model::shape::rules::amf_set(&set).map_err(|expected| param.fault(expected))?;
             must(move |p| p.amf_infos().any(|b| b.amf_set_id.eq_ignore_ascii_case(&set)))
         }
         "guami" => {

@@ -3,6 +3,7 @@
 use model::NfProfile;
 use model::identity::{Digits, IdentityRange};
 use model::nf_profile::SuciInfo;
+use model::shape::rules::group_id;
 use smallvec::SmallVec;
 
 use super::{block_or, must, open_or};
@@ -157,6 +158,16 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "external-group-identity" => {
             let value = param.text()?;
+            // TS 29.503 ExtGroupId
+            let is_group = value
+                .strip_prefix("extgroupid-")
+                .and_then(|group| group.split_once('@'))
+                .is_some_and(|(name, domain)| {
+                    !name.is_empty() && !domain.is_empty() && !domain.contains('@')
+                });
+            if !is_group {
+                return Err(param.fault("expected a group such as extgroupid-name@domain"));
+            }
             must(move |p| {
                 let fits = |ranges: &[IdentityRange]| open_or(ranges, |range| range.contains(&value));
                 block_or(p.udm_infos(), |b| fits(&b.external_group_identifiers_ranges))
@@ -168,6 +179,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "internal-group-identity" => {
             let value = param.text()?;
+            group_id(&value).map_err(|expected| param.fault(expected))?;
             must(move |p| {
                 let fits =
                     |ranges: &[model::nf_profile::GroupIdRange]| open_or(ranges, |r| r.contains(&value));
@@ -182,6 +194,13 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "ims-public-identity" => hss(param, |b| &b.ims_public_identity_ranges),
         "shared-data-id" => {
             let value = param.text()?;
+            // TS 29.503 SharedDataId: MCC and MNC, and a name.
+            let is_id = value.split_once('-').is_some_and(|(plmn, name)| {
+                matches!(plmn.len(), 5 | 6) && plmn.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty()
+            });
+            if !is_id {
+                return Err(param.fault("expected an identity such as 00101-name"));
+            }
             must(move |p| {
                 block_or(p.udr_infos(), |b| {
                     open_or(&b.shared_data_id_ranges, |r| {

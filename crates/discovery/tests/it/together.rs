@@ -45,7 +45,7 @@ fn kinds() -> Vec<Kind> {
         ("v2x-support-ind", "false"),
         ("ip-domain", "d1"),
         ("chf-supported-plmn", r#"{"mcc":"001","mnc":"01"}"#),
-        ("external-group-identity", "001010001"),
+        ("external-group-identity", "extgroupid-001010001@a"),
         ("imsi", "001010001"),
         ("msisdn", "001010002"),
         (

@@ -229,3 +229,29 @@ fn go_diameter_exchanges_and_fails_over() {
     };
     exchange_and_fail_over(&[&peer]);
 }
+
+const JDIAMETER: [&str; 1] = ["org.mobicents.diameter:jdiameter-impl:1.7.1-123"];
+/// What the stack names, and Maven Central lacks in part: its transport over SCTP.
+const WITHOUT_SCTP: [&str; 2] = ["org.mobicents.protocols.sctp", "org.mobicents.commons"];
+
+#[test]
+fn jdiameter_exchanges_and_fails_over() {
+    let jars = testpeer::maven::jars(
+        env!("CARGO_TARGET_TMPDIR"),
+        "jdiameter",
+        &JDIAMETER,
+        &WITHOUT_SCTP,
+    );
+    let Some(jars) = jars else {
+        return testpeer::skip::missing("a Java compiler, Maven, or jDiameter from Maven Central,");
+    };
+    let classes = jars.join("*").display().to_string();
+    exchange_and_fail_over(&[
+        "java",
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        &classes,
+        &driver("Peer.java"),
+    ]);
+}

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::Listener;
 use loadgen::engine::TlsFiles;
-use simulators::{Notices, Role};
+use simulators::{Commands, Notices, Role, Ues};
 
 /// A server that takes notifications; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Board {
     notices: Arc<Notices>,
+    commands: Arc<Commands>,
     listener: Listener,
 }
 
@@ -22,8 +23,14 @@ impl Board {
     /// When the system refuses the port or a thread.
     pub(crate) fn start(tls: Option<&TlsFiles>) -> io::Result<Self> {
         let notices = Arc::new(Notices::default());
-        let listener = Listener::start(tls, Role::consumers(notices.clone()))?;
-        Ok(Self { notices, listener })
+        let commands = Arc::new(Commands::default());
+        let ues = Ues::new(commands.clone());
+        let listener = Listener::start(tls, Role::consumers(notices.clone(), ues))?;
+        Ok(Self {
+            notices,
+            commands,
+            listener,
+        })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -32,5 +39,10 @@ impl Board {
 
     pub(crate) fn notices(&self) -> Arc<Notices> {
         self.notices.clone()
+    }
+
+    /// What a PCF commands the UEs of the AMF.
+    pub(crate) fn commands(&self) -> Arc<Commands> {
+        self.commands.clone()
     }
 }

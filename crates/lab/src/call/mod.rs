@@ -17,6 +17,7 @@ mod documents;
 mod legs;
 mod listener;
 mod party;
+mod ues;
 
 pub(crate) use board::Board;
 pub(crate) use caller::{Caller, Credentials, Peers, Standing};
@@ -24,3 +25,4 @@ pub(crate) use cscf::host as cscf_host;
 pub(crate) use documents::Ue;
 pub(crate) use legs::{LEGS, Legs};
 pub(crate) use listener::Listener;
+pub(crate) use ues::Ues;

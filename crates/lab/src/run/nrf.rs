@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::kill_one::KillOne;
-use super::Options;
 use super::bsf::Servers;
 use super::children::{Guarded, Simulator};
 use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
+use super::{Options, figure};
+use ::report::Check;
 use ::report::measure::Metrics;
 use callmodel::nrf::{Drill as Wanted, NrfModel};
 use loadgen::{Traffic, Workload};
+use settings::Period;
 use simulators::{GroupRange, RemoteNrfSettings, RoleName, Settings};
 use workload::nrf::traffic::Shared;
 use workload::nrf::{
@@ -152,6 +154,12 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             Traffic::from(Box::new(workload) as Box<dyn Workload>)
         })
         .collect();
+    if let Some(admin) = function.as_ref().map(|started| started.admin)
+        && model.outgoing.slf_queries > 0.0
+    {
+        let latency = model.simulators.slf;
+        probes.push(Box::new(move || slf_time(admin, latency)));
+    }
     let expected = &shared.expected;
     let mut notes = vec![format!(
         "{} functions registered, {} subscriptions made before the load",
@@ -296,6 +304,23 @@ fn await_profiles(admin: SocketAddr, count: usize) -> Result<(), RigError> {
         "one of two NRFs does not know all {count} functions after {} s: the other one's are missing",
         PATIENCE.as_secs()
     )))
+}
+
+/// The time of queries of location functions alone, which the guide prints as a stretch of its own.
+fn slf_time(admin: SocketAddr, latency: Period) -> Check {
+    let metrics = Metrics::read(admin).unwrap_or_default();
+    let of = |part: &str| metrics.sum(&format!("signalbox_nrf_slf_seconds_{part}"), &[]);
+    let (count, seconds) = (of("count"), of("sum"));
+    Check::new(
+        "SLF query alone",
+        format!("queries of location functions that take {latency} to answer"),
+        format!(
+            "{} queries, {} ms each in the mean",
+            figure(count),
+            figure(1e3 * seconds / count)
+        ),
+        count > 0.0 && seconds / count >= latency.duration().as_secs_f64(),
+    )
 }
 
 /// The interval of heart-beats that functions ask for: what the model says, or longer when the load has too

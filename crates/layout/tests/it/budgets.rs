@@ -39,9 +39,9 @@ const MORE_IMPORTERS: &[(&str, &str, usize)] = &[
     ("pcf", "config", 19),
     ("pcf", "events", 29),
     ("pcf", "worker", 26),
-    ("signalbox", "config", 17),
+    ("signalbox", "config", 18),
     // What each command ends with.
-    ("signalbox", "failure", 19),
+    ("signalbox", "failure", 20),
 ];
 
 /// Rows of the reference of settings, without groups, for each section. A row more needs a row less, or a reason in the
@@ -50,9 +50,10 @@ const SETTINGS: &[(&str, usize)] = &[
     ("log", 4),
     ("admin", 4),
     ("traces", 8),
-    ("nrf", 284),
+    ("changes", 1),
+    ("nrf", 286),
     ("scp", 487),
-    ("bsf", 263),
+    ("bsf", 265),
     ("pcf", 471),
     ("scef", 216),
     ("dsr", 653),

@@ -29,6 +29,9 @@ pub struct Forwarding {
     /// Whether a discovery that finds nothing here goes to an NRF that has registered with this one, and whose
     /// `nrfInfo` has an NF that matches.
     pub by_nrf_info: bool,
+    /// Requests per second that all workers send to other NRFs together, further attempts included. Beyond it the consumer is answered
+    /// 503. 0: no bound.
+    pub rate: u32,
     /// Timeout of a request to another NRF.
     pub timeout: Period,
     /// NRFs a query may pass at most, this one included.
@@ -97,6 +100,7 @@ impl Default for Forwarding {
             allowed_home_nrfs: Vec::new(),
             sepp: None,
             by_nrf_info: true,
+            rate: 0,
             timeout: Period::from_secs(2),
             max_hops: 4,
         }

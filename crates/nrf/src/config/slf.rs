@@ -24,6 +24,9 @@ pub struct Slf {
     pub correlation_info: bool,
     /// Location functions queried for one discovery at most.
     pub max_attempts: usize,
+    /// Queries per second that all workers send together, further attempts included. Beyond it the answer is that of
+    /// `whenUnavailable`. 0: no bound.
+    pub rate: u32,
     /// Timeout of a query.
     pub attempt_timeout: Period,
     /// Time for which other location functions precede one that failed.
@@ -63,6 +66,7 @@ impl Default for Slf {
             scp_health_interval: Period::from_secs(2),
             correlation_info: true,
             max_attempts: 2,
+            rate: 0,
             attempt_timeout: Period::from_millis(1_000),
             retry_after: Period::from_secs(5),
             when_unavailable: WhenUnavailable::EveryGroup,

@@ -27,10 +27,12 @@ pub(crate) use self::served::Served;
 use crate::alternates::Alternates;
 use crate::config;
 use crate::events::{Counters, Event};
+use crate::pace::Pace;
 
 /// Client of other NRFs, one per worker.
 pub struct Forwarder {
     routes: Routes,
+    pace: Pace,
     timeout: Duration,
     client: Client,
     counters: Arc<Counters>,
@@ -59,11 +61,18 @@ impl Forwarder {
             names,
             time,
             routes: Routes::new(settings, instance),
+            pace: Pace::default(),
             timeout: settings.timeout.duration(),
             client,
             counters,
             tokens,
         }
+    }
+
+    /// The same, with a bound on what all workers forward in a second.
+    #[must_use]
+    pub(crate) fn paced(self, pace: Pace) -> Self {
+        Self { pace, ..self }
     }
 
     /// Routes to other NRFs.
@@ -94,6 +103,13 @@ impl Forwarder {
 
     async fn ask_each(&self, destination: &Destination, asked: &Request, path: &str) -> Response {
         for target in destination.targets.iter() {
+            if !self.pace.allows() {
+                self.counters.count(Event::ForwardHeldBack);
+                let problem = Problem::new(Cause::NfCongestion);
+                return problem
+                    .detail("as many requests go to other NRFs as forwarding.rate permits")
+                    .into_response();
+            }
             let hop = Hop {
                 target,
                 through: destination.through.as_ref(),

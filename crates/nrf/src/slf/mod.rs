@@ -31,6 +31,7 @@ use self::offers::Offers;
 use crate::alternates::Alternates;
 use crate::config;
 use crate::events::{Counters, Event};
+use crate::pace::Pace;
 use crate::tokens::Issuer;
 
 /// Outcome of a look-up.
@@ -47,6 +48,7 @@ pub enum Resolution {
 /// Client of location functions, one per worker.
 pub struct Slf {
     settings: config::Slf,
+    pace: Pace,
     static_targets: Rc<[Located]>,
     scps: Vec<TargetApiRoot>,
     /// Which SCPs answered the last health check.
@@ -77,6 +79,8 @@ enum Failure {
     Unreachable,
     /// An answer without a usable result.
     Refused,
+    /// Not sent: as many queries leave as may.
+    HeldBack,
 }
 
 /// A query for one location function.
@@ -162,6 +166,7 @@ impl Slf {
             names,
             time,
             known: RefCell::new(Cache::new(Limits::entries(settings.cache_size))),
+            pace: Pace::new(settings.rate, worker::count(config.workers)),
             settings,
             client,
             counters,
@@ -249,6 +254,7 @@ impl Slf {
             };
             match self.ask_places(&question).await {
                 Ok(resolution) => return resolution,
+                Err(Failure::HeldBack) => break,
                 Err(failure) => {
                     let before = route.target;
                     route.scp = scp.unwrap_or_default();
@@ -331,6 +337,10 @@ impl Slf {
             nf_type,
             subscriber,
         } = *question;
+        if !self.pace.allows() {
+            self.counters.count(Event::SlfHeldBack);
+            return Err(Failure::HeldBack);
+        }
         let path = format!("{}{path}", target.prefix);
         let path = Value::try_from(&*path).map_err(|_| Failure::Refused)?;
         let mut request = Outbound::new(Method::GET, path);

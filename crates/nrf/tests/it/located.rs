@@ -99,6 +99,53 @@ fn long_identities_are_not_cached() {
     });
 }
 
+/// What an NRF sends to others in a second is bounded: queries of location functions, and what it forwards.
+#[test]
+fn queries_and_forwarded_requests_keep_to_their_rates() {
+    const MANY: usize = 50;
+    local(async {
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let far = Server::start(|_| {
+            sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 1, "nfInstances": []}))
+        });
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec![slf.root()];
+            config.slf.rate = 1;
+            config.forwarding.rate = 1;
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                nf_types: vec!["SMF".into()],
+                targets: vec![far.root()],
+                ..Default::default()
+            }];
+        });
+        put_grouped(&nrf, 1).await;
+        put_grouped(&nrf, 2).await;
+        let mut refused = 0;
+        for number in 0..MANY {
+            // Without an answer of the location function every group is found.
+            let found = nrf
+                .found(&format!(
+                    "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-{number}"
+                ))
+                .await;
+            assert!(found == [id(1)] || found.len() == 2, "{found:?}");
+            let got = nrf.discover("target-nf-type=SMF&requester-nf-type=AMF").await;
+            if got.status == StatusCode::SERVICE_UNAVAILABLE {
+                assert_eq!(got.json["cause"], "NF_CONGESTION");
+                refused += 1;
+            }
+        }
+        assert!((1..MANY).contains(&slf.count()), "{}", slf.count());
+        assert!(
+            (1..MANY).contains(&far.count()) && refused > 0,
+            "{}, {refused}",
+            far.count()
+        );
+        assert_eq!(far.count() + refused, MANY);
+    });
+}
+
 #[test]
 fn a_dead_location_function_is_passed_over() {
     local(async {

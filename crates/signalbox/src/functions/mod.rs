@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, admin, logging, trace};
 
+use crate::changes;
+
 /// A network function as the command line knows it.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -154,6 +156,8 @@ macro_rules! table {
             pub(crate) admin: admin::Config,
             /// Traces of requests, for a collector.
             pub(crate) traces: trace::Config,
+            /// Whose changes of this file the admin endpoints accept.
+            pub(crate) changes: changes::Config,
             $($(#[doc = $about])+ pub(crate) $name: <$function as NetworkFunction>::Config,)+
         }
 
@@ -162,6 +166,7 @@ macro_rules! table {
                 faults.within("log", &self.log);
                 faults.within("admin", &self.admin);
                 faults.within("traces", &self.traces);
+                faults.within("changes", &self.changes);
                 $(faults.within(plain(stringify!($name)), &self.$name);)+
                 self.validate_addresses(faults);
                 self.validate_directories(faults);

@@ -20,7 +20,7 @@ pub(super) struct Answer {
 /// The first line of an admin endpoint's index: `nrf 0.1.0, process 4711`. `None` where none answers soon.
 pub(crate) fn identify(admin: SocketAddr) -> Option<String> {
     const SOON: Duration = Duration::from_millis(500);
-    let answer = ask_within(SOON, admin, "GET", "/", "").ok()?;
+    let answer = ask_within(SOON, admin, ("GET", "/"), "", "").ok()?;
     let first = answer.body.lines().next()?;
     (answer.status == 200).then(|| first.to_owned())
 }
@@ -47,7 +47,22 @@ impl std::fmt::Display for Unreached {
 
 /// A page within this time, each step of it.
 pub(crate) fn fetch(admin: SocketAddr, path: &str, timeout: Duration) -> Result<String, Unreached> {
-    let answer = ask_within(timeout, admin, "GET", path, "").map_err(|error| {
+    answered(ask_within(timeout, admin, ("GET", path), "", ""), timeout)
+}
+
+/// What a change answers, which the function carries out for a client that knows this secret, within this time.
+pub(crate) fn entrusted(
+    admin: SocketAddr,
+    request: (&str, &str),
+    body: &str,
+    (secret, timeout): (&str, Duration),
+) -> Result<String, Unreached> {
+    let header = format!("Authorization: Bearer {secret}\r\n");
+    answered(ask_within(timeout, admin, request, &header, body), timeout)
+}
+
+fn answered(asked: anyhow::Result<Answer>, timeout: Duration) -> Result<String, Unreached> {
+    let answer = asked.map_err(|error| {
         let cause = error.root_cause();
         let io = cause.downcast_ref::<std::io::Error>();
         let is_refused = io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused);
@@ -102,14 +117,14 @@ fn successful(admin: SocketAddr, path: &str, answer: Answer) -> anyhow::Result<S
 
 /// One request, one response. HTTP/1.0 keeps this short: the answer ends with the connection.
 pub(super) fn ask(admin: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
-    ask_within(TIMEOUT, admin, method, path, body)
+    ask_within(TIMEOUT, admin, (method, path), "", body)
 }
 
 fn ask_within(
     timeout: Duration,
     admin: SocketAddr,
-    method: &str,
-    path: &str,
+    (method, path): (&str, &str),
+    header: &str,
     body: &str,
 ) -> anyhow::Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&admin, timeout).with_context(|| {
@@ -126,7 +141,7 @@ fn ask_within(
         format!("signalbox, user {user}")
     };
     let head = format!(
-        "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nUser-Agent: {agent}\r\nContent-Length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.0\r\nHost: {admin}\r\nUser-Agent: {agent}\r\n{header}Content-Length: {length}\r\n\r\n"
     );
     stream.write_all(format!("{head}{body}").as_bytes())?;
     let answer = read_within(stream, timeout).with_context(|| format!("reading from {admin}"))?;
@@ -185,6 +200,6 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        assert!(ask_within(Duration::from_millis(200), admin, "GET", "/", "").is_err());
+        assert!(ask_within(Duration::from_millis(200), admin, ("GET", "/"), "", "").is_err());
     }
 }

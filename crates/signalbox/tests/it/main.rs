@@ -1,6 +1,7 @@
 //! The program as people and the lab use it.
 
 mod activity;
+mod administration;
 mod answers;
 mod commands;
 mod console;

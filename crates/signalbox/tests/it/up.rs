@@ -1,6 +1,6 @@
 //! `signalbox up`: a core whose functions find each other, and simulated functions that answer.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -200,6 +200,11 @@ pub(crate) fn calls_stand(up: &Up) {
     patiently("calls to end", || {
         sum("pcf", "signalbox_pcf_sm_deleted_total") >= 2.0
     });
+    // The UE of each call stores the policy that the PCF commands it.
+    patiently("UE policies to be delivered", || {
+        sum("pcf", "signalbox_pcf_ue_policies_delivered_total") >= 12.0
+    });
+    assert_eq!(sum("pcf", "signalbox_pcf_ue_policies_failed_total"), 0.0);
     // Five requests through the SCP to begin a call, four to end it.
     assert!(sum("scp", "signalbox_scp_requests_total") >= 12.0 * 5.0);
     assert!(sum("bsf", "signalbox_bsf_rx_requests_total") >= 14.0);
@@ -276,6 +281,52 @@ fn an_msc_and_an_hlr_speak_through_the_stp() {
     );
     assert!(page("/stp/translations")[0]["messages"].as_u64() > Some(1));
     assert!(up.page.contains("stp links"), "{}", up.page);
+}
+
+/// At a terminal the page fits 80 columns and 24 lines, and what is logged is in a file.
+#[test]
+fn a_terminal_shows_a_page_that_fits_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = harmless(None, folder.path());
+    let program = env!("CARGO_BIN_EXE_signalbox");
+    let command = format!("{program} up --no-traffic --config {}", config.display());
+    // `script` (util-linux) gives the command a terminal.
+    let started = Command::new("script")
+        .args(["-qfec", &command, "/dev/null"])
+        .env_remove("RUST_LOG")
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else {
+        return testpeer::skip::missing("script (util-linux)");
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut page = String::new();
+    while !page.contains("Log: ") {
+        if out.read_line(&mut page).unwrap() == 0 {
+            panic!("{page}");
+        }
+    }
+    let shown = &page[page.find("Signalbox is up.").unwrap()..];
+    assert!(shown.lines().count() < 24, "{shown}");
+    assert!(
+        shown.contains("state/up.txt") && shown.contains("state/up.log"),
+        "{shown}"
+    );
+    let state = folder.path().join("state");
+    assert!(
+        std::fs::read_to_string(state.join("up.txt"))
+            .unwrap()
+            .contains("/metrics")
+    );
+    until("the log to be a file", || state.join("up.log").exists());
+    // Ctrl-C ends it.
+    keyboard.write_all(&[3]).unwrap();
+    keyboard.flush().unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 /// Without simulated traffic the STP has the links of its settings alone.

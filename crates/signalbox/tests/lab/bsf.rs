@@ -199,9 +199,19 @@ fn our_bsf_serves_one_site_and_several() {
         assert!(aars.is_some_and(|o| o.count > 20), "{model}");
         let stores = std::fs::read_dir(folder.path().join("processes")).unwrap();
         let stores = stores
-            .filter(|entry| entry.as_ref().unwrap().path().is_dir())
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.join("store.json").exists() && !path.ends_with("nrf-store"))
             .count();
         assert_eq!(stores, sites, "{model}");
+        // What the guide has on beside the traffic is on, and judged.
+        let features = ["registration", "audit", "score"];
+        let judged = |name: &&str| report.checks.iter().any(|check| check.name == **name);
+        let expected = if model == "bsf/scenario-13" { 3 } else { 0 };
+        assert_eq!(
+            features.iter().filter(|name| judged(name)).count(),
+            expected,
+            "{model}"
+        );
         let of_sites = report
             .checks
             .iter()

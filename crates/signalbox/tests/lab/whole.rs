@@ -100,19 +100,19 @@ fn a_router_relays_between_mmes_and_hsss() {
 #[test]
 fn a_front_end_spreads_connections_over_siblings() {
     let program = program();
-    let folder = tempfile::tempdir().unwrap();
-    let found = lab::callmodel::find("dsr/ipfe").unwrap();
-    let (report, series) = lab::run::run(&found, &options(&folder, program), &mut Progress::default())
-        .unwrap_or_else(|error| panic!("{error}"));
-    let failed = failed(&report);
-    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
-    assert!(
-        report
-            .checks
-            .iter()
-            .any(|check| check.name == "connections are spread")
-    );
-    assert!(report.operations[0].count > 300, "{:?}", report.operations);
+    for (model, has_egress) in [("dsr/ipfe", false), ("dsr/ipfe-egress", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let options = options(&folder, program.clone());
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{model}: {error}"));
+        let failed = failed(&report);
+        assert!(failed.is_empty(), "{model}: {failed:#?}\n{:#?}", series.examples);
+        let has = |name: &str| report.checks.iter().any(|check| check.name == name);
+        assert!(has("connections are spread"), "{model}");
+        assert_eq!(has("servers are behind the front end"), has_egress, "{model}");
+        assert!(report.operations[0].count > 300, "{:?}", report.operations);
+    }
 }
 
 #[test]

@@ -69,6 +69,12 @@ impl Sessions {
         format!("pcf{:03}.{PCF_REALM}", number % PCFS)
     }
 
+    /// NF instance ids of the PCFs, in the order of their numbers.
+    #[must_use]
+    pub fn pcf_ids(&self) -> &[String] {
+        &self.pcfs
+    }
+
     /// Name and value of the session's address. Sessions have an IPv4 address or an IPv6 prefix, half of the
     /// subscribers the one, half the other.
     #[must_use]

@@ -129,7 +129,33 @@ pub fn subscription_id(body: &[u8]) -> Option<String> {
     Some(answer.get("subscriptionId")?.as_str()?.to_owned())
 }
 
+/// Connections of a large population, and from how many requests on there is more than one.
+const CONNECTIONS: usize = 8;
+const LARGE: usize = 2_000;
+
+/// Asks all of them; the answers are in the order of the requests.
 fn exchange(nrf: SocketAddr, requests: &[Request]) -> Result<Vec<Response>, SetupError> {
+    if requests.len() < LARGE {
+        return exchange_over_one(nrf, requests);
+    }
+    let parts = requests.chunks(requests.len().div_ceil(CONNECTIONS));
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = parts
+            .map(|part| scope.spawn(move || exchange_over_one(nrf, part)))
+            .collect();
+        let mut answers = Vec::with_capacity(requests.len());
+        for thread in asked {
+            let ended = thread.join().map_err(|_| SetupError::Io {
+                peer: nrf,
+                source: io::Error::other("a thread has ended"),
+            })?;
+            answers.extend(ended?);
+        }
+        Ok(answers)
+    })
+}
+
+fn exchange_over_one(nrf: SocketAddr, requests: &[Request]) -> Result<Vec<Response>, SetupError> {
     let failed = |source| SetupError::Io { peer: nrf, source };
     let mut client = Client::connect(nrf, PATIENCE).map_err(failed)?;
     let mut answers = Vec::with_capacity(requests.len());

@@ -3,6 +3,7 @@
 
 mod database;
 mod preload;
+mod registry;
 mod relays;
 mod replication;
 mod sites;
@@ -18,6 +19,7 @@ pub use self::database::Database;
 pub(crate) use self::database::Servers;
 use self::preload::Plan;
 pub(crate) use self::preload::disk;
+use self::registry::Registry;
 use super::children::{Guarded, Simulator};
 use super::drill::Drill;
 use super::dsr::await_connections;
@@ -83,6 +85,7 @@ pub fn start(
     let plan = Plan::new(model, options)?;
     let servers = Servers::start(options.database, model.sites)?;
     let pcfs = start_pcfs(model, place)?;
+    let registry = Registry::start(model.features, &sessions, place)?;
     let starting = Starting {
         model,
         options,
@@ -91,6 +94,7 @@ pub fn start(
         plan: &plan,
         servers: servers.as_ref(),
         pcfs: &pcfs.addresses,
+        registry: registry.as_ref(),
     };
     let mut sites = Vec::new();
     for number in 0..model.sites {
@@ -124,12 +128,19 @@ pub fn start(
         _ => sites::watch(&admins, loaded.len()),
     };
     if options.database == Database::Sites {
-        probes.push(replication::watch(admins));
+        probes.push(replication::watch(admins.clone()));
+    }
+    probes.extend(registry::watch(model.features, registry.as_ref(), &admins));
+    if let Some(registry) = &registry {
+        notes.push(registry.note());
     }
     let mut addresses = loaded.iter().map(|site| site.sbi).collect::<Vec<_>>().into_iter();
     let mut processes = sites.into_iter().map(|site| site.process);
     let address = addresses.next().ok_or_else(no_sites)?;
+    let (beside, names) = registry.map_or((None, None), Registry::into_processes);
+    simulators.extend(names);
     Ok(Rig {
+        beside: beside.into_iter().collect(),
         function: processes.next(),
         sites: processes.collect(),
         site_addresses: addresses.collect(),
@@ -250,6 +261,7 @@ struct Starting<'a> {
     plan: &'a Plan,
     servers: Option<&'a Servers>,
     pcfs: &'a [SocketAddr],
+    registry: Option<&'a Registry>,
 }
 
 impl Starting<'_> {
@@ -314,7 +326,7 @@ impl Starting<'_> {
             .enumerate()
             .map(|(number, address)| json!({ "host": format!("pcf{number:03}.{PCF_REALM}"), "addresses": [address] }))
             .collect();
-        json!({ "bsf": {
+        let mut made = json!({ "bsf": {
             "listen": [sbi.to_string()],
             "admin": admin.to_string(),
             "workers": self.place.function_cpus.len(),
@@ -327,7 +339,11 @@ impl Starting<'_> {
                 "peers": peers,
             },
             "overload": { "enabled": self.model.congestion_control },
-        }})
+        }});
+        if let Some(registry) = self.registry {
+            registry.configure(&mut made["bsf"]);
+        }
+        made
     }
 }
 

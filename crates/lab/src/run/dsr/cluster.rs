@@ -1,6 +1,6 @@
 //! Several routers that know one another as siblings, and IP front ends before them.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,10 @@ pub(super) fn start(
     mut hss: Vec<Simulator>,
 ) -> Result<Rig, RigError> {
     let at = addresses(model.routers)?;
-    let mut routers = start_routers(model, options, place, &hss, &at)?;
+    let servers: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
+    let egress = model.egress.then(|| Egress::start(place, &servers)).transpose()?;
+    let reached = egress.as_ref().map_or(&servers, |egress| &egress.addresses);
+    let mut routers = start_routers(model, options, place, reached, &at)?;
     for simulator in &mut hss {
         await_connections(simulator, model.hss * model.routers)?;
     }
@@ -86,10 +89,13 @@ pub(super) fn start(
         let admin = *admin;
         probes.push(Box::new(move || spread(admin, mmes)));
     }
+    let connections = model.hss * model.routers;
+    probes.extend(egress.as_ref().map(|egress| egress.probe(connections)));
+    let egress = egress.map(|egress| egress.process);
     let mut routers = routers.into_iter();
     Ok(Rig {
         function: routers.next(),
-        sites: routers.chain(front_ends).collect(),
+        sites: routers.chain(front_ends).chain(egress).collect(),
         simulators: hss,
         probes,
         notes: vec![format!(
@@ -134,12 +140,11 @@ fn start_routers(
     model: &DsrModel,
     options: &Options,
     place: &Place,
-    hss: &[Simulator],
+    servers: &[SocketAddr],
     at: &[Addresses],
 ) -> Result<Vec<Guarded>, RigError> {
-    let servers: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
     let start = |(number, own): (usize, &Addresses)| {
-        let mut made = config(model, place, *own, &servers)?;
+        let mut made = config(model, place, *own, servers)?;
         join(&mut made["dsr"], number, at);
         let over = options.function_config.as_deref();
         start_function(place, ("dsr", &format!("dsr-{number}")), made, over, own.0)
@@ -168,6 +173,54 @@ fn join(dsr: &mut Value, own: usize, all: &[Addresses]) {
     };
     if let Some(peers) = dsr["peers"].as_array_mut() {
         peers.extend(siblings.map(sibling));
+    }
+}
+
+/// The address that servers see behind a front end.
+const SEEN: Ipv4Addr = Ipv4Addr::new(127, 0, 3, 9);
+
+/// A front end between the routers and the servers.
+struct Egress {
+    process: Guarded,
+    admin: SocketAddr,
+    /// Where routers reach the servers, in their order.
+    addresses: Vec<SocketAddr>,
+}
+
+impl Egress {
+    fn start(place: &Place, servers: &[SocketAddr]) -> Result<Self, RigError> {
+        let admin = free_address()?;
+        let addresses: Result<Vec<SocketAddr>, RigError> = servers.iter().map(|_| free_address()).collect();
+        let addresses = addresses?;
+        let sets = addresses.iter().zip(servers).enumerate();
+        let sets = sets.map(|(number, (listen, server))| {
+            json!({ "name": format!("hss{number}"), "listen": listen, "servers": [server], "from": SEEN,
+                    "processors": ["127.0.0.0/8"] })
+        });
+        let made =
+            json!({ "ipfe": { "admin": admin, "workers": 1, "egressSets": sets.collect::<Vec<_>>() } });
+        let first = addresses.first().copied();
+        let first = first.ok_or_else(|| RigError::Settings("no server to reach".to_owned()))?;
+        Ok(Self {
+            process: start_function(place, ("ipfe", "ipfe-egress"), made, None, first)?,
+            admin,
+            addresses,
+        })
+    }
+
+    /// Whether each router has reached each server through it.
+    fn probe(&self, connections: u16) -> Probe {
+        let admin = self.admin;
+        Box::new(move || {
+            let now = Metrics::read(admin);
+            let now = now.map_or(f64::NAN, |metrics| metrics.sum("signalbox_ipfe_connections", &[]));
+            Check::new(
+                "servers are behind the front end",
+                format!("{connections} connections to servers, all from {SEEN}"),
+                format!("{} connections", figure(now)),
+                (now - f64::from(connections)).abs() < 0.5,
+            )
+        })
     }
 }
 

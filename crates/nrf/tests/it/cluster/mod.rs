@@ -1,6 +1,7 @@
 //! Two NRFs of a set on one real MariaDB, or on two that replicate to one another.
 
 mod faults;
+mod growing;
 mod sharing;
 mod sites;
 
