@@ -18,14 +18,14 @@ report=$PWD/target/bench/backup.txt
 work=$(mktemp -d)
 pid='' copies=''
 finish() {
-  [ -z "$copies" ] || kill "$copies" 2> /dev/null || true
-  [ -z "$pid" ] || kill "$pid" 2> /dev/null || true
+  # Of shells that have ended, too.
+  for running in $(cat "$work"/*.pid 2> /dev/null); do kill "$running" 2> /dev/null || true; done
   wait 2> /dev/null || true
   rm -rf "$work"
 }
 trap finish EXIT
 say() { echo "$*" | tee -a "$report"; }
-die() { echo "FAILED: $*" >&2; tail -5 "$work"/*.log >&2; exit 1; }
+die() { echo "FAILED: $*" >&2; tail -n 5 "$work"/*.log >&2; exit 1; }
 sbi=127.0.0.1:18030 admin=127.0.0.1:19030
 KNOWN=200
 
@@ -35,6 +35,7 @@ start() {
   "$signalbox" check --elsewhere "$work/bsf.yaml" > "$work/check.log" 2>&1 || die "the configuration: $(cat "$work/check.log")"
   (cd "$work" && exec taskset -c 0 "$signalbox" run bsf --config "$work/bsf.yaml") > "$work/bsf.log" 2>&1 &
   pid=$!
+  echo "$pid" > "$work/bsf.pid"
   for _ in $(seq 200); do
     if curl --silent --fail -o /dev/null "http://$admin/readyz"; then return; fi
     kill -0 "$pid" 2> /dev/null || die "the BSF has ended"
@@ -43,16 +44,19 @@ start() {
   die "the BSF is not ready"
 }
 
-stop() { kill -TERM "$pid" && wait "$pid" || true; pid=''; }
+stop() {
+  kill -TERM "$pid" && wait "$pid" || true
+  rm -f "$work/bsf.pid"
+}
 
 # Bindings that a reader can find again.
 known() {
+  local body
   for number in $(seq "$KNOWN"); do
     body="{\"supi\":\"imsi-99970000000$((1000 + number))\",\"ipv4Addr\":\"192.0.2.$number\",\"dnn\":\"backup\",\"snssai\":{\"sst\":1},\"pcfFqdn\":\"pcf.example.org\"}"
-    printf 'next\nurl = "http://%s/nbsf-management/v1/pcfBindings"\nhttp2-prior-knowledge\nsilent\noutput = "/dev/null"\nheader = "content-type: application/json"\nwrite-out = "%%{http_code}\\n"\ndata = "%s"\n' \
-      "$sbi" "${body//\"/\\\"}"
-  done | sed 1d > "$work/known"
-  [ "$(curl --config "$work/known" | grep -c '^201$')" = "$KNOWN" ] || die "bindings were not created"
+    curl --silent --fail --http2-prior-knowledge -o /dev/null -H 'content-type: application/json' -d "$body" \
+      "http://$sbi/nbsf-management/v1/pcfBindings" || die "a binding was not created"
+  done
 }
 
 found() {
@@ -84,20 +88,22 @@ run() {
       done
     ) &
     copies=$!
+    echo "$copies" > "$work/copies.pid"
   fi
   (cd "$work" && taskset -c "$(($(nproc) - 1))" "$signalbox" lab run bsf/scenario-2 --target "$sbi" --rate "$rate" --duration "${seconds}s" \
-    --sessions 50000 --out "$work/report-$name" --json) > "$work/$name.json" 2> "$work/lab.log" || [ -s "$work/$name.json" ] || die "the load"
+    --sessions "${SESSIONS:-50000}" --out "$work/report-$name" --json) > "$work/$name.json" 2> "$work/lab.log" || [ -s "$work/$name.json" ] || die "the load"
   if [ -n "$copies" ]; then
     kill "$copies" 2> /dev/null || true
     wait "$copies" 2> /dev/null || true
     copies=''
+    rm -f "$work/copies.pid"
   fi
   stop
   jq -r '"\(.latency_ms.p99) \(.achieved_tps | round) \(.success_ratio)"' "$work/$name.json"
 }
 
 without=() with=()
-say "BSF, $rate requests/s for $seconds s, 50,000 bindings; p99 in ms, answered rightly/s, share"
+say "BSF, $rate requests/s for $seconds s, ${SESSIONS:-50000} bindings; p99 in ms, answered rightly/s, share"
 for round in $(seq "$rounds"); do
   plain=$(run "plain-$round" '')
   beside=$(run "beside-$round" "$work/backups-$round")
