@@ -35,15 +35,20 @@ fn a_request_of_t8_and_that_to_the_hss_are_one_trace() {
             let found = collector.spans(|span| span["traceId"] == TRACE && span["name"] == name);
             found.into_iter().next()
         };
-        until("both spans", async || {
-            named("subscriptions POST").is_some() && named("Configuration-Information").is_some()
+        until("all spans", async || {
+            ["POST", "subscriptions POST", "Configuration-Information"]
+                .iter()
+                .all(|name| named(name).is_some())
         })
         .await;
         let (t8, s6t) = (
             named("subscriptions POST").unwrap(),
             named("Configuration-Information").unwrap(),
         );
-        assert_eq!(t8["parentSpanId"], "00f067aa0ba902b7");
+        // The client of the test is in this process, and has a span.
+        let sent = named("POST").unwrap();
+        assert_eq!(sent["parentSpanId"], "00f067aa0ba902b7");
+        assert_eq!(t8["parentSpanId"], sent["spanId"]);
         assert_eq!(s6t["parentSpanId"], t8["spanId"]);
         assert_eq!((&t8["kind"], &s6t["kind"]), (&2.into(), &3.into()));
         for (name, value) in [
