@@ -44,12 +44,13 @@ deny: ## licences and advisories, where cargo-deny is present
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	else echo "cargo-deny is not installed; skipped (cargo install cargo-deny)"; fi
 
-docs: ## write the generated files (references of configuration and metrics, rules and dashboards); tests compare them
+docs: ## write the generated files (references of configuration and metrics, clauses, rules and dashboards); tests compare them
 	$(CARGO) build --locked -p signalbox
 	mkdir -p docs/reference
 	./target/debug/signalbox config reference > docs/reference/configuration.md
 	./target/debug/signalbox metrics > docs/reference/metrics.md
 	rm -rf deploy/observability
 	./target/debug/signalbox observability write deploy/observability
+	$(CARGO) run --quiet --locked -p layout --example compliance > docs/reference/compliance.md
 
 -include mk/*.mk

@@ -1,4 +1,4 @@
-.PHONY: stage deb image sbom test-chart test-packages test-collector
+.PHONY: stage deb image sbom test-chart test-packages test-collector test-dashboards test-two-hosts bench-footprint
 
 # cargo install cargo-deb --locked
 CARGO_DEB ?= cargo-deb
@@ -27,3 +27,12 @@ test-packages: ## installs, upgrades, purges the package in a fresh Debian root 
 
 test-collector: build ## the collector of OpenTelemetry, built from its Go modules, takes the traces of a core over TLS
 	scripts/test-collector.sh
+
+test-dashboards: ## Grafana's own types judge the dashboards (npm's @grafana/schema)
+	scripts/test-dashboards.sh
+
+test-two-hosts: build ## two hosts in network namespaces, set up by the blocks of docs/two-hosts.md, with what breaks there (as root; needs FEATURES=lab,mariadb)
+	scripts/test-two-hosts.sh
+
+bench-footprint: dist ## size of the program, time to the first answer and memory at rest of each function: target/bench/footprint.txt (as root; OTHERS=… measures other programs beside them)
+	scripts/bench-footprint.sh

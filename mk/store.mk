@@ -1,4 +1,4 @@
-.PHONY: bench-store bench-policy bench-engines crash-store test-sites test-cassandra-tls
+.PHONY: bench-backup bench-store bench-policy bench-engines crash-store test-sites test-cassandra-tls
 
 BENCH_DIR ?= $(or $(TMPDIR),/tmp)/signalbox-bench
 RECORDS ?= 1000000
@@ -29,3 +29,6 @@ test-sites: ## two sites of a Cassandra cluster that are cut off in turns, each 
 
 test-cassandra-tls: ## encrypted connections to a real Cassandra, with authorities and addresses that do not fit (builds aws-lc)
 	$(CARGO) test --locked -p store --features cql-tls --test it cassandra_tls:: -- --nocapture
+
+bench-backup: dist ## what a backup costs the requests beside it, and whether all of it is there after a restore: target/bench/backup.txt
+	scripts/bench-backup.sh

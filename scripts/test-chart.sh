@@ -43,6 +43,17 @@ for values in "$CHART"/ci/*-values.yaml; do
   ok "$name: lint, template, $(ls "$work/$name" | wc -l) configurations without mistakes"
 done
 
+# The types of Kubernetes judge, where Go is.
+if command -v go > /dev/null; then
+  mkdir -p target/chart
+  cp scripts/chart/* target/chart/
+  (cd target/chart && go build -mod=mod -o decode .)
+  target/chart/decode "$work"/*.yaml > "$work/log" 2>&1 || die "strict decoding: $(cat "$work/log")"
+  ok "$(cat "$work/log")"
+else
+  echo "skipped: strict decoding, go is missing"
+fi
+
 has() { grep -q "$2" "$work/$1.yaml" || die "$1 has no $2"; }
 has default 'kind: StatefulSet'
 has default 'kind: Deployment'
@@ -53,6 +64,11 @@ has cert-manager 'kind: Certificate'
 has cert-manager 'kind: ServiceMonitor'
 has cert-manager 'alert: SignalboxUnreachable'
 has cert-manager 'signalbox-pcf.json'
+for function in nrf scp bsf pcf dsr scef stp enum sds dp; do
+  has everything "^  name: core-signalbox-$function$"
+  has everything "signalbox-$function.json"
+  grep -A3 'kind: NetworkPolicy' "$work/everything.yaml" | grep -q "core-signalbox-$function$" || die "no NetworkPolicy of $function"
+done
 if grep -A200 'name: core-signalbox-nrf$' "$work/database.yaml" | grep -q volumeClaimTemplates; then
   # Of the BSF alone, whose store is embedded.
   [ "$(grep -c volumeClaimTemplates "$work/database.yaml")" = 1 ] || die "a volume beside a database"
@@ -68,6 +84,7 @@ refuses "an unknown value" --set functions.nrf.replica=2
 refuses "a wrong type" --set-string functions.nrf.enabled=maybe
 refuses "an unknown function" --set functions.amf.enabled=true
 refuses "two replicas on embedded stores" --set functions.bsf.replicas=2
+refuses "two SCEFs" --set functions.scef.enabled=true --set functions.scef.replicas=2
 refuses "TLS without certificates" --set tls.enabled=true
 ok "wrong values are refused"
 echo "$passed passed, 0 failed"

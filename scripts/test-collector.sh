@@ -77,6 +77,9 @@ done
 for attribute in service.instance.id service.version service.namespace; do
   grep -q "$attribute: Str(" collector.log || die "no $attribute"
 done
+# What the SCP sends for the request is a client span, below which the BSF's is.
+awk -v trace="$trace" '/Trace ID/ { here = $NF == trace } / Kind .*Client/ { if (here) found = 1 } END { exit !found }' collector.log ||
+  die "no span of what a function sends"
 # The span of the BSF is below the one of the SCP.
 awk -v trace="$trace" '
   /Trace ID/ { here = $NF == trace } /Parent ID/ { parent = $NF } / ID  / && !/Trace|Parent/ { if (here) { spans[$NF] = parent } }

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for program in mmdebstrap lintian umoci systemd-analyze dpkg-deb curl unshare; do
+for program in mmdebstrap lintian umoci systemd-analyze dpkg-deb curl unshare jq; do
   command -v "$program" > /dev/null || { echo "$program is missing (apt-get install mmdebstrap lintian umoci systemd)" >&2; exit 1; }
 done
 [ "$(id -u)" = 0 ] || { echo "run it as root: it changes its root directory" >&2; exit 1; }
@@ -27,6 +27,7 @@ ip link set lo up
 ROOT=$PACKAGES_WORK/root
 DEB=$(ls -t target/debian/signalbox_*.deb | head -1)
 
+FUNCTIONS="nrf scp bsf pcf scef dsr ipfe stp enum sds dp console"
 passed=0
 ok() { passed=$((passed + 1)); echo "ok: $*"; }
 die() { echo "FAILED: $*" >&2; exit 1; }
@@ -44,17 +45,18 @@ until_ready() {
   die "$1 was never ready: $(tail -20 "$PACKAGES_WORK/log")"
 }
 
-# Runs a program within a root until a page is ready and, where a command is given, until it succeeds; then ends it.
+# Runs a program until a page is ready and, where a command is given, until it succeeds; then ends it.
 run_until() {
-  local root=$1 page=$2 also=$3 pid
-  shift 3
-  chroot "$@" > "$PACKAGES_WORK/log" 2>&1 &
+  local page=$1 also=$2 pid has=
+  shift 2
+  "$@" > "$PACKAGES_WORK/log" 2>&1 &
   pid=$!
   until_ready "$page" "$pid"
   for _ in $(seq 300); do
-    if [ -z "$also" ] || chroot "$root" sh -c "$also"; then break; fi
+    if [ -z "$also" ] || eval "$also"; then has=1; break; fi
     sleep 0.2
   done
+  [ -n "$has" ] || die "never: $also"
   kill -TERM "$pid"
   wait "$pid" || die "it ended with $?: $(tail -20 "$PACKAGES_WORK/log")"
 }
@@ -84,7 +86,7 @@ install_it() {
   mount -t proc proc "$ROOT/proc"
   cp "$DEB" "$ROOT/tmp/signalbox.deb"
   inside dpkg -i /tmp/signalbox.deb
-  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds dp; do
+  for name in $FUNCTIONS; do
     is_there "/etc/signalbox/$name.yaml"
     inside getent passwd "signalbox-$name" > /dev/null || die "user signalbox-$name"
     inside signalbox check "/etc/signalbox/$name.yaml" > /dev/null || die "$name.yaml"
@@ -100,19 +102,20 @@ install_it() {
 }
 
 whole_core() {
-  local start traffic='signalbox pcf sessions 2> /dev/null | grep -q imsi'
+  local start
   start=$(date +%s)
-  run_until "$ROOT" http://127.0.0.1:9010/readyz "$traffic" "$ROOT" sh -c 'cd /var/lib/signalbox && exec signalbox up'
+  run_until http://127.0.0.1:9010/readyz 'inside signalbox pcf sessions 2> /dev/null | grep -q imsi' \
+    chroot "$ROOT" sh -c 'cd /var/lib/signalbox && exec signalbox up'
   ok "signalbox up: traffic after $(($(date +%s) - start)) s"
 }
 
 each_function() {
-  local port=9010
-  for name in nrf scp bsf pcf scef dsr ipfe stp enum sds dp; do
+  local admin
+  for name in $FUNCTIONS; do
+    admin=$(inside signalbox config show --config "/etc/signalbox/$name.yaml" --json | jq -r ".[\"$name\"].admin")
     install -d -o "$(inside id -u "signalbox-$name")" -m 0700 "$ROOT/var/lib/signalbox/$name"
-    run_until "$ROOT" "http://127.0.0.1:$port/livez" '' --userspec="signalbox-$name:signalbox-$name" "$ROOT" \
+    run_until "http://$admin/livez" '' chroot --userspec="signalbox-$name:signalbox-$name" "$ROOT" \
       sh -c "cd /var/lib/signalbox/$name && exec signalbox run $name --config /etc/signalbox/$name.yaml"
-    port=$((port + 10))
   done
   ok "each function runs as its user"
 }
@@ -122,19 +125,26 @@ names() {
   echo 'hosts: nonexistent' > "$ROOT/etc/nsswitch.conf"
   echo '127.0.7.1 nrf.signalling.test' >> "$ROOT/etc/hosts"
   echo 'nrf: {listen: "nrf.signalling.test:8010", admin: "nrf.signalling.test:9010"}' > "$ROOT/tmp/names.yaml"
-  run_until "$ROOT" http://127.0.7.1:9010/readyz '' "$ROOT" sh -c 'cd /tmp && exec signalbox run nrf --config /tmp/names.yaml'
+  run_until http://127.0.7.1:9010/readyz '' chroot "$ROOT" sh -c 'cd /tmp && exec signalbox run nrf --config /tmp/names.yaml'
   ok "names are resolved without modules of glibc"
 }
 
 upgrade_and_remove() {
   dpkg-deb -R "$DEB" "$PACKAGES_WORK/next"
   sed -i 's/^Version: .*/&+next/' "$PACKAGES_WORK/next/DEBIAN/control"
+  for name in $FUNCTIONS; do
+    echo '# changed here' >> "$ROOT/etc/signalbox/$name.yaml"
+    echo '# changed in the package' >> "$PACKAGES_WORK/next/etc/signalbox/$name.yaml"
+  done
+  (cd "$PACKAGES_WORK/next" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | xargs -0 md5sum > DEBIAN/md5sums)
   dpkg-deb -Zgzip -z1 -b "$PACKAGES_WORK/next" "$ROOT/tmp/next.deb" > /dev/null
-  echo '# changed here' >> "$ROOT/etc/signalbox/nrf.yaml"
   touch "$ROOT/var/lib/signalbox/state"
-  inside dpkg -i /tmp/next.deb
+  # No answer: dpkg keeps what was changed, and has the new file beside it.
+  inside dpkg -i --force-confdef --force-confold /tmp/next.deb
   inside dpkg-query -W -f '${Version}\n' signalbox | grep -q '+next' || die "the version after the upgrade"
-  grep -q 'changed here' "$ROOT/etc/signalbox/nrf.yaml" || die "the upgrade has overwritten a configuration"
+  for name in $FUNCTIONS; do
+    grep -q 'changed here' "$ROOT/etc/signalbox/$name.yaml" || die "the upgrade has overwritten $name.yaml"
+  done
   is_there /var/lib/signalbox/state
   ok "upgrade: configurations and state stay"
   inside dpkg -r signalbox
@@ -160,11 +170,15 @@ image() {
   mkdir -p "$bundle/rootfs/dev"
   mknod -m 666 "$bundle/rootfs/dev/random" c 1 8
   mknod -m 666 "$bundle/rootfs/dev/urandom" c 1 9
-  # A runtime would change to the working directory; chroot cannot.
-  echo 'nrf: {store: {embedded: {directory: /var/lib/signalbox/nrf}}}' > "$bundle/rootfs/etc/signalbox/nrf.yaml"
-  run_until "$bundle/rootfs" http://127.0.0.1:9010/readyz '' --userspec=900:900 "$bundle/rootfs" \
-    /usr/bin/signalbox run nrf --config /etc/signalbox/nrf.yaml
+  cp examples/nrf.yaml "$bundle/rootfs/usr/share/doc/signalbox/nrf.yaml"
+  # As a runtime does it: root, working directory, user.
+  local start within=(unshare --root "$bundle/rootfs" --wd /var/lib/signalbox --setgid 900 --setuid 900)
+  run_until http://127.0.0.1:9010/readyz '' "${within[@]}" /usr/bin/signalbox run nrf --config /usr/share/doc/signalbox/nrf.yaml
   ok "the image ($size MB) serves /readyz with nothing but random numbers of /dev beside it, as user 900"
+  start=$(date +%s)
+  run_until http://127.0.0.1:9010/readyz '"${within[@]}" /usr/bin/signalbox pcf sessions 2> /dev/null | grep -q imsi' \
+    "${within[@]}" /usr/bin/signalbox up
+  ok "signalbox up in the image: traffic after $(($(date +%s) - start)) s"
 }
 
 trap 'umount "$ROOT/dev" "$ROOT/proc" 2> /dev/null || true' EXIT

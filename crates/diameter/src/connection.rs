@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use diameter_proto::MessageMut;
 use diameter_proto::peer::{Health, Side};
-use follow::{Direction, Room};
+use follow::{Cause, Direction, Room};
 
 use crate::peer::PeerUp;
 use crate::queue::OutQueue;
@@ -334,7 +334,7 @@ impl<S> Connection<S> {
         }
         if let Some((room, mut copy)) = tapped {
             copy.extend_from_slice(&last);
-            self.tap(&room, Direction::Out, &copy);
+            let _ = self.tap(&room, Direction::Out, &copy);
         }
         queue.push(last, true);
         drop(queue);
@@ -344,15 +344,15 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Offers a message to those who follow a subscriber.
+    /// Offers a message to those who follow a subscriber; returns what is caused by one that belongs to them.
     #[cold]
-    pub(crate) fn tap(&self, room: &Room, direction: Direction, message: &[u8]) {
+    pub(crate) fn tap(&self, room: &Room, direction: Direction, message: &[u8]) -> Option<Cause> {
         let route = match direction {
             Direction::In => (self.remote, self.local),
             Direction::Out => (self.local, self.remote),
         };
         let peer = self.peer().map_or("", |up| up.remote.origin.host.as_str());
-        room.diameter(direction, peer, route, message);
+        room.diameter(direction, peer, route, message)
     }
 
     /// Queues a message of the base protocol, also when the queue is full for other messages: watchdogs must not

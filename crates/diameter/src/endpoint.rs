@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::directory::Seat;
 use crate::node::{Application, Forward, Node, RefusedReason, Unanswered, UnansweredReason};
 use crate::peer::PeerUp;
+use crate::spans;
 
 /// What answers requests.
 pub trait Service: 'static {
@@ -252,17 +253,22 @@ impl<S: Service> Endpoint<S> {
         if message.end_to_end() == 0 {
             message.set_end_to_end(self.0.end_to_end());
         }
+        let span = spans::sent(&message);
         static NOTHING: bytes::Bytes = bytes::Bytes::new();
         let how = Forward {
             deadline,
             append: &NOTHING,
             keep: failover,
         };
-        self.0
-            .forward(&connection, message, how, awaited)
-            .map_err(|refused| RequestError::Refused(refused.why))?;
-        // The sender is dropped only with the node.
-        answer.await.unwrap_or(Err(RequestError::ConnectionLost))
+        let answer = match self.0.forward(&connection, message, how, awaited) {
+            // The sender is dropped only with the node.
+            Ok(()) => answer.await.unwrap_or(Err(RequestError::ConnectionLost)),
+            Err(refused) => Err(RequestError::Refused(refused.why)),
+        };
+        if let Some(span) = span {
+            spans::answered(span, &answer);
+        }
+        answer
     }
 }
 
@@ -344,8 +350,12 @@ impl<S: Service> Application for Owner<S> {
         if let Err(fault) = self.check(node, &request) {
             return self.reply(node, from, hop_by_hop, request.refuse(&fault));
         }
+        let span = spans::received(&request.message);
         let mut call: Pin<Box<dyn Future<Output = MessageMut>>> =
             Box::pin(self.service.clone().call(request));
+        if let Some(span) = span {
+            call = Box::pin(spans::served(span, call));
+        }
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => self.reply(node, from, hop_by_hop, answer),
             Poll::Pending => {

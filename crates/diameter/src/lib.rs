@@ -45,6 +45,7 @@ mod node;
 mod peer;
 mod queue;
 pub mod session;
+pub mod spans;
 mod transport;
 
 pub use config::{

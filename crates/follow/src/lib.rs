@@ -84,6 +84,13 @@ impl Cause {
         self.exchange
     }
 
+    /// The span of the exchange, by the numbers of its trace and of itself, becomes the latest of its subscriber. Returns the one before
+    /// it, if that is of another trace.
+    #[must_use]
+    pub fn link(self, span: (u128, u64)) -> Option<(u128, u64)> {
+        active_room()?.link(self.owner, span)
+    }
+
     /// A message that is sent for it belongs to its subscriber, whatever is in it.
     #[must_use]
     pub fn hit(self) -> Hit {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::health::Pulse;
 use telemetry::journal::Kind;
-use telemetry::{Alarms, Health, Registry};
+use telemetry::{Alarms, Health, Registry, trace};
 use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
 use crate::certificates;
@@ -129,6 +129,7 @@ fn open<F: NetworkFunction>(
     let (ready, opened) = std::sync::mpsc::sync_channel(1);
     let run = move || async move {
         follow::enter(room);
+        trace::enter(F::NAME);
         let (live, listeners) = (opening.live.clone(), opening.listeners.clone());
         let alarms = opening.alarms.clone();
         match F::open(opening).await {
@@ -203,6 +204,7 @@ async fn life<F: NetworkFunction>(
 ) -> io::Result<()> {
     let room = handle.follow;
     follow::enter(room.clone());
+    trace::enter(F::NAME);
     let seat = Seat {
         context,
         listeners: handle.listeners,

@@ -12,6 +12,7 @@ use sbi::Fields;
 use sbi::client::Client;
 use sbi::headers::TargetApiRoot;
 use sbi::problem::{Cause, Problem};
+use telemetry::trace::Scope;
 use tokio::sync::oneshot;
 
 use crate::alternates::Alternates;
@@ -261,11 +262,16 @@ impl Worker {
         let (reply, done) = oneshot::channel();
         let reads = matches!(what, What::Find { .. });
         let most = self.config().max_waiting_bytes.as_usize();
-        let sent = self
-            .shared
-            .waiting
-            .hold(what.bytes(), most)
-            .and_then(|held| self.shared.writes.try_send(Write { what, reply, held }).ok());
+        let sent = self.shared.waiting.hold(what.bytes(), most).and_then(|held| {
+            let scope = Scope::of_thread();
+            let write = Write {
+                what,
+                reply,
+                held,
+                scope,
+            };
+            self.shared.writes.try_send(write).ok()
+        });
         if sent.is_none() {
             self.counters.count(Event::WriteOverflow);
             return Err(Problem::new(Cause::NfCongestion).detail("too many changes are pending; retry later"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use diameter::proto::{Message, MessageMut};
 use serde_json::Value;
+use telemetry::trace::Scope;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::activity::trail::{self, Mark};
@@ -28,6 +29,8 @@ pub(crate) struct Order {
 pub(crate) struct Queued {
     pub(crate) order: Order,
     pub(crate) mark: Option<Mark>,
+    /// The traced request that it is sent for.
+    pub(crate) scope: Option<Scope>,
 }
 
 /// What happens with an answer.
@@ -98,6 +101,7 @@ impl Orders {
         let queued = Queued {
             order,
             mark: trail::mark(),
+            scope: Scope::of_thread(),
         };
         way.is_some_and(|way| way.try_send(queued).is_ok())
     }

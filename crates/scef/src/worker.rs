@@ -21,7 +21,7 @@ use crate::live::Effective;
 use crate::orders::Orders;
 use crate::repository::Repository;
 use crate::shared::Scef;
-use crate::spans::{self, Caller};
+use crate::spans::Caller;
 
 /// A worker as its listeners and the Diameter node see it.
 pub(crate) type Front = function::Front<Scef>;
@@ -168,7 +168,9 @@ impl Worker {
         let timeout = self.config().diameter.timeout.duration();
         let span = caller.sends(&message);
         let answer = self.orders().request(message, timeout).await;
-        spans::answered(span, &answer);
+        if let Some(span) = span {
+            diameter::spans::answered(span, &answer);
+        }
         match &answer {
             Ok(_) => dependency.succeeded("answers"),
             Err(error) => {

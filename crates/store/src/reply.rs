@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake};
 
+use telemetry::trace::{self, Scope, Span};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
@@ -83,10 +84,17 @@ impl<T> Future for Reply<T> {
     }
 }
 
+/// Name of the span of a commit.
+pub(crate) const COMMIT: &str = "store commit";
+
 /// The answer to a commit: resolves when the batch is durable, or refused.
 #[must_use = "a commit is acknowledged only when this has resolved"]
 #[derive(Debug)]
-pub struct Receipt(ReceiptState);
+pub struct Receipt {
+    state: ReceiptState,
+    /// Of a commit for a traced request.
+    span: Option<Span>,
+}
 
 enum ReceiptState {
     Refused(Option<Error>),
@@ -109,16 +117,36 @@ pub(crate) type Acknowledge = oneshot::Sender<Result<Version, Error>>;
 
 impl Receipt {
     pub(crate) fn refused(error: Error) -> Receipt {
-        Receipt(ReceiptState::Refused(Some(error)))
+        Receipt::of(ReceiptState::Refused(Some(error)))
     }
 
     pub(crate) fn later(answer: impl Future<Output = Result<Version, Error>> + Send + 'static) -> Receipt {
-        Receipt(ReceiptState::Later(Box::pin(answer)))
+        Receipt::of(ReceiptState::Later(Box::pin(answer)))
     }
 
     pub(crate) fn pair() -> (Acknowledge, Receipt) {
         let (sender, receiver) = oneshot::channel();
-        (sender, Receipt(ReceiptState::Waiting(receiver)))
+        (sender, Receipt::of(ReceiptState::Waiting(receiver)))
+    }
+
+    fn of(state: ReceiptState) -> Receipt {
+        Receipt { state, span: None }
+    }
+
+    /// With the span of the commit, which ends when the receipt has resolved.
+    pub(crate) fn spanned(self, span: Option<Span>) -> Receipt {
+        Receipt { span, ..self }
+    }
+
+    /// The commit is made for a traced request that another thread serves, and has a span.
+    pub fn within(self, scope: Option<Scope>) -> Receipt {
+        match (&self.span, scope) {
+            (None, Some(scope)) => {
+                let span = scope.run(|| trace::client(|| COMMIT, || None));
+                self.spanned(span)
+            }
+            _ => self,
+        }
     }
 
     /// Waits on a thread that is not a runtime's.
@@ -126,7 +154,7 @@ impl Receipt {
     /// # Errors
     /// As the future.
     pub fn wait(self) -> Result<Version, Error> {
-        match self.0 {
+        match self.state {
             ReceiptState::Refused(error) => Err(error.unwrap_or(Error::Closed)),
             ReceiptState::Waiting(receiver) => receiver.blocking_recv().unwrap_or_else(|_| Err(lost())),
             ReceiptState::Later(answer) => block_on(answer),
@@ -152,6 +180,16 @@ fn block_on<T>(mut answer: Later<T>) -> Result<T, Error> {
     }
 }
 
+/// Ends the span of a commit. A condition that does not hold is an outcome, and no failure.
+#[cold]
+fn ended(mut span: Span, error: Option<&Error>) {
+    match error {
+        Some(Error::Conflict { .. }) => span.attribute("db.response.status_code", "conflict"),
+        Some(error) => span.fail(error.to_string()),
+        None => {}
+    }
+}
+
 /// The engine has gone without an answer (its thread ended): whether the write is kept is not known.
 fn lost() -> Error {
     Error::Unavailable {
@@ -164,7 +202,7 @@ impl Future for Receipt {
     type Output = Result<Version, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
+        let outcome = match &mut self.state {
             ReceiptState::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(Error::Closed))),
             ReceiptState::Waiting(receiver) => match receiver.try_recv() {
                 Ok(answer) => Poll::Ready(answer),
@@ -177,6 +215,12 @@ impl Future for Receipt {
             ReceiptState::Later(answer) => {
                 worker::outside::poll(context, |context| answer.as_mut().poll(context))
             }
+        };
+        if let Poll::Ready(outcome) = &outcome
+            && let Some(span) = self.span.take()
+        {
+            ended(span, outcome.as_ref().err());
         }
+        outcome
     }
 }

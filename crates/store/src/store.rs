@@ -12,6 +12,8 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
+use telemetry::trace::{self, Span};
+
 use crate::batch::{Batch, Change, Condition};
 #[cfg(not(feature = "cql"))]
 use crate::config::WITHOUT_CQL;
@@ -29,7 +31,7 @@ use crate::error::Error;
 #[cfg(feature = "mariadb")]
 use crate::mariadb;
 use crate::record::{Key, Record, TableDef};
-use crate::reply::Receipt;
+use crate::reply::{COMMIT, Receipt};
 use crate::schema::{MAX_INDEXES, TableId, TableSchema};
 use crate::stats::Stats;
 use crate::trouble::Damage;
@@ -45,6 +47,8 @@ struct Inner {
     compress_above: Option<usize>,
     dictionaries: Dictionaries,
     clock: Clock,
+    /// The kind of the engine, as spans name it.
+    system: &'static str,
     max_operations: usize,
     max_bytes: usize,
 }
@@ -116,6 +120,11 @@ impl Store {
             tables,
             dictionaries,
             clock,
+            system: match config.engine {
+                EngineKind::Embedded => "signalbox",
+                EngineKind::Mariadb => "mariadb",
+                EngineKind::Cassandra => "cassandra",
+            },
             compress_above: (config.compress_above.bytes() > 0).then_some(config.compress_above.as_usize()),
             max_operations: config.max_batch_operations,
             max_bytes: config.max_batch_bytes.as_usize(),
@@ -186,10 +195,26 @@ impl Store {
         if batch.is_empty() {
             return Receipt::refused(Error::Invalid("the batch is empty".to_owned()));
         }
-        match batch.may_meet_expired() {
+        let span = self.span(&batch);
+        let receipt = match batch.may_meet_expired() {
             true => expired::commit(self.clone(), batch),
             false => self.submit(batch),
+        };
+        receipt.spanned(span)
+    }
+
+    /// The span of a commit, if it is for a traced request.
+    #[inline]
+    fn span(&self, batch: &Batch) -> Option<Span> {
+        let mut span = trace::client(|| COMMIT, || None)?;
+        span.attribute("db.system.name", self.0.system);
+        span.attribute("db.operation.batch.size", batch.len().to_string());
+        let first = batch.operations.first();
+        let table = first.and_then(|first| self.0.tables.get(usize::from(first.table.0)));
+        if let Some(table) = table {
+            span.attribute("db.collection.name", table.name);
         }
+        Some(span)
     }
 
     /// Gives the engine a batch that has been checked.

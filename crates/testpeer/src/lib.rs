@@ -7,6 +7,8 @@
 //!
 //! [`local`] runs a test with a deadline, [`process`] runs one in a process that can be killed. [`skip`] is how a test skips when a program is missing.
 
+#[cfg(feature = "collector")]
+pub mod collector;
 #[cfg(feature = "diameter")]
 pub mod diameter;
 #[cfg(feature = "dns")]

@@ -294,12 +294,16 @@ impl<A: Application> Node<A> {
             }
             return self.received_base(from, message);
         }
-        if let Some(room) = follow::active() {
-            from.tap(&room, follow::Direction::In, message.as_bytes());
-        }
+        let cause = match follow::active() {
+            None => None,
+            Some(room) => from.tap(&room, follow::Direction::In, message.as_bytes()),
+        };
         if message.is_request() {
             count(&from.figures().requests_in, 1);
-            self.0.app.request(self, from, message);
+            match cause {
+                None => self.0.app.request(self, from, message),
+                Some(cause) => self.caused(cause, from, message),
+            }
         } else {
             let waiting = self
                 .0
@@ -324,6 +328,12 @@ impl<A: Application> Node<A> {
             }
         }
         Verdict::Handled
+    }
+
+    /// A request of a followed subscriber.
+    #[cold]
+    fn caused(&self, cause: follow::Cause, from: &Rc<Connection<A::State>>, message: MessageMut) {
+        cause.run(|| self.0.app.request(self, from, message));
     }
 
     /// Whether a connection keeps to [`Limits::base_rate`]; one that does not is closed.

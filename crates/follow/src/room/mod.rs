@@ -15,11 +15,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::ACTIVE;
 use crate::finder::{Finder, Hit, Search};
 use crate::identity::Identity;
 use crate::learning;
 use crate::message::{Content, Direction, Page, Record, Stored, microseconds};
+use crate::{ACTIVE, Cause};
 use awaited::Awaited;
 use state::{Follow, State};
 
@@ -140,6 +140,7 @@ impl Room {
                 ends_at,
                 messages: 0,
                 dropped: 0,
+                span: None,
             });
         }
         self.compile(state);
@@ -291,20 +292,18 @@ impl Room {
         }
     }
 
-    /// A Diameter message has come or gone: stores a copy if it belongs to a followed subscriber.
+    /// A Diameter message has come or gone: stores a copy if it belongs to a followed subscriber, and returns what is caused by it then.
     pub fn diameter(
         &self,
         direction: Direction,
         peer: &str,
         (from, to): (SocketAddr, SocketAddr),
         frame: &[u8],
-    ) {
-        let Some((is_request, stream)) = header(frame) else {
-            return;
-        };
+    ) -> Option<Cause> {
+        let (is_request, stream) = header(frame)?;
         let found = self.find(|search| search.frame(frame));
         let (hit, exchange) = if is_request {
-            let Some(hit) = found else { return };
+            let hit = found?;
             let exchange = self.exchange();
             self.0.awaited.insert((from, to, stream), (hit.clone(), exchange));
             (hit, exchange)
@@ -315,7 +314,7 @@ impl Room {
                     request.map_or_else(|| self.exchange(), |(_, exchange)| exchange),
                 ),
                 (None, Some(request)) => request,
-                (None, None) => return,
+                (None, None) => return None,
             }
         };
         let record = Record {
@@ -330,6 +329,15 @@ impl Room {
             content: Content::diameter(frame.to_vec()),
         };
         self.store(&hit, record);
+        Some(Cause::new(&hit, exchange))
+    }
+
+    /// The span of an exchange becomes the latest of its subscriber; the one before it, if it is of another trace.
+    pub(crate) fn link(&self, owner: u64, span: (u128, u64)) -> Option<(u128, u64)> {
+        let state = &mut *self.0.state.lock();
+        let follow = state.followed.iter_mut().find(|one| one.owner == owner)?;
+        let before = follow.span.replace(span);
+        before.filter(|before| before.0 != span.0)
     }
 
     /// Brings the search to who is followed.

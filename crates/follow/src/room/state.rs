@@ -38,6 +38,8 @@ pub(super) struct Follow {
     pub(super) ends_at: SystemTime,
     pub(super) messages: u32,
     pub(super) dropped: u64,
+    /// The numbers of the trace and span of the last exchange that was traced.
+    pub(super) span: Option<(u128, u64)>,
 }
 
 impl State {

@@ -174,3 +174,14 @@ fn an_answer_without_identities_belongs_to_its_request() {
     assert_eq!(page.messages.len(), 2);
     assert_eq!(page.messages[0].exchange, page.messages[1].exchange);
 }
+
+#[test]
+fn a_traced_exchange_is_linked_to_the_one_before_it() {
+    let room = Room::new("test");
+    room.follow(SUPI, MAX_PERIOD).unwrap();
+    let owner = room.find(|search| search.text(SUPI.as_bytes())).unwrap().owner;
+    assert_eq!(room.link(owner, (1, 10)), None);
+    assert_eq!(room.link(owner, (1, 11)), None, "one trace needs no link");
+    assert_eq!(room.link(owner, (2, 20)), Some((1, 11)));
+    assert_eq!(room.link(owner + 1, (3, 30)), None, "another subscriber");
+}

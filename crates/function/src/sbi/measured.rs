@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ::sbi::name::TRACEPARENT;
 use ::sbi::{Request, Response};
+use follow::Cause;
 use telemetry::trace;
 
 use super::operations::Operations;
@@ -20,12 +21,16 @@ impl Measured {
         request: &mut Request,
     ) -> Option<trace::Span> {
         let parent = || request.headers().get(TRACEPARENT)?.to_str().ok();
-        let span = trace::begin(function, self.0.name(operation), parent);
+        // Those of a followed subscriber are traced in any case.
+        let is_followed = || Cause::of_thread().is_some();
+        let mut span = trace::begin_if(function, || self.0.name(operation), is_followed, parent)?;
+        let context = span.context()?;
         // A function that relays the request passes it on.
-        if let Some(context) = span.as_ref().and_then(trace::Span::context) {
-            request.headers_mut().set_printed(TRACEPARENT, context);
+        request.headers_mut().set_printed(TRACEPARENT, context);
+        if let Some(cause) = Cause::of_thread() {
+            span.follows(cause.link((context.trace, context.span)));
         }
-        span
+        Some(span)
     }
 
     /// A request that was received at this moment is answered now.
@@ -40,7 +45,12 @@ impl Measured {
         let status = response.status().as_u16();
         self.0.answered(operation, status, received);
         match span {
-            Some(mut span) => span.status(status),
+            Some(mut span) => {
+                span.status(status);
+                if let Some(context) = span.context() {
+                    self.0.exemplify(operation, received, context.trace);
+                }
+            }
             None => trace::late(function, self.0.name(operation), received, status),
         }
     }

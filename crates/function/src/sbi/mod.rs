@@ -34,6 +34,7 @@ use ::sbi::server::{Interface, ServerConfig, StatsSnapshot};
 use ::sbi::tls::{ClientTls, Tls};
 use ::sbi::{Request, Response, Service};
 use settings::Listen;
+use telemetry::trace::Span;
 use telemetry::{Declaration, Registry, events};
 use tls::Watched;
 use worker::Waiting;
@@ -136,7 +137,12 @@ where
         let worker = self.front.worker();
         let (operation, received) = (F::Worker::operation(&request), request.received);
         let span = self.measured.begin(F::NAME, operation, &mut request);
-        let response = worker.answer(request).await;
+        // In one place, however it is awaited: it may take kilobytes.
+        let work = std::pin::pin!(worker.answer(request));
+        let response = match span.as_ref().and_then(Span::scope) {
+            None => work.await,
+            Some(scope) => scope.around(work).await,
+        };
         self.measured.end(F::NAME, span, operation, &response, received);
         response
     }

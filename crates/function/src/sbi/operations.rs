@@ -97,6 +97,13 @@ impl Operations {
         self.names.get(operation).copied().unwrap_or("other")
     }
 
+    /// The trace of an operation that was answered now, whose request was received at this moment.
+    pub(super) fn exemplify(&self, operation: usize, received: Instant, trace: u128) {
+        if let Some(operation) = self.each.get(operation) {
+            operation.latency.exemplify(received.elapsed(), trace);
+        }
+    }
+
     /// Records an operation that was answered now, whose request was received at this moment.
     pub(super) fn answered(&self, operation: usize, status: u16, received: Instant) {
         let Some((operation, responses)) = self.each.get(operation).zip(self.responses.as_ref()) else {

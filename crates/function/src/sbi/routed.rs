@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ::sbi::problem::Problem;
 use ::sbi::{Request, Response, Service};
+use telemetry::trace::Span;
 
 use super::about;
 use super::completion::Completion;
@@ -96,7 +97,10 @@ where
         let about = Refusable::of(&F::Worker::REFUSALS, &request);
         let outcome = match self.begin(&worker, request, route) {
             Answering::Now(outcome) => outcome,
-            Answering::Later(work) => work.await,
+            Answering::Later(work) => match span.as_ref().and_then(Span::scope) {
+                None => work.await,
+                Some(scope) => scope.around(work).await,
+            },
         };
         let mut response = outcome.unwrap_or_else(|fault| {
             let problem = fault.into();

@@ -108,3 +108,14 @@ fn links_between_pages_lead_somewhere() {
         }
     }
 }
+
+#[test]
+fn the_page_of_clauses_is_that_of_the_sources() {
+    let page = std::fs::read_to_string(docs().join("reference/compliance.md")).unwrap();
+    let made = layout::compliance::page(&docs().join("..")).unwrap();
+    assert!(
+        page == made,
+        "docs/reference/compliance.md is stale: run `make docs` and commit it"
+    );
+    assert!(page.lines().filter(|line| line.starts_with("| ")).count() > 500);
+}

@@ -37,6 +37,7 @@ use registry::{ChangeKind, Entry, ProfileRecord, Snapshot, SubscriptionRecord};
 use sbi::identity::Actor;
 use sbi::problem::{Cause, Problem};
 use store::{Receipt, Scan, Store, Table, Version};
+use telemetry::trace::Scope;
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -74,6 +75,8 @@ pub(crate) struct Write {
     pub(crate) reply: oneshot::Sender<Result<Done, Problem>>,
     /// Its bytes among the pending ones.
     pub(crate) held: Held,
+    /// The traced request that makes it.
+    pub(crate) scope: Option<Scope>,
 }
 
 /// `If-Match` and `If-None-Match` of a request, all of their fields (RFC 9110 §5.3).
@@ -179,6 +182,7 @@ struct Asked {
     reply: oneshot::Sender<Result<Done, Problem>>,
     /// Its bytes among the pending ones.
     _held: Held,
+    scope: Option<Scope>,
     /// The change, as long as it may be made again after a change of the same record by another NRF.
     again: Option<What>,
     attempts: u32,
@@ -452,6 +456,7 @@ impl Registrar {
         let asked = Asked {
             reply: write.reply,
             _held: write.held,
+            scope: write.scope,
             again,
             attempts: 0,
         };
@@ -500,9 +505,10 @@ impl Registrar {
                 true
             }
             Step::Commit(receipt, effect) => {
+                let scope = reply.as_ref().and_then(|asked| asked.scope);
                 let commit = Commit { key, effect, reply };
                 self.commits.push(InFlight {
-                    receipt,
+                    receipt: receipt.within(scope),
                     commit: Some(commit),
                 });
                 true

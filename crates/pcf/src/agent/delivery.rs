@@ -18,9 +18,12 @@ use crate::worker::Front;
 
 /// Sends the requests of a worker until it ends, each in a task of its own.
 pub(super) async fn deliver(node: Endpoint<Agent>, mut orders: Receiver, front: Rc<Front>) {
-    while let Some(Queued { order, mark }) = orders.recv().await {
-        let sent = send(node.clone(), order, front.clone());
-        tokio::task::spawn_local(trail::resume(mark, sent));
+    while let Some(Queued { order, mark, scope }) = orders.recv().await {
+        let sent = trail::resume(mark, send(node.clone(), order, front.clone()));
+        match scope {
+            None => tokio::task::spawn_local(sent),
+            Some(scope) => tokio::task::spawn_local(scope.around(Box::pin(sent))),
+        };
     }
 }
 

@@ -18,6 +18,7 @@ mod guard;
 mod pace;
 mod pool;
 mod rate;
+mod spans;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -142,6 +143,7 @@ impl Client {
             request.head.fields.append(USER_AGENT, agent);
         }
         let pool = self.pool(origin)?;
+        let span = spans::begin(origin, &mut request.head);
         // Lent: a request that moves from one future into the next is copied each time.
         let begun = pool.begin(&mut request, until, priority).await;
         drop(request);
@@ -150,6 +152,9 @@ impl Client {
             Err(error) => Err(error),
         };
         pool.count(&outcome);
+        if let Some(span) = span {
+            spans::end(span, &outcome);
+        }
         outcome
     }
 

@@ -15,5 +15,6 @@ mod names;
 mod places;
 mod pool;
 mod security;
+mod spans;
 mod support;
 mod waiting;

@@ -27,7 +27,6 @@ use crate::events::Event;
 use crate::listeners::Seat;
 use crate::orders::{Order, Receiver};
 use crate::record::{Answered, Notice};
-use crate::spans;
 use crate::worker::{Front, Worker};
 
 /// How long a peer may repeat a request with the same End-to-End Identifier (RFC 6733 §3).
@@ -151,12 +150,7 @@ impl Service for Agent {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         let worker = self.front.worker();
         worker.count(Event::DiameterRequest);
-        let span = spans::received(&request);
         let answered = self.answer(&worker, &request).await;
-        if let Some(span) = span {
-            let refused = answered.as_ref().err();
-            spans::end(span, refused.map(|fault| (fault.vendor, fault.code.0)));
-        }
         answered.unwrap_or_else(|fault| {
             worker.count(Event::DiameterRefused);
             tracing::debug!(%fault, "a Diameter request was refused");

@@ -276,26 +276,86 @@ fn examples_have_no_mistakes() {
     }
 }
 
-#[test]
-fn the_package_has_a_configuration_and_a_user_for_each_function() {
+/// The sections of the configuration that are functions, in order.
+fn functions() -> Vec<String> {
     let shown: serde_json::Value =
         serde_json::from_slice(&signalbox(&["config", "show", "--json"]).stdout).unwrap();
-    let sections = shown.as_object().unwrap().keys().map(String::as_str);
-    let mut functions: Vec<&str> = sections
-        .filter(|name| !["log", "admin", "traces"].contains(name))
+    let sections = shown.as_object().unwrap().keys().cloned();
+    let mut functions: Vec<String> = sections
+        .filter(|name| !["log", "admin", "traces"].contains(&name.as_str()))
         .collect();
     functions.sort_unstable();
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/package");
+    functions
+}
+
+/// The words between two texts of a file, in order.
+fn words(file: &Path, from: &str, to: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from}"));
+    let (part, _) = rest.split_once(to).unwrap();
+    let words = part
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let mut words: Vec<String> = words.map(str::to_owned).collect();
+    words.sort_unstable();
+    words
+}
+
+#[test]
+fn the_package_has_a_configuration_and_a_user_for_each_function() {
+    let functions = functions();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let package = root.join("deploy/package");
     for function in &functions {
         let file = package.join(format!("etc/{function}.yaml"));
         let output = signalbox(&["check", file.to_str().unwrap()]);
         assert!(output.status.success(), "{function}: {}", text(&output.stderr));
     }
-    let script = std::fs::read_to_string(package.join("scripts/postinst")).unwrap();
-    let users = script.split("for name in ").nth(1).unwrap();
-    let mut users: Vec<&str> = users.split(';').next().unwrap().split(' ').collect();
-    users.sort_unstable();
-    assert_eq!(users, functions);
+    assert_eq!(
+        words(&package.join("scripts/postinst"), "for name in ", ";"),
+        functions
+    );
+    let tried = words(&root.join("scripts/test-packages.sh"), "FUNCTIONS=\"", "\"");
+    assert_eq!(tried, functions);
+    // What is not listed as configuration, an upgrade overwrites.
+    let manifest = root.join("crates/signalbox/Cargo.toml");
+    let mut listed = words(&manifest, "conf-files = [", "]");
+    listed.retain(|word| !["etc", "signalbox", "yaml"].contains(&word.as_str()));
+    assert_eq!(listed, functions);
+}
+
+#[test]
+fn the_chart_has_each_function_that_a_cluster_can_run() {
+    // The IP front end moves addresses of machines, and the console listens on loopback alone.
+    let mut functions = functions();
+    functions.retain(|name| !["ipfe", "console"].contains(&name.as_str()));
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/helm/signalbox");
+    let read = |file: &str| std::fs::read_to_string(chart.join(file)).unwrap();
+    let named = |text: &str, before: &str, after: &str| {
+        let names = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(before)?.split_once(after))
+            .map(|(name, _)| name.to_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(named(&read("values.yaml"), "  ", ": {enabled: "), functions);
+    assert_eq!(
+        named(&read("templates/_helpers.tpl"), "  \"", "\" (dict "),
+        functions
+    );
+    let schema: serde_json::Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    let schema = schema["properties"]["functions"]["properties"]
+        .as_object()
+        .unwrap();
+    let mut schema: Vec<&String> = schema.keys().collect();
+    schema.sort_unstable();
+    assert_eq!(schema, functions.iter().collect::<Vec<_>>());
+    for function in &functions {
+        let dashboard = chart.join(format!("files/dashboards/signalbox-{function}.json"));
+        assert!(dashboard.exists(), "{function}");
+    }
 }
 
 #[test]

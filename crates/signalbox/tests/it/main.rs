@@ -28,5 +28,6 @@ mod secure;
 mod slapd;
 mod store;
 mod supervised;
+mod traces;
 mod up;
 mod usability;

@@ -131,6 +131,15 @@ pub(crate) fn ask(admin: SocketAddr, method: &str, path: &str) -> (u16, String) 
 
 /// Writes the configuration of `file` (the defaults without one) with every port 0 and all state in `folder`.
 pub(crate) fn harmless(file: Option<&Path>, folder: &Path) -> PathBuf {
+    harmless_but(file, folder, |_| {})
+}
+
+/// As [`harmless`], with what a test changes.
+pub(crate) fn harmless_but(
+    file: Option<&Path>,
+    folder: &Path,
+    change: impl FnOnce(&mut serde_json::Value),
+) -> PathBuf {
     let mut args = vec!["config", "show", "--json"];
     let name = file.map(|file| file.to_str().unwrap().to_owned());
     if let Some(name) = &name {
@@ -140,6 +149,7 @@ pub(crate) fn harmless(file: Option<&Path>, folder: &Path) -> PathBuf {
     assert!(shown.status.success(), "{}", text(&shown.stderr));
     let mut config: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     make_harmless(&mut config, folder);
+    change(&mut config);
     let path = folder.join("config.yaml");
     std::fs::write(&path, settings::to_yaml(&config)).unwrap();
     path

@@ -17,6 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::Config;
 use super::clean::{Bounded, Escape};
 use super::rate::{Origin, Rate};
+use crate::trace::Scope;
 
 /// The bounds of a process's log. They change while it runs.
 #[derive(Debug)]
@@ -103,6 +104,11 @@ impl Lines {
         members.put("level", event.metadata().level().as_str().into());
         event.record(&mut members);
         members.put("target", Origin::of(event).target().into());
+        // As OpenTelemetry names them.
+        if let Some(context) = Scope::of_thread().map(Scope::context) {
+            members.put("trace_id", format!("{:032x}", context.trace).into());
+            members.put("span_id", format!("{:016x}", context.span).into());
+        }
         let line = serde_json::to_string(&members.members).map_err(|_| fmt::Error)?;
         writeln!(writer, "{line}")
     }

@@ -9,6 +9,7 @@
 
 mod alert;
 mod declaration;
+mod exemplar;
 mod family;
 mod meaning;
 mod registry;
@@ -24,8 +25,9 @@ pub use render::{Format, render, render_as};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use exemplar::{Exemplar, Exemplars};
 use shard::Arena;
 
 /// A count that only grows.
@@ -116,6 +118,7 @@ pub struct Histogram {
     /// The first of `bounds.len() + 2` slots: a count per bucket, one for what exceeds all bounds, the sum.
     slot: u32,
     bounds: &'static [u64],
+    exemplars: Arc<Exemplars>,
 }
 
 impl Histogram {
@@ -132,6 +135,22 @@ impl Histogram {
     pub fn observe(&self, time: Duration) {
         let seconds = time.as_secs().saturating_mul(1_000_000_000);
         self.record(seconds.saturating_add(u64::from(time.subsec_nanos())));
+    }
+
+    /// The trace of a length of time that was observed: the latest one of each bucket stands beside its count in OpenMetrics. It takes a lock,
+    /// and is for traced requests alone.
+    pub fn exemplify(&self, time: Duration, trace: u128) {
+        let value = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        self.exemplars.set(
+            bucket,
+            self.bounds.len() + 1,
+            Exemplar {
+                trace,
+                value,
+                at: SystemTime::now(),
+            },
+        );
     }
 
     /// How many values were recorded.

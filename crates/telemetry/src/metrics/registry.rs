@@ -186,6 +186,7 @@ impl Registry {
             arena: arena.clone(),
             slot: arena.reserve(buckets.bounds.len() + 2).unwrap_or(FULL - 1024),
             bounds: buckets.bounds,
+            exemplars: Arc::default(),
         });
         match self.register(declaration, || Values::Histograms(new.clone())) {
             Values::Histograms(family) => family,

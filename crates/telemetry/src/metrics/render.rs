@@ -7,6 +7,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 
 use super::declaration::{Declaration, Kind};
+use super::exemplar::{escaped, exemplified};
 use super::registry::{Registered, Values};
 use super::{Histogram, Registry};
 
@@ -94,7 +95,7 @@ fn weight(accept: &str, name: &str) -> Option<f64> {
 pub fn render_as(registries: &[Registry], format: Format) -> String {
     let page = render(registries);
     match format {
-        Format::OpenMetrics => page,
+        Format::OpenMetrics => exemplified(page, registries),
         Format::Text => to_text(&page),
     }
 }
@@ -204,14 +205,6 @@ fn with_labels(
         return encode(metric);
     }
     encode(&mut metric.encode_family(&labels)?)
-}
-
-/// The encoder writes label values as they are; a peer's name with a quote in it must not end the label.
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 fn encode_histogram(

@@ -3,7 +3,8 @@
 //! ```text
 //! traceparent ─► begin ─ not sampled ─► None: the request costs nothing more
 //!                  └ sampled ─► Span ─ dropped ─► bounded queue ─► thread `traces` ─► collector, OTLP/HTTP JSON
-//!                                └ slow or failed, when it ends ─► late ─┘
+//!                     │          └ slow or failed, when it ends ─► late ─┘              ▲
+//!                     └ scope: work for it ─► client: what it sends ─► Span ─ dropped ──┘
 //! ```
 //!
 //! A process has one tracer, as it has one log. Until [`init`] nothing is sampled. The exporter writes the JSON
@@ -30,7 +31,7 @@ use crate::metrics::{Alert, Counter, Registry, When};
 use endpoint::Collector;
 
 pub use context::{NotTraceContext, TRACEPARENT, TRACESTATE, TraceContext};
-pub use span::{Span, begin, late};
+pub use span::{Scope, Span, begin, begin_if, client, enter, function, late};
 
 crate::declare! {
     /// What is counted of traces.

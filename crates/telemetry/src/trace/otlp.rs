@@ -76,7 +76,7 @@ fn gather(spans: &Receiver<Finished>, interval: Duration) -> (Vec<Finished>, boo
     (batch, true)
 }
 
-/// The body of an export: spans by the function that served them.
+/// The body of an export: spans by the function that served or sent them.
 fn request(batch: &[Finished], instance: &str, version: &str) -> Value {
     let mut functions: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for span in batch {
@@ -101,8 +101,7 @@ fn text(key: &str, value: &str) -> Value {
 }
 
 fn as_json(span: &Finished) -> Value {
-    /// `SPAN_KIND_SERVER`, `STATUS_CODE_ERROR`.
-    const SERVER: u8 = 2;
+    /// `STATUS_CODE_ERROR`.
     const ERROR: u8 = 2;
     let start = span
         .start
@@ -119,17 +118,20 @@ fn as_json(span: &Finished) -> Value {
             "value": { "intValue": status.to_string() },
         }));
     }
-    let failed = span.status.is_some_and(|status| status >= 500);
+    let links = span.link.iter().map(
+        |link| json!({ "traceId": format!("{:032x}", link.trace), "spanId": format!("{:016x}", link.span) }),
+    );
     json!({
         "traceId": format!("{:032x}", span.context.trace),
         "spanId": format!("{:016x}", span.context.span),
         "parentSpanId": span.parent.map(|parent| format!("{parent:016x}")).unwrap_or_default(),
         "name": span.name,
-        "kind": SERVER,
+        "kind": span.kind as u8,
         "startTimeUnixNano": start.to_string(),
         "endTimeUnixNano": (start + u128::from(span.nanos)).to_string(),
         "attributes": attributes,
-        "status": if failed { json!({ "code": ERROR }) } else { json!({}) },
+        "links": links.collect::<Vec<_>>(),
+        "status": if span.failed { json!({ "code": ERROR }) } else { json!({}) },
     })
 }
 
@@ -137,17 +139,22 @@ fn as_json(span: &Finished) -> Value {
 mod tests {
     use super::*;
     use crate::trace::TraceContext;
+    use crate::trace::span::Kind;
 
     #[test]
     fn spans_as_a_collector_reads_them() {
         let span = |function, status| Finished {
             function,
             name: "Nnrf_NFDiscovery GET",
+            kind: Kind::Server,
             context: TraceContext::begin(0xabc, 0x1, true),
             parent: Some(2),
+            link: Some(TraceContext::begin(0xdef, 0x3, true)),
             start: UNIX_EPOCH + Duration::from_secs(1),
+            began: Instant::now(),
             nanos: 5,
             status: Some(status),
+            failed: status >= 500,
             attributes: vec![("nf.type", "AMF".to_owned())],
         };
         let body = request(
@@ -161,6 +168,9 @@ mod tests {
         assert_eq!(first["parentSpanId"], "0000000000000002");
         assert_eq!(first["endTimeUnixNano"], "1000000005");
         assert_eq!(first["status"], json!({}));
+        assert_eq!(first["kind"], 2);
+        assert_eq!(first["links"][0]["traceId"], "00000000000000000000000000000def");
+        assert_eq!(first["links"][0]["spanId"], "0000000000000003");
         let failed = &body["resourceSpans"][1]["scopeSpans"][0]["spans"][0];
         assert_eq!(failed["status"]["code"], 2);
     }

@@ -1,29 +1,73 @@
-//! One request's share of a trace.
+//! One request's share of a trace, and what is sent on its behalf.
 
 use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
 use super::{TRACER, TraceContext, Tracer};
 
-/// A sampled request under way. It is sent to the collector when it is dropped.
+/// A sampled request in flight: one that is served, or one that is sent on its behalf. It is sent to the collector when it is
+/// dropped.
 #[derive(Debug)]
-pub struct Span {
+pub struct Span(
     /// Until it is dropped.
-    inner: Option<Finished>,
-    began: Instant,
-}
+    Option<Box<Finished>>,
+);
 
 /// A span for the collector.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) function: &'static str,
     pub(super) name: &'static str,
+    pub(super) kind: Kind,
     pub(super) context: TraceContext,
     pub(super) parent: Option<u64>,
+    /// The span of another trace that belongs to it.
+    pub(super) link: Option<TraceContext>,
     pub(super) start: SystemTime,
+    pub(super) began: Instant,
     pub(super) nanos: u64,
+    /// The HTTP status.
     pub(super) status: Option<u16>,
+    pub(super) failed: bool,
     pub(super) attributes: Vec<(&'static str, String)>,
+}
+
+/// Which side of a request a span is of; the number is that of OTLP's `SpanKind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Server = 2,
+    Client = 3,
+}
+
+impl Finished {
+    fn begin(
+        function: &'static str,
+        name: &'static str,
+        kind: Kind,
+        (context, parent): (TraceContext, Option<TraceContext>),
+    ) -> Self {
+        Self {
+            function,
+            name,
+            kind,
+            context,
+            parent: parent.map(|parent| parent.span),
+            link: None,
+            start: SystemTime::now(),
+            began: Instant::now(),
+            nanos: 0,
+            status: None,
+            failed: false,
+            attributes: Vec::new(),
+        }
+    }
+
+    fn end(&mut self) {
+        self.nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    }
 }
 
 thread_local! {
@@ -31,6 +75,21 @@ thread_local! {
     static OWED: Cell<f64> = const { Cell::new(0.0) };
     /// When this second has begun, and how many spans [`late`] has been asked for in it.
     static LATE: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
+    /// The function that this thread belongs to.
+    static FUNCTION: Cell<&'static str> = const { Cell::new("signalbox") };
+    /// The span of the request that this thread works for now.
+    static CURRENT: Cell<Option<TraceContext>> = const { Cell::new(None) };
+}
+
+/// From now on what this thread sends is sent by this function.
+pub fn enter(function: &'static str) {
+    FUNCTION.set(function);
+}
+
+/// The function that this thread belongs to ([`enter`]).
+#[must_use]
+pub fn function() -> &'static str {
+    FUNCTION.get()
 }
 
 /// Begins the span of a request that a function serves, if it is sampled: when its sender traces it, or as one
@@ -42,23 +101,98 @@ pub fn begin<'a>(
     name: &'static str,
     traceparent: impl FnOnce() -> Option<&'a str>,
 ) -> Option<Span> {
+    begin_if(function, || name, || false, traceparent)
+}
+
+/// As [`begin`]; a request for which `is_wanted` holds is sampled in any case.
+#[inline]
+#[must_use]
+pub fn begin_if<'a>(
+    function: &'static str,
+    name: impl FnOnce() -> &'static str,
+    is_wanted: impl FnOnce() -> bool,
+    traceparent: impl FnOnce() -> Option<&'a str>,
+) -> Option<Span> {
     // Without a tracer this is all.
     let tracer = TRACER.get()?;
     let parent: Option<TraceContext> = traceparent().and_then(|text| text.parse().ok());
-    let context = sampled(tracer.share, tracer.follow, parent)?;
-    Some(Span {
-        inner: Some(Finished {
-            function,
-            name,
-            context,
-            parent: parent.map(|parent| parent.span),
-            start: SystemTime::now(),
-            nanos: 0,
-            status: None,
-            attributes: Vec::new(),
-        }),
-        began: Instant::now(),
-    })
+    let mut context = sampled(tracer.share, tracer.follow, parent);
+    if context.is_none() && is_wanted() {
+        context = Some(forced(parent));
+    }
+    let context = context?;
+    let span = Finished::begin(function, name(), Kind::Server, (context, parent));
+    Some(Span(Some(Box::new(span))))
+}
+
+/// Begins the span of a request that this thread sends, if it sends it for a sampled one: work within a [`Scope`], or a task of its own
+/// whose request has the `traceparent` of the one that it is sent for. `name` is of a bounded set.
+#[inline]
+#[must_use]
+pub fn client<'a>(
+    name: impl FnOnce() -> &'static str,
+    traceparent: impl FnOnce() -> Option<&'a str>,
+) -> Option<Span> {
+    // Without a tracer this is all.
+    let tracer = TRACER.get()?;
+    let parent = CURRENT.get().or_else(|| {
+        let header: TraceContext = traceparent().filter(|_| tracer.follow)?.parse().ok()?;
+        header.sampled.then_some(header)
+    })?;
+    let context = parent.child(rand::random());
+    let span = Finished::begin(FUNCTION.get(), name(), Kind::Client, (context, Some(parent)));
+    Some(Span(Some(Box::new(span))))
+}
+
+/// A sampled request for which a thread works: what is sent meanwhile is sent on its behalf.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope(TraceContext);
+
+impl Scope {
+    /// That of the request for which this thread works now.
+    #[must_use]
+    pub fn of_thread() -> Option<Self> {
+        CURRENT.get().map(Self)
+    }
+
+    /// The context of the request.
+    #[must_use]
+    pub fn context(self) -> TraceContext {
+        self.0
+    }
+
+    /// Runs a step of the work.
+    pub fn run<T>(self, step: impl FnOnce() -> T) -> T {
+        struct Restore(Option<TraceContext>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let _restore = Restore(CURRENT.replace(Some(self.0)));
+        step()
+    }
+
+    /// The work, of which each step is run so.
+    pub fn around<F: Future + Unpin>(self, work: F) -> impl Future<Output = F::Output> {
+        Within { scope: self, work }
+    }
+}
+
+/// Work for a sampled request.
+struct Within<F> {
+    scope: Scope,
+    work: F,
+}
+
+impl<F: Future + Unpin> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let work = Pin::new(&mut this.work);
+        this.scope.run(|| work.poll(cx))
+    }
 }
 
 /// A request that was not sampled has ended: where it was slow or has failed, it has a span after all.
@@ -84,17 +218,52 @@ fn sampled(share: f64, follow: bool, parent: Option<TraceContext>) -> Option<Tra
     })
 }
 
+/// The context of a request that is sampled whatever its sender has decided.
+fn forced(parent: Option<TraceContext>) -> TraceContext {
+    match parent {
+        Some(parent) => TraceContext {
+            sampled: true,
+            ..parent.child(rand::random())
+        },
+        None => TraceContext::begin(rand::random(), rand::random(), true),
+    }
+}
+
 impl Span {
     /// The context for requests that are sent on behalf of this one: their `traceparent`.
     #[must_use]
     pub fn context(&self) -> Option<TraceContext> {
-        self.inner.as_ref().map(|span| span.context)
+        self.0.as_ref().map(|span| span.context)
     }
 
-    /// The HTTP status (or Diameter result) it was answered with; 500 and above are failures.
+    /// The scope for work on behalf of this request.
+    #[must_use]
+    pub fn scope(&self) -> Option<Scope> {
+        self.context().map(Scope)
+    }
+
+    /// The HTTP status it was answered with; 500 and above are failures.
     pub fn status(&mut self, status: u16) {
-        if let Some(span) = &mut self.inner {
+        if let Some(span) = &mut self.0 {
             span.status = Some(status);
+            span.failed |= status >= 500;
+        }
+    }
+
+    /// It has failed, for this reason.
+    pub fn fail(&mut self, reason: impl Into<String>) {
+        self.attribute("error.type", reason);
+        if let Some(span) = &mut self.0 {
+            span.failed = true;
+        }
+    }
+
+    /// It is of a subscriber that an operator follows; its exchange before this one, if it was of another trace, has these numbers of
+    /// trace and span.
+    pub fn follows(&mut self, before: Option<(u128, u64)>) {
+        self.attribute("signalbox.followed", "true");
+        if let (Some(span), Some((trace, before))) = (&mut self.0, before) {
+            span.link = Some(TraceContext::begin(trace, before, true));
         }
     }
 
@@ -102,7 +271,7 @@ impl Span {
     pub fn attribute(&mut self, name: &'static str, value: impl Into<String>) {
         /// More are a mistake of the caller's.
         const MOST: usize = 16;
-        if let Some(span) = &mut self.inner
+        if let Some(span) = &mut self.0
             && span.attributes.len() < MOST
         {
             span.attributes.push((name, value.into()));
@@ -112,9 +281,9 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        if let (Some(mut span), Some(tracer)) = (self.inner.take(), TRACER.get()) {
-            span.nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            tracer.take(span);
+        if let (Some(mut span), Some(tracer)) = (self.0.take(), TRACER.get()) {
+            span.end();
+            tracer.take(*span);
         }
     }
 }
@@ -139,19 +308,15 @@ impl Tracer {
         if !admitted {
             return;
         }
-        let elapsed = now.duration_since(began);
-        self.take(Finished {
-            function,
-            name,
-            context: TraceContext::begin(rand::random(), rand::random(), true),
-            parent: None,
-            start: SystemTime::now()
-                .checked_sub(elapsed)
-                .unwrap_or(SystemTime::UNIX_EPOCH),
-            nanos: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
-            status: Some(status),
-            attributes: Vec::new(),
-        });
+        let context = TraceContext::begin(rand::random(), rand::random(), true);
+        let mut span = Finished::begin(function, name, Kind::Server, (context, None));
+        let earlier = span.start.checked_sub(now.duration_since(began));
+        span.start = earlier.unwrap_or(SystemTime::UNIX_EPOCH);
+        span.began = began;
+        span.status = Some(status);
+        span.failed = status >= 500;
+        span.end();
+        self.take(span);
     }
 
     fn take(&self, span: Finished) {
@@ -180,5 +345,30 @@ mod tests {
         let begun = (0..1000).filter(|_| sampled(0.25, true, None).is_some()).count();
         assert_eq!(begun, 250);
         assert!(begin("test", "x", || None).is_none(), "no tracer");
+        // A request that an operator follows is one of its sender's trace, sampled or not.
+        let unsampled = forced(parent(false));
+        assert_eq!((unsampled.trace, unsampled.sampled), (7, true));
+    }
+
+    #[test]
+    fn work_has_a_scope_while_it_runs_and_not_between() {
+        let scope = Scope(TraceContext::begin(7, 9, true));
+        let within = |inner: &str| assert_eq!(CURRENT.get().map(|it| it.span), Some(9), "{inner}");
+        let mut polls = 0;
+        let work = std::future::poll_fn(|_| {
+            within("a step");
+            polls += 1;
+            if polls < 2 { Poll::Pending } else { Poll::Ready(()) }
+        });
+        let mut work = std::pin::pin!(scope.around(work));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(work.as_mut().poll(&mut context).is_pending());
+        assert_eq!(CURRENT.get(), None, "between two steps");
+        assert!(work.as_mut().poll(&mut context).is_ready());
+        scope.run(|| {
+            Scope(TraceContext::begin(7, 10, true)).run(|| {});
+            within("behind an inner one");
+        });
+        assert_eq!(CURRENT.get(), None);
     }
 }

@@ -40,7 +40,7 @@ impl MakeWriter<'_> for Log {
 }
 
 /// What is logged within `config` while `work` runs.
-fn logged(config: &Config, work: impl FnOnce(&Bounds)) -> String {
+pub(crate) fn logged(config: &Config, work: impl FnOnce(&Bounds)) -> String {
     let (log, bounds) = (Log::default(), Arc::new(Bounds::new(config)));
     let form = Lines::new(bounds.clone(), config.json, || {});
     let lines = tracing_subscriber::fmt::layer()

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use settings::{Percent, Period};
-use telemetry::Registry;
 use telemetry::trace::{self, Config};
+use telemetry::{Registry, logging};
+
+use crate::logs::logged;
 
 /// Reads one export and answers it.
 fn take_one(stream: &mut TcpStream) -> Value {
@@ -60,6 +62,19 @@ fn a_traced_request_reaches_the_collector() {
     span.attribute("nf.type", "AMF");
     let onwards = span.context().unwrap().to_string();
     assert!(onwards.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && onwards != theirs);
+    // Lines that are logged meanwhile name the trace and the span.
+    let as_json = logging::Config {
+        json: true,
+        ..logging::Config::default()
+    };
+    let line = span
+        .scope()
+        .unwrap()
+        .run(|| logged(&as_json, |_| tracing::info!("within")));
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert!(onwards.contains(line["span_id"].as_str().unwrap()));
+    assert!(!logged(&as_json, |_| tracing::info!("beside")).contains("trace_id"));
     drop(span);
 
     let mut stream = collector.accept().unwrap().0;
