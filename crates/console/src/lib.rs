@@ -8,6 +8,10 @@
 //! | file | what happens there |
 //! |---|---|
 //! | [`config`] | settings |
+//! | `access` | users, their sessions and rights, the audit log |
+//! | `assets` | the pages, their scripts and style |
+//! | `server` | HTTP for browsers, over TLS where files are set |
+//! | `metrics` | what it counts |
 //! | `client` | one connection to an admin endpoint, within bounds of time and size |
 //! | `poller` | follows one function |
 //! | `observation` | what is known of one function |
@@ -25,6 +29,8 @@
 //! | `pages` | its own admin page |
 //! | `service` | the console as a function |
 
+mod access;
+mod assets;
 mod changes;
 mod client;
 pub mod config;
@@ -32,17 +38,20 @@ mod figures;
 mod find;
 mod following;
 mod headline;
+mod metrics;
 mod observation;
 mod pages;
 mod peers;
 mod poller;
 mod row;
+mod server;
 mod service;
 mod stream;
 mod summary;
 mod web;
 mod words;
 
+pub use access::users;
 pub use config::Config;
 pub use function::StartError;
 pub use service::{Console, Running, start};

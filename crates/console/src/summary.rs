@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use telemetry::Journal;
 use telemetry::journal::moment;
 
+use crate::access::masked;
 use crate::changes;
 use crate::config::Target;
 use crate::headline::headline;
@@ -113,8 +114,8 @@ impl Watch {
         })
     }
 
-    /// The document by its sections.
-    pub(crate) fn sections(&self) -> Sections {
+    /// The document by its sections: whole, and without identities of subscribers.
+    pub(crate) fn sections(&self) -> (Sections, Sections) {
         const NAMES: [&str; 7] = [
             "version",
             "console",
@@ -129,9 +130,12 @@ impl Watch {
         if let Some(changes) = document["changes"].as_object_mut() {
             changes.remove("since");
         }
-        NAMES
-            .into_iter()
-            .map(|name| (name, document[name].to_string()))
-            .collect()
+        let parts = |document: &Value| {
+            NAMES
+                .into_iter()
+                .map(|name| (name, document[name].to_string()))
+                .collect()
+        };
+        (parts(&document), parts(&masked(document)))
     }
 }

@@ -1,5 +1,6 @@
 // The page: follows the stream, keeps what was received, and says how old it is. What is shown is made in view.js.
 
+import { begin, leave } from "./session.js";
 import { show, found, plain } from "./view.js";
 
 // After this time without an update what is shown is called old.
@@ -39,6 +40,8 @@ async function explain() {
     const answer = await fetch("/api/v1/stream");
     if (answer.ok) {
       await answer.body.cancel();
+    } else if (answer.status === 401) {
+      leave();
     } else {
       refusal = (await answer.text()).trim();
       age();
@@ -119,4 +122,5 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("visibilitychange", follow);
 setInterval(age, 1000);
+begin().catch(() => {});
 follow();

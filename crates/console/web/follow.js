@@ -1,6 +1,7 @@
 // The page of a followed subscriber: begins and ends it, and draws its messages. The identity stands in the fragment of the
 // address, which can be sent and reaches no server. Everything shown may have been written by strangers: text nodes only.
 
+import { ask as send, begin } from "./session.js";
 import { draw, make, plain } from "./view.js";
 
 const PERIOD_MS = 2000;
@@ -19,13 +20,9 @@ let asking = false;
 // Asks the console; the answer, or null after saying why there is none.
 async function ask(method, query) {
   try {
-    const answer = await fetch(`/api/v1/follow?${new URLSearchParams(query)}`, { method });
-    if (answer.ok) {
-      return await answer.json();
-    }
-    byId("said").textContent = (await answer.text()).trim();
+    return await send(method, `/api/v1/follow?${new URLSearchParams(query)}`);
   } catch (error) {
-    byId("said").textContent = `the console does not answer: ${error.message}`;
+    byId("said").textContent = error.message;
   }
   return null;
 }
@@ -174,6 +171,7 @@ addEventListener("hashchange", () => {
 });
 document.addEventListener("visibilitychange", refresh);
 setInterval(refresh, PERIOD_MS);
+begin().catch(() => {});
 if (ofAddress() !== "") {
   choose(ofAddress());
   refresh();

@@ -136,7 +136,7 @@ function needs(place, { headline }) {
 }
 
 // A table whose rows become cards on a narrow screen. A cell is a text or a node.
-function table(caption, columns, rows, numbers = []) {
+export function table(caption, columns, rows, numbers = []) {
   if (rows.length === 0) {
     return plain("p", "none");
   }
