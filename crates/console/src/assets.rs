@@ -44,11 +44,14 @@ const SEEING: Files = files! {
     "/app.js" = "app.js" as SCRIPT;
     "/view.js" = "view.js" as SCRIPT;
     "/session.js" = "session.js" as SCRIPT;
+    "/configuration.js" = "configuration.js" as SCRIPT;
     "/account.js" = "account.js" as SCRIPT;
 };
 
 const TRACING: Files = files! {
     "/follow.js" = "follow.js" as SCRIPT;
+    "/sessions.js" = "sessions.js" as SCRIPT;
+    "/why.js" = "why.js" as SCRIPT;
 };
 
 /// What all pages have around their own part.
@@ -63,19 +66,41 @@ type Shelled = (
     &'static str,
 );
 
-const SEEING_PAGES: &[Shelled] = &[(
-    "account",
-    "Account",
-    ("sessions", "To the sessions"),
-    include_str!("../web/account.html"),
-)];
+const SEEING_PAGES: &[Shelled] = &[
+    (
+        "configuration",
+        "Configuration",
+        ("function", "To the function"),
+        include_str!("../web/configuration.html"),
+    ),
+    (
+        "account",
+        "Account",
+        ("sessions", "To the sessions"),
+        include_str!("../web/account.html"),
+    ),
+];
 
-const TRACING_PAGES: &[Shelled] = &[(
-    "follow",
-    "Follow",
-    ("identity", "To the identity"),
-    include_str!("../web/follow.html"),
-)];
+const TRACING_PAGES: &[Shelled] = &[
+    (
+        "follow",
+        "Follow",
+        ("identity", "To the identity"),
+        include_str!("../web/follow.html"),
+    ),
+    (
+        "sessions",
+        "Bindings and sessions",
+        ("identity", "To the identity"),
+        include_str!("../web/sessions.html"),
+    ),
+    (
+        "why",
+        "Why",
+        ("message", "To the message"),
+        include_str!("../web/why.html"),
+    ),
+];
 
 fn served<S: Clone + Send + Sync + 'static>(files: Files) -> Router<S> {
     files.iter().fold(Router::new(), |router, (path, kind, text)| {

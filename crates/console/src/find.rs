@@ -257,7 +257,7 @@ fn is_instance(text: &str) -> bool {
 }
 
 /// An argument as a shell takes it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:/@+=%".contains(&byte);
     if text.bytes().all(is_plain) {
         return text.to_owned();

@@ -21,7 +21,11 @@
 //! | `headline` | the sentence above everything |
 //! | `changes` | the journals of all functions, merged |
 //! | `summary` | the versioned document |
+//! | `acknowledged` | alarms that an operator has acknowledged |
 //! | `following` | the messages of a followed subscriber, of all functions |
+//! | `pasted` | a message that somebody pasted |
+//! | `why` | why it goes where it goes |
+//! | `configuration` | the settings in effect, compared and reloaded |
 //! | `find` | what functions know of a subscriber, a session or an instance |
 //! | `words` | the summary as text |
 //! | `stream` | parts that have changed, for browsers |
@@ -30,10 +34,12 @@
 //! | `service` | the console as a function |
 
 mod access;
+mod acknowledged;
 mod assets;
 mod changes;
 mod client;
 pub mod config;
+mod configuration;
 mod figures;
 mod find;
 mod following;
@@ -41,6 +47,7 @@ mod headline;
 mod metrics;
 mod observation;
 mod pages;
+mod pasted;
 mod peers;
 mod poller;
 mod row;
@@ -49,6 +56,7 @@ mod service;
 mod stream;
 mod summary;
 mod web;
+mod why;
 mod words;
 
 pub use access::users;

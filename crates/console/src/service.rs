@@ -14,6 +14,7 @@ use telemetry::{Declaration, Journal};
 use tls::{ServerTls, Watched};
 
 use crate::access::Access;
+use crate::acknowledged::Acknowledged;
 use crate::config::Config;
 use crate::metrics::{METRICS, Meters};
 use crate::pages;
@@ -147,7 +148,9 @@ impl NetworkFunction for Console {
         let journal = opening.alarms.journal().clone();
         let meters = Arc::new(Meters::new(&opening.registry));
         let access = access(&opening.live.load().config, &journal, &meters)?;
-        let watch = Arc::new(Watch::new(journal));
+        let directory = opening.live.load().config.directory.clone();
+        let acknowledged = Acknowledged::open(directory.as_deref());
+        let watch = Arc::new(Watch::new(journal, acknowledged));
         // Before what is in effect is read: a change between both would be missed.
         let mut changes = opening.live.changes();
         watch.follow(&opening.live.load().config.functions);

@@ -10,6 +10,7 @@ use telemetry::Journal;
 use telemetry::journal::moment;
 
 use crate::access::masked;
+use crate::acknowledged::Acknowledged;
 use crate::changes;
 use crate::config::Target;
 use crate::headline::headline;
@@ -29,6 +30,7 @@ pub(crate) struct Watch {
     pub(crate) attention: Arc<Attention>,
     /// The console's own journal.
     pub(crate) journal: Journal,
+    pub(crate) acknowledged: Arc<Acknowledged>,
     started: SystemTime,
 }
 
@@ -36,11 +38,12 @@ pub(crate) struct Watch {
 pub(crate) type Sections = BTreeMap<&'static str, String>;
 
 impl Watch {
-    pub(crate) fn new(journal: Journal) -> Self {
+    pub(crate) fn new(journal: Journal, acknowledged: Acknowledged) -> Self {
         Self {
             pollers: Mutex::default(),
             attention: Arc::new(Attention::new()),
             journal,
+            acknowledged: Arc::new(acknowledged),
             started: SystemTime::now(),
         }
     }
@@ -95,6 +98,7 @@ impl Watch {
             journals.push((known.name.clone(), known.entries.iter().cloned().collect()));
         }
         drop(pollers);
+        self.acknowledged.mark(&mut alarms);
         let since = SystemTime::now()
             .checked_sub(RECENT)
             .map(moment)

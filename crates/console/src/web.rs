@@ -1,14 +1,14 @@
-//! What browsers get: the pages, their scripts and style, the summary, the stream, the box, followed subscribers.
-//! Only for our own names and our own pages; each route needs a right, and what is not here does not exist.
+//! What browsers get: the pages, their scripts and style, the summary, the stream, the box, followed subscribers, explanations and
+//! configurations. Only for our own names and our own pages; each route needs a right, and what is not here does not exist.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use telemetry::admin;
@@ -16,10 +16,12 @@ use tokio::sync::Semaphore;
 
 use crate::access::{self, Access, Entry, Gate, Right, Visitor, masked};
 use crate::assets;
+use crate::configuration;
 use crate::find::find;
 use crate::following::{self, Asked, Form as Wanted};
 use crate::stream::{Feed, stream};
 use crate::summary::Watch;
+use crate::why;
 use crate::words::words;
 
 /// Scripts, styles and requests of our own only; no frames, no plug-ins, no base. What strangers have written could bring none of
@@ -27,11 +29,15 @@ use crate::words::words;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 /// Searches at the same time: each asks several functions.
 const SEARCHES: usize = 4;
-/// Octets of the body of a request.
+/// Octets of the body of a request: a message to explain.
 const MOST_BODY: usize = 256 << 10;
 
 /// Where something may be changed or asked by another method than GET; each of them has its own methods.
 const FOLLOW: &str = "/api/v1/follow";
+const WHY: &str = "/api/v1/why";
+const RELOAD: &str = "/api/v1/reload";
+/// Below it an alarm has its key.
+const ALARMS: &str = "/api/v1/alarms/";
 
 /// What requests need.
 #[derive(Debug)]
@@ -55,6 +61,7 @@ pub(crate) fn router(watch: Arc<Watch>, feed: Arc<Feed>, access: Arc<Access>, ho
         .merge(assets::open())
         .merge(guarded(assets::seeing().merge(seeing()), &access, Right::See))
         .merge(guarded(assets::tracing().merge(tracing()), &access, Right::Trace))
+        .merge(guarded(operating(), &access, Right::Operate))
         .with_state(site)
         .merge(access::routes(&access))
         .fallback(|| async {
@@ -86,10 +93,19 @@ fn seeing() -> Routes {
         .route("/api/v1/summary", get(summary))
         .route("/api/v1/stream", get(events))
         .route("/api/v1/find", get(search))
+        .route("/api/v1/configuration", get(shown_configuration))
 }
 
 fn tracing() -> Routes {
-    Router::new().route(FOLLOW, get(followed).put(change).delete(change))
+    Router::new()
+        .route(FOLLOW, get(followed).put(change).delete(change))
+        .route(WHY, post(explained))
+}
+
+fn operating() -> Routes {
+    Router::new()
+        .route(RELOAD, post(reload))
+        .route(&format!("{ALARMS}{{key}}"), put(acknowledge).delete(acknowledge))
 }
 
 /// Refuses changes where nothing can be changed, and requests that pages of other sites make, which must cause nothing at
@@ -97,7 +113,10 @@ fn tracing() -> Routes {
 async fn refuse(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     // These refuse other methods themselves, and name their own.
-    let has_methods = [FOLLOW, access::SESSION].contains(&path) || path.starts_with(access::SESSIONS);
+    let has_methods = [FOLLOW, WHY, RELOAD, access::SESSION].contains(&path)
+        || [access::SESSIONS, ALARMS]
+            .iter()
+            .any(|below| path.starts_with(below));
     if !matches!(*request.method(), Method::GET | Method::HEAD) && !has_methods {
         let head = [(header::ALLOW, "GET, HEAD")];
         return (
@@ -252,6 +271,115 @@ async fn change(
         return unavailable(&words);
     }
     Json(following::change(&form, method, asked(&site)).await).into_response()
+}
+
+/// What would become of a message.
+async fn explained(
+    State(site): Shared,
+    Extension(visitor): By,
+    form: Result<Json<why::Form>, axum::extract::rejection::JsonRejection>,
+) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    let Ok(Json(form)) = form else {
+        let words = format!(
+            "expected JSON with `text`, a message of at most {} KB\n",
+            MOST_BODY >> 10
+        );
+        return (StatusCode::BAD_REQUEST, words).into_response();
+    };
+    let question = match why::Question::new(&form) {
+        Ok(question) => question,
+        Err(words) => return (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
+    };
+    if let Err(words) = site
+        .access
+        .record(&visitor, Entry::new("asks why", &question.about))
+        .await
+    {
+        return unavailable(&words);
+    }
+    Json(why::explained(&question, &site.watch.functions()).await).into_response()
+}
+
+/// The configuration in effect in a function, beside that of another one.
+async fn shown_configuration(
+    State(site): Shared,
+    Extension(visitor): By,
+    Query(form): Query<configuration::Form>,
+) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    match configuration::shown(&form, &asked(&site)).await {
+        Ok(shown) if visitor.may(Right::Trace) => Json(shown).into_response(),
+        Ok(shown) => Json(masked(shown)).into_response(),
+        Err(words) => (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
+    }
+}
+
+/// Has a function read its file again.
+async fn reload(
+    State(site): Shared,
+    Extension(visitor): By,
+    Query(form): Query<configuration::Form>,
+) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    if let Err(words) = site
+        .access
+        .record(&visitor, Entry::change("reloads", &form.function))
+        .await
+    {
+        return unavailable(&words);
+    }
+    match configuration::reload(&form.function, &asked(&site)).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(words) => (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
+    }
+}
+
+/// Why an alarm is acknowledged.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Comment {
+    comment: String,
+}
+
+/// Acknowledges an alarm, or withdraws that.
+async fn acknowledge(
+    State(site): Shared,
+    Extension(visitor): By,
+    method: Method,
+    Path(key): Path<String>,
+    Query(form): Query<Comment>,
+) -> Response {
+    let document = site.watch.document();
+    let active = document["alarms"]["active"].as_array();
+    let alarm = active.into_iter().flatten().find(|alarm| alarm["key"] == *key);
+    let Some(alarm) = alarm else {
+        return (StatusCode::NOT_FOUND, "the alarm is not active any more\n").into_response();
+    };
+    let about = format!("{} {} {}", alarm["function"], alarm["number"], alarm["about"]).replace('"', "");
+    let is_set = method == Method::PUT;
+    let what = if is_set {
+        "acknowledges an alarm"
+    } else {
+        "withdraws an acknowledgement"
+    };
+    let entry = Entry::change(what, &about).detail(&form.comment);
+    if let Err(words) = site.access.record(&visitor, entry).await {
+        return unavailable(&words);
+    }
+    let all = site.watch.acknowledged.clone();
+    let set = move || all.set(&key, visitor.name(), is_set.then_some(form.comment.as_str()));
+    match tokio::task::spawn_blocking(set).await {
+        Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Err(words)) => unavailable(&words),
+        Err(error) => unavailable(&error.to_string()),
+    }
 }
 
 fn busy() -> Response {

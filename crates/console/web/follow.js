@@ -16,6 +16,8 @@ let identity = "";
 // What was drawn last, so that an equal ladder keeps focus and selection.
 let drawn = "";
 let asking = false;
+// The message that is shown.
+let chosen = {};
 
 // Asks the console; the answer, or null after saying why there is none.
 async function ask(method, query) {
@@ -118,6 +120,8 @@ function open(arrow) {
   byId("message-about").textContent = `${arrow.from} to ${arrow.to}, ${message.time}, ${message.from} > ${message.to}, ${found}`;
   const headers = list(message.headers).map(([name, value]) => `${name}: ${value}`);
   const parts = [String(message.title ?? ""), headers.join("\n"), indented(message.text ?? ""), message.hex ?? ""];
+  chosen = message;
+  byId("why").hidden = message.kind !== "request";
   const place = byId("message");
   place.textContent = parts.filter((part) => part !== "").join("\n\n");
   place.hidden = false;
@@ -164,6 +168,13 @@ byId("show").addEventListener("click", () => {
 byId("stop").addEventListener("click", () => {
   choose(byId("identity").value.trim());
   change("DELETE", { identity });
+});
+// The page that explains gets the message by the memory of this tab: it stands in no address.
+byId("why").addEventListener("click", () => {
+  const headers = list(chosen.headers).map(([name, value]) => `${name}: ${value}`).join("\n");
+  const text = chosen.interface === "diameter" ? String(chosen.hex ?? "") : `${headers}\n\n${chosen.text ?? ""}`;
+  sessionStorage.setItem("why", text);
+  location.assign("/why");
 });
 addEventListener("hashchange", () => {
   choose(ofAddress());

@@ -32,6 +32,9 @@ export async function begin() {
   return session;
 }
 
+// Whether the user may change what functions do; not before the console has said so.
+export const mayOperate = () => session?.mayOperate === true;
+
 // Sends a request; the answer as JSON, or an error with the console's words.
 export async function ask(method, path, body) {
   const options = { method, headers: {} };

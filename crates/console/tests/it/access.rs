@@ -21,14 +21,20 @@ const GUARDED: &[(&str, &str, Option<Role>)] = &[
     ("GET", "/app.js", None),
     ("GET", "/view.js", None),
     ("GET", "/session.js", None),
+    ("GET", "/configuration", None),
     ("GET", "/account", None),
     ("GET", "/text", None),
     ("GET", "/api/v1/summary", None),
     ("GET", "/api/v1/session", None),
     ("GET", "/api/v1/sessions", None),
     ("GET", "/api/v1/find?text=hss.example", None),
+    ("GET", "/api/v1/configuration?function=nrf", None),
     ("GET", "/follow", Some(Role::Tracer)),
     ("GET", "/follow.js", Some(Role::Tracer)),
+    ("GET", "/sessions", Some(Role::Tracer)),
+    ("GET", "/sessions.js", Some(Role::Tracer)),
+    ("GET", "/why", Some(Role::Tracer)),
+    ("GET", "/why.js", Some(Role::Tracer)),
     (
         "GET",
         "/api/v1/follow?identity=imsi-001010000000001",
@@ -44,6 +50,8 @@ const GUARDED: &[(&str, &str, Option<Role>)] = &[
         "/api/v1/follow?identity=imsi-001010000000001",
         Some(Role::Tracer),
     ),
+    ("POST", "/api/v1/why", Some(Role::Tracer)),
+    ("POST", "/api/v1/reload?function=nrf", Some(Role::Operator)),
 ];
 
 /// A console with these users; each has the roles beside its name.
@@ -164,6 +172,8 @@ fn each_role_has_its_pages_and_no_other() {
         ("tess", "follows", SUPI),
         ("tess", "ends following", SUPI),
         ("tess", "reads followed messages", SUPI),
+        ("tess", "asks why", "GET /x"),
+        ("otto", "reloads", "nrf"),
         ("vic", "searches", "hss.example"),
     ] {
         assert!(
@@ -178,6 +188,42 @@ fn each_role_has_its_pages_and_no_other() {
             .permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
+    console.stop().unwrap();
+}
+
+#[test]
+fn an_operator_acknowledges_an_alarm_with_a_comment() {
+    let (folder, nrf) = (tempfile::tempdir().unwrap(), Stand::start("nrf"));
+    let alarm = json!({"number": 10521, "name": "n", "severity": "minor", "instance": "tls of 001010000000001", "detail": "d", "text": "t", "advice": "a", "raised": "2026-11-28T01:00:00Z"});
+    nrf.says(json!({"alarms": [alarm]}));
+    let console = with_users(
+        &[&nrf],
+        folder.path(),
+        &[("vic", &[]), ("otto", &[Role::Operator])],
+    );
+    let [vic, otto] = ["vic", "otto"].map(|name| Visitor::new(&console).signed_in(name));
+    let active = |visitor: &Visitor| visitor.get("/api/v1/summary").json()["alarms"]["active"][0].clone();
+    until("the alarm", || active(&otto).is_object());
+    let path = format!(
+        "/api/v1/alarms/{}?comment=is%20known",
+        active(&otto)["key"].as_str().unwrap()
+    );
+    assert_eq!(vic.change("PUT", &path, "").status, 403);
+    assert_eq!(otto.change("PUT", "/api/v1/alarms/x?comment=y", "").status, 404);
+    assert_eq!(otto.change("PUT", &path, "").status, 204);
+    let shown = active(&vic)["acknowledged"].clone();
+    assert_eq!(
+        (&shown["by"], &shown["comment"]),
+        (&json!("otto"), &json!("is known"))
+    );
+    assert!(has_line(
+        folder.path(),
+        "otto",
+        "acknowledges an alarm",
+        "nrf 10521"
+    ));
+    assert_eq!(otto.change("DELETE", &path, "").status, 204);
+    assert_eq!(active(&vic)["acknowledged"], Value::Null);
     console.stop().unwrap();
 }
 
@@ -302,13 +348,13 @@ fn a_session_is_a_cookie_that_browsers_guard_and_ends_for_good() {
 #[test]
 fn changes_come_from_a_page_of_ours_with_the_token_of_its_session() {
     let (folder, nrf) = (tempfile::tempdir().unwrap(), Stand::start("nrf"));
-    nrf.set("/follow/imsi-1", &json!({}));
-    let console = with_users(&[&nrf], folder.path(), &[("otto", &[Role::Tracer])]);
+    nrf.set("/config/reload", &json!({}));
+    let console = with_users(&[&nrf], folder.path(), &[("otto", &[Role::Operator])]);
     let visitor = Visitor::new(&console).signed_in("otto");
     let other = Visitor::new(&console).signed_in("otto");
     let (token, origin) = (format!("X-Signalbox-Token: {}", visitor.token), visitor.origin());
     let foreign = format!("X-Signalbox-Token: {}", other.token);
-    let path = "/api/v1/follow?identity=imsi-1";
+    let path = "/api/v1/reload?function=nrf";
     for headers in [
         &[][..],
         &[token.as_str()],
@@ -321,7 +367,7 @@ fn changes_come_from_a_page_of_ours_with_the_token_of_its_session() {
         &["Sec-Fetch-Site: same-site", token.as_str(), origin.as_str()],
         &["Sec-Fetch-Site: none", token.as_str()],
     ] {
-        let refused = visitor.send("PUT", path, headers, "");
+        let refused = visitor.send("POST", path, headers, "");
         assert_eq!(refused.status, 403, "{headers:?}: {}", refused.body);
     }
     // A form of another site, which needs no preflight, cannot sign a person in as somebody else.
@@ -339,7 +385,7 @@ fn changes_come_from_a_page_of_ours_with_the_token_of_its_session() {
     }
     let mut rebound = visitor.clone();
     rebound.host = "evil.example".to_owned();
-    assert_eq!(rebound.change("PUT", path, "").status, 421);
+    assert_eq!(rebound.change("POST", path, "").status, 421);
     assert!(
         nrf.asked().iter().all(|line| line.starts_with("GET ")),
         "{:?}",
@@ -347,12 +393,12 @@ fn changes_come_from_a_page_of_ours_with_the_token_of_its_session() {
     );
     assert_eq!(
         visitor
-            .send("PUT", path, &["Sec-Fetch-Site: same-origin", &token], "")
+            .send("POST", path, &["Sec-Fetch-Site: same-origin", &token], "")
             .status,
         200
     );
     assert!(
-        nrf.asked().contains(&"PUT /follow/imsi-1 HTTP/1.1".to_owned()),
+        nrf.asked().contains(&"POST /config/reload HTTP/1.1".to_owned()),
         "{:?}",
         nrf.asked()
     );
@@ -515,6 +561,8 @@ fn what_cannot_be_recorded_does_not_happen() {
         ("GET", "/api/v1/find?text=hss.example"),
         ("GET", "/api/v1/follow?identity=imsi-1"),
         ("PUT", "/api/v1/follow?identity=imsi-1"),
+        ("POST", "/api/v1/why"),
+        ("POST", "/api/v1/reload?function=nrf"),
     ] {
         let refused = visitor.change(method, path, "{\"text\": \"GET /x\"}");
         assert_eq!(refused.status, 503, "{method} {path}: {}", refused.body);

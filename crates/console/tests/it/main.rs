@@ -3,8 +3,11 @@
 mod access;
 mod browser;
 mod chromium;
+mod configuration;
 mod following;
 mod safety;
+mod sessions;
 mod summary;
 mod support;
 mod visitor;
+mod why;

@@ -295,3 +295,75 @@ fn users_are_added_at_the_command_line_and_sign_in() {
     // What is deleted by hand, or never was, lets no stranger in.
     until("no user", || sign_in("another long password") != 204);
 }
+
+#[test]
+fn the_page_that_explains_says_what_its_command_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    up.is_populated();
+    let console = printed(&up);
+    until("the SCP and the router to be known", || {
+        let rows = summary(console)["functions"].clone();
+        let serves = |name: &str| {
+            let mut rows = rows.as_array().unwrap().iter();
+            rows.any(|row| row["name"] == name && row["lastAnswer"].is_string())
+        };
+        serves("scp") && serves("dsr")
+    });
+    let (_, session) = ask(console, "GET", "/api/v1/session");
+    let session: Value = serde_json::from_str(&session).unwrap();
+    let token = format!("X-Signalbox-Token: {}\r\n", session["token"].as_str().unwrap());
+    for (message, kind) in [
+        (
+            "GET /nudm-sdm/v2/x HTTP/1.1\n3gpp-Sbi-Target-apiRoot: http://nowhere.example:80",
+            "scp",
+        ),
+        (
+            "GET /nudm-sdm/v2/x\n3gpp-Sbi-Max-Forward-Hops: 0; nodetype=scp\n3gpp-Sbi-Target-apiRoot: http://a:80",
+            "scp",
+        ),
+        ("POST /nudm-sdm/v2/x\n\n{\"it's\": \"$(reboot)\"}", "scp"),
+        ("TRACE /nudm-sdm/v2/x", "scp"),
+        (
+            "ULR app=16777251 { Destination-Realm = \"x\" User-Name = \"001010000000001\" }",
+            "dsr",
+        ),
+        (
+            "RAR app=16777236 { Destination-Realm = \"it's\" Destination-Host = \"$(x).example\" }",
+            "dsr",
+        ),
+    ] {
+        let (status, said) = post(
+            console,
+            "/api/v1/why",
+            &token,
+            &serde_json::json!({"text": message}).to_string(),
+        );
+        assert_eq!(status, 200, "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let answer = said["answers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["kind"] == kind);
+        let answer = answer.unwrap_or_else(|| panic!("{message}: {said}"));
+        // The command as the page shows it, in a shell.
+        let command = answer["command"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("signalbox")
+            .unwrap();
+        let shell = Command::new("sh")
+            .args([
+                "-c",
+                &format!("\"$0\" {command} --json"),
+                env!("CARGO_BIN_EXE_signalbox"),
+            ])
+            .output()
+            .unwrap();
+        let printed: Value = serde_json::from_slice(&shell.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {command}: {}", text(&shell.stderr)));
+        assert_eq!(printed, answer["answer"], "{command}");
+        assert!(!answer["decision"].as_str().unwrap().is_empty(), "{answer}");
+    }
+}
