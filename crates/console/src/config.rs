@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
+use tls::TlsFiles;
 
 /// Functions that one console follows at most: each has a connection and up to 5 MB of pages in flight.
 const MOST_FUNCTIONS: usize = 64;
@@ -19,9 +21,19 @@ pub struct Config {
     /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
     #[schemars(extend("format" = "socket-address"))]
     pub admin: SocketAddr,
-    /// Where browsers connect. It has no users yet, so it must be an address of this machine alone: 127.0.0.0/8 or ::1.
+    /// Where browsers connect. An address that other machines reach needs `tls` and `directory`.
     #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
+    /// Where it has its users (`signalbox console user add`), its audit log (`audit.jsonl`) and its journal. With it,
+    /// people sign in; absent: everyone on this machine may use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// TLS of the pages; absent: cleartext. With `authorities`, browsers may show a certificate, and with
+    /// `requireClientCertificate` must.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
+    /// Host names that browsers know it by, beside its IP addresses and `localhost`.
+    pub hosts: Vec<String>,
     /// The functions it follows. Empty: those of the same process and of the same file; a console that is alone and has no
     /// file with other sections follows all functions at their default addresses.
     #[schemars(extend("x-reload" = true))]
@@ -37,6 +49,9 @@ impl Default for Config {
         Self {
             admin: SocketAddr::from(([127, 0, 0, 1], 9001)),
             listen: SocketAddr::from(([127, 0, 0, 1], 9000)),
+            directory: None,
+            tls: None,
+            hosts: Vec::new(),
             functions: Vec::new(),
             may_move: false,
         }
@@ -71,14 +86,21 @@ impl Config {
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
-        if !self.listen.ip().is_loopback() {
+        if !self.listen.ip().is_loopback() && (self.tls.is_none() || self.directory.is_none()) {
             faults.at("listen").say(
-                format!(
-                    "{}: other machines could reach it, and the console has neither TLS nor users yet",
-                    self.listen
-                ),
-                "an address such as 127.0.0.1:9000; from elsewhere use `ssh -L 9000:127.0.0.1:9000 HOST`",
+                format!("{}: other machines could reach it, which needs TLS and users", self.listen),
+                "`console.tls` and `console.directory`; or an address such as 127.0.0.1:9000 and, from elsewhere, `ssh -L 9000:127.0.0.1:9000 HOST`",
             );
+        }
+        for (index, host) in self.hosts.iter().enumerate() {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if host.is_empty() || host.len() > 253 || !host.chars().all(is_plain) {
+                // `*` would answer for every name, which is what DNS rebinding needs.
+                faults.at(format!("hosts[{index}]")).say(
+                    format!("`{host}` is not a host name"),
+                    "a name such as console.example, without a port",
+                );
+            }
         }
         if self.functions.len() > MOST_FUNCTIONS {
             faults.at("functions").say(
@@ -120,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn off_loopback_it_is_refused() {
+    fn off_loopback_it_needs_tls_and_users() {
         for address in [
             "0.0.0.0:9000",
             "192.0.2.1:9000",
@@ -128,11 +150,26 @@ mod tests {
             "[2001:db8::1]:9000",
         ] {
             let said = refusal(&format!("listen: \"{address}\"\n"));
-            assert!(said.contains("neither TLS nor users"), "{said}");
+            assert!(said.contains("needs TLS and users"), "{said}");
+            for half in ["directory: /x", "tls: {certificate: c, key: k}"] {
+                let said = refusal(&format!("listen: \"{address}\"\n{half}\n"));
+                assert!(said.contains("needs TLS and users"), "{said}");
+            }
+            let whole = format!("listen: \"{address}\"\ndirectory: /x\ntls: {{certificate: c, key: k}}\n");
+            settings::from_str::<Config>(&whole, "c.yaml").unwrap();
         }
         for address in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:9000"] {
             settings::from_str::<Config>(&format!("listen: \"{address}\"\n"), "c.yaml").unwrap();
         }
+    }
+
+    #[test]
+    fn hosts_are_names() {
+        for host in ["*", "", "a:9000", "https://a", "a/b"] {
+            let said = refusal(&format!("hosts: ['{host}']\n"));
+            assert!(said.contains("hosts[0]"), "{said}");
+        }
+        settings::from_str::<Config>("hosts: [console.example]\n", "c.yaml").unwrap();
     }
 
     #[test]

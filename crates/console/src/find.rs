@@ -257,7 +257,7 @@ fn is_instance(text: &str) -> bool {
 }
 
 /// An argument as a shell takes it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:/@+=%".contains(&byte);
     if text.bytes().all(is_plain) {
         return text.to_owned();
@@ -265,13 +265,21 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Asks everyone who may know of a text; `functions` are kind, name and address of those that are followed.
+/// Asks everyone who may know of a text; `functions` are kind, name and address of those that are followed. Without the right to
+/// see subscribers only hosts and instances can be searched for.
 pub(crate) async fn find(
     text: &str,
     functions: &[(String, String, SocketAddr)],
+    may_trace: bool,
 ) -> Result<Value, &'static str> {
     let text = text.trim();
-    let (what, questions) = questions(text)?;
+    let (what, mut questions) = questions(text)?;
+    if !may_trace {
+        if !["an NF instance id", "a host"].contains(&what) {
+            return Err("searching for a subscriber, an address or a session needs the role tracer");
+        }
+        questions.retain(|question| question.filters || question.function == "nrf");
+    }
     let asked = questions.iter().flat_map(|question| {
         let of_kind = functions.iter().filter(|(kind, ..)| kind == question.function);
         of_kind.map(move |(_, name, admin)| answer(question, name, *admin, text))

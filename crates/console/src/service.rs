@@ -10,11 +10,15 @@ use function::{
     Beginning, Common, Effective, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError,
 };
 use parking_lot::Mutex;
-use telemetry::Declaration;
-use telemetry::admin::{Limits, serve_at};
+use telemetry::{Declaration, Journal};
+use tls::{ServerTls, Watched};
 
+use crate::access::Access;
+use crate::acknowledged::Acknowledged;
 use crate::config::Config;
+use crate::metrics::{METRICS, Meters};
 use crate::pages;
+use crate::server::serve;
 use crate::stream::Feed;
 use crate::summary::Watch;
 use crate::web;
@@ -23,6 +27,8 @@ use crate::web;
 #[derive(Debug)]
 pub struct Console {
     watch: Arc<Watch>,
+    access: Arc<Access>,
+    meters: Arc<Meters>,
 }
 
 /// A running console.
@@ -41,11 +47,20 @@ pub fn start(config: Config) -> Result<Running, StartError> {
 pub struct Bound {
     listener: Mutex<Option<TcpListener>>,
     addresses: [SocketAddr; 1],
+    watched: Arc<Watched>,
+    tls: Option<ServerTls>,
 }
+
+/// The setting of the TLS files.
+const TLS: &str = "tls";
 
 impl Bound {
     /// Binds the first address that is free.
     fn new(config: &Config) -> Result<Self, StartError> {
+        let watched = Arc::<Watched>::default();
+        let tls = config.tls.as_ref();
+        let tls = tls.map(|files| watched.open(TLS, files, |material| material.server(&[b"http/1.1"])));
+        let tls = tls.transpose().map_err(StartError::Config)?;
         let mut taken = None;
         for address in config.addresses() {
             match bind(address) {
@@ -53,6 +68,8 @@ impl Bound {
                     return Ok(Self {
                         listener: Mutex::new(Some(listener)),
                         addresses: [at],
+                        watched,
+                        tls,
                     });
                 }
                 Err(source) => taken = taken.or(Some(StartError::Listen { address, source })),
@@ -76,9 +93,22 @@ impl Listeners for Bound {
 
     fn interfaces(&self) -> Vec<(&'static str, String)> {
         let addresses = self.addresses.iter();
+        let (name, scheme) = if self.tls.is_some() {
+            ("HTTPS", "https")
+        } else {
+            ("HTTP", "http")
+        };
         addresses
-            .map(|address| ("HTTP", format!("http://{address}")))
+            .map(|address| (name, format!("{scheme}://{address}")))
             .collect()
+    }
+
+    fn watched(&self) -> Option<&Arc<Watched>> {
+        Some(&self.watched)
+    }
+
+    fn reload_files(&self, settings: &Common<'_>) -> Result<bool, String> {
+        Ok(self.watched.prepare(&[(TLS, settings.tls)])?.apply())
     }
 }
 
@@ -97,10 +127,10 @@ impl NetworkFunction for Console {
             admin: config.admin,
             instance: "",
             listen: vec![("listen".to_owned(), config.listen)],
-            directory: None,
+            directory: config.directory.as_deref(),
             workers: 1,
             cores: &[],
-            tls: None,
+            tls: config.tls.as_ref(),
             client_tls: None,
             other_tls: None,
         }
@@ -115,11 +145,20 @@ impl NetworkFunction for Console {
     }
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
-        let watch = Arc::new(Watch::new(opening.alarms.journal().clone()));
+        let journal = opening.alarms.journal().clone();
+        let meters = Arc::new(Meters::new(&opening.registry));
+        let access = access(&opening.live.load().config, &journal, &meters)?;
+        let directory = opening.live.load().config.directory.clone();
+        let acknowledged = Acknowledged::open(directory.as_deref());
+        let watch = Arc::new(Watch::new(journal, acknowledged));
         // Before what is in effect is read: a change between both would be missed.
         let mut changes = opening.live.changes();
         watch.follow(&opening.live.load().config.functions);
-        let function = Arc::new(Self { watch: watch.clone() });
+        let function = Arc::new(Self {
+            watch: watch.clone(),
+            access,
+            meters,
+        });
         let (live, drained) = (opening.live, opening.drained);
         Ok(Opened::new(function, async move {
             let following = async {
@@ -147,13 +186,14 @@ impl NetworkFunction for Console {
         };
         let feed = Feed::new();
         let feeding = tokio::spawn(feed.clone().run(console.watch.clone()));
-        let router = web::router(console.watch.clone(), feed);
-        let serving = serve_at(listener, router, Limits::default())?;
+        let hosts = seat.live.load().config.hosts.clone();
+        let router = web::router(console.watch.clone(), feed, console.access.clone(), &hosts);
+        let (tls, meters) = (seat.listeners.tls.clone(), console.meters.clone());
+        let serving = serve(listener, tls, router, meters, seat.context.shutdown.clone());
         drop(beginning);
-        seat.context.shutdown.fired().await;
+        let served = serving.await;
         feeding.abort();
-        serving.stop().await;
-        Ok(())
+        served
     }
 
     fn routes(self: &Arc<Self>) -> Router {
@@ -161,10 +201,22 @@ impl NetworkFunction for Console {
     }
 
     fn metrics() -> Vec<Declaration> {
-        Vec::new()
+        METRICS.to_vec()
     }
 
     fn hints(_: &str) -> Vec<String> {
         vec!["signalbox console functions".to_owned()]
     }
+}
+
+/// Access by the settings. Where strangers reach the console, somebody must be able to sign in.
+fn access(config: &Config, journal: &Journal, meters: &Arc<Meters>) -> Result<Arc<Access>, StartError> {
+    let directory = config.directory.as_deref();
+    let opened = Access::open(directory, config.tls.is_some(), journal.clone(), meters.clone());
+    let access = opened.map_err(StartError::Config)?;
+    if !config.listen.ip().is_loopback() && access.users() == 0 {
+        let words = "listen: other machines could reach it, and it has no user yet: signalbox console user add NAME --config FILE";
+        return Err(StartError::Config(words.to_owned()));
+    }
+    Ok(Arc::new(access))
 }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use tokio::sync::watch;
 
+use crate::access::{Access, Right, Visitor};
 use crate::summary::{Sections, Watch};
 
 /// Browsers that are served at the same time.
@@ -22,14 +23,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// What all streams are fed from.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    sections: watch::Sender<Arc<Sections>>,
+    sections: watch::Sender<Views>,
     streams: AtomicUsize,
 }
 
 impl Feed {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            sections: watch::Sender::new(Arc::default()),
+            sections: watch::Sender::new(Views::default()),
             streams: AtomicUsize::new(0),
         })
     }
@@ -41,9 +42,35 @@ impl Feed {
             ticks.tick().await;
             if self.streams.load(Ordering::Relaxed) > 0 {
                 watch.attention.pay();
-                self.sections.send_replace(Arc::new(watch.sections()));
+                self.sections.send_replace(Views::new(&watch));
             }
         }
+    }
+}
+
+/// The sections for those who may see subscribers, and for the others.
+#[derive(Clone, Debug, Default)]
+struct Views {
+    whole: Arc<Sections>,
+    masked: Arc<Sections>,
+}
+
+impl Views {
+    fn new(watch: &Watch) -> Self {
+        let (whole, masked) = watch.sections();
+        Self {
+            whole: Arc::new(whole),
+            masked: Arc::new(masked),
+        }
+    }
+
+    fn of(&self, visitor: &Visitor) -> Arc<Sections> {
+        let view = if visitor.may(Right::Trace) {
+            &self.whole
+        } else {
+            &self.masked
+        };
+        view.clone()
     }
 }
 
@@ -66,27 +93,34 @@ impl Drop for Place {
     }
 }
 
-/// Answers with a stream, or refuses in words.
-pub(crate) fn stream(feed: &Arc<Feed>, watch: &Watch) -> Response {
+/// Answers with a stream, or refuses in words. It ends with the session of the visitor.
+pub(crate) fn stream(feed: &Arc<Feed>, watch: &Watch, access: Arc<Access>, visitor: Visitor) -> Response {
     let Some(place) = Place::take(feed) else {
         let words = format!("{MOST_STREAMS} pages are open already; close one of them\n");
         return (StatusCode::SERVICE_UNAVAILABLE, words).into_response();
     };
     watch.attention.pay();
     let mut receiver = feed.sections.subscribe();
-    let first = Arc::new(watch.sections());
+    let first = Views::new(watch);
     receiver.mark_unchanged();
     let start = (place, receiver, Some(first), Arc::<Sections>::default());
-    let events = unfold(start, |(place, mut receiver, first, sent)| async move {
-        let next = match first {
-            Some(first) => first,
-            None => {
-                receiver.changed().await.ok()?;
-                receiver.borrow_and_update().clone()
-            }
-        };
-        let event = Event::default().event("summary").data(difference(&sent, &next));
-        Some((Ok::<_, Infallible>(event), (place, receiver, None, next)))
+    let viewer = Arc::new((access, visitor));
+    let events = unfold(start, move |(place, mut receiver, first, sent)| {
+        let viewer = viewer.clone();
+        async move {
+            let views = match first {
+                Some(first) => first,
+                None => {
+                    receiver.changed().await.ok()?;
+                    receiver.borrow_and_update().clone()
+                }
+            };
+            let (access, visitor) = &*viewer;
+            // Roles may have changed, and the session may have ended.
+            let next = views.of(&access.again(visitor, Instant::now())?);
+            let event = Event::default().event("summary").data(difference(&sent, &next));
+            Some((Ok::<_, Infallible>(event), (place, receiver, None, next)))
+        }
     });
     Sse::new(events).into_response()
 }

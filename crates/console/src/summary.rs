@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use telemetry::Journal;
 use telemetry::journal::moment;
 
+use crate::access::masked;
+use crate::acknowledged::Acknowledged;
 use crate::changes;
 use crate::config::Target;
 use crate::headline::headline;
@@ -28,6 +30,7 @@ pub(crate) struct Watch {
     pub(crate) attention: Arc<Attention>,
     /// The console's own journal.
     pub(crate) journal: Journal,
+    pub(crate) acknowledged: Arc<Acknowledged>,
     started: SystemTime,
 }
 
@@ -35,11 +38,12 @@ pub(crate) struct Watch {
 pub(crate) type Sections = BTreeMap<&'static str, String>;
 
 impl Watch {
-    pub(crate) fn new(journal: Journal) -> Self {
+    pub(crate) fn new(journal: Journal, acknowledged: Acknowledged) -> Self {
         Self {
             pollers: Mutex::default(),
             attention: Arc::new(Attention::new()),
             journal,
+            acknowledged: Arc::new(acknowledged),
             started: SystemTime::now(),
         }
     }
@@ -94,6 +98,7 @@ impl Watch {
             journals.push((known.name.clone(), known.entries.iter().cloned().collect()));
         }
         drop(pollers);
+        self.acknowledged.mark(&mut alarms);
         let since = SystemTime::now()
             .checked_sub(RECENT)
             .map(moment)
@@ -113,8 +118,8 @@ impl Watch {
         })
     }
 
-    /// The document by its sections.
-    pub(crate) fn sections(&self) -> Sections {
+    /// The document by its sections: whole, and without identities of subscribers.
+    pub(crate) fn sections(&self) -> (Sections, Sections) {
         const NAMES: [&str; 7] = [
             "version",
             "console",
@@ -129,9 +134,12 @@ impl Watch {
         if let Some(changes) = document["changes"].as_object_mut() {
             changes.remove("since");
         }
-        NAMES
-            .into_iter()
-            .map(|name| (name, document[name].to_string()))
-            .collect()
+        let parts = |document: &Value| {
+            NAMES
+                .into_iter()
+                .map(|name| (name, document[name].to_string()))
+                .collect()
+        };
+        (parts(&document), parts(&masked(document)))
     }
 }

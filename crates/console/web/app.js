@@ -1,5 +1,6 @@
 // The page: follows the stream, keeps what was received, and says how old it is. What is shown is made in view.js.
 
+import { ask, begin, leave } from "./session.js";
 import { show, found, plain } from "./view.js";
 
 // After this time without an update what is shown is called old.
@@ -39,6 +40,8 @@ async function explain() {
     const answer = await fetch("/api/v1/stream");
     if (answer.ok) {
       await answer.body.cancel();
+    } else if (answer.status === 401) {
+      leave();
     } else {
       refusal = (await answer.text()).trim();
       age();
@@ -109,6 +112,26 @@ async function search(event) {
   }
 }
 
+// Acknowledges the alarm of a button, or withdraws that.
+async function acknowledge({ target }) {
+  const button = target instanceof Element ? target.closest("button[data-alarm]") : null;
+  if (button === null) {
+    return;
+  }
+  const isSet = button.dataset.set === "yes";
+  const comment = isSet ? prompt("Comment") : "";
+  if (comment === null) {
+    return;
+  }
+  const path = `/api/v1/alarms/${encodeURIComponent(button.dataset.alarm)}?${new URLSearchParams({ comment })}`;
+  try {
+    await ask(isSet ? "PUT" : "DELETE", path);
+  } catch (error) {
+    alert(error.message);
+  }
+}
+
+byId("alarms").addEventListener("click", acknowledge);
 byId("find-form").addEventListener("submit", search);
 document.addEventListener("keydown", (event) => {
   const typing = event.target instanceof HTMLInputElement;
@@ -119,4 +142,5 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("visibilitychange", follow);
 setInterval(age, 1000);
+begin().then(() => show(summary, Object.keys(summary)), () => {});
 follow();

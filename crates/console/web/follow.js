@@ -1,6 +1,7 @@
 // The page of a followed subscriber: begins and ends it, and draws its messages. The identity stands in the fragment of the
 // address, which can be sent and reaches no server. Everything shown may have been written by strangers: text nodes only.
 
+import { ask as send, begin } from "./session.js";
 import { draw, make, plain } from "./view.js";
 
 const PERIOD_MS = 2000;
@@ -15,17 +16,15 @@ let identity = "";
 // What was drawn last, so that an equal ladder keeps focus and selection.
 let drawn = "";
 let asking = false;
+// The message that is shown.
+let chosen = {};
 
 // Asks the console; the answer, or null after saying why there is none.
 async function ask(method, query) {
   try {
-    const answer = await fetch(`/api/v1/follow?${new URLSearchParams(query)}`, { method });
-    if (answer.ok) {
-      return await answer.json();
-    }
-    byId("said").textContent = (await answer.text()).trim();
+    return await send(method, `/api/v1/follow?${new URLSearchParams(query)}`);
   } catch (error) {
-    byId("said").textContent = `the console does not answer: ${error.message}`;
+    byId("said").textContent = error.message;
   }
   return null;
 }
@@ -121,6 +120,8 @@ function open(arrow) {
   byId("message-about").textContent = `${arrow.from} to ${arrow.to}, ${message.time}, ${message.from} > ${message.to}, ${found}`;
   const headers = list(message.headers).map(([name, value]) => `${name}: ${value}`);
   const parts = [String(message.title ?? ""), headers.join("\n"), indented(message.text ?? ""), message.hex ?? ""];
+  chosen = message;
+  byId("why").hidden = message.kind !== "request";
   const place = byId("message");
   place.textContent = parts.filter((part) => part !== "").join("\n\n");
   place.hidden = false;
@@ -168,12 +169,20 @@ byId("stop").addEventListener("click", () => {
   choose(byId("identity").value.trim());
   change("DELETE", { identity });
 });
+// The page that explains gets the message by the memory of this tab: it stands in no address.
+byId("why").addEventListener("click", () => {
+  const headers = list(chosen.headers).map(([name, value]) => `${name}: ${value}`).join("\n");
+  const text = chosen.interface === "diameter" ? String(chosen.hex ?? "") : `${headers}\n\n${chosen.text ?? ""}`;
+  sessionStorage.setItem("why", text);
+  location.assign("/why");
+});
 addEventListener("hashchange", () => {
   choose(ofAddress());
   refresh();
 });
 document.addEventListener("visibilitychange", refresh);
 setInterval(refresh, PERIOD_MS);
+begin().catch(() => {});
 if (ofAddress() !== "") {
   choose(ofAddress());
   refresh();

@@ -1,5 +1,7 @@
 // Makes elements of the summary. Everything in it may have been written by strangers: it becomes text nodes and nothing else.
 
+import { mayOperate } from "./session.js";
+
 const LEVELS = ["good", "attention", "bad", "unknown"];
 // A mark beside the colour: colour alone does not reach everyone.
 const MARKS = { good: "✓", attention: "!", bad: "✗", unknown: "?" };
@@ -136,7 +138,7 @@ function needs(place, { headline }) {
 }
 
 // A table whose rows become cards on a narrow screen. A cell is a text or a node.
-function table(caption, columns, rows, numbers = []) {
+export function table(caption, columns, rows, numbers = []) {
   if (rows.length === 0) {
     return plain("p", "none");
   }
@@ -233,11 +235,21 @@ function configuration(one) {
 function alarms(place, { alarms }) {
   const rows = list(alarms.active).map((alarm) => [
     word(alarm.severity), word(alarm.function), `${word(alarm.number)} ${word(alarm.name)}`, word(alarm.about),
-    moment(alarm.since), word(alarm.detail), word(alarm.advice),
+    moment(alarm.since), word(alarm.detail), word(alarm.advice), acknowledgement(alarm),
   ]);
-  const columns = ["severity", "function", "alarm", "about", "since", "detail", "advice"];
+  const columns = ["severity", "function", "alarm", "about", "since", "detail", "advice", "acknowledged"];
   place.replaceChildren(table("active alarms", columns, rows));
   more(place, alarms.more);
+}
+
+// Who has acknowledged it; for an operator, a button, whose clicks app.js takes.
+function acknowledgement(alarm) {
+  const one = alarm.acknowledged;
+  const words = one ? `by ${word(one.by)} at ${moment(one.at)}: ${word(one.comment)} ` : "";
+  const button = make("button", { type: "button", class: "plain", "data-alarm": word(alarm.key), "data-set": one ? "no" : "yes",
+    "data-right": "mayOperate" }, one ? "Withdraw" : "Acknowledge");
+  button.hidden = !mayOperate();
+  return make("span", {}, words, button);
 }
 
 function peers(place, { peersDown }) {

@@ -266,7 +266,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "why",
-        about: "How a message would be handled and why: mediation, application, route; QUERY is such as 'peer=mme.example&message=ULR app=16777251 { Destination-Realm = \"example\" }'",
+        about: "How a message would be handled and why: mediation, application, route; QUERY is such as 'peer=mme.example&message=ULR app=16777251 { Destination-Realm = \"example\" }'; the message may be hexadecimal digits as well",
         path: "/dsr/why?{}",
         argument: Some("QUERY"),
         columns: &[],

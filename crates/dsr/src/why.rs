@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use diameter::proto::known;
 use diameter::proto::overload::priority;
 use diameter::proto::{Dictionary, Fault, Message, MessageMut, Origin, Routing, text};
 use dsr_app::{Explained, Flow, Installed, Memo, Out, Request, Ticket, Turn, View};
@@ -19,23 +20,56 @@ use crate::snapshot::{Action, ApplicationStep, Snapshot};
 const MAX_TEXT: usize = 64 * 1024;
 
 impl Dsr {
-    /// What would become of a message, in text form, of that peer; nothing is sent, nothing counted. Configured
-    /// peers are known by name; others count as peers without settings of their own.
+    /// What would become of a message of that peer, in text form or in hexadecimal digits; nothing is sent, nothing
+    /// counted. Configured peers are known by name; others count as peers without settings of their own. Without a
+    /// name, the peer is the Origin-Host of the message.
     #[must_use]
     pub fn why(&self, peer: &str, message: &str) -> Value {
         if message.len() > MAX_TEXT {
             return json!({"error": format!("the message is longer than {MAX_TEXT} bytes of text")});
         }
-        let parsed = text::parse(message, Dictionary::standard()).map_err(|error| error.to_string());
-        let parsed = parsed.and_then(|message| {
-            Message::parse(BytesMut::from(message.as_bytes())).map_err(|error| error.to_string())
-        });
+        let octets = match hexadecimal(message) {
+            Some(octets) => Ok(BytesMut::from(&octets[..])),
+            None => text::parse(message, Dictionary::standard())
+                .map(|message| BytesMut::from(message.as_bytes()))
+                .map_err(|error| error.to_string()),
+        };
+        let parsed = octets.and_then(|octets| Message::parse(octets).map_err(|error| error.to_string()));
+        let peer_of = |message: &MessageMut| match peer {
+            "" => message
+                .get(known::ORIGIN_HOST)
+                .ok()
+                .flatten()
+                .unwrap_or_default()
+                .to_owned(),
+            peer => peer.to_owned(),
+        };
         match parsed {
-            Ok(message) if message.is_request() => request(&self.snapshot(), peer, message),
-            Ok(message) => answer(&self.snapshot(), peer, message),
+            Ok(message) if message.is_request() => {
+                let peer = peer_of(&message);
+                request(&self.snapshot(), &peer, message)
+            }
+            Ok(message) => {
+                let peer = peer_of(&message);
+                answer(&self.snapshot(), &peer, message)
+            }
             Err(error) => json!({"error": error, "expected": "peer=HOST&message=ULR app=16777251 { … }"}),
         }
     }
+}
+
+/// The octets of a text that is hexadecimal digits and space alone, two digits for each.
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let octet = |pair: &[u8]| {
+        let is_digits = pair.iter().all(u8::is_ascii_hexdigit);
+        let pair = std::str::from_utf8(pair).ok().filter(|_| is_digits)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    digits.chunks(2).map(octet).collect()
 }
 
 fn outcomes(outcomes: &[Outcome<'_>]) -> Value {

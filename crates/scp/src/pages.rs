@@ -43,7 +43,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "why",
-        about: "Where a request would go and why; QUERY is such as 'method=POST&path=/nudm-sdm/v2/imsi-1&apiroot=http://udm:80' (or nfset=, nfinst=, target-nf-type=)",
+        about: "Where a request would go and why; QUERY is such as 'method=POST&path=/nudm-sdm/v2/imsi-1&apiroot=http://udm:80' (or nfset=, nfinst=, target-nf-type=, header=NAME: VALUE, authority=, body=)",
         path: "/scp/why?{}",
         argument: Some("QUERY"),
         columns: &[],

@@ -2,6 +2,7 @@
 
 mod client;
 mod table;
+mod users;
 
 pub(crate) use client::{Unreached, change, entrusted, fetch, get, identify, remove};
 pub(crate) use function::pages::cell;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::failure::{FAILED, Failure};
-use crate::functions::{Function, Page};
+use crate::functions::{CONSOLE, Function, Page};
 use crate::{complain, print};
 use function::pages::{COMMON, query, segment};
 
@@ -34,6 +35,7 @@ pub(crate) fn command(function: &'static Function) -> Command {
         .arg_required_else_help(true)
         .subcommands(pages)
         .subcommands(groups(function.pages))
+        .subcommands((function.name == CONSOLE).then(users::command))
         .arg(
             Arg::new("admin")
                 .long("admin")
@@ -104,6 +106,9 @@ pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<E
     let (name, inner) = matches
         .subcommand()
         .ok_or_else(|| Failure::Usage("name a page; --help lists them".to_owned()))?;
+    if (function.name, name) == (CONSOLE, users::NAME) {
+        return users::run(inner);
+    }
     let nested = inner.subcommand();
     let name = nested.map_or_else(|| name.to_owned(), |(second, _)| format!("{name} {second}"));
     let inner = nested.map_or(inner, |(_, inner)| inner);

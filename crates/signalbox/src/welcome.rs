@@ -164,7 +164,8 @@ pub(crate) fn page(
     traffic: Simulated,
 ) -> String {
     let mut page = String::from("\nSignalbox is up. Ctrl-C ends it.\n\n");
-    if let Some(console) = started::interface(started, CONSOLE, "HTTP") {
+    let mut names = ["HTTP", "HTTPS"].into_iter();
+    if let Some(console) = names.find_map(|name| started::interface(started, CONSOLE, name)) {
         let _ = writeln!(
             page,
             "  In a browser: {console}/  (how all functions are doing, and the remedy)\n"

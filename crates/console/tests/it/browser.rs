@@ -83,11 +83,7 @@ fn markup_in_every_field_stays_text_and_no_request_leaves() {
         "document.getElementById('find').value = 'amf.example'; document.querySelector('button').click()",
     );
     tab.until("document.getElementById('found').innerText.includes('<img src=x')");
-    assert_eq!(tab.value("window.ran === undefined"), true);
-    assert_eq!(
-        tab.value("document.querySelectorAll('img, iframe, main script').length"),
-        0
-    );
+    has_no_markup(&mut tab);
     let origin = url(&console);
     for event in tab
         .events
@@ -155,19 +151,7 @@ fn it_is_used_by_keyboard_and_fits_a_narrow_screen_in_both_schemes() {
     tab.press("Enter");
     tab.until("document.getElementById('found').innerText.includes('xxxxx')");
     assert_eq!(tab.value("document.getElementById('found').innerText.includes('signalbox nrf instances --filter amf.example')"), true);
-    for width in [1440, 1024, 390] {
-        for scheme in ["light", "dark"] {
-            tab.look(width, scheme);
-            tab.until(&format!(
-                "window.innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches"
-            ));
-            let sideways = tab.value("document.documentElement.scrollWidth - window.innerWidth");
-            assert!(sideways.as_i64().unwrap() <= 0, "{width}: {sideways} px too wide");
-            // Colours of text and ground differ enough (WCAG 2 contrast of 4.5) in each level.
-            assert_eq!(tab.value(CONTRAST), json!([]), "{width} {scheme}");
-            tab.screenshot(&format!("console-{width}-{scheme}"));
-        }
-    }
+    fits(&mut tab, "console");
     console.stop().unwrap();
 }
 
@@ -206,6 +190,30 @@ fn a_page_without_a_stream_says_why() {
     drop(streams);
     tab.until(&format!("{HEADLINE}.includes('The function serves.')"));
     console.stop().unwrap();
+}
+
+/// No script of a stranger ran, and none of its markup became an element.
+pub fn has_no_markup(tab: &mut Tab) {
+    let clean =
+        "window.ran === undefined && document.querySelectorAll('img, iframe, main script').length === 0";
+    assert_eq!(tab.value(clean), true);
+}
+
+/// The page does not exceed the width of the window, and colours of text and ground differ enough (WCAG 2 contrast of 4.5), on wide and
+/// narrow screens in both schemes.
+pub fn fits(tab: &mut Tab, name: &str) {
+    for width in [1440, 1024, 390] {
+        for scheme in ["light", "dark"] {
+            tab.look(width, scheme);
+            tab.until(&format!(
+                "window.innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches"
+            ));
+            let sideways = tab.value("document.documentElement.scrollWidth - window.innerWidth");
+            assert!(sideways.as_i64().unwrap() <= 0, "{width}: {sideways} px too wide");
+            assert_eq!(tab.value(CONTRAST), json!([]), "{width} {scheme}");
+            tab.screenshot(&format!("{name}-{width}-{scheme}"));
+        }
+    }
 }
 
 /// The elements whose text has too little contrast.

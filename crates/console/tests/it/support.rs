@@ -176,13 +176,24 @@ impl Pages {
 
 /// A console that follows these.
 pub fn console(stands: &[&Stand]) -> console::Running {
-    let functions = stands.iter().map(|stand| stand.followed()).collect();
-    console::start(Config {
+    console::start(config(stands)).unwrap()
+}
+
+/// Its settings.
+pub fn config(stands: &[&Stand]) -> Config {
+    Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        functions,
+        functions: stands.iter().map(|stand| stand.followed()).collect(),
         ..Config::default()
-    })
-    .unwrap()
+    }
+}
+
+/// What a page of the console adds to a request that changes something, where there are no users.
+pub fn own_headers(console: &console::Running) -> String {
+    let at = console.addresses()[0];
+    let session: Value = serde_json::from_str(&get(console, "/api/v1/session").1).unwrap();
+    let token = session["token"].as_str().unwrap();
+    format!("Origin: http://{at}\r\nX-Signalbox-Token: {token}")
 }
 
 /// The answer to a request: status, head and body.

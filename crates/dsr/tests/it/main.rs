@@ -41,3 +41,4 @@ mod traces;
 mod trust;
 mod watchdog;
 mod watching;
+mod why;

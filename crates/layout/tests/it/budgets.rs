@@ -62,7 +62,8 @@ const SETTINGS: &[(&str, usize)] = &[
     ("enum", 40),
     ("sds", 177),
     ("dp", 27),
-    ("console", 5),
+    // Users, TLS and the names it goes by.
+    ("console", 13),
 ];
 
 #[test]

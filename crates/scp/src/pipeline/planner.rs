@@ -677,6 +677,42 @@ impl Planner {
         }
         "it is ejected, because it failed"
     }
+
+    /// Describes why a candidate that may serve comes after the one that was chosen, in the order of the selection.
+    pub(super) fn passed_over(
+        &self,
+        plan: &Plan,
+        one: &ServiceRef,
+        chosen: &ServiceRef,
+        round: &Round<'_>,
+    ) -> String {
+        let now = Instant::now();
+        let [own, other] = [one, chosen].map(|one| self.standing(plan, one, round, now));
+        let place = |one: &ServiceRef| {
+            plan.preference
+                .as_ref()
+                .map_or(0, |preference| preference.place(one))
+        };
+        let [own_distance, other_distance] =
+            [one, chosen].map(|one| self.live.distances.of(one.producer.locality.as_deref()));
+        let [own_priority, other_priority] = [one, chosen].map(|one| one.service().priority);
+        if own.last && !other.last {
+            return "its status has it serve only if no other is available (nfStatus)".to_owned();
+        }
+        if place(one) > place(chosen) {
+            return "the binding or the discovery prefers the chosen one".to_owned();
+        }
+        if one.preference() > chosen.preference() {
+            return "the discovery prefers the chosen one".to_owned();
+        }
+        if own_distance > other_distance {
+            return "it is farther away than the chosen one".to_owned();
+        }
+        if own_priority > other_priority {
+            return format!("its priority {own_priority} comes after {other_priority}");
+        }
+        "as good as the chosen one, which was drawn by capacity and load".to_owned()
+    }
 }
 
 /// Whether a candidate at this distance is within reach. A producer that the request itself names is always in reach, as

@@ -11,6 +11,7 @@ use routing::network::{Network, NfStatus, ServiceRef};
 use routing::policy::{Places, ServicePolicy};
 use routing::target::Has;
 use sbi::headers::{discovery, names};
+use sbi::name::AUTHORITY;
 use sbi::{Body, Fields, Name, Peer as Connection, Request, RequestHead, Value as FieldValue};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -18,7 +19,7 @@ use tokio::sync::oneshot;
 use super::attempts::Attempts;
 use super::deadline::Deadline;
 use super::message::{Admitted, Arrived, Caller, Outgoing, Step, Target};
-use super::planner::Round;
+use super::planner::{Plan, Round};
 use super::recorder::Notes;
 use super::{Pipeline, loops};
 use crate::live::Live;
@@ -84,13 +85,15 @@ fn status(status: NfStatus) -> &'static str {
 /// A request to be explained.
 pub(crate) struct Question {
     request: RequestHead,
+    body: Body,
     answer: oneshot::Sender<Value>,
 }
 
 impl Question {
     /// Builds the request of these parameters, and the receiver of the explanation. `method` and `path` are those of
-    /// the request, `apiroot`, `nfset` and `nfinst` its target or binding; names of headers (`3gpp-sbi-…`,
-    /// `user-agent`, `via`, `authorization`) are headers, all others are discovery parameters.
+    /// the request, `authority` is its `:authority`, `body` its body; `apiroot`, `nfset` and `nfinst` are its target or binding;
+    /// names of headers (`3gpp-sbi-…`, `user-agent`, `via`, `authorization`) and `header=NAME: VALUE` are headers, all
+    /// others are discovery parameters.
     pub(crate) fn new(asked: &[(String, String)]) -> Result<(Self, oneshot::Receiver<Value>), String> {
         let named = |name: &str| {
             let found = asked.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -125,14 +128,29 @@ impl Question {
         if let Some(binding) = binding {
             headers.set(names::ROUTING_BINDING, header_value("nfset", &binding)?);
         }
+        let body = named("body").map_or_else(Body::empty, |body| body.to_owned().into());
         let (answer, answered) = oneshot::channel();
-        Ok((Self { request, answer }, answered))
+        let question = Self {
+            request,
+            body,
+            answer,
+        };
+        Ok((question, answered))
     }
 }
 
 fn add_header(headers: &mut Fields, name: &str, value: &str) -> Result<(), String> {
     match name {
-        "method" | "path" | "nfinst" | "nfset" => {}
+        "method" | "path" | "nfinst" | "nfset" | "body" => {}
+        "authority" => headers.set(AUTHORITY, header_value(name, value)?),
+        "header" => {
+            let (name, value) = value
+                .split_once(':')
+                .ok_or_else(|| format!("`{value}` is not a header; expected NAME: VALUE"))?;
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+            let header = Name::new(name.as_bytes()).map_err(|_| format!("`{name}` is not a header"))?;
+            headers.append(header, header_value(&name, value)?);
+        }
         "apiroot" => {
             headers.set(names::TARGET_API_ROOT, header_value(name, value)?);
         }
@@ -158,13 +176,19 @@ fn header_value<'v>(name: &str, value: &'v str) -> Result<FieldValue<'v>, String
 struct Shown {
     candidates: Vec<Value>,
     attempts: Vec<Value>,
+    /// Whom the first request would be sent to.
+    chosen: Option<ServiceRef>,
+    /// Who was passed over before that, and why.
+    passed: Vec<(ServiceRef, String)>,
 }
 
 impl Pipeline {
     /// Explains a request. No producer gets a request; an NRF is queried as for the request itself.
     pub(crate) async fn explain(&self, question: Question) {
         let (notes, mut shown) = (Notes::default(), Shown::default());
-        let outcome = self.follow(question.request, &notes, &mut shown).await;
+        let outcome = self
+            .follow((question.request, question.body), &notes, &mut shown)
+            .await;
         let (step, decision) = match outcome {
             Ok(decision) => ("relay", decision),
             Err((step, refused)) => (step, describe_refusal(&refused)),
@@ -188,7 +212,7 @@ impl Pipeline {
     /// step.
     async fn follow(
         &self,
-        request: RequestHead,
+        request: (RequestHead, Body),
         notes: &Notes,
         shown: &mut Shown,
     ) -> Result<String, (&'static str, Box<Refused>)> {
@@ -227,14 +251,22 @@ impl Pipeline {
             priority,
         } = admitted;
         let outgoing = Outgoing::new(arrived, hops, deadline, &self.answer.via, &self.answer.name);
-        shown.candidates = self.candidates(&plan, &caller, &outgoing);
+        let before = plan.clone();
         let attempts = Attempts::new(&self.planner, &caller, &mut plan);
-        self.attempt(attempts, &caller, &outgoing, policy, priority, shown)
-            .map_err(at("relay"))
+        let outcome = self.attempt(attempts, &caller, &outgoing, policy, priority, shown);
+        let ended = (shown.chosen.as_ref(), &shown.passed[..]);
+        shown.candidates = self.judged(&before, &caller, &outgoing, ended);
+        outcome.map_err(at("relay"))
     }
 
-    /// The candidates of a plan with a description of their standing.
-    fn candidates(&self, plan: &super::planner::Plan, caller: &Caller, outgoing: &Outgoing) -> Vec<Value> {
+    /// The candidates of a plan, each with why it is chosen or not.
+    fn judged(
+        &self,
+        plan: &Plan,
+        caller: &Caller,
+        outgoing: &Outgoing,
+        (chosen, passed): (Option<&ServiceRef>, &[(ServiceRef, String)]),
+    ) -> Vec<Value> {
         let round = Round {
             caller,
             headers: &outgoing.headers,
@@ -253,12 +285,28 @@ impl Pipeline {
         sort(&mut others, &self.live);
         let others = others.iter().map(|one| {
             let mut row = row(one, &self.live);
-            row["standing"] = self.planner.standing_in_words(&plan, one, &round).into();
+            let standing = self.planner.standing_in_words(&plan, one, &round);
+            row["standing"] = standing.into();
+            let passed = passed.iter().find(|(passed, _)| is_same(passed, one));
+            row["outcome"] = match (chosen, passed) {
+                (Some(chosen), _) if is_same(chosen, one) => CHOSEN.to_owned(),
+                (_, Some((_, why))) => why.clone(),
+                (Some(chosen), None) if standing.starts_with("may serve") => {
+                    self.planner.passed_over(&plan, one, chosen, &round)
+                }
+                _ => standing.to_owned(),
+            }
+            .into();
             row
         });
         let named = named.map(|one| {
             let mut row = row(one, &self.live);
             row["standing"] = "named by the request".into();
+            row["outcome"] = match chosen {
+                Some(chosen) if is_same(chosen, one) => CHOSEN,
+                _ => "named by the request, and not used: see the attempts",
+            }
+            .into();
             row
         });
         named.into_iter().chain(others).collect()
@@ -285,6 +333,9 @@ impl Pipeline {
                 }
                 (Err(refused), _) => format!("passed over: {}", detail(refused)),
             };
+            if let (Err(_), Some(one)) = (&verdict, &target.service) {
+                shown.passed.push((one.clone(), said.clone()));
+            }
             let hop = target.hop(attempts.hop);
             shown.attempts.push(json!({
                 "target": target.root.to_string(),
@@ -295,6 +346,9 @@ impl Pipeline {
             match verdict {
                 Ok(_) => {
                     attempts.sent();
+                    if first.is_none() {
+                        shown.chosen.clone_from(&target.service);
+                    }
                     first.get_or_insert_with(|| describe_target(&target, hop.is_some()));
                     let farthest = attempts.plan.stage.reroute.reach();
                     let sent = shown.attempts.len() < usize::from(policy.attempts);
@@ -347,7 +401,15 @@ impl Pipeline {
     }
 }
 
-fn request_of(head: RequestHead) -> Request {
+/// What is shown of the candidate that gets the request.
+const CHOSEN: &str = "chosen";
+
+/// Whether both are one service instance of one producer.
+fn is_same(one: &ServiceRef, other: &ServiceRef) -> bool {
+    one.producer.id == other.producer.id && std::ptr::eq(one.service(), other.service())
+}
+
+fn request_of((head, body): (RequestHead, Body)) -> Request {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let connection = Connection {
         addr: nowhere,
@@ -358,7 +420,7 @@ fn request_of(head: RequestHead) -> Request {
     };
     Request {
         head,
-        body: Body::empty(),
+        body,
         peer: Rc::new(connection),
         received: Instant::now(),
         stream: 1,

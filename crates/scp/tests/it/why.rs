@@ -230,3 +230,191 @@ fn answers_are_sentences_and_questions_are_checked() {
         assert_eq!(producer.count(), 0, "nothing is sent");
     });
 }
+
+/// Numbers that are the same in each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: usize) -> usize {
+        // xorshift64* (Marsaglia).
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % most
+    }
+
+    fn one<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
+        all[self.below(all.len())]
+    }
+
+    /// A request with its headers: any target, consumer and limit.
+    fn request(&mut self, roots: &[String], ids: &[String]) -> (Method, String, Vec<(String, String)>) {
+        let method = self.one(&["GET", "PUT", "POST", "DELETE"]).parse().unwrap();
+        let path = self.one(&[
+            PATH,
+            "/nudm-sdm/v2/x%2Fy?a=b&c",
+            "/nudm-sdm//v2/./x",
+            "/nudm-uecm/v1/x",
+            "/nausf-auth/v1/x",
+        ]);
+        let mut headers = vec![(
+            "user-agent",
+            self.one(&["AMF-test", "SMF-denied", "SMF-1"]).to_owned(),
+        )];
+        match self.below(6) {
+            0 => headers.push(("3gpp-sbi-target-apiroot", roots[self.below(roots.len())].clone())),
+            1 => headers.push((
+                "3gpp-sbi-routing-binding",
+                format!("bl=nf-set; nfset=set{}.udmset.5gc.mnc001.mcc001", self.below(4)),
+            )),
+            2 => headers.push((
+                "3gpp-sbi-routing-binding",
+                format!("bl=nf-instance; nfinst={}", ids[self.below(ids.len())]),
+            )),
+            3 => {}
+            _ => {
+                let kind = self.one(&["UDM", "AUSF", "PCF"]);
+                headers.push(("3gpp-sbi-discovery-target-nf-type", kind.to_owned()));
+                if self.below(8) > 0 {
+                    headers.push(("3gpp-sbi-discovery-requester-nf-type", "AMF".to_owned()));
+                }
+                if self.below(2) == 0 {
+                    let set = format!("set{}.udmset.5gc.mnc001.mcc001", self.below(4));
+                    headers.push(("3gpp-sbi-discovery-target-nf-set-id", set));
+                }
+            }
+        }
+        if self.below(10) == 0 {
+            let hops = self.one(&["0; nodetype=scp", "5; nodetype=scp", "x"]);
+            headers.push(("3gpp-sbi-max-forward-hops", hops.to_owned()));
+        }
+        let own = |(name, value): (&str, String)| (name.to_owned(), value);
+        (method, path.to_owned(), headers.into_iter().map(own).collect())
+    }
+}
+
+/// What the page and the command ask of a request; they send it as its headers are.
+fn asked_of(method: &Method, path: &str, headers: &[(String, String)]) -> Vec<(String, String)> {
+    let mut asked = vec![
+        ("method".to_owned(), method.to_string()),
+        ("path".to_owned(), path.to_owned()),
+    ];
+    asked.extend(
+        headers
+            .iter()
+            .map(|(name, value)| ("header".to_owned(), format!("{name}: {value}"))),
+    );
+    asked
+}
+
+#[test]
+fn a_thousand_requests_go_where_why_says() {
+    local(async {
+        let producers: Vec<Producer> = (1..=6).map(Producer::start).collect();
+        let (nrf, stranger) = (Producer::start(99), Producer::start(50));
+        nrf.answers(|_| {
+            sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 60, "nfInstances": []}))
+        });
+        let scp = start(|config| {
+            discovered(config, &nrf);
+            // Different priorities: nothing is drawn.
+            let profiles = producers.iter().zip(1..).map(|(producer, number)| {
+                let set = format!("set{}.udmset.5gc.mnc001.mcc001", 1 + number % 3);
+                producer.profile(&json!({"priority": number, "nfSetIdList": [set]}))
+            });
+            config.producers = profiles.collect();
+            config.security.access = vec![AccessRule {
+                consumers: vec!["SMF-denied".into()],
+                producers: vec![producers[0].id.clone(), producers[1].id.clone()],
+                deny: true,
+                ..AccessRule::default()
+            }];
+        });
+        let roots: Vec<String> = producers
+            .iter()
+            .chain([&stranger])
+            .map(|one| one.root())
+            .collect();
+        let ids: Vec<String> = producers
+            .iter()
+            .chain([&stranger])
+            .map(|one| one.id.clone())
+            .collect();
+        let (mut draw, mut served, mut refused) = (Draw(35), 0, 0);
+        for number in 0..1_000 {
+            let (method, path, headers) = draw.request(&roots, &ids);
+            let asked = asked_of(&method, &path, &headers);
+            let explained = scp.running.as_ref().unwrap().why(&asked).await;
+            let sent: Vec<_> = headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect();
+            let got = scp.ask(method, &path, &sent).await;
+            let decision = explained["decision"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{number} {asked:?}: {explained:#}"));
+            let candidates = explained["candidates"].as_array().unwrap();
+            let chosen: Vec<&str> = candidates
+                .iter()
+                .filter(|one| one["outcome"] == "chosen")
+                .filter_map(|one| one["nfInstanceId"].as_str())
+                .collect();
+            if got.status == StatusCode::OK {
+                served += 1;
+                assert_eq!(
+                    attempts(&explained).first(),
+                    Some(&got.by()),
+                    "{number} {asked:?}: {explained:#}"
+                );
+                assert!(decision.contains(got.by()), "{number} {asked:?}: {decision}");
+                assert_eq!(chosen, [got.by()], "{number} {asked:?}: {explained:#}");
+            } else {
+                refused += 1;
+                let refusal = format!("{} ", got.status.as_u16());
+                assert!(
+                    decision.contains(&refusal),
+                    "{number} {asked:?}: {refusal}: {explained:#}"
+                );
+                assert_eq!(chosen, [""; 0], "{number} {asked:?}: {explained:#}");
+            }
+            let has_reason = |one: &Value| {
+                one["outcome"]
+                    .as_str()
+                    .is_some_and(|words| !words.is_empty() && words != "may serve")
+            };
+            assert!(
+                candidates.iter().all(has_reason) || got.status != StatusCode::OK,
+                "{explained:#}"
+            );
+        }
+        assert!(
+            served > 200 && refused > 200,
+            "{served} served, {refused} refused"
+        );
+        assert_eq!(stranger.count(), 0);
+    });
+}
+
+#[test]
+fn headers_and_bodies_of_a_question_are_those_of_the_request() {
+    local(async {
+        let producer = Producer::start(1);
+        let scp = start(|config| config.producers = vec![producer.profile(&json!({}))]);
+        let root = producer.root();
+        let header = format!("3gpp-Sbi-Target-apiRoot: {root}");
+        let asked = [
+            ("method", "POST"),
+            ("path", PATH),
+            ("authority", "scp1.test"),
+            ("header", &header),
+            ("body", "{}"),
+        ];
+        let explained = why(&scp, &asked).await;
+        assert_eq!(attempts(&explained), [producer.id.as_str()], "{explained:#}");
+        for wrong in ["no colon", "a b: c", ": x", "x: a\0b"] {
+            let explained = why(&scp, &[("path", PATH), ("header", wrong)]).await;
+            assert!(explained["error"].is_string(), "{wrong}: {explained:#}");
+        }
+        assert_eq!(producer.count(), 0, "nothing is sent");
+    });
+}

@@ -1,7 +1,9 @@
 //! The console beside real functions: in `up`, and as a process of its own.
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -175,7 +177,7 @@ fn off_loopback_the_console_does_not_start() {
     let refused = signalbox(&["run", "console", "--config", &file]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        text(&refused.stderr).contains("neither TLS nor users"),
+        text(&refused.stderr).contains("needs TLS and users"),
         "{}",
         text(&refused.stderr)
     );
@@ -193,4 +195,175 @@ fn a_file_that_is_older_than_the_console_may_have_its_ports() {
     assert!(old.status.success(), "{}", text(&old.stdout) + &text(&old.stderr));
     let both = check("nrf: {admin: \"127.0.0.1:9007\"}\nconsole: {listen: \"127.0.0.1:9007\"}\n");
     assert!(!both.status.success());
+}
+
+/// Runs a command with this on its stdin.
+fn with_input(args: &[&str], input: &str) -> std::process::Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_signalbox"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses before it reads has closed it.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// A request with a JSON body as a page of the console sends it; the answer.
+fn post(at: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {at}\r\nOrigin: http://{at}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn users_are_added_at_the_command_line_and_sign_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, directory) = (folder.path().join("console.yaml"), folder.path().join("users"));
+    let words = format!(
+        "console: {{listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", directory: \"{}\"}}\n",
+        directory.display()
+    );
+    std::fs::write(&file, words).unwrap();
+    let file = file.to_str().unwrap();
+    let user = |args: &[&str], input: &str| {
+        let all: Vec<&str> = ["console", "user"]
+            .iter()
+            .chain(args)
+            .copied()
+            .chain(["--config", file])
+            .collect();
+        let output = with_input(&all, input);
+        (
+            output.status.success(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
+    };
+    let password = "correct horse battery\n";
+    let (added, said) = user(
+        &["add", "ada", "--role", "tracer", "--role", "operator"],
+        password,
+    );
+    assert!(
+        added && said.contains("added ada (viewer, tracer, operator)"),
+        "{said}"
+    );
+    for (args, input, words) in [
+        (&["add", "ada"][..], password, "exists"),
+        (&["add", "bob"], "short\n", "12 characters"),
+        (&["add", "bob"], "", "12 characters"),
+        (&["add", "a b"], password, "is not a name"),
+        (
+            &["add", "bob", "--role", "root"],
+            password,
+            "valid are viewer, tracer, operator",
+        ),
+        (&["remove", "bob"], "", "does not exist"),
+    ] {
+        let (done, said) = user(args, input);
+        assert!(!done && said.contains(words), "{args:?}: {said}");
+    }
+    assert!(
+        user(&["list"], "").1.contains("viewer, tracer, operator")
+            || user(&["list", "--json"], "").1.contains("operator")
+    );
+    let console = Process::start(&["run", "console", "--config", file], folder.path());
+    let at = console.address("console HTTP");
+    assert_eq!(ask(at, "GET", "/api/v1/summary").0, 401);
+    let sign_in = |password: &str| {
+        let form = serde_json::json!({"name": "ada", "password": password}).to_string();
+        post(at, "/api/v1/session", "", &form).0
+    };
+    assert_eq!(sign_in("correct horse battery"), 204);
+    let (changed, said) = user(&["password", "ada"], "another long password\n");
+    assert!(changed && said.contains("its sessions end"), "{said}");
+    until("the other password", || sign_in("another long password") == 204);
+    assert!(user(&["remove", "ada"], "").0);
+    assert!(
+        with_input(&["console", "user", "list"], "").status.code() == Some(2),
+        "without a directory"
+    );
+    // What is deleted by hand, or never was, lets no stranger in.
+    until("no user", || sign_in("another long password") != 204);
+}
+
+#[test]
+fn the_page_that_explains_says_what_its_command_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    up.is_populated();
+    let console = printed(&up);
+    until("the SCP and the router to be known", || {
+        let rows = summary(console)["functions"].clone();
+        let serves = |name: &str| {
+            let mut rows = rows.as_array().unwrap().iter();
+            rows.any(|row| row["name"] == name && row["lastAnswer"].is_string())
+        };
+        serves("scp") && serves("dsr")
+    });
+    let (_, session) = ask(console, "GET", "/api/v1/session");
+    let session: Value = serde_json::from_str(&session).unwrap();
+    let token = format!("X-Signalbox-Token: {}\r\n", session["token"].as_str().unwrap());
+    for (message, kind) in [
+        (
+            "GET /nudm-sdm/v2/x HTTP/1.1\n3gpp-Sbi-Target-apiRoot: http://nowhere.example:80",
+            "scp",
+        ),
+        (
+            "GET /nudm-sdm/v2/x\n3gpp-Sbi-Max-Forward-Hops: 0; nodetype=scp\n3gpp-Sbi-Target-apiRoot: http://a:80",
+            "scp",
+        ),
+        ("POST /nudm-sdm/v2/x\n\n{\"it's\": \"$(reboot)\"}", "scp"),
+        ("TRACE /nudm-sdm/v2/x", "scp"),
+        (
+            "ULR app=16777251 { Destination-Realm = \"x\" User-Name = \"001010000000001\" }",
+            "dsr",
+        ),
+        (
+            "RAR app=16777236 { Destination-Realm = \"it's\" Destination-Host = \"$(x).example\" }",
+            "dsr",
+        ),
+    ] {
+        let (status, said) = post(
+            console,
+            "/api/v1/why",
+            &token,
+            &serde_json::json!({"text": message}).to_string(),
+        );
+        assert_eq!(status, 200, "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let answer = said["answers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["kind"] == kind);
+        let answer = answer.unwrap_or_else(|| panic!("{message}: {said}"));
+        // The command as the page shows it, in a shell.
+        let command = answer["command"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("signalbox")
+            .unwrap();
+        let shell = Command::new("sh")
+            .args([
+                "-c",
+                &format!("\"$0\" {command} --json"),
+                env!("CARGO_BIN_EXE_signalbox"),
+            ])
+            .output()
+            .unwrap();
+        let printed: Value = serde_json::from_slice(&shell.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {command}: {}", text(&shell.stderr)));
+        assert_eq!(printed, answer["answer"], "{command}");
+        assert!(!answer["decision"].as_str().unwrap().is_empty(), "{answer}");
+    }
 }
