@@ -301,7 +301,7 @@ fn an_af_gets_events_and_the_end_that_it_was_owed() {
     });
 }
 
-/// That no attempt has brought the rules to the SMF is no change of the association.
+/// The association does not change when no attempt brings the rules to the SMF; the AF learns it all the same.
 #[test]
 fn an_af_gets_the_notice_of_rules_that_their_smf_never_took() {
     local(async {
