@@ -3,7 +3,8 @@
 //!
 //! A tour, from the wire inwards:
 //! * `service`: the SDS as a network function; `live`, `pages`: what is derived from settings, its admin pages and gauges.
-//! * `dispatch` has the resources on one screen; `worker` is what the handlers work with, `shared` what all threads have.
+//! * `dispatch` has the resources on one screen; `worker` is what the handlers work with, `shared` what all threads have, `outside` how
+//!   workers await other threads.
 //! * `api` has one file per resource: parse, call, answer.
 //! * `journal` is the task that gives each transaction its offset, makes it durable and applies it; `tail` has its newest
 //!   transactions as lines; `pollers`: who polls it.
@@ -19,6 +20,7 @@ mod data;
 mod dispatch;
 mod journal;
 mod live;
+mod outside;
 mod pages;
 mod pollers;
 mod record;

@@ -13,9 +13,10 @@ use super::export::NDJSON;
 use super::{Answer, HEAD, ID, number, query_of, stopped, wrong};
 use crate::events::Event;
 use crate::journal::Known;
+use crate::outside::outside;
 use crate::repository::PAGE;
 use crate::tail::line;
-use crate::worker::{Worker, outside};
+use crate::worker::Worker;
 
 /// Transactions of a page, without `limit` and at most, and the bytes of a page.
 const USUAL: u64 = 1_000;

@@ -23,9 +23,10 @@ use crate::change::{Change, MOST_RECORD};
 use crate::data::Unchangeable;
 use crate::events::{Event, OVERTAKEN};
 use crate::journal::{Refused, Transaction};
+use crate::outside::outside;
 use crate::repository::GroupWrite;
 use crate::subject::Subject;
-use crate::worker::{Worker, outside};
+use crate::worker::Worker;
 
 /// What an answer is.
 type Answer = Result<Response, Problem>;

@@ -12,10 +12,10 @@ pub(crate) use keeper::Keeper;
 
 use crate::change::Change;
 use crate::data::Unchangeable;
+use crate::outside::outside;
 use crate::record::Head;
 use crate::repository::GroupWrite;
 use crate::subject::Subject;
-use crate::worker::outside;
 
 /// Transactions that wait, at most; more are refused.
 const MOST_PENDING: usize = 1_024;
