@@ -151,7 +151,7 @@ mod tests {
         ];
         assert_eq!(edits(&whole, &[]), expected);
         // The fifth AVP claims more than is there.
-        let mut broken = whole.clone();
+        let mut broken = whole;
         assert!(broken.overwrite(20 + 8 + 12 + 12 + 12 + 5, &[0xff]));
         let mut end = AvpWriter::with_capacity(16);
         end.put_raw(AvpKey::ietf(70_009), AvpFlags(0), b"");
