@@ -174,7 +174,9 @@ fn why(state: &State, text: &str) -> Value {
     let (from, hex) = match text.split_once(',') {
         None => (None, text),
         Some((name, hex)) => match hops.iter().position(|hop| hop.name == name.trim()) {
-            None => return json!({"error": format!("`{name}` is neither an application server nor a link set")}),
+            None => {
+                return json!({"error": format!("`{name}` is neither an application server nor a link set")});
+            }
             from => (from, hex),
         },
     };
