@@ -204,7 +204,9 @@ fn an_audit_of_thousands_of_masks_names_each_destination_once() {
     let stp = start(with_many_destinations());
     let at = stp.addresses()[0];
     let (mut one, _two) = (Asp::active(at, 11, 11), Asp::active(at, 12, 12));
-    let masks: Vec<u32> = (0..4_000).map(|at| (1 + at % 255) << 24 | at % 16_384).collect();
+    let masks: Vec<u32> = (0..4_000)
+        .map(|at| ((1 + at % 255) << 24) | (at % 16_384))
+        .collect();
     let mut audit = Vec::new();
     let mut builder = Builder::new(MessageType::Daud, &mut audit);
     builder.words(Tag::AFFECTED_POINT_CODE, &masks);

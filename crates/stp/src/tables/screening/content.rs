@@ -191,7 +191,7 @@ impl Operations {
             match (component.component_type, component.operation) {
                 _ if at == MOST_COMPONENTS => return Self::Unreadable,
                 (ComponentType::Invoke, Some(Local(code) | National(code) | Private(code))) => {
-                    found.push(code)
+                    found.push(code);
                 }
                 // An object identifier, or a number of more octets than it needs: nodes behind may take it for the number.
                 (ComponentType::Invoke, _) => return Self::Unreadable,
