@@ -244,10 +244,10 @@ fn a_udr_that_hangs_does_not_delay_what_needs_no_udr() {
             let sent = post(*stream, SM_POLICIES, &[], &session(1_000 + stream));
             smf.send(&sent).await.unwrap();
         }
+        // 16 times as many as may be begun wait for it, the others in the queue.
+        until(|| gauge(&pcf, "requests_elsewhere") == 32.0 && gauge(&pcf, "requests_queued") == 68.0).await;
         let late = post(999, SM_POLICIES, &[(LIMIT, "200")], &session(5_000));
         smf.send(&late).await.unwrap();
-        // 16 times as many as may be begun wait for it, the others in the queue.
-        until(|| gauge(&pcf, "requests_elsewhere") == 32.0 && gauge(&pcf, "requests_queued") == 69.0).await;
         until(|| udr.count() - before >= 32).await;
         assert_eq!(udr.count() - before, 32);
         for _ in 0..3 {
