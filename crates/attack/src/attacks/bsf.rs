@@ -89,7 +89,6 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
             with(json!({"ipv6Prefix": "2001:db8::"})),
         ),
         ("a prefix of 129", with(json!({"ipv6Prefix": "2001:db8::/129"}))),
-        ("no prefixes", with(json!({"addIpv6Prefixes": []}))),
         ("a slice beyond", with(json!({"snssai": {"sst": 256}}))),
         ("invalid features", with(json!({"suppFeat": "xyz"}))),
         (
