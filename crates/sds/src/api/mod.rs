@@ -215,7 +215,7 @@ mod tests {
 
     #[tokio::test]
     async fn others_have_their_turn_while_a_large_body_is_parsed() {
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let body = Bytes::from(vec![b' '; MOST_RECORD + 1]);
         let parsing = parsed(body, move |_| {
             let sent = receiver.recv_timeout(Duration::from_secs(60));

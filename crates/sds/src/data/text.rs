@@ -46,7 +46,7 @@ pub(crate) fn part(
             let (mut lines, mut last) = (Lines::new(journal, offset), None);
             for record in numbers.take(most) {
                 let (key, set) = record?;
-                lines.entry(&key, &set);
+                lines.entry(key, &set);
                 last = Some(key);
             }
             // Names follow the last number.
