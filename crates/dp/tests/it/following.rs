@@ -91,7 +91,6 @@ fn following(roots: &[String], directory: &Path) -> Config {
         sds: Some(Sds {
             addresses: roots.to_vec(),
             name: "dp1".to_owned(),
-            ..Sds::default()
         }),
         directory: Some(directory.to_owned()),
         ..config()

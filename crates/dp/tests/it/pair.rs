@@ -65,7 +65,6 @@ fn a_processor_follows_either_of_two_servers() {
         sds: Some(Sds {
             addresses: addresses.to_vec(),
             name: "dp1".to_owned(),
-            ..Sds::default()
         }),
         directory: Some(folder.path().join("dp")),
         ..config()
