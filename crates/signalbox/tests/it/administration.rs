@@ -59,12 +59,12 @@ impl Network {
             admins,
             processes: [None, None],
         };
-        for at in 0..2 {
+        for (at, admin) in admins.iter().enumerate() {
             let own = this.own(at);
             std::fs::create_dir(own.parent().unwrap()).unwrap();
             let text = template
                 .replace("${HOST}", &format!("dsr{at}.example"))
-                .replace("${ADMIN}", &admins[at].to_string());
+                .replace("${ADMIN}", &admin.to_string());
             std::fs::write(&own, text.replace("weight: 2", "weight: 1")).unwrap();
             let file = own.to_str().unwrap();
             let process = Process::start(&["run", "dsr", "--config", file], own.parent().unwrap());
