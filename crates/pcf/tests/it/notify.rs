@@ -132,7 +132,7 @@ fn a_message_has_the_values_of_its_decision_and_is_sent_once() {
             .into_iter()
             .map(|seen| (seen["url"].to_string(), seen))
             .collect();
-        assert_eq!(operator.seen().len(), 3);
+        assert_eq!(operator.have(3).await.len(), 3);
         let crm = &seen["\"/ok/of/imsi-001010000000001?why=a%20b&rat=EUTRA\""];
         assert_eq!((&crm["method"], &crm["version"]), (&json!("POST"), &json!("1.1")));
         assert_eq!(
@@ -179,7 +179,7 @@ fn a_connection_serves_messages_one_after_the_other() {
             bed.pcf.session(&json!({"pduSessionId": round})).await;
             bed.until(Event::MessageSent, round).await;
         }
-        let seen = operator.seen();
+        let seen = operator.have(3).await;
         assert!(seen.iter().all(|seen| seen["connection"] == 1), "{seen:?}");
     });
 }
@@ -395,8 +395,8 @@ fn a_decision_that_is_made_again_after_a_conflict_is_sent_once() {
             acknowledged.extend(updates(&bed, &path, rounds.next().unwrap()).await);
         }
         bed.until(Event::MessageSent, acknowledged.len() as u64).await;
-        let mut seen: Vec<String> = operator
-            .seen()
+        let seen = operator.have(acknowledged.len()).await;
+        let mut seen: Vec<String> = seen
             .iter()
             .map(|seen| body(seen).as_str().unwrap().to_owned())
             .collect();
@@ -494,7 +494,7 @@ fn a_server_over_tls_has_to_have_a_certificate_of_the_authority() {
             bed.pcf.session(&json!({})).await;
             bed.until(event, 1).await;
         }
-        let seen = operator.seen();
+        let seen = operator.have(1).await;
         assert_eq!((seen.len(), &seen[0]["version"]), (1, &json!("1.1")));
         assert_ne!(seen[0]["client"], json!({}), "the certificate of the PCF");
     });
@@ -551,7 +551,12 @@ fn an_unknown_server_is_a_mistake_of_the_project_and_the_notifier_can_be_switche
         bed.reload(&moved).await;
         bed.pcf.session(&json!({"pduSessionId": 3})).await;
         bed.until(Event::MessageSent, 2).await;
-        let urls: Vec<Value> = operator.seen().iter().map(|seen| seen["url"].clone()).collect();
+        let urls: Vec<Value> = operator
+            .have(2)
+            .await
+            .iter()
+            .map(|seen| seen["url"].clone())
+            .collect();
         assert_eq!(urls, [json!("/ok/one"), json!("/ok/two")]);
     });
 }
