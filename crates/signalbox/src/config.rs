@@ -11,6 +11,9 @@ use crate::failure::Failure;
 pub(crate) use crate::functions::Config;
 use crate::functions::{ALL, CONSOLE};
 
+/// Sections that are of no function, and of each.
+pub(crate) const SHARED: [&str; 4] = ["log", "admin", "traces", "changes"];
+
 impl Config {
     /// Reads the configuration; without a file the defaults.
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Failure> {
@@ -65,8 +68,7 @@ impl Config {
     pub(crate) fn of(&self, function: &str) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(sections) = &mut value {
-            sections
-                .retain(|name, _| name == function || ["log", "admin", "traces"].contains(&name.as_str()));
+            sections.retain(|name, _| name == function || SHARED.contains(&name.as_str()));
         }
         value
     }

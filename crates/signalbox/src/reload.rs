@@ -14,7 +14,7 @@ use settings::reload::is_within;
 use telemetry::journal::Kind;
 use telemetry::{Alarms, Registry, logging};
 
-use crate::config::Config;
+use crate::config::{Config, SHARED};
 use crate::functions::{ALL, Live};
 use crate::metrics::DIFFERS;
 use crate::supervisor::Supervisor;
@@ -99,7 +99,7 @@ impl Outcome {
     fn in_words(&self, function: &str) -> Option<(Kind, String)> {
         let is_mine = |path: &&String| {
             let section = path.split(['.', ' ']).next().unwrap_or_default();
-            section == function || ["log", "admin", "traces"].contains(&section)
+            section == function || SHARED.contains(&section)
         };
         let mine = |all: &[String]| {
             let mine: Vec<String> = all.iter().filter(is_mine).map(|one| on_one_line(one)).collect();

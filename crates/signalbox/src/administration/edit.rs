@@ -305,7 +305,6 @@ mod tests {
             ("dsr.admin", "a\nb: c"),
             ("dsr.admin", ""),
             ("dsr.admin", "[a"),
-            ("dsr.admin", "a}\""),
             ("dsr.\"x.y\"", "1"),
         ] {
             assert!(set(TEXT, path, value).is_err(), "{path}: {value}");
