@@ -100,8 +100,11 @@ fn a_router_goes_on_when_a_processor_or_the_server_dies() {
 #[test]
 fn numbers_of_a_damaged_block_are_answered_by_the_other_processor() {
     let (report, _) = passes("dsr/fabr-damaged", (12_000, 60), Duration::from_secs(4));
-    let named = check(&report, "the damage is named");
-    assert!(named.got.contains("block at byte"), "{named:?}");
+    let named = check(&report, "the damage is named or mended");
+    assert!(
+        named.got.contains("block at byte") || named.got.starts_with("mended after "),
+        "{named:?}"
+    );
     let own = check(&report, "its numbers are answered");
     assert!(
         own.got.starts_with("0 of ") && own.got.contains(" 0 of "),
