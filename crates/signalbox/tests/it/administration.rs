@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::process::{Process, ask, signalbox, text};
+use crate::up::patiently;
 
 const SECRET: &str = "0123456789abcdef";
 
@@ -126,13 +127,15 @@ fn routers_get_what_is_desired_and_are_seen_together() {
     assert_eq!(said.matches("as desired").count(), 2, "{said}");
 
     // Alarms of both stand in one list: neither has a server.
-    let (code, said) = network.ask(&["alarms", "--json"]);
-    let alarms: Value = serde_json::from_str(&said).unwrap();
-    let of = |name: &str| {
-        let mut all = alarms.as_array().unwrap().iter();
-        all.any(|alarm| alarm["process"] == name && alarm["number"] == 22051)
-    };
-    assert!(code == Some(0) && of("dsr-0") && of("dsr-1"), "{said}");
+    patiently("an alarm of each router", || {
+        let (code, said) = network.ask(&["alarms", "--json"]);
+        let alarms: Value = serde_json::from_str(&said).unwrap();
+        let of = |name: &str| {
+            let mut all = alarms.as_array().unwrap().iter();
+            all.any(|alarm| alarm["process"] == name && alarm["number"] == 22051)
+        };
+        code == Some(0) && of("dsr-0") && of("dsr-1")
+    });
 
     let into = network.folder.path().join("measured");
     for _ in 0..2 {

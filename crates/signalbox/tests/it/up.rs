@@ -153,7 +153,7 @@ fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
 }
 
 /// Waits for something that takes a few seconds, on a slow machine many more.
-fn patiently(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn patiently(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1_200 {
         if is_so() {
             return;
