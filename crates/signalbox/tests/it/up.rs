@@ -289,11 +289,13 @@ fn a_terminal_shows_a_page_that_fits_it() {
     let folder = tempfile::tempdir().unwrap();
     let config = harmless(None, folder.path());
     let program = env!("CARGO_BIN_EXE_signalbox");
-    let command = format!("{program} up --no-traffic --config {}", config.display());
-    // `script` (util-linux) gives the command a terminal.
+    // `script` (util-linux) gives the command a terminal. Its shell makes room for the program: dash, for one, would end by
+    // Ctrl-C itself, and `script` return the shell's status.
+    let command = format!("exec {program} up --no-traffic --config {}", config.display());
     let started = Command::new("script")
         .args(["-qfec", &command, "/dev/null"])
         .env_remove("RUST_LOG")
+        .env("SHELL", "/bin/sh")
         .current_dir(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
