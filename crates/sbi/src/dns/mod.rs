@@ -21,10 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError as ServerError, NetError};
 use hickory_resolver::proto::rr::{RData, RecordType};
+use hickory_resolver::system_conf::parse_resolv_conf;
 use sbi_proto::{Origin, Scheme};
 use tokio::sync::mpsc;
 
@@ -118,18 +119,26 @@ impl Dns {
             asked: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let resolver = {
-            // The resolver may spawn local tasks.
-            let _inside = runtime.enter();
-            resolver(config).map_err(|error| io::Error::other(error.to_string()))?
+        let (config, back) = (config.clone(), Arc::downgrade(&shared));
+        let (ready, started) = std::sync::mpsc::sync_channel(1);
+        // The runtime begins and ends with its thread: the caller may be inside another one, where none may be dropped.
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let built = runtime.and_then(|runtime| {
+                // The resolver may spawn tasks.
+                let resolver = runtime.block_on(async { resolver(&config) });
+                Ok((runtime, resolver.map_err(io::Error::other)?))
+            });
+            match built {
+                Ok((runtime, resolver)) => {
+                    let _ = ready.send(Ok(()));
+                    runtime.block_on(answer(asked, resolver, back));
+                }
+                Err(error) => drop(ready.send(Err(error))),
+            }
         };
-        let back = Arc::downgrade(&shared);
-        std::thread::Builder::new()
-            .name("dns".to_owned())
-            .spawn(move || runtime.block_on(answer(asked, resolver, back)))?;
+        std::thread::Builder::new().name("dns".to_owned()).spawn(run)?;
+        started.recv().map_err(io::Error::other)??;
         Ok(Self(shared))
     }
 
@@ -240,9 +249,30 @@ impl Shared {
     }
 }
 
+/// Where the system says which name servers it has.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// The name servers and options of a `resolv.conf`. Where it is absent, as in a container of one program, or names no server, that
+/// is the one of this machine (resolv.conf(5)): names fail then, addresses work.
+fn system(text: io::Result<Vec<u8>>) -> Result<(ResolverConfig, ResolverOpts), NetError> {
+    let mut text = match text {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        other => other?,
+    };
+    parse_resolv_conf(&text).or_else(|_| {
+        text.extend_from_slice(b"\nnameserver 127.0.0.1\n");
+        let found = parse_resolv_conf(&text)?;
+        tracing::warn!(
+            "{RESOLV_CONF} names no name server; 127.0.0.1 is asked. Name one there, or in dns.servers"
+        );
+        Ok(found)
+    })
+}
+
 fn resolver(config: &DnsConfig) -> Result<TokioResolver, NetError> {
     let mut builder = if config.servers.is_empty() {
-        TokioResolver::builder_tokio()?
+        let (servers, options) = system(std::fs::read(RESOLV_CONF))?;
+        TokioResolver::builder_with_config(servers, TokioRuntimeProvider::default()).with_options(options)
     } else {
         let servers = config.servers.iter().map(|server| {
             let at = |mut connection: ConnectionConfig| {
@@ -376,5 +406,45 @@ fn nothing<T>(error: &NetError) -> Records<T> {
             Ok((Vec::new(), ttl.map_or(Duration::MAX, Duration::from_secs)))
         }
         _ => Err(DnsError::Failed(error.to_string().into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(text: io::Result<Vec<u8>>) -> Vec<String> {
+        let (servers, _) = system(text).unwrap();
+        servers
+            .name_servers()
+            .iter()
+            .map(|server| server.ip.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_system_without_name_servers_asks_its_own() {
+        let absent = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(servers(Err(absent)), ["127.0.0.1"]);
+        assert_eq!(
+            servers(Ok(b"search example.org\noptions ndots:2".to_vec())),
+            ["127.0.0.1"]
+        );
+        assert_eq!(servers(Ok(b"nameserver 192.0.2.53".to_vec())), ["192.0.2.53"]);
+    }
+
+    #[test]
+    fn name_servers_that_cannot_be_read_are_said() {
+        let refused = system(Err(io::Error::from(io::ErrorKind::PermissionDenied)));
+        assert!(refused.unwrap_err().to_string().contains("permission denied"));
+    }
+
+    /// Functions open inside a runtime.
+    #[test]
+    fn a_resolver_starts_and_ends_inside_a_runtime() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            drop(Dns::start(&DnsConfig::default()).unwrap());
+        });
     }
 }
