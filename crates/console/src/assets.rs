@@ -50,6 +50,7 @@ const SEEING: Files = files! {
 
 const TRACING: Files = files! {
     "/follow.js" = "follow.js" as SCRIPT;
+    "/ladder.js" = "ladder.js" as SCRIPT;
     "/sessions.js" = "sessions.js" as SCRIPT;
     "/why.js" = "why.js" as SCRIPT;
 };

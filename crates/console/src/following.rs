@@ -1,5 +1,6 @@
 //! Following a subscriber: begins and ends it at the functions, and puts what they have copied into one order.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 
 use follow::{Message, Page, ladder};
@@ -14,8 +15,10 @@ use crate::observation::cut;
 
 /// Octets of a page of a function: the pages have 4 MB of content, which JSON and hexadecimal digits enlarge.
 const MOST_PAGE: usize = 32 << 20;
-/// Messages of one function that are shown; `signalbox follow` has all.
-const MOST_MESSAGES: usize = 2_000;
+/// Messages of one function that are shown with all their content; `signalbox follow` has all.
+const MOST_WHOLE: usize = 2_000;
+/// Messages of one function of which the outline is shown: as many as a function copies of a subscriber.
+const MOST_OUTLINES: usize = 10_000;
 
 /// Characters of a reason.
 const WHY: usize = 300;
@@ -31,6 +34,18 @@ pub(crate) struct Form {
     /// How long; only where following begins.
     #[serde(rename = "for")]
     period: String,
+    /// Without header fields and bodies of the messages.
+    outline: bool,
+    /// The state of the functions that the page has drawn: while it is the same, no message is read.
+    known: String,
+}
+
+/// Which message of which function is opened.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Opened {
+    pub(crate) identity: String,
+    function: String,
+    number: u64,
 }
 
 /// Begins or ends following at all functions; what each of them answers.
@@ -60,22 +75,31 @@ pub(crate) async fn change(form: &Form, method: Method, functions: Vec<Asked>) -
 /// What one function has.
 struct Part {
     name: String,
-    is_following: bool,
+    admin: SocketAddr,
+    /// Its answer to who is followed: the entry of the subscriber, and its start.
+    entry: Value,
+    start: Value,
     messages: Vec<Message>,
     not_shown: usize,
     failure: Option<String>,
 }
 
-/// The ladder of a subscriber.
-pub(crate) async fn shown(identity: &str, functions: Vec<Asked>) -> Value {
+/// The ladder of a subscriber; where nothing has changed since the state that the page knows, that alone.
+pub(crate) async fn shown(form: &Form, functions: Vec<Asked>) -> Value {
+    let identity = &form.identity;
     let parts = functions
         .into_iter()
-        .map(|(name, admin)| part(name, admin, identity));
+        .map(|(name, admin)| Part::listed(name, admin, identity));
     let mut parts: Vec<Part> = join_all(parts).await;
+    let state = state(&parts);
+    if form.known == state {
+        return json!({ "version": 1, "identity": identity, "state": state, "unchanged": true });
+    }
+    join_all(parts.iter_mut().map(|part| part.fill(identity, form.outline))).await;
     let row = |part: &Part| {
         json!({
             "function": part.name,
-            "following": part.is_following,
+            "following": !part.entry.is_null(),
             "messages": part.messages.len(),
             "notShown": part.not_shown,
             "failure": part.failure,
@@ -90,42 +114,93 @@ pub(crate) async fn shown(identity: &str, functions: Vec<Asked>) -> Value {
         }
         messages
     });
-    let arrows = ladder::arrows(lists.collect());
-    json!({ "version": 1, "identity": identity, "functions": functions, "arrows": arrows })
+    let mut arrows = ladder::arrows(lists.collect());
+    if form.outline {
+        for arrow in &mut arrows {
+            arrow.message.headers.clear();
+        }
+    }
+    json!({ "version": 1, "identity": identity, "state": state, "functions": functions, "arrows": arrows })
 }
 
-async fn part(name: String, admin: SocketAddr, identity: &str) -> Part {
-    let mut part = Part {
-        name,
-        is_following: false,
-        messages: Vec::new(),
-        not_shown: 0,
-        failure: None,
-    };
-    if let Err(why) = part.read(admin, identity).await {
-        part.failure = Some(cut(&why, WHY));
+/// A number that changes with the messages of the functions.
+fn state(parts: &[Part]) -> String {
+    let mut hash = DefaultHasher::new();
+    for part in parts {
+        let texts = (part.start.to_string(), part.entry.to_string());
+        (&part.name, texts, &part.failure).hash(&mut hash);
     }
-    part
+    format!("{:016x}", hash.finish())
+}
+
+/// One message with all its content.
+pub(crate) async fn opened(wanted: &Opened, functions: &[Asked]) -> Result<Value, String> {
+    let found = functions.iter().find(|(name, _)| *name == wanted.function);
+    let Some((name, admin)) = found else {
+        let name = cut(&wanted.function, 80);
+        return Err(format!("`{name}` is not a function that this console follows"));
+    };
+    let mut connection = open(*admin).await?;
+    let before = wanted.number.saturating_sub(1);
+    let page = messages(&mut connection, before, &wanted.identity).await?;
+    let message = page.messages.into_iter().next();
+    match message.filter(|message| message.number == wanted.number) {
+        Some(message) => Ok(json!({ "version": 1, "function": name, "message": message })),
+        None => Err(format!(
+            "{name} has dropped message {}: its copies end with the following, or made room for newer ones",
+            wanted.number
+        )),
+    }
 }
 
 impl Part {
-    async fn read(&mut self, admin: SocketAddr, identity: &str) -> Result<(), String> {
-        let mut connection = Connection::open(admin)
-            .await
-            .map_err(|failure| failure.to_string())?;
-        let listed: Value = page(&mut connection, "/follow").await?;
+    /// What the function says of the subscriber, without its messages.
+    async fn listed(name: String, admin: SocketAddr, identity: &str) -> Self {
+        let listed = async {
+            let mut connection = open(admin).await?;
+            page::<Value>(&mut connection, "/follow").await
+        };
+        let (listed, failure) = match listed.await {
+            Ok(listed) => (listed, None),
+            Err(why) => (Value::Null, Some(cut(&why, WHY))),
+        };
         let mut followed = listed["followed"].as_array().into_iter().flatten();
-        self.is_following = followed.any(|one| one["identity"] == *identity);
+        let entry = followed.find(|one| one["identity"] == *identity);
+        Self {
+            name,
+            admin,
+            entry: entry.cloned().unwrap_or_default(),
+            start: listed["start"].clone(),
+            messages: Vec::new(),
+            not_shown: 0,
+            failure,
+        }
+    }
+
+    async fn fill(&mut self, identity: &str, is_outline: bool) {
+        if self.failure.is_none()
+            && let Err(why) = self.read(identity, is_outline).await
+        {
+            self.failure = Some(cut(&why, WHY));
+        }
+    }
+
+    async fn read(&mut self, identity: &str, is_outline: bool) -> Result<(), String> {
+        let mut connection = open(self.admin).await?;
+        let most = if is_outline { MOST_OUTLINES } else { MOST_WHOLE };
         let mut after = 0;
         loop {
-            let path = format!("/follow/messages?after={after}&identity={}", segment(identity));
-            let page: Page = page(&mut connection, &path).await?;
+            let page = messages(&mut connection, after, identity).await?;
             let has_more = page.more && page.next > after;
             after = page.next;
-            self.messages.extend(page.messages);
-            if self.messages.len() > MOST_MESSAGES {
-                self.not_shown = self.messages.len() - MOST_MESSAGES;
-                self.messages.truncate(MOST_MESSAGES);
+            let outlined = page
+                .messages
+                .into_iter()
+                .map(|message| if is_outline { outline(message) } else { message });
+            self.messages.extend(outlined);
+            if self.messages.len() > most {
+                self.not_shown = self.messages.len() - most;
+                self.messages.truncate(most);
                 return Ok(());
             }
             if !has_more {
@@ -133,6 +208,25 @@ impl Part {
             }
         }
     }
+}
+
+/// A message without its content. What a client says of itself stays for now: a lane is named by it.
+fn outline(mut message: Message) -> Message {
+    message.headers.retain(|(name, _)| name == "user-agent");
+    message.text = String::new();
+    message.hex = String::new();
+    message
+}
+
+async fn open(admin: SocketAddr) -> Result<Connection, String> {
+    let connection = Connection::open(admin).await;
+    connection.map_err(|failure| failure.to_string())
+}
+
+/// The messages of a subscriber after a number, a page of them.
+async fn messages(connection: &mut Connection, after: u64, identity: &str) -> Result<Page, String> {
+    let path = format!("/follow/messages?after={after}&identity={}", segment(identity));
+    page(connection, &path).await
 }
 
 async fn page<T: serde::de::DeserializeOwned>(connection: &mut Connection, path: &str) -> Result<T, String> {

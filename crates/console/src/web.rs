@@ -99,6 +99,7 @@ fn seeing() -> Routes {
 fn tracing() -> Routes {
     Router::new()
         .route(FOLLOW, get(followed).put(change).delete(change))
+        .route("/api/v1/follow/message", get(opened))
         .route(WHY, post(explained))
 }
 
@@ -239,7 +240,25 @@ async fn followed(State(site): Shared, Extension(visitor): By, Query(form): Quer
     if let Err(words) = site.access.record_reading(&visitor, &form.identity).await {
         return unavailable(&words);
     }
-    Json(following::shown(&form.identity, asked(&site)).await).into_response()
+    Json(following::shown(&form, asked(&site)).await).into_response()
+}
+
+/// A message of a subscriber with all its content.
+async fn opened(
+    State(site): Shared,
+    Extension(visitor): By,
+    Query(wanted): Query<following::Opened>,
+) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    if let Err(words) = site.access.record_reading(&visitor, &wanted.identity).await {
+        return unavailable(&words);
+    }
+    match following::opened(&wanted, &asked(&site)).await {
+        Ok(opened) => Json(opened).into_response(),
+        Err(words) => (StatusCode::NOT_FOUND, format!("{words}\n")).into_response(),
+    }
 }
 
 /// Begins or ends following a subscriber.

@@ -2,27 +2,26 @@
 // address, which can be sent and reaches no server. Everything shown may have been written by strangers: text nodes only.
 
 import { ask as send, begin } from "./session.js";
-import { draw, make, plain } from "./view.js";
+import { Ladder } from "./ladder.js";
+import { plain } from "./view.js";
 
 const PERIOD_MS = 2000;
-// Rows of the ladder: more are in `signalbox follow`.
-const MOST_ROWS = 1000;
-const LANE = 90;
 
 const byId = (id) => document.getElementById(id);
 const list = (value) => (Array.isArray(value) ? value : []);
 
 let identity = "";
-// What was drawn last, so that an equal ladder keeps focus and selection.
-let drawn = "";
+// What the functions had when the arrows were received, in the console's words.
+let known = "";
+let arrows = [];
 let asking = false;
 // The message that is shown.
 let chosen = {};
 
 // Asks the console; the answer, or null after saying why there is none.
-async function ask(method, query) {
+async function ask(method, query, below = "") {
   try {
-    return await send(method, `/api/v1/follow?${new URLSearchParams(query)}`);
+    return await send(method, `/api/v1/follow${below}?${new URLSearchParams(query)}`);
   } catch (error) {
     byId("said").textContent = error.message;
   }
@@ -48,20 +47,18 @@ async function refresh() {
   }
   asking = true;
   const asked = identity;
-  const shown = await ask("GET", { identity: asked });
+  const shown = await ask("GET", { identity: asked, outline: true, known });
   asking = false;
-  if (shown === null || asked !== identity) {
+  if (shown === null || asked !== identity || shown.unchanged === true) {
     return;
   }
+  known = String(shown.state);
+  arrows = list(shown.arrows);
   byId("functions").replaceChildren(...list(shown.functions).map(line));
-  const arrows = list(shown.arrows);
-  const last = arrows.at(-1)?.message ?? {};
-  const mark = `${asked} ${arrows.length} ${last.function} ${last.number}`;
-  if (mark !== drawn) {
-    drawn = mark;
-    byId("ladder").replaceChildren(ladder(arrows));
-  }
+  show();
 }
+
+const show = () => ladder.show(arrows, byId("filter").value.trim());
 
 // How one function is doing.
 function line(one) {
@@ -71,51 +68,15 @@ function line(one) {
   return plain("li", `${one.function} ${text}`);
 }
 
-function ladder(arrows) {
-  if (arrows.length === 0) {
-    return plain("p", "none yet");
+// Asks for a message with all its content, and shows it as text.
+async function open(arrow) {
+  const { function: name, number } = arrow.message ?? {};
+  byId("said").textContent = "";
+  const got = await ask("GET", { identity, function: name, number }, "/message");
+  if (got === null) {
+    return;
   }
-  const lanes = [...new Set(arrows.flatMap((arrow) => [String(arrow.from), String(arrow.to)]))];
-  const shown = arrows.slice(-MOST_ROWS);
-  const head = make("tr", {}, ["Time (UTC)", "Lanes", "Message"].map((name) => make("th", { scope: "col" }, name)));
-  const table = make("table", { class: "ladder" }, make("thead", {}, head));
-  const names = make("tr", {}, make("td", {}), make("td", {}, heads(lanes)), make("td", {}));
-  table.append(make("tbody", {}, names, shown.map((arrow) => row(arrow, lanes))));
-  const hidden = arrows.length - shown.length;
-  const note = hidden > 0 ? plain("p", `${hidden} earlier messages are not drawn: signalbox follow has all`) : null;
-  return make("div", {}, note, table);
-}
-
-const middle = (lane) => lane * LANE + LANE / 2;
-
-function heads(lanes) {
-  const texts = lanes.map((name, at) => {
-    const short = name.length > 13 ? `${name.slice(0, 12)}…` : name;
-    return draw("text", { x: middle(at), y: 14, "text-anchor": "middle" }, draw("title", {}, name), short);
-  });
-  return draw("svg", { width: lanes.length * LANE, height: 20, role: "presentation" }, texts);
-}
-
-function row(arrow, lanes) {
-  const message = arrow.message ?? {};
-  const from = lanes.indexOf(String(arrow.from));
-  const to = lanes.indexOf(String(arrow.to));
-  const lines = lanes.map((_, at) => draw("line", { x1: middle(at), y1: 0, x2: middle(at), y2: 24, class: "lane" }));
-  const back = to < from ? 7 : -7;
-  const kind = message.isFailure ? "rung failed" : "rung";
-  const rung = draw("path", { class: kind, d: `M${middle(from)} 12H${middle(to)}m${back} -4l${-back} 4l${back} 4` });
-  const picture = draw("svg", { width: lanes.length * LANE, height: 24, role: "img" },
-    draw("title", {}, `${arrow.from} to ${arrow.to}`), lines, rung);
-  const button = make("button", { type: "button", class: "plain" }, `${message.isFailure ? "✗ " : ""}${message.title}`);
-  button.addEventListener("click", () => open(arrow));
-  const time = String(message.time ?? "").slice(11, 26);
-  return make("tr", {}, make("td", { class: "number" }, time), make("td", {}, picture),
-    make("td", {}, button, arrow.clocksDiffer ? " clocks differ" : ""));
-}
-
-// Shows a message as text.
-function open(arrow) {
-  const message = arrow.message ?? {};
+  const message = got.message ?? {};
   const found = message.foundBy ? `found by ${message.foundBy}` : "sent for a message of the subscriber";
   byId("message-about").textContent = `${arrow.from} to ${arrow.to}, ${message.time}, ${message.from} > ${message.to}, ${found}`;
   const headers = list(message.headers).map(([name, value]) => `${name}: ${value}`);
@@ -139,6 +100,9 @@ function indented(text) {
 
 // Takes the identity of the address or of the form.
 function choose(text) {
+  if (text !== identity) {
+    known = "";
+  }
   identity = text;
   byId("identity").value = text;
   byId("command").textContent = `signalbox follow '${text.replaceAll("'", "'\\''")}'`;
@@ -156,6 +120,8 @@ function ofAddress() {
   }
 }
 
+const ladder = new Ladder(byId("ladder"), open);
+byId("filter").addEventListener("input", show);
 byId("follow-form").addEventListener("submit", (event) => {
   event.preventDefault();
   choose(byId("identity").value.trim());

@@ -31,6 +31,7 @@ const GUARDED: &[(&str, &str, Option<Role>)] = &[
     ("GET", "/api/v1/configuration?function=nrf", None),
     ("GET", "/follow", Some(Role::Tracer)),
     ("GET", "/follow.js", Some(Role::Tracer)),
+    ("GET", "/ladder.js", Some(Role::Tracer)),
     ("GET", "/sessions", Some(Role::Tracer)),
     ("GET", "/sessions.js", Some(Role::Tracer)),
     ("GET", "/why", Some(Role::Tracer)),
