@@ -5,10 +5,12 @@
 
 mod table;
 mod tbcd;
+mod tpdu;
 
 pub use tbcd::{AddressString, Tbcd};
 
 use crate::ber::{Element, Elements, Tag};
+use crate::digits::Digits;
 use table::{Field, OPERATIONS, Place, Row};
 
 /// Operation codes (TS 29.002 §17.5) that have a name here.
@@ -77,6 +79,15 @@ impl<'a> Fields<'a> {
         }
         fields.walk(argument.elements(), row);
         fields
+    }
+
+    /// The destination within a short message that goes to a service centre (TP-DA). One that comes from there has none.
+    #[must_use]
+    pub fn tp_da(&self) -> Option<Digits> {
+        match self.sm_rp_da? {
+            SmRpAddress::ServiceCentre(_) => tpdu::destination(self.sm_rp_ui?),
+            _ => None,
+        }
     }
 
     fn walk(&mut self, elements: Elements<'a>, row: &Row) {

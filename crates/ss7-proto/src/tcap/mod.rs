@@ -8,5 +8,5 @@ mod transaction;
 
 pub use answer::{Answer, Outcome, Problem, Reason, abort, element};
 pub use component::{Component, ComponentType, Components, OperationCode};
-pub use context::ApplicationContext;
+pub use context::{ApplicationContext, ContextPrefix};
 pub use transaction::{Fault, MessageType, Transaction, TransactionId};
