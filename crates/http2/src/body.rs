@@ -52,12 +52,13 @@ impl Body {
     }
 
     /// Whether more than the segments may follow.
-    pub(crate) fn is_streamed(&self) -> bool {
+    #[must_use]
+    pub fn is_streamed(&self) -> bool {
         self.rest.is_some()
     }
 
     /// The segment that follows all that are here; `None` behind the last one.
-    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
+    pub fn take_rest(&mut self) -> Option<Bytes> {
         let next = {
             let mut rest = self
                 .rest

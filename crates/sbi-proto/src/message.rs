@@ -327,6 +327,12 @@ pub trait Service: 'static {
     /// originator of an error is named in its headers (TS 29.500 §6.10.8.2).
     fn complete(&self, _response: &mut Response) {}
 
+    /// Whether it serves HTTP/1.1 beside HTTP/2, as T8 does (TS 29.122 §5.2.2); interfaces of the 5G core have HTTP/2 alone
+    /// (TS 29.500 §5.2.1).
+    fn has_http1(&self) -> bool {
+        false
+    }
+
     /// A sentence for people who come with a browser: which function this is, and where its admin pages are.
     fn about(&self) -> String {
         String::new()

@@ -62,7 +62,7 @@ stats! {
         handshakes_displaced,
         /// Connections that did not finish TLS or the preface in time, or not by the rules.
         handshakes_failed,
-        /// Connections that spoke HTTP/1 and were answered 426.
+        /// Connections that spoke HTTP/1 to an interface of HTTP/2 alone, and were answered 426.
         connections_http1,
         /// Connections closed because they were idle for too long.
         connections_idle,

@@ -12,7 +12,7 @@ use tls::{HTTP2, Material, Watched};
 
 pub use tls::{ClientTls, Current, ServerTls, TlsError, TlsFiles};
 
-/// ALPN protocols of a server. HTTP/1 is accepted only to answer it with what the port is for.
+/// ALPN protocols of a server. Where the service has no HTTP/1.1, it is accepted only to answer it with what the port is for.
 const SERVED: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// Where the configuration names the files of the interface and of the clients.

@@ -21,6 +21,8 @@ impl Routed for Worker {
     const NF_TYPE: &'static str = "SCEF";
     const METRICS: OperationMetrics = function::operation_metrics!("scef");
     const REFUSALS: RefusalLog = function::refusal_log!("scef");
+    /// Mandatory for T8, where HTTP/2 is recommended (TS 29.122 §5.2.2).
+    const HTTP1: bool = true;
 
     type Class = ();
     type Sender = ();

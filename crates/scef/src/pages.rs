@@ -104,7 +104,7 @@ pub(crate) fn metrics() -> Vec<Declaration> {
 
 pub(crate) fn hints(uri: &str) -> Vec<String> {
     vec![
-        format!("curl --http2-prior-knowledge '{uri}/3gpp-monitoring-event/v1/as1/subscriptions'"),
+        format!("curl '{uri}/3gpp-monitoring-event/v1/as1/subscriptions'"),
         "signalbox scef subscriptions".to_owned(),
     ]
 }

@@ -13,8 +13,9 @@ use crate::record::Id;
 /// Time between two counts of the records of one SCS/AS, where none of them expires earlier.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Counts of records by SCS/AS. Expired records are counted until the limit is reached and they are counted again. One lock is enough: it is
-/// taken for requests that create or delete something, which wait for an HSS as well.
+/// Counts of records by SCS/AS: those of one are counted in the index of the store when it first creates something, so that a start reads
+/// none. Expired records are counted until the limit is reached and they are counted again. One lock is enough: it is taken for requests that
+/// create or delete something, which wait for an HSS as well.
 #[derive(Debug, Default)]
 pub(crate) struct Quota(Mutex<AHashMap<String, Held>>);
 
@@ -26,15 +27,6 @@ struct Held {
 }
 
 impl Quota {
-    /// Counts a record that exists.
-    pub(crate) fn add(&self, scs: &str) {
-        let mut held = self.0.lock();
-        match held.get_mut(scs) {
-            Some(one) => one.count += 1,
-            None => held.entry(scs.to_owned()).or_default().count = 1,
-        }
-    }
-
     /// Counts a record of an SCS/AS that was deleted.
     pub(crate) fn sub(&self, scs: &str) {
         let mut held = self.0.lock();
@@ -56,10 +48,19 @@ impl Quota {
         if most == 0 {
             return Ok(false);
         }
+        let is_known = self.0.lock().contains_key(scs);
+        let known = match is_known {
+            true => 0,
+            false => table.count_of(index, scs.as_bytes()).await?,
+        };
         {
             let mut held = self.0.lock();
             let now = Instant::now();
-            let one = held.entry(scs.to_owned()).or_default();
+            // Another request may have counted them meanwhile.
+            let one = held.entry(scs.to_owned()).or_insert_with(|| Held {
+                count: usize::try_from(known).unwrap_or(usize::MAX),
+                again: None,
+            });
             if one.count < most {
                 one.count += 1;
                 return Ok(true);
@@ -106,22 +107,68 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::record::Trigger;
     use crate::repository::Repository;
+
+    async fn repository(directory: &std::path::Path) -> Repository {
+        let mut config = store::Config::default();
+        config.embedded.directory = directory.to_owned();
+        Repository::open(&config).await.unwrap()
+    }
+
+    fn trigger(number: u32, scs: &str) -> Trigger {
+        Trigger {
+            id: Id::new(u64::from(number)),
+            scs: scs.to_owned(),
+            document: json!({}),
+            imsi: String::new(),
+            sms_sc: String::new(),
+            references: vec![number],
+            pending: false,
+            replaced: false,
+            ends: u64::MAX,
+            scs_of_tsp: None,
+        }
+    }
 
     #[test]
     fn an_scs_as_that_may_have_nothing_is_not_counted() {
         testpeer::local(async {
             let directory = tempfile::tempdir().unwrap();
-            let mut config = store::Config::default();
-            config.embedded.directory = directory.path().to_owned();
-            let repository = Repository::open(&config).await.unwrap();
+            let repository = repository(directory.path()).await;
             let quota = Quota::default();
             for most in [0, 1] {
                 let taken = quota.take(&repository.triggers, Trigger::SCS, "as1", most).await;
                 assert_eq!(taken.unwrap(), most > 0);
                 assert_eq!(quota.0.lock().len(), most);
+            }
+            repository.store().clone().close().await;
+        });
+    }
+
+    #[test]
+    fn what_an_scs_as_had_before_is_counted_with_its_next() {
+        testpeer::local(async {
+            let directory = tempfile::tempdir().unwrap();
+            let repository = repository(directory.path()).await;
+            let own = [trigger(1, "as1"), trigger(2, "as1"), trigger(3, "as10")];
+            for one in &own {
+                assert!(repository.insert(&repository.triggers, one).await.unwrap());
+            }
+            for (scs, most, expected) in [
+                ("as1", 2, false),
+                ("as1", 3, true),
+                ("as10", 2, true),
+                ("as", 1, true),
+            ] {
+                let quota = Quota::default();
+                let taken = quota.take(&repository.triggers, Trigger::SCS, scs, most).await;
+                assert_eq!(taken.unwrap(), expected, "{scs}, of {most}");
+                let counted = own.iter().filter(|one| one.scs == scs).count() + usize::from(expected);
+                assert_eq!(quota.0.lock()[scs].count, counted, "{scs}");
             }
             repository.store().clone().close().await;
         });

@@ -12,7 +12,7 @@ use function::{
     settle_instance, store_copies,
 };
 use sbi::client::Client;
-use store::{Record, Stored, Sweep, SweepConfig, Table};
+use store::{Batch, Condition, Index, Record, Sweep, SweepConfig, Table};
 use telemetry::{AlarmKind, Declaration};
 
 use crate::config::Config;
@@ -21,7 +21,7 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{self, Servers};
 use crate::quotas::{Buffers, Quota};
-use crate::record::{Holder, Id};
+use crate::record::{Id, PENDING, Subscription, Trigger};
 use crate::repository::Repository;
 use crate::shared::Scef;
 use crate::worker::{Front, Worker};
@@ -32,6 +32,8 @@ pub type Running = function::Running<Scef>;
 
 /// Time for Diameter peers to answer a DPR.
 const DISCONNECT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Records that are removed at once.
+const MOST: usize = 256;
 
 /// Starts an SCEF. Blocks until it is ready.
 ///
@@ -49,31 +51,28 @@ fn sweep<T: Record>(table: &Table<T>) {
     }
 }
 
-/// Counts what each SCS/AS has. Subscriptions and triggers that were not confirmed are removed: their SCS/AS had no answer.
-async fn count(scef: &Scef) -> Result<(), store::Error> {
-    let repository = &scef.repository;
-    count_in(repository, &repository.subscriptions, &scef.subscriptions).await?;
-    count_in(repository, &repository.triggers, &scef.triggers).await?;
-    count_in(repository, &repository.configurations, &scef.configurations).await
+/// Removes subscriptions and triggers that were not confirmed: their SCS/AS had no answer. What is confirmed is not read.
+async fn remove_pending(repository: &Repository) -> Result<(), store::Error> {
+    remove_under(repository, &repository.subscriptions, Subscription::PENDING_ONES).await?;
+    remove_under(repository, &repository.triggers, Trigger::PENDING_ONES).await
 }
 
-/// Counts the records of a table by SCS/AS, and removes those that are pending.
-async fn count_in<T: Record>(
+async fn remove_under<T: Record>(
     repository: &Repository,
     table: &Table<T>,
-    quota: &Quota,
+    pending: Index,
 ) -> Result<(), store::Error> {
-    let holders: Table<Holder<T>> = repository.store().table()?;
-    let mut pending = Vec::new();
-    let each = |one: Stored<Holder<T>>| match one.pending {
-        true => pending.push(one.record.key),
-        false => quota.add(&one.scs),
-    };
-    repository.each(&holders, each).await?;
-    for key in pending {
-        repository.remove(table, &key).await?;
+    loop {
+        let found = table.find(pending, PENDING, MOST).await?;
+        let mut batch = Batch::default();
+        for one in &found {
+            batch.delete(table, &one.key(), Condition::Always);
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        repository.commit(batch).await?;
     }
-    Ok(())
 }
 
 /// The tasks of the control thread; they end with it.
@@ -179,7 +178,7 @@ impl NetworkFunction for Scef {
             sms_sc: opening.health.dependency("SMS-SC"),
             diameter: opening.listeners.diameter().to_vec(),
         });
-        count(&scef).await?;
+        remove_pending(&repository).await?;
         notices::resume(&repository, &scef.queue, Id::MAX).await?;
         pages::observe(&opening.registry, &scef);
         spawn_tasks(&opening, &scef, pending);

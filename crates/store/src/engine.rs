@@ -67,6 +67,9 @@ pub(crate) trait Engine: Send + Sync {
     /// About how many records there are.
     fn count(&self, table: TableId) -> Reply<u64>;
 
+    /// About how many records have this key in an index.
+    fn count_of(&self, table: TableId, index: Index, key: &[u8]) -> Reply<u64>;
+
     fn commit(&self, batch: Batch) -> Receipt;
 
     fn stats(&self) -> Stats;

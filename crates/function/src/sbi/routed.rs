@@ -23,6 +23,8 @@ pub trait Routed: Sized + 'static {
     const METRICS: OperationMetrics;
     /// Lines about requests that are refused or fail, `refusal_log!("nrf")`.
     const REFUSALS: RefusalLog;
+    /// Whether HTTP/1.1 is served beside HTTP/2.
+    const HTTP1: bool = false;
 
     /// What the table says of an operation to those who admit it.
     type Class: Copy + 'static;
@@ -118,6 +120,10 @@ where
 
     fn complete(&self, response: &mut Response) {
         self.front.worker().completion().complete(response);
+    }
+
+    fn has_http1(&self) -> bool {
+        F::Worker::HTTP1
     }
 
     fn about(&self) -> String {

@@ -179,7 +179,10 @@ async fn accepted<S: Service>(
         Ok(Ok((socket, Opening::Http2(came)))) => {
             connection::drive(socket, came, Rc::new(peer), shared, seat).await;
         }
-        Ok(Ok((mut socket, Opening::Http1))) => {
+        Ok(Ok((socket, Opening::Http1(came)))) if shared.service.has_http1() => {
+            http1::drive(socket, came, peer, shared, seat).await;
+        }
+        Ok(Ok((mut socket, Opening::Http1(_)))) => {
             count(&shared.stats.connections_http1);
             let answer = http1::answer(&peer, &shared.service.about());
             let last_words = async {

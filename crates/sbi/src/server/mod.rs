@@ -12,7 +12,8 @@
 //! A newcomer beyond the limit of connections takes the place of the one that is idle for longest (`places`),
 //! and what all connections of the worker hold together is bounded (`crate::memory`).
 //!
-//! A browser, or `curl` without options, speaks HTTP/1: it gets one answer that says what this port is (`http1`).
+//! A browser, or `curl` without options, speaks HTTP/1: it is served where the service has HTTP/1.1, and gets one answer that says
+//! what this port is elsewhere (`http1`).
 //!
 //! Every limit is a setting of [`ServerConfig`] and a count in [`ServerStats`]. The engine bounds what it
 //! keeps; what a peer may *do* per second is watched on the bytes before they reach the engine.

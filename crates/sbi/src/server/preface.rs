@@ -16,8 +16,8 @@ const PIECE: usize = 4 * 1024;
 pub(super) enum Opening {
     /// The preface of HTTP/2; these bytes came, the preface among them.
     Http2(Vec<u8>),
-    /// A request of HTTP/1.
-    Http1,
+    /// A request of HTTP/1, which begins with these bytes.
+    Http1(Vec<u8>),
     /// Something else, or nothing.
     Other,
 }
@@ -32,7 +32,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Op
         let known = came.len().min(PREFACE.len());
         if came[..known] != PREFACE[..known] {
             match http1::is_request(&came) {
-                Some(true) => return Ok(Opening::Http1),
+                Some(true) => return Ok(Opening::Http1(came)),
                 Some(false) => return Ok(Opening::Other),
                 // The request line is not whole yet.
                 None => {}
@@ -56,8 +56,14 @@ mod tests {
         let with_more = [PREFACE, b"more"].concat();
         for (bytes, opening) in [
             (&with_more[..], Opening::Http2(with_more.clone())),
-            (b"GET / HTTP/1.1\r\n", Opening::Http1),
-            (b"PRI * HTTP/1.1\r\n", Opening::Http1),
+            (
+                b"GET / HTTP/1.1\r\n",
+                Opening::Http1(b"GET / HTTP/1.1\r\n".to_vec()),
+            ),
+            (
+                b"PRI * HTTP/1.1\r\n",
+                Opening::Http1(b"PRI * HTTP/1.1\r\n".to_vec()),
+            ),
             (b"INVALID CONNECTION PREFACE\r\n\r\n", Opening::Other),
             (b"GET / HTT", Opening::Other),
             (b"\x16\x03\x01", Opening::Other),

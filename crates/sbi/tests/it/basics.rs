@@ -229,7 +229,10 @@ fn a_peer_that_comes_back_is_used_again() {
         server.done.await.unwrap().unwrap();
         let listener = sbi::server::bind(server.addr).unwrap();
         let (stats, shutdown) = (std::sync::Arc::default(), worker::Shutdown::new());
-        let again = Rc::new(crate::support::Function(|_| async { Response::ok("2") }));
+        let again = Rc::new(crate::support::Function {
+            function: |_| async { Response::ok("2") },
+            http1: false,
+        });
         tokio::task::spawn_local(sbi::server::serve(
             listener,
             again,

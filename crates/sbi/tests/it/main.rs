@@ -9,6 +9,7 @@ mod foreign_servers;
 mod fuzz;
 mod host;
 mod http1;
+mod http1_served;
 mod limits;
 mod memory;
 mod names;

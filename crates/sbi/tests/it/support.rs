@@ -26,7 +26,11 @@ pub fn local<F: Future>(test: F) -> F::Output {
 }
 
 /// A service made of a function.
-pub struct Function<F>(pub F);
+pub struct Function<F> {
+    pub function: F,
+    /// Whether it has HTTP/1.1.
+    pub http1: bool,
+}
 
 impl<F, Fut> Service for Function<F>
 where
@@ -34,7 +38,11 @@ where
     Fut: Future<Output = Response> + 'static,
 {
     fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
-        (self.0)(request)
+        (self.function)(request)
+    }
+
+    fn has_http1(&self) -> bool {
+        self.http1
     }
 
     fn about(&self) -> String {
@@ -63,7 +71,17 @@ where
     Fut: Future<Output = Response> + 'static,
 {
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    start_on(listener, config, None, function)
+    start_on(listener, config, None, (function, false))
+}
+
+/// As [`start`], with HTTP/1.1; with TLS where there is some.
+pub fn start_http1<F, Fut>(config: ServerConfig, tls: Option<ServerTls>, function: F) -> Running
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
+    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    start_on(listener, config, tls, (function, true))
 }
 
 /// Starts a server with TLS.
@@ -73,7 +91,12 @@ where
     Fut: Future<Output = Response> + 'static,
 {
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    start_on(listener, ServerConfig::default(), Some(tls.into()), function)
+    start_on(
+        listener,
+        ServerConfig::default(),
+        Some(tls.into()),
+        (function, false),
+    )
 }
 
 /// As [`start_tls`]; the sockets' buffers for sending are as small as the system allows.
@@ -85,14 +108,19 @@ where
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     // Sockets that it accepts inherit this.
     socket2::SockRef::from(&listener).set_send_buffer_size(1).unwrap();
-    start_on(listener, ServerConfig::default(), Some(tls.into()), function)
+    start_on(
+        listener,
+        ServerConfig::default(),
+        Some(tls.into()),
+        (function, false),
+    )
 }
 
 fn start_on<F, Fut>(
     listener: TcpListener,
     config: ServerConfig,
     tls: Option<ServerTls>,
-    function: F,
+    (function, http1): (F, bool),
 ) -> Running
 where
     F: Fn(Request) -> Fut + 'static,
@@ -102,7 +130,7 @@ where
     let (stats, shutdown) = (Arc::new(ServerStats::default()), Shutdown::new());
     let serving = server::serve(
         listener,
-        Rc::new(Function(function)),
+        Rc::new(Function { function, http1 }),
         Arc::new(config),
         tls,
         stats.clone(),

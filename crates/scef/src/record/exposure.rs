@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{Id, as_json};
+use super::{Id, PENDING, as_json};
 use crate::clock::now;
 
 /// A subscription to a monitoring event.
@@ -30,6 +30,8 @@ pub(crate) struct Subscription {
 impl Subscription {
     /// By SCS/AS.
     pub(crate) const SCS: Index = Index(0);
+    /// Under [`PENDING`], while [`Subscription::pending`].
+    pub(crate) const PENDING_ONES: Index = Index(2);
 
     /// The id of the resource.
     pub(crate) fn id(&self) -> String {
@@ -49,6 +51,7 @@ impl Record for Subscription {
         indexes: &[
             IndexSchema::many("scs").ordered(),
             IndexSchema::many("expiry").ordered(),
+            IndexSchema::many("pending"),
         ],
         by_modified: false,
         sql: None,
@@ -61,6 +64,9 @@ impl Record for Subscription {
 
     fn index(&self, keys: &mut IndexKeys) {
         keys.add(Self::SCS, self.scs.as_bytes());
+        if self.pending {
+            keys.add(Self::PENDING_ONES, PENDING);
+        }
     }
 
     fn expires(&self) -> Option<u64> {

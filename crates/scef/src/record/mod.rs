@@ -3,7 +3,6 @@
 mod delivery;
 mod exposure;
 mod gathering;
-mod holder;
 mod id;
 mod trigger;
 mod tsp;
@@ -11,10 +10,12 @@ mod tsp;
 pub(crate) use delivery::{Answered, Connection, Downlink, Notice, Status};
 pub(crate) use exposure::{Configuration, Subscription};
 pub(crate) use gathering::Gathering;
-pub(crate) use holder::Holder;
 pub(crate) use id::Id;
 pub(crate) use trigger::Trigger;
 pub(crate) use tsp::{Scs, TriggerReport};
+
+/// The key of records that the HSS or the SMS-SC has not confirmed, in an index of those alone.
+pub(crate) const PENDING: &[u8] = &[1];
 
 /// A record whose value is JSON: what cannot fail to be written, and is read by later releases.
 macro_rules! as_json {

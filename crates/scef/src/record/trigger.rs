@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{Id, Scs, as_json};
+use super::{Id, PENDING, Scs, as_json};
 
 /// A device trigger whose delivery is not reported yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ impl Trigger {
     pub(crate) const REFERENCE: Index = Index(1);
     /// By [`Trigger::ends`]. The store does not remove it then: its SCS/AS is notified.
     pub(crate) const ENDS: Index = Index(2);
+    /// Under [`PENDING`], while [`Trigger::pending`].
+    pub(crate) const PENDING_ONES: Index = Index(3);
 
     /// The SMS-SC that may report about it; none: which one has it is not known, as an answer is still awaited.
     pub(crate) fn holder(&self) -> Option<&str> {
@@ -59,6 +61,7 @@ impl Record for Trigger {
             IndexSchema::many("scs").ordered(),
             IndexSchema::unique("reference"),
             IndexSchema::many("ends").ordered(),
+            IndexSchema::many("pending"),
         ],
         by_modified: false,
         sql: None,
@@ -74,6 +77,9 @@ impl Record for Trigger {
             keys.add(Self::REFERENCE, &reference.to_be_bytes());
         }
         keys.add(Self::ENDS, &self.ends.to_be_bytes());
+        if self.pending {
+            keys.add(Self::PENDING_ONES, PENDING);
+        }
     }
 
     as_json!();

@@ -225,3 +225,38 @@ fn a_second_scef_on_one_store_is_refused_in_words() {
     );
     first.stop().unwrap();
 }
+
+#[test]
+fn what_was_not_confirmed_before_a_crash_takes_no_place() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path());
+        config.limits.subscriptions = 2;
+        let server = server();
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let body = subscription(&server.root(), &json!({}));
+        let (kept, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        let kept = path_of(&kept);
+        // The HSS has the request, and its answer is lost with the process.
+        tokio::select! {
+            got = scef.api.post(SUBSCRIPTIONS, &body) => panic!("answered {}", got.status),
+            _ = hss.0.expect(command::CONFIGURATION_INFORMATION) => {}
+        }
+        scef.kill();
+
+        let scef = Process::start(&config);
+        let mut hss = Node::hss(scef.diameter).await;
+        let listed = scef.api.get(SUBSCRIPTIONS).await.json;
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+        assert_eq!(scef.api.get(&kept).await.status, StatusCode::OK);
+        let (more, _) = tokio::join!(scef.api.post(SUBSCRIPTIONS, &body), hss.configure());
+        path_of(&more);
+        let more = scef.api.post(SUBSCRIPTIONS, &body).await;
+        assert_eq!(
+            more.cause(),
+            "RESOURCES_EXCEEDED",
+            "the one before the crash counts"
+        );
+    });
+}

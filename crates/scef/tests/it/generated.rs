@@ -64,6 +64,15 @@ impl Drop for Client {
 
 #[test]
 fn a_generated_client_reads_every_answer() {
+    reads_every_answer("HTTP/2");
+}
+
+#[test]
+fn a_generated_client_reads_every_answer_over_http_1_1() {
+    reads_every_answer("HTTP/1.1");
+}
+
+fn reads_every_answer(version: &str) {
     let Some(specs) = OpenApi::find(env!("CARGO_MANIFEST_DIR")) else {
         return;
     };
@@ -80,6 +89,7 @@ fn a_generated_client_reads_every_answer() {
             .arg(&models)
             .arg(format!("http://{}", scef.running.addresses()[0]))
             .arg(server.root())
+            .arg(version)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
         let mut client = Client(client.spawn().unwrap());

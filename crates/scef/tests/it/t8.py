@@ -4,7 +4,7 @@ import sys
 import httpx
 from pydantic import TypeAdapter
 
-MODELS, ROOT, TARGET = sys.argv[1:]
+MODELS, ROOT, TARGET, VERSION = sys.argv[1:]
 DEVICE = "meter-7@iot.example.org"
 
 
@@ -14,7 +14,7 @@ def send(method, path, body=None, expected=200, kind="application/json"):
         content = body.model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True)
         headers = {"content-type": kind}
     answer = client.request(method, path, content=content, headers=headers)
-    assert answer.http_version == "HTTP/2", answer.http_version
+    assert answer.http_version == VERSION, answer.http_version
     assert answer.status_code == expected, (method, path, answer.status_code, answer.text)
     return answer
 
@@ -41,7 +41,7 @@ from nidd import ProblemDetails as Problem  # noqa: E402
 from triggering import DeviceTriggering as Trigger  # noqa: E402
 
 print("ready", flush=True)
-with httpx.Client(base_url=ROOT, http1=False, http2=True, timeout=60) as client:
+with httpx.Client(base_url=ROOT, http1=VERSION != "HTTP/2", http2=VERSION == "HTTP/2", timeout=60) as client:
     user = {"externalId": DEVICE, "notificationDestination": TARGET}
     events = "/3gpp-monitoring-event/v1/as1/subscriptions"
     event = {**user, "monitoringType": "LOSS_OF_CONNECTIVITY", "maximumNumberOfReports": 2}

@@ -236,6 +236,10 @@ impl Engine for Cql {
         self.ask(self.core.clone().count(table))
     }
 
+    fn count_of(&self, table: TableId, index: Index, key: &[u8]) -> Reply<u64> {
+        self.ask(self.core.clone().count_of(table, index, key.to_vec()))
+    }
+
     fn commit(&self, batch: Batch) -> Receipt {
         let Some(jobs) = self.jobs.upgrade() else {
             return Receipt::refused(Error::Closed);

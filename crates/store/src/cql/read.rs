@@ -37,6 +37,14 @@ macro_rules! persist {
     }};
 }
 
+/// Entries of an index key that are counted at a time.
+const COUNTED: i32 = 4_096;
+
+fn index_of(table: &CqlTable, index: Index) -> Result<&CqlIndex, Error> {
+    let unknown = || Error::Invalid(format!("table {} has no index {}", table.name, index.0));
+    table.index(index).ok_or_else(unknown)
+}
+
 impl Core {
     fn table_of(&self, table: TableId) -> &CqlTable {
         &self.tables.tables[usize::from(table.0)]
@@ -84,10 +92,7 @@ impl Core {
     ) -> Result<Vec<Row>, Error> {
         let number = usize::from(table.0);
         let table = self.table_of(table);
-        let Some(index) = table.index(index) else {
-            let fault = format!("table {} has no index {}", table.name, index.0);
-            return Err(Error::Invalid(fault));
-        };
+        let index = index_of(table, index)?;
         let mut rows = match index.claims {
             Some(claims) => persist!(self, self.holder(table, index, claims, &key)),
             None => persist!(self, self.holders(number, index, &key, limit)),
@@ -95,6 +100,37 @@ impl Core {
         rows.sort_by_key(|row| std::cmp::Reverse((row.created, row.version)));
         rows.truncate(limit);
         Ok(rows)
+    }
+
+    /// About how many records have a key: those that an index names, without a look at them.
+    pub(super) async fn count_of(
+        self: Arc<Self>,
+        table: TableId,
+        index: Index,
+        key: Vec<u8>,
+    ) -> Result<u64, Error> {
+        let table = self.table_of(table);
+        let index = index_of(table, index)?;
+        if let Some(claims) = index.claims {
+            return Ok(persist!(self, self.holder(table, index, claims, &key)).len() as u64);
+        }
+        let Some(entries) = &index.entries else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        // Before all: no primary key is empty.
+        let mut after = (Vec::new(), 0);
+        loop {
+            let next = (&after.0[..], after.1);
+            let found = persist!(self, self.find_entries(entries, &key, next, COUNTED));
+            // Shards answer with as many each; those behind the limit are read again.
+            let taken = found.len().min(COUNTED as usize);
+            count += taken as u64;
+            match found.get(taken.wrapping_sub(1)) {
+                Some(last) if taken == COUNTED as usize => after = (last.id.clone(), last.entry),
+                _ => return Ok(count),
+            }
+        }
     }
 
     /// The record that holds a unique key.

@@ -216,6 +216,10 @@ impl Engine for Embedded {
         Reply::now(Ok(self.shared.space(table).primary.count() as u64))
     }
 
+    fn count_of(&self, table: TableId, index: Index, key: &[u8]) -> Reply<u64> {
+        Reply::now(self.shared.space(table).count_of(index, key))
+    }
+
     fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         let list = self.shared.segments.list();

@@ -21,6 +21,9 @@ use crate::record::{IndexKeyIter, Key, TableDef};
 use crate::schema::{Index, TableSchema};
 use crate::version::Version;
 
+/// Entries of an ordered index that are counted at a time.
+const COUNTED: usize = 4_096;
+
 /// A table.
 pub(super) struct Space {
     /// The table's number in the log.
@@ -256,6 +259,23 @@ impl Space {
                 }
                 Ok(found)
             }
+        }
+    }
+
+    /// How many entries an index has under a key; where it is hashed, of keys with the same hash as well.
+    pub(super) fn count_of(&self, index: Index, key: &[u8]) -> Result<u64, Error> {
+        match self.secondary.get(usize::from(index.0)) {
+            None => Err(Error::Invalid(format!(
+                "table {} has no index {}",
+                self.name, index.0
+            ))),
+            Some(Secondary::Hashed(hashed)) => Ok(hashed.candidates(hashed.hash(key)).len() as u64),
+            Some(Secondary::ByTime(by_time)) => {
+                let end = time_of(key).checked_add(1).map(u64::to_be_bytes);
+                let end = end.as_ref().map(<[u8; 8]>::as_slice);
+                Ok(by_time.page(None, key, end, usize::MAX).len() as u64)
+            }
+            Some(Secondary::Ordered(ordered)) => Ok(count_in(ordered, key)),
         }
     }
 
@@ -528,6 +548,25 @@ impl Space {
             Secondary::Ordered(_) => 0,
         });
         self.primary.memory() + secondary.sum::<usize>()
+    }
+}
+
+/// Entries of an ordered index with this key, counted some at a time: the writer waits no longer than for those.
+fn count_in(ordered: &RwLock<BTreeSet<(Key, Key)>>, key: &[u8]) -> u64 {
+    let mut from = Bound::Included((Key::from_slice(key), Key::from_slice(&[])));
+    let mut count = 0;
+    loop {
+        let entries = ordered.read();
+        let range = entries.range((from, Bound::Unbounded));
+        let own = range.take_while(|(other, _)| other.as_slice() == key);
+        let (more, last) = own
+            .take(COUNTED)
+            .fold((0, None), |(count, _), entry| (count + 1, Some(entry)));
+        count += more as u64;
+        match last {
+            Some(last) if more == COUNTED => from = Bound::Excluded(last.clone()),
+            _ => return count,
+        }
     }
 }
 

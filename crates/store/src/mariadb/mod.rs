@@ -282,6 +282,11 @@ impl Engine for Mariadb {
         self.ask(|answer| Question::Count(table, answer))
     }
 
+    fn count_of(&self, table: TableId, index: Index, key: &[u8]) -> Reply<u64> {
+        let key = key.to_vec();
+        self.ask(|answer| Question::CountOf(table, index, key, answer))
+    }
+
     fn commit(&self, batch: Batch) -> Receipt {
         let Some(jobs) = self.jobs.upgrade() else {
             return Receipt::refused(Error::Closed);

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::Counters;
 use super::nodes::{Connection, Failure, Nodes};
-use super::sql::{SqlTable, step};
+use super::sql::{SqlIndexTable, SqlTable, step};
 use crate::engine::{Order, PageRequest, Row, RowPage};
 use crate::error::Error;
 use crate::schema::{Index, TableId};
@@ -25,6 +25,7 @@ pub(super) enum Question {
     Find(TableId, Index, Vec<u8>, usize, Answer<Vec<Row>>),
     Page(TableId, PageRequest, Answer<RowPage>),
     Count(TableId, Answer<u64>),
+    CountOf(TableId, Index, Vec<u8>, Answer<u64>),
 }
 
 type WaitingGet = (Vec<u8>, Answer<Option<Row>>);
@@ -75,6 +76,11 @@ impl Reader {
                     }
                     Question::Count(table, answer) => {
                         let result = self.persist(&mut connection, Asked::Count(table)).await;
+                        let _ = answer.send(result.and_then(Found::count));
+                    }
+                    Question::CountOf(table, index, key, answer) => {
+                        let asked = Asked::CountOf(table, index, &key);
+                        let result = self.persist(&mut connection, asked).await;
                         let _ = answer.send(result.and_then(Found::count));
                     }
                 }
@@ -163,12 +169,7 @@ impl Reader {
             }
             Asked::IndexKeys(table, index, keys) => {
                 let table = &tables[usize::from(table.0)];
-                let Some(index) = table.index(*index) else {
-                    return Err(Failure::Refused(format!(
-                        "table {} has no index {}",
-                        table.name, index.0
-                    )));
-                };
+                let index = index_of(table, *index)?;
                 let count = step(keys.len());
                 // Padded with questions for nothing.
                 let padded = keys
@@ -197,6 +198,15 @@ impl Reader {
                      WHERE table_schema = DATABASE() AND table_name = ?";
                 let count: Option<Option<u64>> = nodes.within(conn.exec_first(select, (table.name,))).await?;
                 Ok(Found::Count(count.flatten().unwrap_or_default()))
+            }
+            Asked::CountOf(table, index, key) => {
+                let table = &tables[usize::from(table.0)];
+                let index = index_of(table, *index)?;
+                let (from, of) = source_of(table, Some(index));
+                let select = format!("SELECT COUNT(*) FROM {from} WHERE {of}.`{}` = ?", index.column);
+                let key = (index.key_value(key),);
+                let count: Option<u64> = nodes.within(conn.exec_first(select, key)).await?;
+                Ok(Found::Count(count.unwrap_or_default()))
             }
             Asked::Page(table, request) => self
                 .page(conn, &tables[usize::from(table.0)], request)
@@ -236,22 +246,12 @@ impl Reader {
         let (column, index) = match request.order {
             Order::Primary => (id, None),
             Order::Modified => (table.version, None),
-            Order::Index(index) => match table.index(index) {
-                Some(index) => (index.column.as_str(), Some(index)),
-                None => {
-                    return Err(Failure::Refused(format!(
-                        "table {} has no index {}",
-                        table.name, index.0
-                    )));
-                }
-            },
+            Order::Index(index) => {
+                let index = index_of(table, index)?;
+                (index.column.as_str(), Some(index))
+            }
         };
-        let side = index.and_then(|index| Some((index, index.side.as_deref()?)));
-        let of = if side.is_some() { "s" } else { "t" };
-        let from = match side {
-            Some((index, side)) => table.joined(index, side),
-            None => format!("`{}` t", table.name),
-        };
+        let (from, of) = source_of(table, index);
         // A bound of the order as its column has it.
         let bound = |key: &[u8]| match (request.order, index) {
             (Order::Modified, _) => Value::UInt(<[u8; 8]>::try_from(key).map_or(0, u64::from_be_bytes)),
@@ -332,12 +332,26 @@ impl Reader {
     }
 }
 
+fn index_of(table: &SqlTable, index: Index) -> Result<&SqlIndexTable, Failure> {
+    let unknown = || Failure::Refused(format!("table {} has no index {}", table.name, index.0));
+    table.index(index).ok_or_else(unknown)
+}
+
+/// From where rows are selected by an index, and the name there of what has its column.
+fn source_of(table: &SqlTable, index: Option<&SqlIndexTable>) -> (String, &'static str) {
+    match index.and_then(|index| Some((index, index.side.as_deref()?))) {
+        Some((index, side)) => (table.joined(index, side), "s"),
+        None => (format!("`{}` t", table.name), "t"),
+    }
+}
+
 /// What is asked of the database.
 enum Asked<'a> {
     Keys(TableId, &'a [&'a [u8]]),
     IndexKeys(TableId, Index, &'a [(&'a [u8], usize)]),
     Page(TableId, &'a PageRequest),
     Count(TableId),
+    CountOf(TableId, Index, &'a [u8]),
 }
 
 impl Asked<'_> {
@@ -346,7 +360,7 @@ impl Asked<'_> {
         match self {
             Self::Keys(_, keys) => keys.len() as u64,
             Self::IndexKeys(_, _, keys) => keys.len() as u64,
-            Self::Page(..) | Self::Count(_) => 1,
+            Self::Page(..) | Self::Count(_) | Self::CountOf(..) => 1,
         }
     }
 }

@@ -45,6 +45,12 @@ impl<T: Record> Table<T> {
         self.engine().count(self.id)
     }
 
+    /// About how many records have this key in an index, expired ones included. The embedded engine counts in memory; a record that was
+    /// just changed may be counted by its key before.
+    pub fn count_of(&self, index: Index, key: &[u8]) -> Reply<u64> {
+        self.engine().count_of(self.id, index, key)
+    }
+
     /// The record of a primary key.
     pub fn get(&self, key: &[u8]) -> Reply<Option<Stored<T>>> {
         let (limit, now) = (self.store.0.max_bytes, self.now());

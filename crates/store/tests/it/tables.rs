@@ -307,6 +307,10 @@ async fn concurrent_writers(store: &Store, sessions: &Table<Session>) {
             .len(),
         300
     );
+    for (key, expected) in [(&b"many"[..], 300), (b"man", 0), (b"many ", 0)] {
+        let counted = sessions.count_of(Session::SUBSCRIBER, key).await;
+        assert_eq!(counted.unwrap(), expected, "{key:?}");
+    }
 }
 
 async fn clear(store: &Store, sessions: &Table<Session>) {

@@ -1,6 +1,13 @@
-//! The one answer to HTTP/1 on a port of HTTP/2: 426 (RFC 9110 §15.5.22), with a text for the reader.
+//! HTTP/1 on a port of HTTP/2: requests of HTTP/1.1 where the service has it, elsewhere one answer, 426 (RFC 9110 §15.5.22), with
+//! a text for the reader.
+
+mod connection;
+mod message;
+mod progress;
 
 use sbi_proto::Peer;
+
+pub(super) use connection::drive;
 
 /// What the request line of HTTP/1 may have at most to be known as such.
 const LINE: usize = 8 * 1024;
