@@ -10,6 +10,7 @@ use crate::association::sd::{self as session, State, TdfSession};
 use crate::association::{Association, Kind};
 use crate::change;
 use crate::events::Event;
+use crate::sources::signed_now_ms;
 use crate::tdf;
 use crate::worker::{Front, Worker};
 
@@ -23,7 +24,7 @@ pub(crate) async fn run(front: Rc<Front>) {
     if front.seat().context.index != 0 {
         return;
     }
-    let mut oldest = session::bucket(tdf::now_ms()) - BACK;
+    let mut oldest = session::bucket(signed_now_ms()) - BACK;
     loop {
         let worker = front.worker();
         if worker.config().sd.enabled {
@@ -36,7 +37,7 @@ pub(crate) async fn run(front: Rc<Front>) {
 
 /// Sends what is due: the oldest minute that the next round has to look at.
 async fn round(worker: &Rc<Worker>, oldest: i64) -> i64 {
-    let now = tdf::now_ms();
+    let now = signed_now_ms();
     let last = session::bucket(now);
     let mut next = last - 1;
     let mut room = worker.config().sd.parallel;

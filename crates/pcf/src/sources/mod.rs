@@ -14,7 +14,7 @@ pub(crate) mod udr;
 mod versions;
 
 pub(crate) use cache::PolicyDataCache;
-pub(crate) use term::{Term, now_ms};
+pub(crate) use term::{Term, now_ms, signed_now_ms};
 pub(crate) use versions::{Expected, Versions};
 
 use std::cell::{Cell, RefCell};
