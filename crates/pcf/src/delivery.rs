@@ -291,8 +291,8 @@ fn due(association: &Association, job: Job) -> Result<Delivery, Overtaken> {
 /// An AMF that has the UE, with a subscription to its answers.
 async fn reach(worker: &Worker, association: &Association, delivery: &Delivery) -> Result<Reached, Failure> {
     let settings = &worker.config().ue_policy;
-    let (peers, amfs) = (worker.peers(), &worker.sources().amfs);
-    let roots = amfs.find(peers, settings, association).await;
+    let peers = worker.peers();
+    let roots = amf::find((peers, &worker.sources().discovered), settings, association).await;
     if let (Some(amf), Some(subscription)) = (&delivery.amf, &delivery.subscription)
         && let Some(root) = roots.iter().find(|root| root.to_string() == *amf)
     {
