@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 
@@ -59,7 +58,6 @@ pub(crate) struct Bindings {
     sessions: RefCell<AHashMap<AssociationId, Stage>>,
     /// One more than the answers that are late and awaited.
     late: Rc<()>,
-    discovered: RefCell<Option<(Instant, Rc<[String]>)>>,
 }
 
 impl Bindings {
@@ -106,18 +104,6 @@ impl Bindings {
         if let Some(id) = session {
             self.sessions.borrow_mut().insert(id, stage);
         }
-    }
-
-    /// API roots of BSFs that were discovered less than this time ago.
-    pub(crate) fn discovered(&self, now: Instant, time: Duration) -> Option<Rc<[String]>> {
-        let discovered = self.discovered.borrow();
-        let (at, roots) = discovered.as_ref()?;
-        (now.saturating_duration_since(*at) < time).then(|| roots.clone())
-    }
-
-    /// Caches API roots that were discovered.
-    pub(crate) fn set_discovered(&self, now: Instant, roots: Rc<[String]>) {
-        *self.discovered.borrow_mut() = Some((now, roots));
     }
 
     /// A job is done: the next one that takes its place.

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use sbi::headers::TargetApiRoot;
 use store::Scan;
-use time::OffsetDateTime;
 
 use crate::activity::trail;
 use crate::association::callbacks::{self, Producer};
@@ -24,6 +23,7 @@ use crate::outbound::AMF;
 use crate::pds;
 use crate::schedule::{Job, Schedule};
 use crate::sources::amf::{self, Failure};
+use crate::sources::signed_now_ms;
 use crate::updp::Message;
 use crate::worker::{Front, Worker};
 
@@ -34,10 +34,6 @@ const CALLBACK: &str = "/signalbox-pcf/v1/ue-policy";
 /// Deliveries that are read at a time.
 const PAGE: usize = 256;
 
-fn now_ms() -> i64 {
-    i64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
-}
-
 /// Plans the delivery of the decision of an association at an AMF, where its UE does not have it. One that was given up is
 /// planned again where `again` is true.
 pub(crate) fn plan(worker: &Worker, association: &mut Association, again: bool) {
@@ -46,7 +42,7 @@ pub(crate) fn plan(worker: &Worker, association: &mut Association, again: bool) 
     let is_at_amf = association.kind == Kind::Ue && association.context.get("guami").is_some();
     if config.ue_policy.deliver && is_reachable && is_at_amf {
         let earlier = Delivery::of(association).is_some_and(|delivery| delivery.subscription.is_some());
-        let is_planned = Delivery::plan(association, again, now_ms());
+        let is_planned = Delivery::plan(association, again, signed_now_ms());
         // The subscription of an earlier release has the path of then.
         if is_planned && !earlier {
             callbacks::open(association, Producer::Amf);
@@ -121,7 +117,7 @@ pub(crate) async fn run(front: Rc<Front>) {
 async fn take_up(worker: &Worker) {
     let settings = &worker.config().ue_policy;
     let patience = settings.t3501.duration() + amf::longest(settings.timeout.duration());
-    let latest = now_ms().saturating_sub(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
+    let latest = signed_now_ms().saturating_sub(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
     if let Err(error) = resume(worker, latest).await {
         tracing::warn!(%error, "failed to look for deliveries of UE policies in the store");
     }
@@ -217,7 +213,8 @@ async fn attempt(worker: &Worker, job: Job) -> Option<Job> {
         let mut delivery = due(association, job)?;
         delivery.attempts += 1;
         delivery.progress = Progress::Sent;
-        delivery.due = now_ms() + i64::try_from(settings.t3501.duration().as_millis()).unwrap_or(i64::MAX);
+        delivery.due =
+            signed_now_ms() + i64::try_from(settings.t3501.duration().as_millis()).unwrap_or(i64::MAX);
         match &reached {
             Ok(reached) => {
                 delivery.amf = Some(reached.root.to_string());
@@ -294,8 +291,8 @@ fn due(association: &Association, job: Job) -> Result<Delivery, Overtaken> {
 /// An AMF that has the UE, with a subscription to its answers.
 async fn reach(worker: &Worker, association: &Association, delivery: &Delivery) -> Result<Reached, Failure> {
     let settings = &worker.config().ue_policy;
-    let (peers, amfs) = (worker.peers(), &worker.sources().amfs);
-    let roots = amfs.find(peers, settings, association).await;
+    let peers = worker.peers();
+    let roots = amf::find((peers, &worker.sources().discovered), settings, association).await;
     if let (Some(amf), Some(subscription)) = (&delivery.amf, &delivery.subscription)
         && let Some(root) = roots.iter().find(|root| root.to_string() == *amf)
     {

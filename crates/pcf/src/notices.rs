@@ -12,6 +12,7 @@ use notifier::{Answer, Bound, Event as Delivery, Notification, Policy, Publisher
 use sbi::Response;
 use sbi::client::{Client, Origin};
 use serde_json::{Map, Value, json};
+use settings::Period;
 
 use crate::activity::{Activity, Entry, trail};
 use crate::association::ue_policy::{URSP_RULES, plmn_of};
@@ -205,16 +206,27 @@ pub(crate) fn release_due(settings: &Notifications, now: u64) -> u64 {
 
 /// When no attempt of a notification of now is in flight any more, in milliseconds since 1970.
 pub(crate) fn chain_end(settings: &Notifications, now: u64) -> u64 {
-    let mut all = Duration::from_secs(1);
     let redirected = settings.redirects.saturating_add(1);
-    for attempt in 0..settings.attempts.min(64) {
-        let pause = settings
-            .retry_pause
-            .duration()
-            .saturating_mul(1 << attempt.min(16));
-        let pause = pause.min(settings.max_retry_pause.duration());
+    let timeout = settings.timeout.duration().saturating_mul(redirected);
+    attempts_end(
+        now,
+        (settings.attempts, timeout),
+        (settings.retry_pause, settings.max_retry_pause),
+    )
+}
+
+/// When attempts that begin now have ended, each within a timeout and followed by a pause that doubles up to the longest.
+pub(crate) fn attempts_end(
+    now: u64,
+    (attempts, timeout): (u32, Duration),
+    (pause, longest): (Period, Period),
+) -> u64 {
+    let mut all = Duration::from_secs(1);
+    for attempt in 0..attempts.min(64) {
+        let pause = pause.duration().saturating_mul(1 << attempt.min(16));
+        let pause = pause.min(longest.duration());
         // The pause is spread by a quarter.
-        all += settings.timeout.duration().saturating_mul(redirected) + pause + pause / 4;
+        all += timeout + pause + pause / 4;
     }
     now.saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
 }

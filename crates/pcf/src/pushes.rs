@@ -14,6 +14,7 @@ use crate::association::af::AfSession;
 use crate::association::gx::{self as session, PcefSession};
 use crate::config::Diameter;
 use crate::events::Event;
+use crate::notices::attempts_end;
 use crate::orders::{Order, Push, Then, What};
 use crate::sources::now_ms;
 use crate::worker::Worker;
@@ -21,17 +22,8 @@ use crate::worker::Worker;
 /// When no attempt of a RAR of now is in flight any more, in milliseconds since 1970.
 pub(crate) fn chain_end(worker: &Worker) -> u64 {
     let settings = &worker.config().diameter;
-    let mut all = Duration::from_secs(1);
-    for attempt in 0..settings.attempts.min(64) {
-        let pause = settings
-            .retry_pause
-            .duration()
-            .saturating_mul(1 << attempt.min(16));
-        let pause = pause.min(settings.max_retry_pause.duration());
-        // The pause is spread by a quarter.
-        all += settings.timeout.duration() + pause + pause / 4;
-    }
-    now_ms().saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
+    let pauses = (settings.retry_pause, settings.max_retry_pause);
+    attempts_end(now_ms(), (settings.attempts, settings.timeout.duration()), pauses)
 }
 
 /// The decision of a session has changed: its PCEF gets a RAR (TS 29.212 §4.5.2). Where it is open what the PCEF has, it gets

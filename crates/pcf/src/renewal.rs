@@ -13,7 +13,7 @@ use crate::change;
 use crate::pds::{self, News, Renewed};
 use crate::reassessment;
 use crate::sources::now_ms;
-use crate::worker::{Front, Worker};
+use crate::worker::{Front, Worker, sweep};
 
 /// Pause between sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -24,17 +24,12 @@ const LEASE: Duration = Duration::from_secs(10);
 
 /// Sweeps until the worker ends; the first worker does.
 pub(crate) async fn run(front: Rc<Front>) {
-    if front.seat().context.index != 0 {
-        return;
-    }
-    loop {
-        let worker = front.worker();
+    let sweeps = sweep(&front, PAUSE, async |worker| {
         if worker.sources().are_subscribed(worker.config()) {
-            round(&worker).await;
+            round(worker).await;
         }
-        drop(worker);
-        tokio::time::sleep(PAUSE).await;
-    }
+    });
+    sweeps.await;
 }
 
 async fn round(worker: &Rc<Worker>) {

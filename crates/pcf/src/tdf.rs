@@ -4,24 +4,20 @@
 use diameter::proto::MessageBuilder;
 use diameter::proto::known::{self, application, command};
 use serde_json::Value;
-use time::OffsetDateTime;
 
 use crate::association::sd::{State, TdfSession};
 use crate::association::{Association, Kind};
 use crate::config::{SdSessions, Tdf};
 use crate::events::Event;
 use crate::orders::{Detection, Order, Then};
+use crate::sources::signed_now_ms;
 use crate::worker::Worker;
-
-pub(crate) fn now_ms() -> i64 {
-    i64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
-}
 
 /// When a request of now is overdue, so that a sweep takes it up.
 pub(crate) fn overdue(worker: &Worker) -> i64 {
     let timeout = worker.config().diameter.timeout.duration();
     let twice = i64::try_from(timeout.as_millis().saturating_mul(2)).unwrap_or(i64::MAX);
-    now_ms().saturating_add(twice)
+    signed_now_ms().saturating_add(twice)
 }
 
 /// Plans what the TDF of a session is to be sent for what was decided: TSR, RAR or nothing.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ::policy::{Scratch, Service};
 use diameter::proto::known;
@@ -44,6 +44,16 @@ use crate::writes::Writes;
 
 /// A worker as its listeners see it.
 pub(crate) type Front = function::Front<Pcf>;
+
+/// Does something at the first worker again and again, with a pause after each time, until the worker ends.
+pub(crate) async fn sweep(front: &Front, pause: Duration, mut round: impl AsyncFnMut(&Rc<Worker>)) {
+    while front.seat().context.index == 0 {
+        let worker = front.worker();
+        round(&worker).await;
+        drop(worker);
+        tokio::time::sleep(pause).await;
+    }
+}
 
 /// What a worker keeps between evaluations, for each service its project and the built-in one.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::events::Event;
 use crate::outbound::{AMF, BSF, CHF, UDR};
 use crate::sources::now_ms;
 use crate::sources::producers;
-use crate::worker::{Front, Worker};
+use crate::worker::{Front, Worker, sweep};
 
 /// Pause between sweeps.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,23 +28,18 @@ const MOST_TAKEN: u32 = 10;
 
 /// Sweeps until the worker ends; the first worker does.
 pub(crate) async fn run(front: Rc<Front>) {
-    if front.seat().context.index != 0 {
-        return;
-    }
     let mut count = 0_u32;
-    loop {
-        let worker = front.worker();
+    let sweeps = sweep(&front, PAUSE, async |worker| {
         let swept = match count % FOREIGN {
-            0 => walk(&worker, count == 0).await,
-            _ => own(&worker).await,
+            0 => walk(worker, count == 0).await,
+            _ => own(worker).await,
         };
         if let Err(error) = swept {
             tracing::warn!(%error, "failed to look for what ended associations have left behind");
         }
         count = count.wrapping_add(1);
-        drop(worker);
-        tokio::time::sleep(PAUSE).await;
-    }
+    });
+    sweeps.await;
 }
 
 /// What is due of this PCF.
@@ -89,7 +84,8 @@ async fn walk(worker: &Rc<Worker>, is_first: bool) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Deletes the records of what is removed already, and removes the rest; false: there is no room for more.
+/// Deletes the records of resources that were removed or given up, and sends DELETE for the others; false: as many as `pds.maxEnds` permits are
+/// in flight.
 async fn take_up(worker: &Rc<Worker>, found: Vec<Stored<OwedEnd>>) -> Result<bool, store::Error> {
     let now = Instant::now();
     let is_done =

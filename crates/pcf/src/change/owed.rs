@@ -14,7 +14,7 @@ use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, Kind, af, refused};
 use crate::events::Event;
 use crate::sources::now_ms;
-use crate::worker::{Front, Worker};
+use crate::worker::{Front, Worker, sweep};
 use crate::{notices, pushes};
 
 /// Pause between sweeps.
@@ -28,15 +28,7 @@ const LONGEST: u64 = 600_000;
 
 /// Sweeps until the worker ends; the first worker does.
 pub(crate) async fn run(front: Rc<Front>) {
-    if front.seat().context.index != 0 {
-        return;
-    }
-    loop {
-        let worker = front.worker();
-        round(&worker).await;
-        drop(worker);
-        tokio::time::sleep(PAUSE).await;
-    }
+    sweep(&front, PAUSE, async |worker| round(worker).await).await;
 }
 
 async fn round(worker: &Worker) {

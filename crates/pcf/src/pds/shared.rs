@@ -7,21 +7,17 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use serde_json::Map;
-use time::OffsetDateTime;
 
 use super::{Held, ocs, sy_name};
 use crate::association::sy::{SySession, SyShare};
 use crate::association::{Association, AssociationId};
 use crate::change::{ChangeFault, TRIES, pause};
 use crate::events::Event;
+use crate::sources::signed_now_ms;
 use crate::worker::Worker;
 
 /// How long a session may take from joining until it is stored, in milliseconds, beside the deadline of its sources.
 const CREATION_MS: i64 = 5_000;
-
-fn now_ms() -> i64 {
-    i64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
-}
 
 /// Joins the Sy session of a subscriber, or begins it: what the association keeps. `None`: no OCS answers in time, or it
 /// refuses.
@@ -48,7 +44,7 @@ pub(super) async fn join(
                 (share, None)
             }
         };
-        share.join(association.id, now_ms());
+        share.join(association.id, signed_now_ms());
         let written = worker.repository().put_sy(&share, version).await;
         if matches!(written, Ok(true)) {
             worker.count(match version {
@@ -155,7 +151,7 @@ pub(super) async fn leave(worker: &Worker, association: &Association) {
         return;
     };
     let deadline = worker.config().pds.deadline.duration().as_millis();
-    let recent = now_ms() - CREATION_MS - i64::try_from(deadline).unwrap_or(0);
+    let recent = signed_now_ms() - CREATION_MS - i64::try_from(deadline).unwrap_or(0);
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
         let Ok(stored) = worker.repository().sy(supi).await else {

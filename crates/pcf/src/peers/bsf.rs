@@ -10,9 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use sbi::Body;
 use sbi::client::Origin;
-use sbi::name::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value, json};
 use store::Version;
 
@@ -21,7 +19,8 @@ use crate::association::bound::SessionBinding;
 use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
 use crate::events::Event;
-use crate::outbound::{BSF, Peers, REDIRECTIONS};
+use crate::outbound::{BSF, Peers};
+use crate::sources::producers;
 use crate::worker::Worker;
 
 /// How often a record is read again that another writer has changed meanwhile.
@@ -389,58 +388,13 @@ async fn send(worker: &Worker, method: Method, uri: &str, body: &Value) -> Optio
 /// Where the BSFs make bindings, of the settings or else of the NRF.
 async fn collections(worker: &Worker) -> Vec<String> {
     let settings = &worker.config().bsf;
-    let collection = |root: &String| format!("{}/nbsf-management/v1/pcfBindings", root.trim_end_matches('/'));
-    match settings.api_roots.is_empty() {
-        false => settings.api_roots.iter().map(collection).collect(),
-        true => discover(worker).await.iter().map(collection).collect(),
+    let collection = |root: &str| format!("{}/nbsf-management/v1/pcfBindings", root.trim_end_matches('/'));
+    if !settings.api_roots.is_empty() {
+        return settings.api_roots.iter().map(|root| collection(root)).collect();
     }
-}
-
-/// API roots of the BSFs that the NRF knows, as it orders them (TS 29.510 §5.3.2.2); none when it does not answer.
-async fn discover(worker: &Worker) -> Rc<[String]> {
-    const PATH: &str =
-        "/nnrf-disc/v1/nf-instances?target-nf-type=BSF&requester-nf-type=PCF&service-names=nbsf-management";
-    let (now, settings) = (Instant::now(), &worker.config().bsf);
-    let cached = worker
-        .bindings()
-        .discovered(now, settings.discovery_time.duration());
-    if let Some(roots) = cached {
-        return roots;
-    }
-    let Some(body) = worker.peers().nrfs().get(PATH).await else {
-        return Rc::default();
-    };
-    let found: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let instances = found.get("nfInstances").and_then(Value::as_array);
-    let roots: Rc<[String]> = instances.into_iter().flatten().filter_map(root_of).collect();
-    worker.bindings().set_discovered(now, roots.clone());
-    roots
-}
-
-/// The API root of the service `nbsf-management` of a profile.
-fn root_of(profile: &Value) -> Option<String> {
-    let services = profile.get("nfServices").and_then(Value::as_array);
-    let listed = profile.get("nfServiceList").and_then(Value::as_object);
-    let mut services = services
-        .into_iter()
-        .flatten()
-        .chain(listed.into_iter().flat_map(|list| list.values()));
-    let service = services.find(|service| service["serviceName"] == "nbsf-management")?;
-    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let first = |name: &str| profile.get(name)?.get(0)?.as_str().map(str::to_owned);
-    let scheme = text(service, "scheme").unwrap_or_else(|| "http".to_owned());
-    let point = service.get("ipEndPoints").and_then(|points| points.get(0));
-    let of_point = |name: &str| point.and_then(|point| text(point, name));
-    let v6 = || of_point("ipv6Address").or_else(|| first("ipv6Addresses"));
-    let host = text(service, "fqdn")
-        .or_else(|| of_point("ipv4Address"))
-        .or_else(|| text(profile, "fqdn"))
-        .or_else(|| first("ipv4Addresses"))
-        .or_else(|| v6().map(|address| format!("[{address}]")))?;
-    let port = point.and_then(|point| point.get("port")).and_then(Value::as_u64);
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-    let prefix = text(service, "apiPrefix").unwrap_or_default();
-    Some(format!("{scheme}://{host}{port}{prefix}"))
+    let (discovered, time) = (&worker.sources().discovered, settings.discovery_time.duration());
+    let roots = discovered.find(worker.peers(), (BSF, ""), time).await;
+    roots.iter().map(|root| collection(&root.to_string())).collect()
 }
 
 /// Sends a request to the BSF; one that redirects it (307, 308, TS 29.500 §6.10.9) is followed, where it may be.
@@ -451,59 +405,11 @@ async fn exchange(
     body: &Value,
     deadline: Duration,
 ) -> Option<Answer> {
-    let end = Instant::now() + deadline;
-    let mut uri: http::Uri = uri.parse().ok()?;
-    for _ in 0..REDIRECTIONS {
-        let left = end.saturating_duration_since(Instant::now());
-        let (status, location) = exchange_once(peers, method, &uri, body, left).await?;
-        let is_elsewhere = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
-        let next = location.as_deref().filter(|_| is_elsewhere);
-        let next = next.and_then(|next| next.parse::<http::Uri>().ok());
-        let is_permitted = |next: &http::Uri| {
-            let origin = Origin::of_uri(next);
-            origin.is_ok_and(|origin| peers.may_redirect(&uri, &origin))
-        };
-        match next.filter(is_permitted) {
-            Some(next) => uri = next,
-            None => return Some((status, location)),
-        }
-    }
-    None
-}
-
-async fn exchange_once(
-    peers: &Peers,
-    method: &Method,
-    uri: &http::Uri,
-    body: &Value,
-    deadline: Duration,
-) -> Option<Answer> {
-    let origin = Origin::of_uri(uri).ok()?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let content = match *method {
-        Method::DELETE => None,
-        Method::PATCH => Some(sbi::json::MERGE_PATCH),
-        _ => Some("application/json"),
-    };
-    let make = || {
-        let mut request = http::Request::builder().method(method).uri(path);
-        if let Some(content) = content {
-            request = request.header(CONTENT_TYPE, content);
-        }
-        let bytes = content.map_or_else(Body::empty, |_| Body::from(body.to_string()));
-        request.body(bytes).ok()
-    };
-    let answer = peers.send((BSF, &origin), deadline, make).await?.ok()?;
-    let location = answer
-        .headers()
-        .get(LOCATION)
-        .and_then(|value| value.to_str().ok());
-    // An absolute URI, or a path at the same origin.
-    let location = location.map(|location| match location.starts_with('/') {
-        true => format!("{origin}{location}"),
-        false => location.to_owned(),
-    });
-    Some((answer.status(), location))
+    let (root, path) = producers::parts_of(uri)?;
+    let content = (*method != Method::DELETE).then(|| producers::content_of(method, body));
+    let what = (method, path.as_str(), content);
+    let (at, answer) = producers::send(peers, (BSF, &root), what, deadline).await.ok()?;
+    Some((answer.status(), producers::located(&at, &answer)))
 }
 
 /// The members of a binding that follow the addresses of a session.

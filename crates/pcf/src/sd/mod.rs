@@ -20,8 +20,9 @@ use crate::events::Event;
 use crate::gx;
 use crate::orders::Detection;
 use crate::pre::Refusal;
+use crate::sources::signed_now_ms;
 use crate::worker::Worker;
-use crate::{binding, owner, pds, pre, reassessment, tdf};
+use crate::{binding, owner, pds, pre, reassessment};
 
 pub(crate) use sweep::run;
 
@@ -229,7 +230,7 @@ fn advance(worker: &Worker, session: &mut TdfSession, outcome: Outcome) -> Next 
             let retention = i64::try_from(settings.retention.duration().as_millis()).unwrap_or(i64::MAX);
             if let Some(one) = &mut session.in_flight {
                 one.attempts = settings.attempts;
-                one.due = tdf::now_ms().saturating_add(retention);
+                one.due = signed_now_ms().saturating_add(retention);
             }
             Next::Nothing
         }
@@ -264,7 +265,7 @@ fn retry(worker: &Worker, session: &mut TdfSession) -> Next {
             .duration()
             .saturating_mul(1 << (one.attempts - 1).min(16))
             .min(worker.config().diameter.max_retry_pause.duration());
-        one.due = tdf::now_ms().saturating_add(i64::try_from(doubled.as_millis()).unwrap_or(i64::MAX));
+        one.due = signed_now_ms().saturating_add(i64::try_from(doubled.as_millis()).unwrap_or(i64::MAX));
         return Next::Nothing;
     }
     worker.count(Event::SdFailed);

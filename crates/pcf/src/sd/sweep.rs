@@ -10,8 +10,9 @@ use crate::association::sd::{self as session, State, TdfSession};
 use crate::association::{Association, Kind};
 use crate::change;
 use crate::events::Event;
+use crate::sources::signed_now_ms;
 use crate::tdf;
-use crate::worker::{Front, Worker};
+use crate::worker::{Front, Worker, sweep};
 
 /// Pause between sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -20,23 +21,18 @@ const BACK: i64 = 24 * 60;
 
 /// Sweeps until the worker ends; the first worker does.
 pub(crate) async fn run(front: Rc<Front>) {
-    if front.seat().context.index != 0 {
-        return;
-    }
-    let mut oldest = session::bucket(tdf::now_ms()) - BACK;
-    loop {
-        let worker = front.worker();
+    let mut oldest = session::bucket(signed_now_ms()) - BACK;
+    let sweeps = sweep(&front, PAUSE, async |worker| {
         if worker.config().sd.enabled {
-            oldest = round(&worker, oldest).await;
+            oldest = round(worker, oldest).await;
         }
-        drop(worker);
-        tokio::time::sleep(PAUSE).await;
-    }
+    });
+    sweeps.await;
 }
 
 /// Sends what is due: the oldest minute that the next round has to look at.
 async fn round(worker: &Rc<Worker>, oldest: i64) -> i64 {
-    let now = tdf::now_ms();
+    let now = signed_now_ms();
     let last = session::bucket(now);
     let mut next = last - 1;
     let mut room = worker.config().sd.parallel;

@@ -4,7 +4,8 @@ use model::shape::Shape::{self, Bool, Integer, List, Map, Nullable, Number, Of, 
 use model::shape::{ObjectRule, opt, req, rules};
 
 use super::common::{
-    ANY_INTEGER, ANY_OBJECT, COUNT, LINES, NAME, SNSSAI, TEXT, TRIGGER, at_most_two, callback, mac48, name,
+    ANY_INTEGER, ANY_OBJECT, COUNT, LINES, NAME, SNSSAI, TEXT, THRESHOLD, TRIGGER, at_most_two, callback,
+    mac48, name,
 };
 use super::detail::{BRIDGE_MANAGEMENT_CONTAINER, ETH_FLOW_DESCRIPTION, PORT_MANAGEMENT_CONTAINER};
 use super::location::PRESENCE_INFO;
@@ -123,13 +124,6 @@ object! {
         opt("notifMethod", Rule(rules::token)),
         opt("repPeriod", COUNT),
         opt("waitTime", COUNT),
-    ];
-    /// `UsageThreshold` (TS 29.122).
-    THRESHOLD = [
-        opt("duration", COUNT),
-        opt("totalVolume", COUNT),
-        opt("uplinkVolume", COUNT),
-        opt("downlinkVolume", COUNT),
     ];
     /// `AfRoutingRequirement`.
     ROUTING = [

@@ -3,7 +3,7 @@
 use model::shape::Shape::{Bool, Integer, List, Of, Rule, Text};
 use model::shape::{Shape, opt, req, rules};
 
-use super::common::{COUNT, SNSSAI, callback, name};
+use super::common::{COUNT, SNSSAI, THRESHOLD, callback, name};
 use super::location::{ECGI, GLOBAL_RAN_NODE_ID, NCGI, TAI};
 use super::object;
 
@@ -17,13 +17,6 @@ object! {
     TIME_WINDOW = [
         req("startTime", Rule(rules::date_time)),
         req("stopTime", Rule(rules::date_time)),
-    ];
-    /// `UsageThreshold` (TS 29.122 §5.2.1.2.6).
-    USAGE_THRESHOLD = [
-        opt("duration", COUNT),
-        opt("totalVolume", COUNT),
-        opt("downlinkVolume", COUNT),
-        opt("uplinkVolume", COUNT),
     ];
     /// `NetworkAreaInfo` (§5.6.2.8).
     NETWORK_AREA_INFO = [
@@ -41,7 +34,7 @@ object! {
         opt("notifUri", Rule(callback)),
         opt("nwAreaInfo", Of(&NETWORK_AREA_INFO)),
         req("numOfUes", COUNT),
-        req("volPerUe", Of(&USAGE_THRESHOLD)),
+        req("volPerUe", Of(&THRESHOLD)),
         opt("snssai", Of(&SNSSAI)),
         opt("suppFeat", Rule(rules::features)),
         opt("trafficDes", Text),

@@ -129,6 +129,13 @@ object! {
         req("arp", Of(&ARP)),
         opt("priorityLevel", Integer(1, 127)),
     ];
+    /// `UsageThreshold` (TS 29.122 §5.2.1.2.6).
+    pub(super) THRESHOLD = [
+        opt("duration", COUNT),
+        opt("totalVolume", COUNT),
+        opt("uplinkVolume", COUNT),
+        opt("downlinkVolume", COUNT),
+    ];
     /// TS 29.571 §5.4.4.24.
     pub(super) GUAMI = [req("plmnId", Of(&PLMN)), req("amfId", Rule(rules::hex6))];
 }

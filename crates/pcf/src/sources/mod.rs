@@ -3,6 +3,7 @@
 pub(crate) mod amf;
 mod cache;
 pub(crate) mod chf;
+mod discovery;
 #[cfg(feature = "ldap")]
 pub(crate) mod ldap;
 #[cfg(not(feature = "ldap"))]
@@ -14,7 +15,7 @@ pub(crate) mod udr;
 mod versions;
 
 pub(crate) use cache::PolicyDataCache;
-pub(crate) use term::{Term, now_ms};
+pub(crate) use term::{Term, now_ms, signed_now_ms};
 pub(crate) use versions::{Expected, Versions};
 
 use std::cell::{Cell, RefCell};
@@ -23,7 +24,7 @@ use std::rc::Rc;
 use ahash::AHashSet;
 use nrf_client::Nrfs;
 
-use self::amf::Amfs;
+use self::discovery::Discovered;
 use self::ldap::{Access, Directory};
 use crate::association::AssociationId;
 use crate::config::Config;
@@ -37,8 +38,8 @@ pub(crate) struct Sources {
     /// None: policies read no policy counters.
     pub(crate) chfs: Option<Producers>,
     pub(crate) cache: RefCell<PolicyDataCache>,
-    /// AMFs of UEs whose policies are delivered.
-    pub(crate) amfs: Amfs,
+    /// AMFs of UEs whose policies are delivered, and BSFs.
+    pub(crate) discovered: Discovered,
     /// None: policies read no profiles.
     pub(crate) directory: Option<Directory>,
     /// Cached profiles.
@@ -62,7 +63,7 @@ impl Sources {
             udrs: producers(udr.enabled, UDR, ("udrInfo", "&data-set=POLICY"), &udr.api_roots),
             chfs: producers(chf.enabled, CHF, ("chfInfo", ""), &chf.api_roots),
             cache: RefCell::new(PolicyDataCache::new(&settings.cache)),
-            amfs: Amfs::default(),
+            discovered: Discovered::default(),
             directory: directory.map(|access| Directory::new(&settings.ldap, access.clone())),
             profiles: RefCell::new(PolicyDataCache::new(&settings.cache)),
             ends: Cell::new(0),

@@ -9,21 +9,17 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use nrf_client::{Nrfs, PeerService};
 use overload::{BreakerSettings, CircuitBreaker};
-use sbi::client::Origin;
 use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use sbi::name::{ACCEPT, CONTENT_TYPE};
 use sbi::{Body, Response};
 use serde_json::Value;
 use settings::Period;
 
+use super::discovery::{PAUSE, TRIED, query_of, roots_of};
 use crate::outbound::{Peers, REDIRECTIONS};
 
-/// Instances that a request is sent to at most.
-const ATTEMPTS: usize = 3;
-/// Instances of an answer of the NRF that are used.
-const MOST: usize = 64;
-/// Before the NRF is queried again after it has found nothing.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Instances whose circuits a worker knows.
+const CIRCUITS: usize = 128;
 
 /// Why no producer has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +95,7 @@ impl Producers {
                 })
             })
             .collect();
-        let query = format!(
-            "/nnrf-disc/v1/nf-instances?target-nf-type={}&requester-nf-type=PCF&service-names={}{more}",
-            service.nf_type, service.name
-        );
+        let query = query_of(service, more);
         Self {
             service,
             info,
@@ -151,7 +144,7 @@ impl Producers {
             self.turn.set(self.turn.get().wrapping_add(1));
         }
         fit.into_iter()
-            .take(ATTEMPTS)
+            .take(TRIED)
             .map(|instance| instance.root.clone())
             .collect()
     }
@@ -195,51 +188,21 @@ impl Producers {
 
     /// The instances of a `SearchResult` (TS 29.510 §6.2.6.2.2).
     fn read(&self, found: &Value) -> Rc<[Instance]> {
-        let profiles = found.get("nfInstances").and_then(Value::as_array);
-        let profiles = profiles.into_iter().flatten().take(MOST);
-        profiles.flat_map(|profile| self.of_profile(profile)).collect()
+        let all = roots_of(found, self.service);
+        all.map(|(profile, priority, root)| Instance {
+            root,
+            priority,
+            ranges: self.ranges_of(profile),
+        })
+        .collect()
     }
 
-    fn of_profile(&self, profile: &Value) -> Vec<Instance> {
-        let priority = profile
-            .get("priority")
-            .and_then(Value::as_u64)
-            .unwrap_or(u64::from(u16::MAX));
+    fn ranges_of(&self, profile: &Value) -> Vec<(u64, u64)> {
         let ranges = profile.get(self.info).and_then(|info| info.get("supiRanges"));
-        let ranges = ranges.and_then(Value::as_array).map_or_else(Vec::new, |ranges| {
-            let digits = |range: &Value, name: &str| range.get(name)?.as_str()?.parse::<u64>().ok();
-            ranges
-                .iter()
-                .filter_map(|range| Some((digits(range, "start")?, digits(range, "end")?)))
-                .collect()
-        });
-        let listed = profile
-            .get("nfServices")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let mapped = profile
-            .get("nfServiceList")
-            .and_then(Value::as_object)
-            .into_iter();
-        let services = listed.chain(mapped.flat_map(|services| services.values()));
-        services
-            .filter(|service| service.get("serviceName").and_then(Value::as_str) == Some(self.service.name))
-            .filter(|service| {
-                service
-                    .get("nfServiceStatus")
-                    .is_none_or(|status| status == "REGISTERED")
-            })
-            .filter_map(|service| {
-                Some(Instance {
-                    root: root_of(profile, service)?,
-                    priority: service
-                        .get("priority")
-                        .and_then(Value::as_u64)
-                        .unwrap_or(priority),
-                    ranges: ranges.clone(),
-                })
-            })
+        let ranges = ranges.and_then(Value::as_array).into_iter().flatten();
+        let digits = |range: &Value, name: &str| range.get(name)?.as_str()?.parse::<u64>().ok();
+        ranges
+            .filter_map(|range| Some((digits(range, "start")?, digits(range, "end")?)))
             .collect()
     }
 
@@ -268,18 +231,18 @@ impl Producers {
             let Some(attempt) = self.attempt(&root) else {
                 continue;
             };
-            let body = ask.body.map(|body| body(&root));
-            let what = (&ask.method, ask.path, body);
+            let content = ask.body.map(|body| content_of(&ask.method, &body(&root)));
+            let what = (&ask.method, ask.path, content);
             match send(peers, (self.service, &root), what, share).await {
-                Some((at, response)) if !is_failure(response.status()) => {
+                Ok((at, response)) if !is_failure(response.status()) => {
                     attempt.answered();
                     return Ok((at, response));
                 }
-                Some((_, response)) => {
+                Ok((_, response)) => {
                     attempt.answered();
                     tracing::debug!(%root, status = %response.status(), "a producer failed");
                 }
-                None => {}
+                Err(_) => {}
             }
         }
         Err(Unavailable::NoAnswer)
@@ -291,7 +254,7 @@ impl Producers {
     fn attempt(&self, root: &TargetApiRoot) -> Option<Attempt<'_>> {
         let name = root.to_string();
         let mut breakers = self.breakers.borrow_mut();
-        if breakers.len() >= 2 * MOST && !breakers.contains_key(&name) {
+        if breakers.len() >= CIRCUITS && !breakers.contains_key(&name) {
             breakers.clear();
         }
         let breaker = breakers
@@ -345,47 +308,48 @@ pub(super) fn is_failure(status: StatusCode) -> bool {
 }
 
 /// Where an answer redirects its request to (307, 308, TS 29.500 §6.10.9): the root and the path.
-pub(super) fn redirected(root: &TargetApiRoot, answer: &Response) -> Option<(TargetApiRoot, String)> {
+fn redirected(root: &TargetApiRoot, answer: &Response) -> Option<(TargetApiRoot, String)> {
     match answer.status() {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => parts_of(&located(root, answer)?),
         _ => None,
     }
 }
 
-/// Sends a request to one instance; one that redirects it is followed, where it may be. The root that has answered, and the answer;
-/// `None` when none comes in time.
-async fn send(
+/// Sends a request to one instance; one that redirects it is followed, where it may be. The root that has answered, and the answer.
+///
+/// # Errors
+/// With the cause, when none comes in time.
+pub(crate) async fn send(
     peers: &Peers,
     (service, root): (PeerService, &TargetApiRoot),
-    (method, path, body): (&Method, &str, Option<Value>),
+    (method, path, content): (&Method, &str, Option<Content<'_>>),
     deadline: Duration,
-) -> Option<(TargetApiRoot, Response)> {
+) -> Result<(TargetApiRoot, Response), String> {
     let end = Instant::now() + deadline;
-    let body = body.map(|body| Bytes::from(body.to_string()));
     let (mut at, mut path) = (root.clone(), format!("{}{path}", root.prefix));
     for _ in 0..REDIRECTIONS {
         let left = end.saturating_duration_since(Instant::now());
-        let answer = send_once(peers, (service, &at), (method, &path, body.as_ref()), left).await?;
+        let answer = send_once(peers, (service, &at), (method, &path, content.as_ref()), left).await?;
         let from = format!("{}{path}", at.origin).parse::<http::Uri>().ok();
         let next = redirected(&at, &answer);
         let next = next.filter(|(next, _)| from.is_some_and(|from| peers.may_redirect(&from, &next.origin)));
         let Some((next, next_path)) = next else {
-            return Some((at, answer));
+            return Ok((at, answer));
         };
         (at, path) = (next, next_path);
     }
     tracing::debug!(%root, "a producer redirects in a circle");
-    None
+    Err(format!("{root} redirects in a circle"))
 }
 
 async fn send_once(
     peers: &Peers,
     (service, root): (PeerService, &TargetApiRoot),
-    (method, path, body): (&Method, &str, Option<&Bytes>),
+    (method, path, content): (&Method, &str, Option<&Content<'_>>),
     deadline: Duration,
-) -> Option<Response> {
+) -> Result<Response, String> {
     if deadline.is_zero() {
-        return None;
+        return Err(format!("{root}: no time is left"));
     }
     let make = || {
         let mut request = Request::builder()
@@ -394,25 +358,33 @@ async fn send_once(
             .header(ACCEPT, "application/json, application/problem+json")
             // TS 29.500 §6.11.2: the producer needs not work on what is given up by then.
             .header("3gpp-sbi-max-rsp-time", deadline.as_millis().max(1).to_string());
-        let mut content = Body::empty();
-        if let Some(body) = body {
-            // RFC 7396 is the form of every PATCH that the PCF sends.
-            let kind = match *method == Method::PATCH {
-                true => "application/merge-patch+json",
-                false => "application/json",
-            };
-            request = request.header(CONTENT_TYPE, kind);
-            content.push(body.clone());
+        let mut body = Body::empty();
+        if let Some((kind, bytes)) = content {
+            request = request.header(CONTENT_TYPE, *kind);
+            body.push(bytes.clone());
         }
-        request.body(content).ok()
+        request.body(body).ok()
     };
-    match peers.send((service, &root.origin), deadline, make).await? {
-        Ok(response) => Some(response),
-        Err(error) => {
+    match peers.send((service, &root.origin), deadline, make).await {
+        Some(Ok(response)) => Ok(response),
+        Some(Err(error)) => {
             tracing::debug!(%root, path, %error, "a producer did not answer");
-            None
+            Err(format!("{root}: {error}"))
         }
+        None => Err(format!("{root}: the request cannot be built")),
     }
+}
+
+/// The type of a body, and its bytes.
+pub(crate) type Content<'a> = (&'a str, Bytes);
+
+/// JSON as content. RFC 7396 is the form of every PATCH that the PCF sends.
+pub(crate) fn content_of(method: &Method, body: &Value) -> Content<'static> {
+    let kind = match *method == Method::PATCH {
+        true => sbi::json::MERGE_PATCH,
+        false => "application/json",
+    };
+    (kind, Bytes::from(body.to_string()))
 }
 
 /// Deletes a resource of a producer by its URI; whether it is gone.
@@ -422,7 +394,7 @@ pub(crate) async fn delete(peers: &Peers, service: PeerService, uri: &str, deadl
     };
     let what = (&Method::DELETE, path.as_str(), None);
     let answer = send(peers, (service, &root), what, deadline).await;
-    answer.is_some_and(|(_, answer)| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
+    answer.is_ok_and(|(_, answer)| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
 }
 
 /// Replaces a resource of a producer by its URI; `None` when no answer comes in time.
@@ -434,13 +406,14 @@ pub(crate) async fn put(
     deadline: Duration,
 ) -> Option<Response> {
     let (root, path) = parts_of(uri)?;
-    let what = (&Method::PUT, path.as_str(), Some(body.clone()));
+    let content = content_of(&Method::PUT, body);
+    let what = (&Method::PUT, path.as_str(), Some(content));
     let answer = send(peers, (service, &root), what, deadline).await;
-    answer.map(|(_, answer)| answer)
+    answer.ok().map(|(_, answer)| answer)
 }
 
 /// The origin of an absolute URI, without a prefix, and its path with the query.
-pub(super) fn parts_of(uri: &str) -> Option<(TargetApiRoot, String)> {
+pub(crate) fn parts_of(uri: &str) -> Option<(TargetApiRoot, String)> {
     let parsed: http::Uri = uri.parse().ok()?;
     let (scheme, authority) = (parsed.scheme_str()?, parsed.authority()?);
     let root = TargetApiRoot::parse(&format!("{scheme}://{authority}")).ok()?;
@@ -454,34 +427,6 @@ pub(crate) fn located(root: &TargetApiRoot, response: &Response) -> Option<Strin
         true => Some(format!("{}{location}", root.origin)),
         false => parts_of(location).map(|_| location.to_owned()),
     }
-}
-
-/// The API root of a service of a profile (TS 29.510 §6.1.6.2.3).
-pub(super) fn root_of(profile: &Value, service: &Value) -> Option<TargetApiRoot> {
-    let text = |value: &'_ Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let first = |name: &str| profile.get(name)?.get(0)?.as_str().map(str::to_owned);
-    let scheme = text(service, "scheme").unwrap_or_else(|| "http".to_owned());
-    let point = service.get("ipEndPoints").and_then(|points| points.get(0));
-    let bracketed = |address: String| format!("[{address}]");
-    let host = point
-        .and_then(|point| text(point, "ipv4Address").or_else(|| text(point, "ipv6Address").map(bracketed)))
-        .or_else(|| text(service, "fqdn"))
-        .or_else(|| text(profile, "fqdn"))
-        .or_else(|| first("ipv4Addresses"))
-        .or_else(|| first("ipv6Addresses").map(bracketed))?;
-    let port = point.and_then(|point| point.get("port")?.as_u64());
-    let port = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
-    let prefix = text(service, "apiPrefix").unwrap_or_default();
-    let prefix = prefix.trim_matches('/');
-    let prefix = match prefix {
-        "" => String::new(),
-        prefix => format!("/{prefix}"),
-    };
-    let root = format!("{scheme}://{host}:{port}{prefix}");
-    root.parse::<http::Uri>().ok()?;
-    let root = TargetApiRoot::parse(&root).ok()?;
-    let _: &Origin = &root.origin;
-    Some(root)
 }
 
 #[cfg(test)]
@@ -526,5 +471,24 @@ mod tests {
                 ("https://[2001:db8::1]:8443".to_owned(), 1, vec![]),
             ]
         );
+    }
+
+    #[test]
+    fn a_redirection_names_a_root_and_a_path() {
+        let root = TargetApiRoot::parse("http://192.0.2.1:80/a").unwrap();
+        let answer = |status: StatusCode, location: &str| {
+            let mut response = sbi::json::response(status, &json!({}));
+            response.headers_mut().set_printed(sbi::name::LOCATION, location);
+            let found = redirected(&root, &response);
+            found.map(|(root, path)| format!("{root}{path}"))
+        };
+        let (moved, other) = (StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT);
+        for location in ["http://192.0.2.1:8080/b/c?d", "https://192.0.2.2:443/e"] {
+            assert_eq!(answer(moved, location), Some(location.to_owned()));
+            assert_eq!(answer(other, location), Some(location.to_owned()));
+        }
+        assert_eq!(answer(moved, "/f"), Some("http://192.0.2.1:80/f".to_owned()));
+        assert_eq!(answer(moved, "nonsense"), None);
+        assert_eq!(answer(StatusCode::OK, "http://192.0.2.1:8080/b"), None);
     }
 }

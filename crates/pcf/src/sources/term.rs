@@ -13,6 +13,11 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(0)
 }
 
+/// As [`now_ms`], in the signed form of some records.
+pub(crate) fn signed_now_ms() -> i64 {
+    i64::try_from(now_ms()).unwrap_or(i64::MAX)
+}
+
 /// How long a producer keeps a subscription, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Term {

@@ -1,5 +1,7 @@
 //! Policies of background data transfers, as an NEF and a UDR meet them.
 
+use std::collections::BTreeMap;
+
 use http::{Method, StatusCode};
 use pcf::{Config, Event};
 use sbi::client::Origin;
@@ -9,6 +11,7 @@ use testpeer::sbi::{Got, Seen, Server, no_content};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::databases::Servers;
 use crate::judge;
 use crate::pages::admin;
 use crate::process::Process;
@@ -268,6 +271,68 @@ fn a_window_has_room_for_its_volume_and_what_is_given_back() {
         );
         let third = pcf.post(POLICIES, &of("c")).await;
         assert_eq!(time(&third), time(&first));
+    });
+}
+
+/// Of one database, each on its own: what one has given away the other does not give again, and a selection at one gives back at the other.
+#[test]
+fn two_pcfs_of_a_database_give_a_volume_once() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let start = |instance: &str| {
+        let mut config = config(&folder.path().join(instance));
+        config.store = servers.config("site-1", &[1]);
+        config.store.embedded.directory = folder.path().join(instance);
+        let windows = windows(&json!({"volume": "3500MB"}));
+        offer(&mut config, &json!({"windows": windows, "maxPolicies": 1}));
+        Process::start(&config)
+    };
+    let (one, other) = (start("one"), start("other"));
+    local(async {
+        let wish = wish(&json!({}));
+        let ask = |number: usize| {
+            let origin = [&one, &other][number % 2].origin.clone();
+            let body = with(wish.clone(), &json!({"aspId": format!("asp-{number}")}));
+            let post = request(Method::POST, POLICIES, "application/json", body.to_string());
+            tokio::task::spawn_local(async move { judged(&client(), &origin, post).await })
+        };
+        let asked: Vec<_> = (0..24).map(ask).collect();
+        let (mut given, mut last) = (BTreeMap::<String, usize>::new(), None);
+        for got in asked {
+            let got = got.await.unwrap();
+            match got.status {
+                StatusCode::CREATED => {
+                    let time = &got.json["bdtPolData"]["transfPolicies"][0]["recTimeInt"]["startTime"];
+                    *given.entry(time.to_string()).or_default() += 1;
+                    last = Some(path_of(&got));
+                }
+                status => assert!(
+                    [StatusCode::FORBIDDEN, StatusCode::SERVICE_UNAVAILABLE].contains(&status),
+                    "{status}: {}",
+                    got.json
+                ),
+            }
+        }
+        // 1 GB each.
+        assert!(
+            !given.is_empty() && given.values().all(|count| *count <= 3),
+            "{given:?}"
+        );
+        let path = last.unwrap();
+        for origin in [&one.origin, &other.origin] {
+            let got = judged(&client(), origin, request(Method::GET, &path, "", "")).await;
+            assert_eq!(got.json["bdtPolData"]["selTransPolicyId"], 1, "{}", got.json);
+        }
+        // No room is left; what is given back at one PCF the other one gives.
+        let mut number = 100;
+        while ask(number).await.unwrap().status == StatusCode::CREATED {
+            number += 1;
+        }
+        assert_eq!(
+            patch(&one.origin, &path, &select(&json!(0))).await.status,
+            StatusCode::OK
+        );
+        assert_eq!(ask(1_000).await.unwrap().status, StatusCode::CREATED);
     });
 }
 

@@ -53,6 +53,12 @@ pub fn start(change: impl FnOnce(&mut Config)) -> Pcf {
     }
 }
 
+/// Rounds of a test that repeats itself: those of `SIGNALBOX_ROUNDS`, else these few.
+pub fn rounds(few: usize) -> usize {
+    let wanted = std::env::var("SIGNALBOX_ROUNDS").ok();
+    wanted.and_then(|rounds| rounds.parse().ok()).unwrap_or(few)
+}
+
 /// Polls until the condition holds.
 pub async fn until(holds: impl Fn() -> bool) {
     while !holds() {

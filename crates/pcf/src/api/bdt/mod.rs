@@ -109,6 +109,11 @@ async fn add(
             loads: reserved(worker, (None, policy.slot()), wanted.volume(), policy).await?,
             warning: None,
         };
+        if !beside.loads.iter().all(|(load, _)| has_room(worker, load)) {
+            // Another policy has reserved it since it was offered.
+            worker.count(Event::Retried);
+            continue;
+        }
         match worker.repository().put_bdt(policy, None, &beside).await {
             Ok(true) => return Ok(None),
             Ok(false) => worker.count(Event::Retried),
@@ -256,6 +261,15 @@ async fn reserved(
         loads.push((load, version));
     }
     Ok(loads)
+}
+
+/// Whether an occurrence of a window has room for what is reserved in it.
+fn has_room(worker: &Worker, load: &BdtLoad) -> bool {
+    let name = load.slot.split_once('/').map(|(_, name)| name);
+    let mut windows = worker.config().bdt.windows.iter();
+    let window = windows.find(|window| Some(&*window.name) == name);
+    let most = window.and_then(|window| window.volume);
+    most.is_none_or(|most| load.bytes <= most.bytes())
 }
 
 /// Has the UDR get a change of what is selected; the policy is due now.

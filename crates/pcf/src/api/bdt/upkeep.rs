@@ -17,7 +17,7 @@ use crate::change::af_notices;
 use crate::events::Event;
 use crate::repository::Beside;
 use crate::sources::{now_ms, udr};
-use crate::worker::{Front, Worker};
+use crate::worker::{Front, Worker, sweep};
 
 /// Pause between sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -30,22 +30,17 @@ const LONGEST: u64 = 600_000;
 
 /// Sweeps until the worker ends; the first worker does.
 pub(crate) async fn run(front: Rc<Front>) {
-    if front.seat().context.index != 0 {
-        return;
-    }
     let mut judged: Option<Vec<Degradation>> = None;
-    loop {
-        let worker = front.worker();
+    let sweeps = sweep(&front, PAUSE, async |worker| {
         let degraded = &worker.config().bdt.degraded;
         // At the start, and after a reload, any policy may be affected.
         let is_new = judged.as_ref() != Some(degraded);
-        if is_new && (degraded.is_empty() || all(&worker).await.is_some()) {
+        if is_new && (degraded.is_empty() || all(worker).await.is_some()) {
             judged = Some(degraded.clone());
         }
-        due(&worker).await;
-        drop(worker);
-        tokio::time::sleep(PAUSE).await;
-    }
+        due(worker).await;
+    });
+    sweeps.await;
 }
 
 /// Looks at every policy; `None`: not at all of them.
