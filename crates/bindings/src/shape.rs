@@ -280,7 +280,7 @@ fn blank(member: &Member, value: &Value) -> Option<(Stead, Cow<'static, str>)> {
 }
 
 /// Merges a patch (RFC 7396) into a value: only members that the standard allows a patch to change, and the result must
-/// still be of the shape.
+/// still be of the shape, without what counts as absent ([`settle`]).
 ///
 /// # Errors
 /// The first fault; the value is not to be used then.
@@ -290,7 +290,8 @@ pub fn merge(
     allowed: &[&str],
     shape: &Shape,
     size: usize,
-) -> Result<(), DocumentFault> {
+    strict: bool,
+) -> Result<Vec<Dropped>, DocumentFault> {
     let members = patch.as_object().ok_or(DocumentFault::NotAnObject)?;
     for (name, given) in members {
         // Members of later releases pass; those that identify the session do not change.
@@ -305,5 +306,5 @@ pub fn merge(
     }
     // Unknown members survive, so that patches could add to them without end.
     sbi_proto::json::merge(value, patch, size).map_err(|_| DocumentFault::TooLarge(size))?;
-    check(shape, value)
+    settle_with(shape, value, strict, blank).map_err(DocumentFault::Shape)
 }

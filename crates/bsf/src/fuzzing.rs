@@ -44,6 +44,7 @@ pub fn binding(bytes: &[u8]) {
             shape::SESSION_PATCH,
             &shape::PCF_BINDING,
             64 * 1024,
+            false,
         )
         .is_ok()
         {

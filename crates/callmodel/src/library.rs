@@ -81,6 +81,7 @@ const MODELS: &[(&str, &str)] = models![
     "dsr/scef-lose-hss",
     "dsr/scef-slow-as",
     "dsr/x9-2-fabr",
+    "dsr/gen9-fabr",
     "nrf/5k",
     "nrf/38k",
     "nrf/51k",
@@ -257,6 +258,7 @@ mod tests {
             ("dsr/dsa", 2_625.0, 948.6),
             ("dsr/dsa-stateful", 4_000.0, 730.5),
             ("dsr/x9-2-fabr", 20_750.0, 294.9),
+            ("dsr/gen9-fabr", 20_000.0, 390.0),
             ("dsr/small-rbar", 3_000.0, 360.0),
         ] {
             let model = find(name).unwrap().model;

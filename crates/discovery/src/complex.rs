@@ -1,5 +1,6 @@
 //! `complex-query`: conjunctive and disjunctive normal forms of parameters (`ComplexQuery`, TS 29.571).
 
+use sbi_proto::query::json_text;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ struct Atom {
 /// # Errors
 /// When the value is neither form, or an atom cannot be used.
 pub(crate) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
-    let query: ComplexQuery = serde_json::from_str(param.value)
+    let query: ComplexQuery = serde_json::from_str(&json_text(param.value))
         .map_err(|error| param.fault(format!("expected a ComplexQuery, cnfUnits or dnfUnits: {error}")))?;
     let conjunctive = !query.cnf_units.is_empty();
     if conjunctive != query.dnf_units.is_empty() {

@@ -183,7 +183,7 @@ impl Query {
             "requester-nf-instance-id" => {
                 self.requester.instance = Some(param.parsed(NfInstanceId::parse)?);
             }
-            "requester-nf-instance-fqdn" => self.requester.fqdn = Some(param.text()?),
+            "requester-nf-instance-fqdn" => self.requester.fqdn = Some(param.host()?),
             "requester-plmn-list" => self.requester.plmns = param.json_list()?,
             "requester-snpn-list" => self.requester.snpns = param.json_list()?,
             "requester-snssais" => self.requester.slices = param.json_list()?,

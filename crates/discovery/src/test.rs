@@ -1,6 +1,8 @@
 //! A condition on a profile, made of a query parameter.
 
 use model::NfProfile;
+use model::shape::rules;
+use sbi_proto::query::json_text;
 
 use super::fault::ParamFault;
 use super::view::View;
@@ -84,6 +86,12 @@ impl<'a> Param<'a> {
         }
     }
 
+    /// A name of a host. It need not be fully qualified: profiles may have such names as well (`nrf.tolerance.hostNames`).
+    pub fn host(&self) -> Result<String, ParamFault> {
+        rules::with_host_names(true, || rules::fqdn(self.value)).map_err(|expected| self.fault(expected))?;
+        self.text()
+    }
+
     /// `true` or `false`.
     pub fn boolean(&self) -> Result<bool, ParamFault> {
         match self.value {
@@ -100,7 +108,8 @@ impl<'a> Param<'a> {
 
     /// A JSON value of a type.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, ParamFault> {
-        serde_json::from_str(self.value).map_err(|error| self.fault(format!("expected JSON: {error}")))
+        serde_json::from_str(&json_text(self.value))
+            .map_err(|error| self.fault(format!("expected JSON: {error}")))
     }
 
     /// A JSON list with at least one item.

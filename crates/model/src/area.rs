@@ -106,6 +106,16 @@ pub struct TacRange {
 }
 
 impl TacRange {
+    /// Whether a code may lie in both ranges. Of a pattern only the same pattern is known to have some in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let lies = |one: &Self, in_range: &Self| {
+            let ends = [&one.start, &one.end];
+            ends.into_iter().flatten().any(|code| in_range.contains(code))
+        };
+        self == other || lies(self, other) || lies(other, self)
+    }
+
     /// Whether the code lies in the range. Codes of different length never compare.
     #[must_use]
     pub fn contains(&self, tac: &Tac) -> bool {
@@ -137,6 +147,18 @@ pub struct TaiRange {
 }
 
 impl TaiRange {
+    /// Whether an area may lie in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let ranges = &other.tac_range_list;
+        self.plmn_id == other.plmn_id
+            && self.nid == other.nid
+            && self
+                .tac_range_list
+                .iter()
+                .any(|range| ranges.iter().any(|other| range.overlaps(other)))
+    }
+
     /// Whether the area lies in one of the ranges.
     #[must_use]
     pub fn contains(&self, tai: &Tai) -> bool {

@@ -158,6 +158,21 @@ impl IdentityRange {
         })
     }
 
+    /// Whether an identity may lie in both ranges. Of a pattern only the same pattern is known to have some in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let lies = |(start, end): (Digits, Digits), one: &Self| match one {
+            Self::Numbers {
+                start: first,
+                end: last,
+            } => start.is_between(*first, *last) || end.is_between(*first, *last),
+            Self::Pattern(_) => false,
+        };
+        self == other
+            || self.spans().any(|span| lies(span, other))
+            || other.spans().any(|span| lies(span, self))
+    }
+
     /// Whether the identity lies in the range.
     #[must_use]
     pub fn contains(&self, identity: &str) -> bool {
@@ -228,6 +243,36 @@ mod tests {
         for (start, end) in range.spans() {
             assert!(end.is_between(start, end) && start.is_between(start, end));
         }
+    }
+
+    #[test]
+    fn ranges_overlap_where_they_have_numbers_in_common() {
+        let range = |start, end| IdentityRange::new(Some(start), Some(end), None).unwrap();
+        let overlap = |a: &IdentityRange, b: &IdentityRange| {
+            assert_eq!(a.overlaps(b), b.overlaps(a));
+            a.overlaps(b)
+        };
+        let tens = range("4670", "4679");
+        for other in [
+            range("4675", "4690"),
+            range("4600", "4699"),
+            range("4673", "4673"),
+            range("467", "46799"),
+        ] {
+            assert!(overlap(&tens, &other), "{other:?}");
+        }
+        for other in [
+            range("4680", "4690"),
+            range("467", "467"),
+            range("46700", "46799"),
+        ] {
+            assert!(!overlap(&tens, &other), "{other:?}");
+        }
+        let pattern = |text: &str| -> IdentityRange {
+            serde_json::from_value(serde_json::json!({"pattern": text})).unwrap()
+        };
+        assert!(overlap(&pattern("^a"), &pattern("^a")));
+        assert!(!overlap(&pattern("^a"), &pattern("^ab")) && !overlap(&pattern("^a"), &tens));
     }
 
     #[test]

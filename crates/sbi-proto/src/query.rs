@@ -39,6 +39,27 @@ pub fn pairs(query: Option<&str>) -> Result<Vec<Pair<'_>>, QueryError> {
     .collect()
 }
 
+/// The JSON text of a parameter: a blank for each `+` between its tokens.
+///
+/// Many libraries encode a query as a form, where `+` is a blank. Outside of texts and exponents JSON has no plus sign, so there
+/// it can mean nothing else.
+#[must_use]
+pub fn json_text(value: &str) -> Cow<'_, str> {
+    if !value.contains('+') {
+        return Cow::Borrowed(value);
+    }
+    let (mut in_text, mut is_escaped, mut before) = (false, false, ' ');
+    let plain = value.chars().map(|letter| {
+        let is_quote = letter == '"' && !is_escaped;
+        is_escaped = in_text && letter == '\\' && !is_escaped;
+        in_text ^= is_quote;
+        let is_blank = letter == '+' && !in_text && !matches!(before, 'e' | 'E');
+        before = letter;
+        if is_blank { ' ' } else { letter }
+    });
+    Cow::Owned(plain.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +82,18 @@ mod tests {
         );
         assert_eq!(super::pairs(Some("a=%ff")).unwrap_err().name, "a");
         assert!(super::pairs(None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_plus_sign_between_tokens_is_a_blank() {
+        for (given, plain) in [
+            (r#"{"sst":+1,+"sd":+"00000a"}"#, r#"{"sst": 1, "sd": "00000a"}"#),
+            (r#"["a+b",+"c\"+d"]+"#, r#"["a+b", "c\"+d"] "#),
+            (r#"["\\",+1e+5]"#, r#"["\\", 1e+5]"#),
+            ("{}", "{}"),
+        ] {
+            assert_eq!(json_text(given), plain);
+        }
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! What `/pcfBindings`, `/pcf-ue-bindings` and `/pcf-mbs-bindings` have in common: registration, change and deregistration.
 
+use std::cell::RefCell;
+
 use function::sbi::Call;
 use http::StatusCode;
 use model::SupportedFeatures;
@@ -7,8 +9,9 @@ use model::shape::{Shape, rules};
 use sbi::{Request, Response};
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, no_content, not_found, settled_body_of};
+use super::{body_of, created, id_of, no_content, not_found, note, settled_body_of};
 use crate::binding::{BindingId, negotiate, shape};
+use crate::config::Tolerance;
 use crate::events::Event;
 use crate::notify::Change;
 use crate::resource::Resource;
@@ -64,15 +67,18 @@ pub(crate) async fn update<T: Served>(call: Call<Worker>) -> Result<Response, Fa
     let patch = body_of(worker, &call.request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id_text)?;
     let repository = worker.repository();
+    let Tolerance { strict, host_names } = worker.config().tolerance;
+    let dropped = RefCell::default();
     let (before, after) = repository
         .change(T::table(repository), id, |binding: &T| {
             let mut value = binding.document().value().clone();
-            let merge = || shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size);
-            rules::with_host_names(worker.config().tolerance.host_names, merge)?;
+            let merge = || shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size, strict);
+            dropped.replace(rules::with_host_names(host_names, merge)?);
             Ok::<_, Fault>(T::of(repository.document(id, value)))
         })
         .await?
         .ok_or_else(|| not_found(id_text))?;
+    note(worker, &call.request, &dropped.take());
     let [_, changed, _] = T::EVENTS;
     worker.count(changed);
     if after.is_news(&before) {

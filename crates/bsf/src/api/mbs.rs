@@ -2,6 +2,7 @@
 
 use model::SupportedFeatures;
 use model::shape::Shape;
+use sbi::query::json_text;
 use sbi::{Request, Response};
 use serde_json::Value;
 use store::{Conflict, Error};
@@ -36,7 +37,7 @@ impl Served for MbsBinding {
         for (name, value) in &pairs(request.query(), &["mbs-session-id", "supp-feat"])? {
             match &**name {
                 "mbs-session-id" => {
-                    let parsed: Value = serde_json::from_str(value)
+                    let parsed: Value = serde_json::from_str(&json_text(value))
                         .map_err(|error| bad_query(name, format!("expected an MbsSessionId: {error}")))?;
                     if let Some(fault) = shape::MBS_SESSION.check(&parsed).into_iter().next() {
                         return Err(bad_query(name, format!("{}: {}", fault.pointer, fault.expected)));

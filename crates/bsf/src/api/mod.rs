@@ -12,6 +12,7 @@ mod ues;
 use http::StatusCode;
 use model::SupportedFeatures;
 use model::shape::Shape;
+use model::tolerance::Dropped;
 use sbi::name::{LOCATION, USER_AGENT};
 use sbi::{Request, Response};
 use serde_json::Value;
@@ -53,13 +54,21 @@ fn body_of(worker: &Worker, request: &Request, media_type: &str) -> Result<Value
 fn settled_body_of(worker: &Worker, request: &Request, shape: &Shape) -> Result<Value, Fault> {
     let mut value = body_of(worker, request, "application/json")?;
     let Tolerance { strict, host_names } = worker.config().tolerance;
-    let dropped = shape::settle(shape, &mut value, strict, host_names)?;
+    note(
+        worker,
+        request,
+        &shape::settle(shape, &mut value, strict, host_names)?,
+    );
+    Ok(value)
+}
+
+/// Counts and logs members that count as absent.
+fn note(worker: &Worker, request: &Request, dropped: &[Dropped]) {
     if !dropped.is_empty() {
         let agent = request.headers().get(USER_AGENT);
         let sender = agent.and_then(|agent| agent.to_str().ok());
-        worker.tolerated().note(sender.unwrap_or("unknown"), &dropped);
+        worker.tolerated().note(sender.unwrap_or("unknown"), dropped);
     }
-    Ok(value)
 }
 
 /// 201 with the resource and where it is.

@@ -5,6 +5,7 @@ use http::StatusCode;
 use model::shape::Shape;
 use model::{Ipv6Prefix, SupportedFeatures};
 use sbi::problem::Cause;
+use sbi::query::json_text;
 use sbi::{Request, Response};
 use serde_json::Value;
 
@@ -185,7 +186,7 @@ pub(crate) fn query_of(query_string: Option<&str>) -> Result<(Query, Option<Supp
             "gpsi" => query.gpsi = text()?,
             "ipDomain" => query.ip_domain = text()?,
             "snssai" => {
-                let parsed = serde_json::from_str(value);
+                let parsed = serde_json::from_str(&json_text(value));
                 query.snssai = Some(parsed.map_err(|error| {
                     bad_query(name, format!("expected a slice such as {{\"sst\":1}}: {error}"))
                 })?);

@@ -77,11 +77,7 @@ fn callback_set(headers: &sbi::Fields) -> Option<String> {
     let mut sets = binding
         .0
         .iter()
-        .filter(|one| {
-            one.params
-                .iter()
-                .any(|param| param.name == "scope" && param.value == "callback")
-        })
+        .filter(|one| one.is_of_callbacks())
         .filter_map(|one| one.nf_set());
     sets.next().filter(|set| set.len() <= 255).map(str::to_owned)
 }

@@ -130,7 +130,8 @@ fn where_the_subscriber_or_another_of_its_set_is() {
             .header("content-type", "application/json")
             .header(
                 "3gpp-sbi-binding",
-                "bl=nf-set; nfset=set1.nefset.5gc.mnc001.mcc001; scope=callback",
+                // Literals of ABNF have no case (RFC 5234 §2.3).
+                "BL=NF-SET; NFSET=set1.nefset.5gc.mnc001.mcc001; Scope=Callback",
             )
             .body(dead.to_string().into())
             .unwrap();

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::sessions::combination;
-use crate::support::{Bsf, Got, local, start};
+use crate::support::{Bsf, Got, binding, local, start};
 
 #[test]
 fn a_pcf_is_the_same_in_capitals_and_with_its_end_points_in_another_order() {
@@ -122,5 +122,19 @@ fn an_empty_identity_is_not_an_identity_in_any_resource() {
                 "{query}"
             );
         }
+    });
+}
+
+/// Libraries that encode a query as a form send `+` for the blanks of JSON.
+#[test]
+fn a_slice_is_found_with_a_plus_sign_for_a_blank() {
+    local(async {
+        let bsf = start(|_| {});
+        let binding = binding(&json!({"snssai": {"sst": 1, "sd": "0000aa"}}));
+        bsf.path(&bsf.post("pcfBindings", &binding).await);
+        let query = "dnn=internet&snssai=%7B%22sst%22%3A+1%2C+%22sd%22%3A+%220000aa%22%7D";
+        let address = binding["ipv4Addr"].as_str().unwrap();
+        let got = bsf.find(&format!("ipv4Addr={address}&{query}")).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
     });
 }

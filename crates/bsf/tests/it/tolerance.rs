@@ -1,6 +1,6 @@
 //! Members that stand for nothing, as real PCFs and consumers send them.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::{Bsf, binding, local, start};
@@ -77,6 +77,38 @@ fn null_and_empty_members_are_absent_and_counted() {
             let got = bsf.post("pcfBindings", &with(more.clone())).await;
             assert_eq!(got.status, StatusCode::BAD_REQUEST, "{more}: {}", got.json);
         }
+    });
+}
+
+#[test]
+fn a_patch_is_read_with_the_same_tolerance() {
+    local(async {
+        let bsf = start(|_| {});
+        let patch = |path: String, body: Value| {
+            let merge = "application/merge-patch+json";
+            let bsf = &bsf;
+            async move { bsf.ask(Method::PATCH, &path, merge, body.to_string()).await }
+        };
+        let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        // A patch replaces a list whole, so its nulls remove nothing there (RFC 7396).
+        let points =
+            json!({"pcfIpEndPoints": [{"ipv4Address": "10.1.1.9", "ipv6Address": null, "port": 8080}]});
+        let got = patch(path.clone(), points).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        let point = json!([{"ipv4Address": "10.1.1.9", "port": 8080}]);
+        assert_eq!(got.json["pcfIpEndPoints"], point, "{}", got.json);
+        assert!(dropped(&bsf, "/pcfIpEndPoints/*/ipv6Address"));
+        let got = patch(path.clone(), json!({"addIpv6Prefixes": [], "ipDomain": ""})).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        assert!(got.json.get("addIpv6Prefixes").is_none() && got.json.get("ipDomain").is_none());
+        let got = patch(path, json!({"pcfIpEndPoints": [{"ipv4Address": "10.1.1"}]})).await;
+        assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.json);
+        let strict = start(|config| config.tolerance.strict = true);
+        let path = strict.path(&strict.post("pcfBindings", &binding(&json!({}))).await);
+        let merge = "application/merge-patch+json";
+        let body = json!({"addIpv6Prefixes": []}).to_string();
+        let got = strict.ask(Method::PATCH, &path, merge, body).await;
+        assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.json);
     });
 }
 

@@ -84,7 +84,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "rat-type" => {
-            let rat = text(param)?;
+            let rat = word(param)?;
             must(move |p| {
                 open_or(&p.lmf_info, |b| {
                     open_or(&b.serving_rat_types, |known| *known == rat)
@@ -92,7 +92,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "an-node-type" => {
-            let node = text(param)?;
+            let node = word(param)?;
             must(move |p| {
                 open_or(&p.lmf_info, |b| {
                     open_or(&b.serving_an_node_types, |known| *known == node)
@@ -100,7 +100,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "client-type" => {
-            let client = text(param)?;
+            let client = word(param)?;
             must(move |p| {
                 open_or(&p.lmf_info, |b| {
                     open_or(&b.serving_client_types, |known| *known == client)
@@ -140,9 +140,22 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
 
 /// A text that the OpenAPI file wants as JSON (`"E_UTRAN"`) and many send plain.
 fn text(param: Param<'_>) -> Result<String, ParamFault> {
-    match serde_json::from_str::<AnyText>(param.value) {
-        Ok(AnyText(text)) => Ok(text),
-        Err(_) => param.text(),
+    if let Ok(AnyText(text)) = serde_json::from_str(param.value) {
+        return Ok(text);
+    }
+    let is_other_json = param.value.starts_with(['{', '[', '"']) || param.value == "null";
+    match is_other_json {
+        true => Err(param.fault("expected a text")),
+        false => param.text(),
+    }
+}
+
+/// One word of an enumeration, in the same two forms.
+fn word(param: Param<'_>) -> Result<String, ParamFault> {
+    let word = text(param)?;
+    match word.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        true => Ok(word),
+        false => Err(param.fault("expected a word of letters, digits and underscores")),
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| p.nf_instance_id == id)
         }
         "target-nf-fqdn" => {
-            let name = param.text()?;
+            let name = param.host()?;
             must(move |p| {
                 let services = p.services().filter_map(|service| service.fqdn.as_deref());
                 p.fqdn
@@ -44,7 +44,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| p.snpn_list.contains(&snpn))
         }
         "target-hni" => {
-            let name = param.text()?;
+            let name = param.host()?;
             must(move |p| p.hni_list.iter().any(|hni| hni.eq_ignore_ascii_case(&name)))
         }
         "snssais" => {

@@ -177,7 +177,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "pgw-ind" => exactly(param, |p| p.smf_infos().any(model::nf_profile::SmfInfo::is_pgw)),
         "pgw" => {
-            let name = param.text()?;
+            let name = param.host()?;
             must(move |p| {
                 p.smf_infos().any(|b| {
                     let names = b.pgw_fqdn.iter().chain(&b.pgw_fqdn_list);
@@ -290,10 +290,14 @@ fn index(
     param: Param<'_>,
     list: impl Fn(&model::nf_profile::DnnItem) -> &Vec<Value> + 'static,
 ) -> Result<Option<Test>, ParamFault> {
+    const EXPECTED: &str = "expected a whole number or a text";
     let wanted: Value = match serde_json::from_str(param.value) {
+        Ok(Value::Number(number)) if !number.is_i64() => return Err(param.fault(EXPECTED)),
         Ok(value @ (Value::Number(_) | Value::String(_))) => value,
+        Ok(_) => return Err(param.fault(EXPECTED)),
+        Err(_) if param.value.starts_with(['{', '[', '"']) => return Err(param.fault(EXPECTED)),
         // A bare text is what most consumers mean by it.
-        _ => Value::String(param.text()?),
+        Err(_) => Value::String(param.text()?),
     };
     must(move |p| {
         let known = offers(p).flat_map(|item| &item.dnns).flat_map(&list);

@@ -73,6 +73,9 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "af-ee-data" => {
             let wanted: AfEventExposureData = param.json()?;
+            if wanted.af_events.is_empty() {
+                return Err(param.fault("expected `afEvents` with at least one event"));
+            }
             must(move |p| {
                 let nef = p.nef_info.as_ref().and_then(|b| b.af_ee_data.as_ref());
                 let nef_fits = open_or(nef, |known| {
@@ -134,7 +137,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| notifies(p, |one| one.n2_information_class.as_deref() == Some(&*class)))
         }
         "address-domain" => {
-            let domain = param.text()?;
+            let domain = param.host()?;
             must(move |p| {
                 open_or(&p.scp_info, |b| {
                     open_or(&b.address_domains, |known| known.matches(&domain))

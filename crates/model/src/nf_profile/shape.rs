@@ -375,7 +375,9 @@ object! {
         opt("imsPublicIdentityRanges", List(&IDENTITY_RANGE)),
         opt("msisdnRanges", List(&IDENTITY_RANGE)),
         opt("externalGroupIdentifiersRanges", List(&IDENTITY_RANGE)),
+        opt("hssDiameterAddress", Of(&DIAMETER_ADDRESS)),
     ];
+    DIAMETER_ADDRESS = [req("name", Rule(rules::fqdn)), req("realm", Rule(rules::fqdn))];
     LMF = [
         opt("servingClientTypes", List(&TEXT)),
         opt("lmfId", Text),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use function::sbi::Call;
 use http::{Method, StatusCode};
 use model::{NfInstanceId, NfType};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use registry::Entry;
 use sbi::name::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use sbi::problem::{Cause, Problem};
@@ -136,28 +137,9 @@ fn found(request: &Request, entry: &Entry) -> Response {
 
 /// HAL links to the instances (TS 29.510 §6.1.3.2.3.1), a page of them.
 pub(crate) fn list(call: &Call<Worker>) -> Result<Response, Problem> {
-    let (worker, request) = (&call.worker, &call.request);
-    let mut nf_type: Option<NfType> = None;
-    let (mut limit, mut page, mut size) = (None, None, None);
-    let pairs =
-        sbi::query::pairs(request.query()).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
-    for (name, value) in &pairs {
-        let number = || -> Result<Option<usize>, Problem> {
-            let parsed = value.parse().ok().filter(|number| *number >= 1);
-            parsed
-                .map(Some)
-                .ok_or_else(|| bad_query(name, "expected a number of at least 1"))
-        };
-        match &**name {
-            "nf-type" => nf_type = Some(NfType::from(&**value)),
-            "limit" => limit = number()?,
-            "page-number" => page = number()?,
-            "page-size" => size = number()?,
-            _ => {}
-        }
-    }
+    let (worker, asked) = (&call.worker, Listing::parse(call.request.query())?);
     let snapshot = worker.snapshot();
-    let mut ids: Vec<NfInstanceId> = match &nf_type {
+    let mut ids: Vec<NfInstanceId> = match &asked.nf_type {
         Some(nf_type) => snapshot
             .of_type(nf_type)
             .into_iter()
@@ -168,24 +150,18 @@ pub(crate) fn list(call: &Call<Worker>) -> Result<Response, Problem> {
     };
     ids.sort_unstable();
     let total = ids.len();
-    if let Some(limit) = limit {
+    if let Some(limit) = asked.limit {
         ids.truncate(limit);
     }
-    let mut links = json!({"self": {"href": format!("{}/nnrf-nfm/v1/nf-instances", worker.root())}});
-    if let Some(size) = size {
-        let page = page.unwrap_or(1);
+    let collection = format!("{}/nnrf-nfm/v1/nf-instances", worker.root());
+    let mut links = json!({"self": {"href": &collection}});
+    if let Some(size) = asked.page_size {
+        let page = asked.page_number.unwrap_or(1);
         let start = (page - 1).saturating_mul(size);
         let pages = ids.len().div_ceil(size);
         ids = ids.into_iter().skip(start).take(size).collect();
         let mut link = |name: &str, number: usize| {
-            let mut href = format!(
-                "{}/nnrf-nfm/v1/nf-instances?page-number={number}&page-size={size}",
-                worker.root()
-            );
-            if let Some(nf_type) = &nf_type {
-                // Writing to a String cannot fail.
-                let _ = write!(href, "&nf-type={nf_type}");
-            }
+            let href = format!("{collection}?{}", asked.of_page(number, size));
             links[name] = json!({ "href": href });
         };
         if page < pages {
@@ -208,6 +184,61 @@ pub(crate) fn list(call: &Call<Worker>) -> Result<Response, Problem> {
     let body = json!({"_links": links, "totalItemCount": total});
     let hal = FieldValue::from_static("application/3gppHal+json");
     Ok(sbi::json::response(StatusCode::OK, &body).with(CONTENT_TYPE, hal))
+}
+
+/// The query of a list of instances.
+#[derive(Debug, Default)]
+struct Listing {
+    nf_type: Option<NfType>,
+    limit: Option<usize>,
+    page_number: Option<usize>,
+    page_size: Option<usize>,
+}
+
+impl Listing {
+    /// Reads a query. What this release does not know means nothing (TS 29.500 §5.2.9); what it knows has one value.
+    fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut asked = Self::default();
+        let pairs = sbi::query::pairs(query).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
+        for (at, (name, value)) in pairs.iter().enumerate() {
+            let number = || -> Result<Option<usize>, Problem> {
+                let parsed = value.parse().ok().filter(|number| *number >= 1);
+                parsed
+                    .map(Some)
+                    .ok_or_else(|| bad_query(name, "expected a number of at least 1"))
+            };
+            match &**name {
+                "nf-type" if value.is_empty() => return Err(bad_query(name, "expected a value")),
+                "nf-type" => asked.nf_type = Some(NfType::from(&**value)),
+                "limit" => asked.limit = number()?,
+                "page-number" => asked.page_number = number()?,
+                "page-size" => asked.page_size = number()?,
+                _ => continue,
+            }
+            // Equal values may repeat, as in discoveries.
+            if pairs[..at]
+                .iter()
+                .any(|(earlier, other)| earlier == name && other != value)
+            {
+                return Err(bad_query(name, "expected once"));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The query of another page of the same list.
+    fn of_page(&self, number: usize, size: usize) -> String {
+        let mut query = format!("page-number={number}&page-size={size}");
+        if let Some(limit) = self.limit {
+            // Writing to a String cannot fail.
+            let _ = write!(query, "&limit={limit}");
+        }
+        if let Some(nf_type) = &self.nf_type {
+            let text = nf_type.to_string();
+            let _ = write!(query, "&nf-type={}", utf8_percent_encode(&text, NON_ALPHANUMERIC));
+        }
+        query
+    }
 }
 
 fn bad_query(name: &str, expected: &str) -> Problem {

@@ -45,7 +45,7 @@ pub(crate) async fn subscribe(call: Call<Worker>) -> Result<Response, Problem> {
 
 /// Whether a sender may subscribe as the instance that the subscription names.
 fn may_subscribe(by: &Actor, body: &[u8]) -> Result<(), Problem> {
-    let subject: Subject = serde_json::from_slice(body).unwrap_or_default();
+    let subject = subject_of(body).unwrap_or_default();
     by.may_change(subject.req_nf_instance_id.as_deref().or(by.instance()))
 }
 
@@ -68,12 +68,26 @@ struct SubjectCondition {
     service_name_list: Vec<ServiceName>,
 }
 
+/// What decides which NRF serves a subscription; `None` where that cannot be read. A member that is `null` is absent.
+fn subject_of(body: &[u8]) -> Option<Subject> {
+    let mut document: serde_json::Value = serde_json::from_slice(body).ok()?;
+    for part in ["/subscrCond", ""] {
+        if let Some(members) = document
+            .pointer_mut(part)
+            .and_then(serde_json::Value::as_object_mut)
+        {
+            members.retain(|_, value| !value.is_null());
+        }
+    }
+    Subject::deserialize(document).ok()
+}
+
 /// Returns the other NRF that serves the subscription: that of the network that `plmnId` and `hnrfUri` name
 /// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). The answer of the latter names a resource at that
 /// NRF, where the consumer changes and ends it.
 fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option<Destination>, Problem> {
     // An invalid subscription is refused by the general path, which names the fault.
-    let Ok(subject) = serde_json::from_slice::<Subject>(body) else {
+    let Some(subject) = subject_of(body) else {
         return Ok(None);
     };
     worker
@@ -109,7 +123,7 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option
 
 /// The answer of the NRF of another network, with an id and a URI by which the consumer finds its subscription here.
 fn made_abroad(worker: &Worker, destination: &Destination, asked: &[u8], response: Response) -> Response {
-    let subject: Subject = serde_json::from_slice(asked).unwrap_or_default();
+    let subject = subject_of(asked).unwrap_or_default();
     let Some(plmn) = subject
         .plmn_id
         .filter(|_| response.status() == StatusCode::CREATED)

@@ -1,6 +1,7 @@
 //! Subscription conditions (TS 29.510 §6.1.6.2.35 and what it lists).
 
 use model::nf_profile::{MlAnalyticsInfo, PfdData};
+use model::shape::{TextRule, rules};
 use model::{Guami, IdentityRange, NfInstanceId, NfProfile, NfType, ServiceName, Snssai, Tai, TaiRange};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -138,8 +139,8 @@ impl Condition {
             Ok(Self::Services(vec![one(members, "serviceName")?]))
         } else if has("amfSetId") || has("amfRegionId") {
             Ok(Self::Amf(
-                optional(members, "amfSetId")?,
-                optional(members, "amfRegionId")?,
+                text(members, "amfSetId", rules::amf_set)?,
+                text(members, "amfRegionId", rules::hex2)?,
             ))
         } else if has("guamiList") {
             list(members, "guamiList").map(Self::Guamis)
@@ -300,7 +301,9 @@ impl Analytics {
     fn serves_areas(&self, tais: &[Tai], ranges: &[TaiRange]) -> bool {
         let ranges_fit = self.tai_range_list.is_empty()
             || (tais.is_empty() && ranges.is_empty())
-            || ranges.iter().any(|range| self.tai_range_list.contains(range))
+            || ranges
+                .iter()
+                .any(|range| self.tai_range_list.iter().any(|wanted| wanted.overlaps(range)))
             || tais
                 .iter()
                 .any(|tai| self.tai_range_list.iter().any(|range| range.contains(tai)));
@@ -327,8 +330,8 @@ impl Exposure {
         slices_fit
             && pfd_fits
             && common(events, &self.af_events)
-            && common(&info.gpsi_ranges, &self.gpsi_ranges)
-            && common(
+            && overlap(&info.gpsi_ranges, &self.gpsi_ranges)
+            && overlap(
                 &info.external_group_identifiers_ranges,
                 &self.external_group_identifiers_ranges,
             )
@@ -339,6 +342,12 @@ impl Exposure {
 /// Whether the lists have an item in common; an empty one restricts nothing.
 fn common<T: PartialEq>(known: &[T], wanted: &[T]) -> bool {
     known.is_empty() || wanted.is_empty() || known.iter().any(|one| wanted.contains(one))
+}
+
+/// Whether ranges have identities in common; an empty list restricts nothing.
+fn overlap(known: &[IdentityRange], wanted: &[IdentityRange]) -> bool {
+    let overlaps = |one: &IdentityRange| wanted.iter().any(|other| one.overlaps(other));
+    known.is_empty() || wanted.is_empty() || known.iter().any(overlaps)
 }
 
 /// Whether an item that is wanted is among those that are offered.
@@ -366,6 +375,15 @@ fn optional<T: serde::de::DeserializeOwned>(
     name: &str,
 ) -> Result<Option<T>, Fault> {
     members.contains_key(name).then(|| one(members, name)).transpose()
+}
+
+/// An optional text of a form.
+fn text(members: &Map<String, Value>, name: &str, rule: TextRule) -> Result<Option<String>, Fault> {
+    let text: Option<String> = optional(members, name)?;
+    match text.as_deref().map_or(Ok(()), rule) {
+        Ok(()) => Ok(text),
+        Err(expected) => Err((format!("/subscrCond/{name}"), expected.into_owned())),
+    }
 }
 
 fn list<T: serde::de::DeserializeOwned>(members: &Map<String, Value>, name: &str) -> Result<Vec<T>, Fault> {

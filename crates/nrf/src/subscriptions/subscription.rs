@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use model::shape::rules;
 use model::{ExtSnssai, NfInstanceId, NfProfile, NfType, PlmnId, PlmnIdNid};
 use sbi::client::Origin;
 use sbi::problem::{Cause, Problem};
@@ -105,7 +106,7 @@ impl Subscription {
         let requester = Requester {
             nf_type: member::<NfType>(&field("reqNfType"), "/reqNfType")?,
             instance: member::<NfInstanceId>(&field("reqNfInstanceId"), "/reqNfInstanceId")?,
-            fqdn: member(&field("reqNfFqdn"), "/reqNfFqdn")?,
+            fqdn: host(&field("reqNfFqdn"), "/reqNfFqdn")?,
             plmns: member(&field("reqPlmnList"), "/reqPlmnList")?.unwrap_or_default(),
             snpns: member(&field("reqSnpnList"), "/reqSnpnList")?.unwrap_or_default(),
             slices: member::<Vec<ExtSnssai>>(&field("reqSnssais"), "/reqSnssais")?.unwrap_or_default(),
@@ -249,6 +250,16 @@ fn member<T: serde::de::DeserializeOwned>(value: &Value, place: &str) -> Result<
     T::deserialize(value)
         .map(Some)
         .map_err(|error| incorrect(place, &error.to_string()))
+}
+
+/// A name of a host, which need not be fully qualified.
+fn host(value: &Value, place: &str) -> Result<Option<String>, Problem> {
+    let name: Option<String> = member(value, place)?;
+    let sound = |name: &String| rules::with_host_names(true, || rules::fqdn(name));
+    name.as_ref()
+        .map_or(Ok(()), sound)
+        .map_err(|expected| incorrect(place, &expected))?;
+    Ok(name)
 }
 
 /// Refuses a subscription without an event that this NRF supports, because it would never be notified. Events of later

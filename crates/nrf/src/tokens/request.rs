@@ -1,5 +1,6 @@
 //! `AccessTokenReq`: a form (TS 29.510 §6.3.5.2.2).
 
+use model::shape::rules;
 use model::{ExtSnssai, NfInstanceId, NfType, PlmnId, PlmnIdNid, Snssai};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
@@ -89,7 +90,7 @@ pub fn parse(body: &[u8]) -> Result<Request, TokenFault> {
         requester_plmn: form.json("requesterPlmn")?,
         requester_plmns: form.list("requesterPlmnList")?,
         requester_snssais: form.list("requesterSnssaiList")?,
-        requester_fqdn: field("requesterFqdn").map(str::to_owned),
+        requester_fqdn: field("requesterFqdn").map(host).transpose()?,
         requester_snpns: form.list("requesterSnpnList")?,
         target_plmn: form.json("targetPlmn")?,
         target_snpn: form.json("targetSnpn")?,
@@ -100,6 +101,13 @@ pub fn parse(body: &[u8]) -> Result<Request, TokenFault> {
         home_nrf: field("hnrfAccessTokenUri").map(str::to_owned),
         source_nf_instance_id: instance("sourceNfInstanceId")?,
     })
+}
+
+/// A name of a host, which need not be fully qualified.
+fn host(text: &str) -> Result<String, TokenFault> {
+    rules::with_host_names(true, || rules::fqdn(text))
+        .map_err(|expected| TokenFault::request(format!("requesterFqdn: {expected}")))?;
+    Ok(text.to_owned())
 }
 
 /// The parameters of a form (`application/x-www-form-urlencoded`), decoded, in their order.

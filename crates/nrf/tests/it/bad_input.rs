@@ -27,6 +27,11 @@ fn faults_are_told_by_pointer() {
                 "/plmnList/0/mcc",
             ),
             (
+                json!({"hssInfoList": {"a": {"hssDiameterAddress": {"name": "hss.example.org", "realm": "a b"}}}}),
+                "MANDATORY_IE_INCORRECT",
+                "/hssInfoList/a/hssDiameterAddress/realm",
+            ),
+            (
                 json!({"nfServices": [{}]}),
                 "MANDATORY_IE_MISSING",
                 "/nfServices/0/serviceInstanceId",

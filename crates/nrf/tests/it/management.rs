@@ -95,10 +95,38 @@ fn lists_are_hal_and_paged() {
                 .unwrap()
                 .contains("page-number=3")
         );
-        assert_eq!(
-            nrf.get("/nnrf-nfm/v1/nf-instances?limit=0").await.status,
-            StatusCode::BAD_REQUEST
-        );
+        for wrong in [
+            "limit=0",
+            "nf-type=",
+            "nf-type=UDM&nf-type=UDR",
+            "page-size=2&page-number=1&page-number=2",
+            "page-size=-1",
+        ] {
+            let got = nrf.get(&format!("/nnrf-nfm/v1/nf-instances?{wrong}")).await;
+            assert_eq!(got.status, StatusCode::BAD_REQUEST, "{wrong}");
+            assert_eq!(got.json["cause"], "OPTIONAL_QUERY_PARAM_INCORRECT", "{wrong}");
+        }
+        for right in ["nf-type=UDR&nf-type=UDR", "nf-type=UDR&later=1&later=2"] {
+            let got = nrf.get(&format!("/nnrf-nfm/v1/nf-instances?{right}")).await;
+            assert_eq!(got.json["totalItemCount"], 2, "{right}");
+        }
+        // A page leads to the next one of the same list.
+        let mut path = "/nnrf-nfm/v1/nf-instances?nf-type=UDM&limit=3&page-size=2".to_owned();
+        let mut seen = 0;
+        loop {
+            let page = nrf.get(&path).await;
+            seen += page.json["_links"]["item"].as_array().unwrap().len();
+            let Some(next) = page.json["_links"]["next"]["href"].as_str() else {
+                break;
+            };
+            path = next[next.find("/nnrf-nfm").unwrap()..].to_owned();
+        }
+        assert_eq!(seen, 3);
+        let odd = nrf
+            .get("/nnrf-nfm/v1/nf-instances?nf-type=A%26B&page-size=2")
+            .await;
+        let first = odd.json["_links"]["first"]["href"].as_str().unwrap();
+        assert!(first.ends_with("nf-type=A%26B"), "{first}");
     });
 }
 

@@ -142,6 +142,21 @@ fn subscriptions_abroad_are_changed_and_ended_here() {
         let again = visited.ask(Method::DELETE, &own, "", "").await;
         assert_eq!(again.status, StatusCode::NOT_FOUND);
 
+        // Members that are null say nothing of whose the subscription is.
+        let mut hollow = wanted.clone();
+        hollow["subscrCond"] = json!({"nfType": "UDM", "serviceNameList": null, "nfGroupId": null});
+        hollow["nid"] = Value::Null;
+        let made = visited
+            .ask(Method::POST, path, "application/json", hollow.to_string())
+            .await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+        hollow["subscrCond"] = Value::Null;
+        let made = visited
+            .ask(Method::POST, path, "application/json", hollow.to_string())
+            .await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+        assert_eq!((count(&visited).await, count(&home).await), (0, 2));
+
         // An SNPN with that PLMN is no other network's.
         let mut snpn = wanted;
         snpn["nid"] = "00000000abc".into();
@@ -149,7 +164,7 @@ fn subscriptions_abroad_are_changed_and_ended_here() {
             .ask(Method::POST, path, "application/json", snpn.to_string())
             .await;
         assert!(!here.json["subscriptionId"].as_str().unwrap().contains('-'));
-        assert_eq!((count(&visited).await, count(&home).await), (1, 0));
+        assert_eq!((count(&visited).await, count(&home).await), (1, 2));
     });
 }
 

@@ -52,6 +52,68 @@ fn who(notified: &[(String, Value)]) -> Vec<&str> {
     notified.iter().map(|(id, _)| id.as_str()).collect()
 }
 
+/// Ranges of a condition are those of which a producer serves some (TS 29.510 §6.1.6.2.74 and what is like it).
+#[test]
+fn ranges_of_a_condition_need_only_overlap() {
+    let mut book = Book::default();
+    let areas = |start: &str, end: &str| json!([{"plmnId": {"mcc": "001", "mnc": "01"}, "tacRangeList": [{"start": start, "end": end}]}]);
+    for (id, start, end) in [("some", "4675", "4690"), ("none", "4680", "4690")] {
+        let ranges = json!([{"start": start, "end": end}]);
+        let condition = json!({"conditionType": "NEF_COND", "gpsiRanges": ranges});
+        subscribe(&mut book, id, json!({"subscrCond": condition}));
+    }
+    for (id, start, end) in [("near", "000008", "0000ff"), ("far", "000010", "0000ff")] {
+        for (kind, name) in [("NWDAF_COND", "nwdaf"), ("DCCF_COND", "dccf")] {
+            let condition = json!({"conditionType": kind, "taiRangeList": areas(start, end)});
+            subscribe(
+                &mut book,
+                &format!("{name}-{id}"),
+                json!({"subscrCond": condition}),
+            );
+        }
+    }
+    let served = areas("000000", "00000f");
+    for (nf_type, members, told) in [
+        (
+            "NEF",
+            json!({"nefInfo": {"gpsiRanges": [{"start": "4670", "end": "4679"}]}}),
+            "some",
+        ),
+        (
+            "NWDAF",
+            json!({"nwdafInfo": {"taiRangeList": served}}),
+            "nwdaf-near",
+        ),
+        ("DCCF", json!({"dccfInfo": {"taiRangeList": served}}), "dccf-near"),
+    ] {
+        let after = entry(|profile| {
+            profile["nfType"] = nf_type.into();
+            profile["allowedNfTypes"] = json!(["AMF"]);
+            for (name, value) in members.as_object().unwrap() {
+                profile[name] = value.clone();
+            }
+        });
+        let notified = notify(&mut book, ChangeKind::Registered, None, Some(after));
+        assert_eq!(who(&notified), [told], "{nf_type}");
+    }
+}
+
+#[test]
+fn an_invalid_set_or_region_of_amfs_is_refused() {
+    let until = OffsetDateTime::UNIX_EPOCH;
+    for (condition, place) in [
+        (json!({"amfSetId": "400"}), "/subscrCond/amfSetId"),
+        (
+            json!({"amfSetId": "3f8", "amfRegionId": "cafe"}),
+            "/subscrCond/amfRegionId",
+        ),
+    ] {
+        let document = json!({"nfStatusNotificationUri": "http://127.0.0.1:9/cb", "subscrCond": condition});
+        let problem = Subscription::parse(document, "s", until).unwrap_err();
+        assert_eq!(problem.details().invalid_params[0].param, place);
+    }
+}
+
 #[test]
 fn conditions_choose_who_is_told() {
     let mut book = Book::default();

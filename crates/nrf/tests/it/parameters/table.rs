@@ -250,6 +250,67 @@ fn each_fits_does_not_fit_or_is_wrong() {
     }
 }
 
+/// Values of another type, or outside of the pattern of the OpenAPI file.
+#[test]
+fn what_cannot_be_a_value_is_refused() {
+    let bare = profile(&id(1), "UDM", "svc", &json!({}));
+    let refused = |name: &str, value: &str| {
+        let fault = ask(std::slice::from_ref(&bare), &[(name, value)]).err();
+        assert_eq!(fault.as_deref(), Some(name), "{name}={value}");
+    };
+    let hosts = [
+        "target-nf-fqdn",
+        "target-hni",
+        "pgw",
+        "address-domain",
+        "requester-nf-instance-fqdn",
+    ];
+    for name in hosts {
+        for value in [
+            "!!",
+            "-a.example.org",
+            "a b.example.org",
+            "é.example.org",
+            "10.0.0.1",
+            "a..org",
+        ] {
+            refused(name, value);
+        }
+        // A profile may have such a name at the operator's wish.
+        ask(std::slice::from_ref(&bare), &[(name, "core1")]).unwrap();
+    }
+    for name in ["client-type", "an-node-type", "rat-type"] {
+        for value in ["5", "{}", "null", "[\"NR\"]", "{", "\"NR", "\"\""] {
+            refused(name, value);
+        }
+        ask(std::slice::from_ref(&bare), &[(name, "E_UTRAN")]).unwrap();
+    }
+    for value in ["{}", "null", "[\"l1\"]", "{"] {
+        refused("lmf-id", value);
+    }
+    for name in ["ipv4-index", "ipv6-index"] {
+        for value in ["{}", "null", "true", "1.5", "[7]", "{"] {
+            refused(name, value);
+        }
+    }
+    for value in ["{}", "{\"afEvents\":[]}", "{\"appIds\":[\"a\"]}"] {
+        refused("af-ee-data", value);
+    }
+}
+
+/// Libraries that encode a query as a form send `+` for the blanks of JSON.
+#[test]
+fn a_plus_sign_between_tokens_of_json_is_a_blank() {
+    let members = json!({"sNssais": [{"sst": 1, "sd": "0000aa"}], "nfSetIdList": ["a+b"]});
+    let known = profile(&id(1), "UDM", "svc", &members);
+    let slices = "[{\"sst\":+1,+\"sd\":+\"0000AA\"}]";
+    let query = "{\"cnfUnits\":+[{\"cnfUnit\":+[{\"attr\":+\"target-nf-set-id\",+\"value\":+\"a+b\"}]}]}";
+    for (name, value) in [("snssais", slices), ("complex-query", query)] {
+        let (answer, _) = ask(std::slice::from_ref(&known), &[(name, value)]).unwrap();
+        assert_eq!(answer.profiles, 1, "{name}={value}");
+    }
+}
+
 /// A profile that says nothing of what is asked restricts nothing, unless the question is about just that.
 #[test]
 fn a_bare_profile_fits_what_it_does_not_restrict() {
