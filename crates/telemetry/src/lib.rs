@@ -22,6 +22,7 @@ pub mod health;
 pub mod journal;
 pub mod logging;
 pub mod metrics;
+mod outbound;
 pub mod process;
 pub mod severity;
 pub mod trace;

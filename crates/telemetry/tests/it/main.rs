@@ -2,6 +2,7 @@
 
 mod admin;
 mod logs;
+mod receiver;
 mod traces;
 
 use std::net::SocketAddr;

@@ -1,6 +1,5 @@
 //! Spans to a collector that listens on a socket.
 
-use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -10,33 +9,16 @@ use telemetry::trace::{self, Config};
 use telemetry::{Registry, logging};
 
 use crate::logs::logged;
+use crate::receiver::{answer, field, request};
 
 /// Reads one export and answers it.
 fn take_one(stream: &mut TcpStream) -> Value {
-    let mut octets = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let read = stream.read(&mut buffer).unwrap();
-        octets.extend_from_slice(&buffer[..read]);
-        let Some(end) = octets.windows(4).position(|four| four == b"\r\n\r\n") else {
-            continue;
-        };
-        let head = String::from_utf8(octets[..end].to_vec())
-            .unwrap()
-            .to_ascii_lowercase();
-        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
-        let length: usize = field("content-length: ").unwrap().parse().unwrap();
-        let body = &octets[end + 4..];
-        if body.len() >= length {
-            assert!(head.starts_with("post /v1/traces "), "{head}");
-            assert_eq!(field("content-encoding: "), Some("gzip"));
-            assert_eq!(field("x-tenant: "), Some("core"));
-            stream
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-                .unwrap();
-            return serde_json::from_reader(flate2::read::GzDecoder::new(body)).unwrap();
-        }
-    }
+    let (head, body) = request(stream);
+    assert!(head.starts_with("post /v1/traces "), "{head}");
+    assert_eq!(field(&head, "content-encoding"), Some("gzip"));
+    assert_eq!(field(&head, "x-tenant"), Some("core"));
+    answer(stream, "200 OK");
+    serde_json::from_reader(flate2::read::GzDecoder::new(body.as_slice())).unwrap()
 }
 
 #[test]
