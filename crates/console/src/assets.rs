@@ -46,6 +46,8 @@ const SEEING: Files = files! {
     "/session.js" = "session.js" as SCRIPT;
     "/configuration.js" = "configuration.js" as SCRIPT;
     "/account.js" = "account.js" as SCRIPT;
+    "/policy.js" = "policy.js" as SCRIPT;
+    "/difference.js" = "difference.js" as SCRIPT;
 };
 
 const TRACING: Files = files! {
@@ -73,6 +75,12 @@ const SEEING_PAGES: &[Shelled] = &[
         "Configuration",
         ("function", "To the function"),
         include_str!("../web/configuration.html"),
+    ),
+    (
+        "policy",
+        "Policy",
+        ("function", "To the PCF"),
+        include_str!("../web/policy.html"),
     ),
     (
         "account",

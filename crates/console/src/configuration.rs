@@ -66,7 +66,13 @@ pub(crate) async fn reload(function: &str, functions: &[Asked]) -> Result<Value,
     }))
 }
 
-async fn page(function: &str, functions: &[Asked], method: Method, path: &str) -> Result<Page, String> {
+/// A page of the admin endpoint of a function.
+pub(crate) async fn page(
+    function: &str,
+    functions: &[Asked],
+    method: Method,
+    path: &str,
+) -> Result<Page, String> {
     let found = functions.iter().find(|(name, _)| name == function);
     let (_, admin) = found.ok_or_else(|| {
         format!(

@@ -26,6 +26,7 @@
 //! | `pasted` | a message that somebody pasted |
 //! | `why` | why it goes where it goes |
 //! | `configuration` | the settings in effect, compared and reloaded |
+//! | `policy` | the policy projects of PCFs, and what they decide |
 //! | `find` | what functions know of a subscriber, a session or an instance |
 //! | `words` | the summary as text |
 //! | `stream` | parts that have changed, for browsers |
@@ -49,6 +50,7 @@ mod observation;
 mod pages;
 mod pasted;
 mod peers;
+mod policy;
 mod poller;
 mod row;
 mod server;

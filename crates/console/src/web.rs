@@ -19,6 +19,7 @@ use crate::assets;
 use crate::configuration;
 use crate::find::find;
 use crate::following::{self, Asked, Form as Wanted};
+use crate::policy;
 use crate::stream::{Feed, stream};
 use crate::summary::Watch;
 use crate::why;
@@ -94,12 +95,14 @@ fn seeing() -> Routes {
         .route("/api/v1/stream", get(events))
         .route("/api/v1/find", get(search))
         .route("/api/v1/configuration", get(shown_configuration))
+        .route("/api/v1/policy", get(projects))
 }
 
 fn tracing() -> Routes {
     Router::new()
         .route(FOLLOW, get(followed).put(change).delete(change))
         .route("/api/v1/follow/message", get(opened))
+        .route("/api/v1/policy/explain", get(explained_policy))
         .route(WHY, post(explained))
 }
 
@@ -331,11 +334,40 @@ async fn shown_configuration(
     let Ok(_search) = site.searches.try_acquire() else {
         return busy();
     };
-    match configuration::shown(&form, &asked(&site)).await {
+    for_all(configuration::shown(&form, &asked(&site)).await, &visitor)
+}
+
+/// What every visitor may see, without identities where he may not see subscribers; a request that cannot be answered is wrong.
+fn for_all(shown: Result<serde_json::Value, String>, visitor: &Visitor) -> Response {
+    match shown {
         Ok(shown) if visitor.may(Right::Trace) => Json(shown).into_response(),
         Ok(shown) => Json(masked(shown)).into_response(),
         Err(words) => (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
     }
+}
+
+/// The policy projects of a PCF. They may name subscribers.
+async fn projects(State(site): Shared, Extension(visitor): By, Query(form): Query<policy::Form>) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    for_all(policy::shown(&form, &asked(&site)).await, &visitor)
+}
+
+/// What the policy project in effect decides for a subscriber.
+async fn explained_policy(
+    State(site): Shared,
+    Extension(visitor): By,
+    Query(form): Query<policy::Form>,
+) -> Response {
+    let Ok(_search) = site.searches.try_acquire() else {
+        return busy();
+    };
+    let entry = Entry::new("asks for decisions", &form.subscriber);
+    if let Err(words) = site.access.record(&visitor, entry).await {
+        return unavailable(&words);
+    }
+    for_all(policy::explained(&form, &asked(&site)).await, &visitor)
 }
 
 /// Has a function read its file again.

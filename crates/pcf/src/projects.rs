@@ -1,6 +1,5 @@
 //! The policy projects in effect: read and compiled at the start and at each reload.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,9 +31,19 @@ const UE: BuiltIn = BuiltIn {
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) project: Arc<Project>,
-    /// Checksum of the project's files.
-    checksum: u64,
+    /// What it was compiled from.
+    pub(crate) files: Files,
     pub(crate) built_in: Arc<Project>,
+}
+
+/// Files of a project in the order of their names: path and text.
+pub(crate) type Files = Arc<[(String, String)]>;
+
+/// A project as its folder has it now: what a reload would bring.
+pub(crate) struct Draft {
+    pub(crate) files: Files,
+    /// Why a reload would refuse it.
+    pub(crate) mistakes: Option<String>,
 }
 
 /// The projects of all services.
@@ -64,9 +73,27 @@ impl Projects {
     /// Whether files have the same content as those of other projects.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let pairs = self.all().into_iter().zip(other.all());
-        pairs
-            .into_iter()
-            .all(|(own, other)| own.checksum == other.checksum)
+        pairs.into_iter().all(|(own, other)| own.files == other.files)
+    }
+
+    /// What the folder of a service's project has now; none: the settings name no folder. It reads files.
+    pub(crate) fn draft(config: &Config, service: Service) -> Option<Draft> {
+        let (limits, servers) = (&config.policy.limits, config.notifier.accepted());
+        let named = named(&config.policy);
+        let named = named.into_iter().find(|named| named.service == service)?;
+        let draft = match files(named.folder?, limits) {
+            Ok(files) => Draft {
+                mistakes: compile(&files, &named, limits, &servers)
+                    .err()
+                    .map(|error| error.to_string()),
+                files,
+            },
+            Err(reason) => Draft {
+                files: Arc::default(),
+                mistakes: Some(named.wrong(reason).to_string()),
+            },
+        };
+        Some(draft)
     }
 
     /// Those of a service.
@@ -89,8 +116,11 @@ impl Projects {
 pub fn check_projects(config: &Config) -> Vec<ProjectMistakes> {
     let servers = config.notifier.accepted();
     let compiled = named(&config.policy).into_iter().filter_map(|named| {
-        let folder = named.folder?;
-        compile(folder, &named, &config.policy.limits, &servers).err()
+        let limits = &config.policy.limits;
+        let compiled = files(named.folder?, limits)
+            .map_err(|reason| named.wrong(reason))
+            .and_then(|files| compile(&files, &named, limits, &servers));
+        compiled.err()
     });
     compiled.collect()
 }
@@ -172,35 +202,32 @@ fn pair(
     servers: &Servers,
 ) -> Result<Pair, ProjectMistakes> {
     // What an operator limits holds for the operator's projects.
-    let text = [(built_in.name, built_in.text)];
-    let text = text.map(|(_, text)| ("project.yaml", text));
-    let built_in = Project::compile(&text, &Limits::default())
+    let text = [("project.yaml", built_in.text)];
+    let project = Project::compile(&text, &Limits::default())
         .map_err(|error| named.wrong(format!("{}: {error}", built_in.name)))?;
-    let built_in = Arc::new(built_in);
-    let (project, checksum) = match named.folder {
-        None => (built_in.clone(), 0),
-        Some(folder) => {
-            let (project, checksum) = compile(folder, &named, limits, servers)?;
-            (Arc::new(project), checksum)
-        }
+    let project = Arc::new(project);
+    let Some(folder) = named.folder else {
+        return Ok(Pair {
+            project: project.clone(),
+            files: Arc::new([(built_in.name.to_owned(), built_in.text.to_owned())]),
+            built_in: project,
+        });
     };
+    let files = files(folder, limits).map_err(|reason| named.wrong(reason))?;
     Ok(Pair {
-        project,
-        checksum,
-        built_in,
+        project: Arc::new(compile(&files, &named, limits, servers)?),
+        files,
+        built_in: project,
     })
 }
 
-/// The project of a folder, with a checksum of its files.
+/// The project of these files.
 fn compile(
-    folder: &Path,
+    files: &[(String, String)],
     named: &Named<'_>,
     limits: &Limits,
     servers: &Servers,
-) -> Result<(Project, u64), ProjectMistakes> {
-    let files = files(folder, limits).map_err(|reason| named.wrong(reason))?;
-    let mut checksum = DefaultHasher::new();
-    files.hash(&mut checksum);
+) -> Result<Project, ProjectMistakes> {
     let texts: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -211,17 +238,16 @@ fn compile(
     })?;
     if project.service() != named.service {
         return Err(named.wrong(format!(
-            "{} is a project with `service: {}`; expected `service: {}`",
-            folder.display(),
+            "the project has `service: {}`; expected `service: {}`",
             project.service().name(),
             named.service.name()
         )));
     }
-    Ok((project, checksum.finish()))
+    Ok(project)
 }
 
 /// The YAML and JSON files of a folder, in the order of their names.
-fn files(folder: &Path, limits: &Limits) -> Result<Vec<(String, String)>, String> {
+fn files(folder: &Path, limits: &Limits) -> Result<Files, String> {
     let unreadable = |path: &Path, error: std::io::Error| {
         let path = path.display();
         format!("{path}: {error}; expected a folder with YAML or JSON files")
@@ -248,7 +274,7 @@ fn files(folder: &Path, limits: &Limits) -> Result<Vec<(String, String)>, String
         let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
         files.push((path.display().to_string(), text));
     }
-    Ok(files)
+    Ok(files.into())
 }
 
 #[cfg(test)]

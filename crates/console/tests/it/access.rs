@@ -23,6 +23,15 @@ const GUARDED: &[(&str, &str, Option<Role>)] = &[
     ("GET", "/session.js", None),
     ("GET", "/configuration", None),
     ("GET", "/account", None),
+    ("GET", "/policy", None),
+    ("GET", "/policy.js", None),
+    ("GET", "/difference.js", None),
+    ("GET", "/api/v1/policy?function=nrf", None),
+    (
+        "GET",
+        "/api/v1/policy/explain?function=nrf&subscriber=imsi-1",
+        Some(Role::Tracer),
+    ),
     ("GET", "/text", None),
     ("GET", "/api/v1/summary", None),
     ("GET", "/api/v1/session", None),
@@ -126,6 +135,8 @@ fn each_role_has_its_pages_and_no_other() {
     let (folder, nrf) = (tempfile::tempdir().unwrap(), Stand::start("nrf"));
     nrf.set("/config", &json!({"listen": "127.0.0.1:1"}));
     nrf.set(&format!("/follow/{SUPI}"), &json!({}));
+    nrf.set("/pcf/projects", &json!([{"description": SUPI}]));
+    nrf.set("/pcf/explain/imsi-1", &json!([]));
     let all: &[(&str, &[Role])] = &[
         ("vic", &[]),
         ("tess", &[Role::Tracer]),
@@ -148,6 +159,16 @@ fn each_role_has_its_pages_and_no_other() {
                 "{name} {method} {path}: {}",
                 answer.body
             );
+            // Projects may name subscribers.
+            if path.starts_with("/api/v1/policy?") {
+                let is_masked = !answer.body.contains(SUPI);
+                assert_eq!(
+                    is_masked,
+                    !roles.contains(&Role::Tracer),
+                    "{name}: {}",
+                    answer.body
+                );
+            }
             if let (false, Some(role)) = (may, role) {
                 assert!(
                     answer.body.contains(&format!("needs the role {role}")),
@@ -174,6 +195,7 @@ fn each_role_has_its_pages_and_no_other() {
         ("tess", "ends following", SUPI),
         ("tess", "reads followed messages", SUPI),
         ("tess", "asks why", "GET /x"),
+        ("tess", "asks for decisions", "imsi-1"),
         ("otto", "reloads", "nrf"),
         ("vic", "searches", "hss.example"),
     ] {

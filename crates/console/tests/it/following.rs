@@ -148,7 +148,7 @@ fn long(stand: &Stand, count: u64) {
     const PAGE: u64 = 2_500;
     let first = &messages("pcf")["messages"];
     let message = |number: u64| {
-        let mut message = first[usize::from(number % 2 == 0)].clone();
+        let mut message = first[usize::from(number.is_multiple_of(2))].clone();
         let exchange = number.div_ceil(2);
         message["number"] = number.into();
         message["microseconds"] = number.into();
@@ -248,7 +248,7 @@ fn ten_thousand_messages_are_a_screen_of_rows() {
          if (place.scrollTop + place.clientHeight < place.scrollHeight - 1) requestAnimationFrame(step); \
          else done(Math.round(1000 * frames / (performance.now() - begun))); }; requestAnimationFrame(step); })",
     );
-    println!("10,000 messages: usable after {usable} ms of the page, {frames} frames/s while scrolling");
+    eprintln!("10,000 messages: usable after {usable} ms of the page, {frames} frames/s while scrolling");
     tab.until(
         "document.querySelector('.ladder tr:nth-last-child(2) button').innerText === '✗ message 10000'",
     );

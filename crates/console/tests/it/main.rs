@@ -5,6 +5,7 @@ mod browser;
 mod chromium;
 mod configuration;
 mod following;
+mod policy;
 mod safety;
 mod sessions;
 mod summary;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bdt;
+mod projects;
 mod traced;
 mod variables;
 
@@ -169,6 +170,8 @@ pub(crate) const PAGES: &[Page] = &[
         argument: None,
         columns: &[("association", "/id"), ("reason", "/reason")],
     },
+    projects::PAGE,
+    projects::ONE,
     bdt::PAGE,
     audit::PAGE,
     Page {
@@ -254,6 +257,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         .merge(traced::routes(pcf))
         .merge(audit::routes(pcf))
         .merge(bdt::routes(pcf))
+        .merge(projects::routes(pcf))
         .merge(variables::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(

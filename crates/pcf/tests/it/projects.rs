@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
+use testpeer::page;
 
 use crate::support::{Pcf, SM_POLICIES, config, context, local, start};
 
@@ -110,5 +111,77 @@ fn an_endless_loop_ends_within_its_budget_and_the_fallback_decides() {
             (StatusCode::INTERNAL_SERVER_ERROR, "UNSPECIFIED_NF_FAILURE")
         );
         assert!(create("internet").await.json["sessRules"]["own"].is_object());
+    });
+}
+
+#[test]
+fn a_page_has_the_projects_in_effect_beside_what_their_folders_have() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        write(
+            folder.path(),
+            "  - block: one\n    sessionRule: {sessRuleId: one}",
+        );
+        let pcf = with_project(folder.path());
+        let show = async |path: &str| {
+            let (status, text) = page(pcf.running().handle().routes(), path).await;
+            (status, serde_json::from_str::<Value>(&text).unwrap_or_default())
+        };
+        let (_, list) = show("/pcf/projects").await;
+        assert_eq!(
+            list[0],
+            json!({"service": "sm", "name": "test", "description": "", "builtIn": false, "blocks": 1})
+        );
+        assert_eq!(
+            (&list[1]["service"], &list[1]["builtIn"]),
+            (&json!("am"), &json!(true))
+        );
+        let (_, same) = show("/pcf/projects/sm").await;
+        assert!(
+            same["files"][0]["text"].as_str().unwrap().contains("block: one"),
+            "{same}"
+        );
+        assert_eq!(
+            same["folder"],
+            json!({"differs": false, "files": [], "mistakes": null})
+        );
+        write(folder.path(), "  - block: two\n    nonsense: 1");
+        let (_, draft) = show("/pcf/projects/sm").await;
+        assert!(
+            draft["files"][0]["text"].as_str().unwrap().contains("block: one"),
+            "{draft}"
+        );
+        assert_eq!(draft["folder"]["differs"], true);
+        assert!(
+            draft["folder"]["files"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("block: two")
+        );
+        let mistakes = draft["folder"]["mistakes"].as_str().unwrap();
+        assert!(
+            mistakes.contains("project.yaml:4") && mistakes.contains("nonsense"),
+            "{mistakes}"
+        );
+        let (_, built_in) = show("/pcf/projects/ue").await;
+        assert!(
+            built_in["files"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("service: ue"),
+            "{built_in}"
+        );
+        assert!(built_in["folder"].is_null());
+        assert_eq!(show("/pcf/projects/x").await.0, 404);
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        let (_, gone) = show("/pcf/projects/sm").await;
+        assert_eq!(gone["folder"]["differs"], true);
+        assert!(
+            gone["folder"]["mistakes"]
+                .as_str()
+                .unwrap()
+                .starts_with("policy.sm: "),
+            "{gone}"
+        );
     });
 }
