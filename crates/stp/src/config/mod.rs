@@ -22,7 +22,9 @@ pub use network::{
 pub use numbers::{CallRelated, MobileTitle, NumberServices};
 pub use screening::{Action, Party, Rule, ScreeningList};
 pub use segments::Segments;
-pub use translation::{Entry, Group, GroupMember, GroupMode, NextRouting, Translation, TranslationSet};
+pub use translation::{
+    Entry, Group, GroupMember, GroupMode, NextRouting, TranslatedNumber, Translation, TranslationSet,
+};
 
 /// Settings of a signal transfer point. Without links it connects nothing.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
 
 use ss7_proto::PointCode;
-use ss7_proto::gtt::{Circumstances, Group, Member, Modification};
+use ss7_proto::gtt::{Circumstances, Content, Group, Match, Member, Modification, Table};
 use ss7_proto::m3ua::Data;
 use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
@@ -10,7 +10,6 @@ use ss7_proto::sccp::{
 use super::equipment::{Reply, serve};
 use super::number::by_number;
 use super::query;
-use super::request::invoked;
 use super::{Decision, Ingress, Send, Trace, Work, transfer, unchanged};
 use crate::cause::Cause;
 use crate::tables::{EIR, MANAGEMENT};
@@ -100,11 +99,7 @@ impl Relay<'_> {
         let translations = &state.tables.translations;
         let message = Circumstances {
             opc: Some(self.data.opc),
-            operation: if translations.table.selects_by_operation() {
-                invoked(&self.unitdata)
-            } else {
-                None
-            },
+            content: Some(Content::new(&self.unitdata, state.tables.format())),
         };
         let Some(found) = translations.table.translate_within(called, &message) else {
             let known = translations.table.has_set_for(called, &message);
@@ -113,17 +108,15 @@ impl Relay<'_> {
             } else {
                 ReturnCause::NO_TRANSLATION_FOR_NATURE
             };
-            trace.add(|| format!("translation: {cause}"));
+            trace.add(|| format!("translation: {cause}{}", shown(&translations.table, &message)));
             return self.give_back(Cause::NoTranslation, cause, work, trace);
         };
         let set = usize::from(found.set.0);
         trace.add(|| {
             let name = translations.sets.get(set).map_or("", String::as_str);
-            format!(
-                "translation: set `{name}`, {} digits decided, {} nodes",
-                found.digits,
-                found.group.members.len()
-            )
+            let (decided, seen) = (decided(&found), shown(&translations.table, &message));
+            let count = found.group.members.len();
+            format!("translation: set `{name}`, {decided} decided, {count} nodes{seen}")
         });
         let decision = self.deliver(called, found.group, found.modification, work, trace);
         Decision {
@@ -462,6 +455,23 @@ impl Relay<'_> {
         let sent = self.send(to, &message, trace);
         work.called = octets;
         sent
+    }
+}
+
+/// The digits that a translation has compared.
+fn decided(found: &Match<'_>) -> String {
+    let digits = found.digits;
+    found.number.map_or_else(
+        || format!("{digits} digits"),
+        |number| format!("{digits} digits of {number}"),
+    )
+}
+
+/// What selectors see of a message, where some look at it.
+fn shown(table: &Table, message: &Circumstances<'_>) -> String {
+    match &message.content {
+        Some(content) if table.selects_by_content() => format!("; selectors see {content}"),
+        _ => String::new(),
     }
 }
 
