@@ -36,8 +36,10 @@ pub enum GroupMode {
     /// The first that is available.
     #[default]
     Dominant,
-    /// A share for each by its weight.
+    /// A share for each by its weight; messages of one origin and link selection have one node.
     Loadshare,
+    /// A share for each by its weight; messages of one transaction of TCAP have one node.
+    Transaction,
 }
 
 /// A node of a group.

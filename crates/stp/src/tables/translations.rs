@@ -27,9 +27,21 @@ pub(crate) struct Translations {
     own_groups: HashSet<u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
+    /// Nodes of groups that share by transaction.
+    sharing: HashSet<PointCode>,
 }
 
 impl Translations {
+    /// Whether a group shares by transaction.
+    pub(crate) fn keeps_transactions(&self) -> bool {
+        !self.sharing.is_empty()
+    }
+
+    /// Whether a node is one of a group that shares by transaction.
+    pub(crate) fn keeps_transactions_of(&self, code: PointCode) -> bool {
+        self.sharing.contains(&code)
+    }
+
     /// The place of a group in the table.
     pub(crate) fn group(&self, name: &str) -> Option<u32> {
         self.groups.get(name).copied()
@@ -206,6 +218,7 @@ struct Building {
     sets: Vec<String>,
     entries: Vec<usize>,
     members: HashSet<(PointCode, u8)>,
+    sharing: HashSet<PointCode>,
     own_groups: HashSet<u32>,
 }
 
@@ -214,6 +227,7 @@ impl Building {
         let mut builder = TableBuilder::new();
         let mut groups = HashMap::new();
         let mut members = HashSet::new();
+        let mut sharing = HashSet::new();
         let mut own_groups = HashSet::new();
         for group in &config.groups {
             let compiled = compiled(group, points);
@@ -223,6 +237,9 @@ impl Building {
                     .iter()
                     .filter_map(|one| Some((one.point_code, one.ssn?))),
             );
+            if compiled.mode == Mode::Transaction {
+                sharing.extend(compiled.members.iter().map(|one| one.point_code));
+            }
             let has_own = compiled.members.iter().any(|one| points.are(one.point_code));
             let place = builder.group(compiled);
             if has_own {
@@ -237,6 +254,7 @@ impl Building {
             sets: Vec::new(),
             entries: Vec::new(),
             members,
+            sharing,
             own_groups,
         }
     }
@@ -303,6 +321,7 @@ impl Building {
             groups: self.groups,
             own_groups: self.own_groups,
             members: self.members,
+            sharing: self.sharing,
         })
     }
 }
@@ -378,6 +397,7 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
             GroupMode::Solitary => Mode::Solitary,
             GroupMode::Dominant => Mode::Dominant,
             GroupMode::Loadshare => Mode::LoadShared,
+            GroupMode::Transaction => Mode::Transaction,
         },
         members: members.collect(),
     }
