@@ -176,7 +176,7 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-/// Whether an application context is one of MAP: CAP has those with numbers 50 to 52 (TS 29.078 §2.1).
+/// Whether an application context is one of MAP: CAP has those with numbers 50 to 52 (TS 29.078).
 fn is_of_map(context: ApplicationContext<'_>) -> bool {
     context.map().is_some_and(|(number, _)| number < 50)
 }
