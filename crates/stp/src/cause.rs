@@ -1,5 +1,5 @@
 //! Why a message is not delivered, what the look-up of its number led to, what became of calls, what is said of equipment, what
-//! became of segments.
+//! became of segments, how transactions found their node.
 
 /// An enumeration whose members are labels of a metric.
 macro_rules! labels {
@@ -89,6 +89,17 @@ labels! {
         Sequence = "sequence",
         Full = "full",
         Late = "late",
+    }
+}
+
+labels! {
+    /// How a message to a group that shares by transaction has found its node: the label of a metric.
+    Shared {
+        New = "new",
+        Kept = "kept",
+        Moved = "moved",
+        Unknown = "unknown",
+        Other = "other",
     }
 }
 

@@ -5,18 +5,24 @@ use std::sync::{Arc, Weak};
 use telemetry::Registry;
 
 use crate::control::Control;
-use crate::metrics::{CONGESTED, DESTINATIONS, ENTRIES, HOPS, LINKS, QUEUED, SEGMENTS};
+use crate::metrics::{CONGESTED, DESTINATIONS, ENTRIES, HOPS, LINKS, QUEUED, SEGMENTS, TRANSACTIONS};
 
 /// The names that a gauge shows, each with its value.
 type Values = fn(&Control) -> Vec<(String, f64)>;
 
 /// Shows what is available for as long as the control side is in use.
 pub(crate) fn observe(registry: &Registry, control: &Arc<Control>) {
-    let congested: Weak<Control> = Arc::downgrade(control);
-    registry.observe_all(&CONGESTED, move || {
-        let count = congested.upgrade().map(|control| control.congested() as f64);
-        count.map(|count| (Vec::new(), count)).into_iter().collect()
-    });
+    let counts: [(&telemetry::Declaration, fn(&Control) -> usize); 2] = [
+        (&CONGESTED, Control::congested),
+        (&TRANSACTIONS, |control| control.transactions.len()),
+    ];
+    for (declaration, count) in counts {
+        let control: Weak<Control> = Arc::downgrade(control);
+        registry.observe_all(declaration, move || {
+            let count = control.upgrade().map(|control| count(&control) as f64);
+            count.map(|count| (Vec::new(), count)).into_iter().collect()
+        });
+    }
     let shown: [(&telemetry::Declaration, Values); 6] = [
         (&QUEUED, |control| {
             let rows = control.links().into_iter();

@@ -3,7 +3,7 @@
 use ss7_proto::m3ua::ErrorCode;
 use telemetry::{Counter, Registry};
 
-use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented, Shared};
 use crate::tables::{Passed, Tables};
 
 telemetry::declare! {
@@ -24,6 +24,8 @@ telemetry::declare! {
     counter CALLS = "signalbox_stp_calls_total" ["service", "outcome"]: "Calls of number services. Service: query (a message to a subsystem of `numberServices.calls`), interception (an IAM). Outcome: routed (ported: Connect, or the IAM with the routing number), home (a number of this network), unlisted, unconditioned (no number of 5 to 15 digits) and circular (it came with a routing number of this network and is not here) go on as they were, with Continue; released (unallocated: ReleaseCall or REL), damaged (its part of the file: an error of the operation; the IAM passes), prepaid (InitialDP relayed to a service control point), refused (no InitialDP that can be served: error, Reject or Abort), queried (the number was queried before: the IAM passes), oversize (no room for the routing number: the IAM passes).";
     counter EQUIPMENT = "signalbox_stp_equipment_checks_total" ["status"]: "What the lists of equipment say to checkIMEI requests: white, black, grey, unknown (answered unknownEquipment), unreadable (without an IMEI of 14 to 16 digits, answered dataMissing or rejected).";
     counter SEGMENTED = "signalbox_stp_reassemblies_total" ["outcome"]: "Messages in segments to a subsystem of this STP: whole (all segments came), sequence (one was out of sequence), full (`segments` is reached), late (they did not come in time). All but the first return where the sender asks for it.";
+    counter SHARED = "signalbox_stp_transaction_messages_total" ["outcome"]: "MSUs to groups that share by transaction: new (Begin: a node by weight), kept (the node of the transaction), moved (that node is unavailable: another one), unknown (a transaction that is not kept: a node by its identifier), other (a segment, or no transaction: a node by origin and link selection).";
+    counter EVICTED = "signalbox_stp_evicted_transactions_total" []: "Identifiers of transactions that were evicted because `transactions.number` is reached: their later messages may find another node.";
     counter CONNECTIONS = "signalbox_stp_connections_total" ["outcome"]: "Connections of peers: accepted, connected, failed (this STP could not connect), refused (the address is that of no link), replaced (the peer connected again before its former connection ended), silent (nothing received for twice the heartbeat, or the peer does not read), broken (the octets are no M3UA).";
     counter MISPLACED = "signalbox_stp_data_on_stream_0_total" ["link"]: "M3UA DATA received on stream 0 of SCTP, where RFC 4666 §1.4.7 forbids it; with `strictStreams` they are refused.";
     counter LINK_TESTS = "signalbox_stp_discarded_link_tests_total" ["link"]: "Link tests (SLTM, SLTA) of M2PA for another node, network or link code: the link is connected to a wrong one, or the other side is configured otherwise.";
@@ -33,6 +35,7 @@ telemetry::declare! {
     gauge DESTINATIONS = "signalbox_stp_destination_available" ["destination"]: "Whether messages to a destination are sent: 1 or 0.";
     gauge SEGMENTS = "signalbox_stp_awaited_messages" ["hop"]: "Messages in segments to a subsystem of this STP of which segments are awaited, by the application server or link set that they come from.";
     gauge ENTRIES = "signalbox_stp_translations" ["set"]: "Translations of a set, those of its file included.";
+    gauge TRANSACTIONS = "signalbox_stp_transactions" []: "Identifiers of transactions whose node is kept (`transactions.number` at most), those included whose time has ended and that no message has asked for since.";
     gauge CONGESTED = "signalbox_stp_congested_destinations" []: "Destinations that messages of this STP reach with congestion, as other nodes report it (TFC), in networks with levels of congestion.";
 }
 
@@ -58,6 +61,7 @@ pub(crate) struct Meters {
     calls: Vec<Vec<Counter>>,
     pub(crate) equipment: Vec<Counter>,
     pub(crate) segmented: Vec<Counter>,
+    pub(crate) shared: Vec<Counter>,
     pub(crate) connections: Connections,
 }
 
@@ -100,6 +104,7 @@ impl Meters {
         let numbers = registry.counters(&NUMBERS);
         let equipment = registry.counters(&EQUIPMENT);
         let segmented = registry.counters(&SEGMENTED);
+        let shared = registry.counters(&SHARED);
         Self {
             received: by_link(&RECEIVED),
             sent: by_link(&SENT),
@@ -137,6 +142,10 @@ impl Meters {
             segmented: Segmented::ALL
                 .iter()
                 .map(|outcome| segmented.get(&[outcome.label()]))
+                .collect(),
+            shared: Shared::ALL
+                .iter()
+                .map(|outcome| shared.get(&[outcome.label()]))
                 .collect(),
             connections: Connections {
                 accepted: connections.get(&["accepted"]),

@@ -219,6 +219,7 @@ fn why(state: &State, text: &str) -> Value {
         state,
         hop,
         segments: None,
+        transactions: None,
     };
     let decision = decide(&ingress, &data, &mut Work::default(), &mut trace);
     let notice = decision.notice.map(|notice| match notice {

@@ -58,7 +58,7 @@ const SETTINGS: &[(&str, usize)] = &[
     ("scef", 216),
     ("dsr", 653),
     ("ipfe", 34),
-    ("stp", 147),
+    ("stp", 152),
     ("enum", 40),
     ("sds", 177),
     ("dp", 27),

@@ -11,6 +11,8 @@ pub enum Mode {
     Dominant,
     /// A share for each by its weight.
     LoadShared,
+    /// As load-shared, where the caller keeps the member of each transaction.
+    Transaction,
 }
 
 /// A node.
@@ -39,7 +41,7 @@ impl Group {
     pub fn candidates(&self) -> &[Member] {
         let count = match self.mode {
             Mode::Solitary => 1,
-            Mode::Dominant | Mode::LoadShared => self.members.len(),
+            Mode::Dominant | Mode::LoadShared | Mode::Transaction => self.members.len(),
         };
         self.members.get(..count).unwrap_or_default()
     }
@@ -52,7 +54,7 @@ impl Group {
         match self.mode {
             Mode::Solitary => self.members.first().filter(|member| available(member)),
             Mode::Dominant => self.members.iter().find(|member| available(member)),
-            Mode::LoadShared => {
+            Mode::LoadShared | Mode::Transaction => {
                 let key = spread(key);
                 // Among all first: with every member available this is the only pass.
                 let chosen = weighted(&self.members, key, |_| true)?;

@@ -5,11 +5,13 @@
 //!
 //! | step | type |
 //! |---|---|
-//! | which set of translations: indicator, translation type, plan, nature, subsystem, origin, operation | [`Selector`] |
+//! | which set of translations: indicator, translation type, plan, nature, subsystem, origin; calling party, operation, application context | [`Selector`] |
+//! | what of the message the last three and the digits may come from | [`Content`] |
 //! | longest prefix or range of digits | compressed trie, 16 octets a node |
 //! | address for the next node | [`Modification`] |
 //! | next node | [`Group`]: solitary, dominant, load-shared by weight |
 
+mod content;
 mod group;
 mod live;
 mod modification;
@@ -18,6 +20,7 @@ mod selector;
 mod table;
 mod trie;
 
+pub use content::{Content, Number};
 pub use group::{Group, Member, Mode};
 pub use live::Live;
 pub use modification::{Change, Modification};

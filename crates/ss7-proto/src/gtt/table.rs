@@ -1,7 +1,9 @@
 //! Sets of translations, built and checked as a whole.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::content::Number;
 use super::group::Group;
 use super::modification::Modification;
 use super::range::{LONGEST, interval, prefixes};
@@ -24,7 +26,9 @@ pub struct Translation {
 pub struct Match<'a> {
     /// The set.
     pub set: SetId,
-    /// How many digits decided.
+    /// The number that decided; `None`: that of the called title.
+    pub number: Option<Number>,
+    /// How many of its digits decided.
     pub digits: usize,
     /// Changes of the address.
     pub modification: &'a Modification,
@@ -90,7 +94,8 @@ struct Range {
 /// Collects selectors, translations and groups.
 #[derive(Default)]
 pub struct TableBuilder {
-    selectors: Vec<(Selector, Vec<Range>)>,
+    selectors: Vec<(SetId, Selector)>,
+    sets: Vec<Vec<Range>>,
     translations: Vec<Translation>,
     interned: HashMap<Translation, u32>,
     groups: Vec<Group>,
@@ -99,7 +104,7 @@ pub struct TableBuilder {
 impl std::fmt::Debug for TableBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableBuilder")
-            .field("sets", &self.selectors.len())
+            .field("sets", &self.sets.len())
             .field("groups", &self.groups.len())
             .finish_non_exhaustive()
     }
@@ -120,8 +125,15 @@ impl TableBuilder {
 
     /// Adds a set of translations.
     pub fn set(&mut self, selector: Selector) -> SetId {
-        self.selectors.push((selector, Vec::new()));
-        SetId((self.selectors.len() - 1) as u16)
+        self.sets.push(Vec::new());
+        let set = SetId((self.sets.len() - 1) as u16);
+        self.selector(set, selector);
+        set
+    }
+
+    /// Adds a selector to a set: it has what fits one of its selectors.
+    pub fn selector(&mut self, set: SetId, selector: Selector) {
+        self.selectors.push((set, selector));
     }
 
     /// Adds a translation for numbers that begin with a prefix; the empty prefix is the default of the set.
@@ -136,7 +148,7 @@ impl TableBuilder {
         if number == next {
             self.translations.push(translation);
         }
-        if let Some((_, ranges)) = self.selectors.get_mut(usize::from(set.0)) {
+        if let Some(ranges) = self.sets.get_mut(usize::from(set.0)) {
             ranges.push(Range {
                 first,
                 last,
@@ -159,18 +171,28 @@ impl TableBuilder {
         if let Some(translation) = self.translations.iter().find(missing) {
             return Err(BuildError::Group(translation.group));
         }
-        let mut sets = Vec::with_capacity(self.selectors.len());
-        for (id, (selector, ranges)) in (0..).zip(self.selectors) {
-            if sets.iter().any(|(_, other, _)| *other == selector) {
+        let mut tries = Vec::with_capacity(self.sets.len());
+        for ranges in self.sets {
+            tries.push(Arc::new(Trie::build(&entries(ranges)?)));
+        }
+        let mut sets: Vec<Set> = Vec::with_capacity(self.selectors.len());
+        for (id, selector) in self.selectors {
+            if sets.iter().any(|other| other.selector == selector) {
                 return Err(BuildError::Selector(selector));
             }
-            sets.push((SetId(id), selector, Trie::build(&entries(ranges)?)));
+            sets.push(Set {
+                id,
+                by_content: selector.names_content(),
+                selector,
+                trie: tries.get(usize::from(id.0)).cloned().unwrap_or_default(),
+            });
         }
         // The most specific selector first; of equal ones the first that was added.
-        sets.sort_by_key(|(_, selector, _)| std::cmp::Reverse(selector.fields()));
+        sets.sort_by_key(|set| std::cmp::Reverse(set.selector.rank()));
         Ok(Table {
-            by_operation: sets.iter().any(|(_, selector, _)| selector.operation.is_some()),
+            by_content: sets.iter().any(|set| set.by_content),
             sets,
+            tries: tries.iter().map(|trie| trie.octets()).sum(),
             translations: self.translations,
             groups: self.groups,
         })
@@ -230,11 +252,38 @@ fn entries(mut ranges: Vec<Range>) -> Result<Vec<Entry>, BuildError> {
     Ok(unique)
 }
 
+/// A selector, and the translations that it leads to.
+#[derive(Debug)]
+struct Set {
+    id: SetId,
+    selector: Selector,
+    /// Whether the selector names something of the content of messages.
+    by_content: bool,
+    trie: Arc<Trie>,
+}
+
+impl Set {
+    /// Whether a selector that names content fits a message. One with a number of its own has to have a translation for it.
+    #[cold]
+    fn admits(&self, message: &Circumstances<'_>) -> bool {
+        let Some(content) = &message.content else {
+            return false;
+        };
+        let has_translation = |number| {
+            let digits = content.number(number);
+            digits.is_some_and(|digits| self.trie.longest(&digits).is_some())
+        };
+        self.selector.fits_content(content) && self.selector.number.is_none_or(has_translation)
+    }
+}
+
 /// An immutable table; the default one has no sets.
 #[derive(Debug, Default)]
 pub struct Table {
-    sets: Vec<(SetId, Selector, Trie)>,
-    by_operation: bool,
+    sets: Vec<Set>,
+    by_content: bool,
+    /// Octets of the tries.
+    tries: usize,
     translations: Vec<Translation>,
     groups: Vec<Group>,
 }
@@ -251,29 +300,35 @@ impl Table {
     /// As [`Self::translate`], of the called address of a message with what selectors see of it beside.
     #[inline]
     #[must_use]
-    pub fn translate_within(&self, address: &Address<'_>, message: &Circumstances) -> Option<Match<'_>> {
-        let (set, _, trie) = self.set(address, message)?;
-        let digits = address.title.as_ref()?.digits()?.without_st();
-        let (number, length) = trie.longest(&digits)?;
+    pub fn translate_within(&self, address: &Address<'_>, message: &Circumstances<'_>) -> Option<Match<'_>> {
+        let set = self.set(address, message)?;
+        let digits = match set.selector.number {
+            None => address.title.as_ref()?.digits()?.without_st(),
+            Some(number) => message.content.as_ref()?.number(number)?,
+        };
+        let (number, length) = set.trie.longest(&digits)?;
         let translation = self.translations.get(number as usize)?;
         Some(Match {
-            set: *set,
+            set: set.id,
+            number: set.selector.number,
             digits: length,
             modification: &translation.modification,
             group: self.groups.get(translation.group as usize)?,
         })
     }
 
-    /// Whether a selector names an operation: without one, nothing reads for [`Circumstances::operation`].
+    /// Whether a selector names something of [`Circumstances::content`]: without one, it is not read.
     #[must_use]
-    pub const fn selects_by_operation(&self) -> bool {
-        self.by_operation
+    pub const fn selects_by_content(&self) -> bool {
+        self.by_content
     }
 
-    fn set(&self, address: &Address<'_>, message: &Circumstances) -> Option<&(SetId, Selector, Trie)> {
+    fn set(&self, address: &Address<'_>, message: &Circumstances<'_>) -> Option<&Set> {
         let title = address.title.as_ref()?;
-        let mut sets = self.sets.iter();
-        sets.find(|(_, selector, _)| selector.fits(address, title, message))
+        let fits = |set: &&Set| {
+            set.selector.fits(address, title, message.opc) && (!set.by_content || set.admits(message))
+        };
+        self.sets.iter().find(fits)
     }
 
     /// A group, by the place that [`TableBuilder::group`] returned.
@@ -285,20 +340,19 @@ impl Table {
     /// Whether a set fits a message: it decides between the causes 0 (no translation for such a nature) and 1 (for this
     /// address) when [`Table::translate_within`] finds none.
     #[must_use]
-    pub fn has_set_for(&self, address: &Address<'_>, message: &Circumstances) -> bool {
+    pub fn has_set_for(&self, address: &Address<'_>, message: &Circumstances<'_>) -> bool {
         self.set(address, message).is_some()
     }
 
     /// Octets of memory.
     #[must_use]
     pub fn octets(&self) -> usize {
-        let tries: usize = self.sets.iter().map(|(_, _, trie)| trie.octets()).sum();
         let members: usize = self
             .groups
             .iter()
             .map(|group| size_of_val(&group.members[..]))
             .sum();
-        tries
+        self.tries
             + members
             + self.translations.capacity() * size_of::<Translation>()
             + self.groups.capacity() * size_of::<Group>()

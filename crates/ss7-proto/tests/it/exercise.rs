@@ -2,6 +2,7 @@
 
 use ss7_proto::Digits;
 use ss7_proto::cap::InitialDp;
+use ss7_proto::gtt::Content;
 use ss7_proto::isup::{AnsiIam, Iam, Number};
 use ss7_proto::m3ua::{Builder, Data, Message, MessageType, ServiceIndicator, Tag};
 use ss7_proto::map::Fields;
@@ -419,7 +420,25 @@ pub(crate) fn tcap(octets: &[u8]) {
             let fields = Fields::read(code, parameter);
             let _ = format!("{fields:?}");
             let _ = fields.imsi.and_then(|imsi| imsi.digits());
+            assert!(fields.tp_da().is_none_or(|digits| digits.len() <= 20));
         }
+    }
+    selectors(octets);
+}
+
+/// Shows what selectors of translations see of a message: everything is read.
+fn selectors(data: &[u8]) {
+    for format in [Format::Itu, Format::Ansi] {
+        let unitdata = Unitdata {
+            message_type: sccp::MessageType::Udt,
+            class_or_cause: 0,
+            hop_counter: 0,
+            called: data,
+            calling: data,
+            data,
+            optional: &[],
+        };
+        assert!(!Content::new(&unitdata, format).to_string().is_empty());
     }
 }
 

@@ -12,7 +12,7 @@ use ss7_proto::point_code::PointCode;
 use ss7_proto::sccp::{Address, AddressBuf, Format, GlobalTitleBuf};
 use ss7_proto::{Digits, sccp};
 
-fn digits(text: &str) -> Digits {
+pub(crate) fn digits(text: &str) -> Digits {
     Digits::parse(text).unwrap()
 }
 
@@ -24,14 +24,14 @@ fn member(code: u32, weight: u16) -> Member {
     }
 }
 
-fn solitary(code: u32) -> Group {
+pub(crate) fn solitary(code: u32) -> Group {
     Group {
         mode: Mode::Solitary,
         members: vec![member(code, 1)],
     }
 }
 
-fn to(group: u32) -> Translation {
+pub(crate) fn to(group: u32) -> Translation {
     Translation {
         group,
         modification: Modification::default(),
@@ -39,7 +39,7 @@ fn to(group: u32) -> Translation {
 }
 
 /// An address with title 0100, E.164, international.
-fn address(number: &str) -> AddressBuf {
+pub(crate) fn address(number: &str) -> AddressBuf {
     AddressBuf {
         ssn: Some(6),
         route_on_title: true,
@@ -54,7 +54,7 @@ fn address(number: &str) -> AddressBuf {
     }
 }
 
-fn octets(address: &AddressBuf) -> Vec<u8> {
+pub(crate) fn octets(address: &AddressBuf) -> Vec<u8> {
     let mut out = Vec::new();
     address.write(Format::Itu, &mut out).unwrap();
     out
@@ -67,7 +67,7 @@ fn leads(table: &Table, number: &str) -> Option<u32> {
     found.group.choose(0, |_| true).map(|member| member.point_code.0)
 }
 
-const ANY: Selector = Selector::ANY;
+pub(crate) const ANY: Selector = Selector::ANY;
 
 /// A table of one set.
 fn table(rows: &[(&str, &str, u32)]) -> Result<Table, BuildError> {
@@ -209,44 +209,6 @@ fn the_most_specific_selector_wins() {
     // Without a title there is nothing to translate.
     let bare = Address::parse(&[0x42, 6], Format::Itu).unwrap();
     assert!(table.translate(&bare).is_none() && !table.has_set_for(&bare, &Circumstances::default()));
-}
-
-#[test]
-fn a_selector_may_name_what_a_message_has_beside_its_title() {
-    let mut builder = TableBuilder::new();
-    let any = builder.set(ANY);
-    let vlr = builder.set(Selector { ssn: Some(7), ..ANY });
-    let from = builder.set(Selector {
-        opc: Some(PointCode(9)),
-        ..ANY
-    });
-    let update = builder.set(Selector {
-        ssn: Some(6),
-        operation: Some(2),
-        ..ANY
-    });
-    let group = builder.group(solitary(1));
-    for set in [any, vlr, from, update] {
-        builder.prefix(set, digits("43"), to(group));
-    }
-    let table = builder.build().unwrap();
-    assert!(table.selects_by_operation());
-    let selected = |ssn: u8, opc: u32, operation: Option<i32>| {
-        let mut address = address("43660");
-        address.ssn = Some(ssn);
-        let octets = octets(&address);
-        let address = Address::parse(&octets, Format::Itu).unwrap();
-        let message = Circumstances {
-            opc: Some(PointCode(opc)),
-            operation,
-        };
-        table.translate_within(&address, &message).unwrap().set
-    };
-    assert_eq!(selected(6, 1, None), any);
-    assert_eq!(selected(7, 1, Some(2)), vlr);
-    assert_eq!(selected(8, 9, Some(2)), from);
-    assert_eq!(selected(6, 9, Some(2)), update);
-    assert_eq!(selected(6, 9, Some(3)), from);
 }
 
 #[test]

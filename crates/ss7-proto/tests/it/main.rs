@@ -18,6 +18,7 @@ mod pycrate;
 mod restart;
 mod sccp;
 mod sccp_titles;
+mod selectors;
 mod tcap;
 mod tcap_crate;
 mod tshark;

@@ -6,6 +6,7 @@ mod network;
 mod numbers;
 mod screening;
 mod segments;
+mod transactions;
 mod translation;
 
 use std::net::SocketAddr;
@@ -22,7 +23,10 @@ pub use network::{
 pub use numbers::{CallRelated, MobileTitle, NumberServices};
 pub use screening::{Action, Party, Rule, ScreeningList};
 pub use segments::Segments;
-pub use translation::{Entry, Group, GroupMember, GroupMode, NextRouting, Translation, TranslationSet};
+pub use transactions::Transactions;
+pub use translation::{
+    Entry, Group, GroupMember, GroupMode, NextRouting, TranslatedNumber, Translation, TranslationSet,
+};
 
 /// Settings of a signal transfer point. Without links it connects nothing.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -85,6 +89,8 @@ pub struct Config {
     pub mtp: Mtp,
     /// Messages in segments to subsystems of this STP. They change with a restart.
     pub segments: Segments,
+    /// Transactions that keep their node. They change with a restart.
+    pub transactions: Transactions,
     /// How long a link that connects waits after a failure before it tries again.
     #[schemars(extend("x-reload" = true))]
     pub reconnect: Period,
@@ -121,6 +127,7 @@ impl Default for Config {
             m2pa: M2pa::default(),
             mtp: Mtp::default(),
             segments: Segments::default(),
+            transactions: Transactions::default(),
             reconnect: Period::from_secs(2),
             queue: 4_096,
             pending: 32_768,

@@ -36,8 +36,10 @@ pub enum GroupMode {
     /// The first that is available.
     #[default]
     Dominant,
-    /// A share for each by its weight.
+    /// A share for each by its weight; messages of one origin and link selection have one node.
     Loadshare,
+    /// A share for each by its weight; messages of one transaction of TCAP have one node.
+    Transaction,
 }
 
 /// A node of a group.
@@ -87,14 +89,46 @@ pub struct TranslationSet {
     /// The node that a message comes from (OPC); absent: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opc: Option<String>,
+    /// What the title of the calling party begins with, one of up to 32 prefixes; of several sets that name as much the longest
+    /// prefix counts. Empty: any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calling: Vec<String>,
     /// The operation that a message of TCAP invokes first, by its code as in `screening`: 2 = updateLocation; absent: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<i32>,
+    /// What the application context of a message of TCAP begins with, as an object identifier: `0.4.0.0.1.0.1` = networkLocUp in each
+    /// version; absent: any. The first message of a dialogue in either direction has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application_context: Option<String>,
+    /// The number that `digits` of the translations are about. A set with another one than `called` comes before those without and
+    /// fits messages for whose number it has a translation.
+    pub number: TranslatedNumber,
     /// Translations.
     pub entries: Vec<Entry>,
     /// A file with further ones: CSV, whose first line names columns as the keys of `entries`. A reload reads it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+}
+
+/// The number that translations of a set are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TranslatedNumber {
+    /// That of the called title.
+    #[default]
+    Called,
+    /// That of the title of the calling party.
+    Calling,
+    /// The IMSI of a MAP operation.
+    Imsi,
+    /// The MSISDN of a MAP operation.
+    Msisdn,
+    /// Where a short message goes to (SM-RP-DA): an IMSI, or the number of a service centre.
+    SmRpDa,
+    /// Where a short message comes from (SM-RP-OA): an MSISDN, or the number of a service centre.
+    SmRpOa,
+    /// The destination within a short message on its way to a service centre (TP-DA).
+    TpDa,
 }
 
 /// How the next node routes.

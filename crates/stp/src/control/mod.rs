@@ -33,8 +33,8 @@ use telemetry::{Alarms, Registry};
 
 use crate::cause::Cause;
 use crate::config::{Config, Role};
-use crate::metrics::Meters;
-use crate::path::Segments;
+use crate::metrics::{EVICTED, Meters};
+use crate::path::{Segments, Transactions};
 use crate::state::{State, Target};
 use crate::tables::{Cluster, Tables};
 
@@ -56,6 +56,8 @@ pub(crate) struct Control {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// By hop.
     pub(crate) segments: Vec<Segments>,
+    /// Nodes of transactions.
+    pub(crate) transactions: Transactions,
     registry: Registry,
     alarms: Alarms,
 }
@@ -135,6 +137,7 @@ impl Control {
                 .iter()
                 .map(|link| Mailbox::new(config.queue, link.role == Role::M2pa))
                 .collect(),
+            transactions: Transactions::new(&config.transactions, registry.counter(&EVICTED)),
             segments: inner.tables.hops.iter().map(|_| segments::new(config)).collect(),
             inner: Mutex::new(inner),
             state,

@@ -158,6 +158,7 @@ impl Inbound {
             state,
             hop: Some(hop),
             segments: None,
+            transactions: None,
         };
         let (action, rules) = screen(&ingress, data, &mut Trace::default());
         state.meters.screened(&rules);
@@ -246,6 +247,7 @@ impl Inbound {
             state,
             hop: Some(hop),
             segments: self.desk.control.segments.get(hop),
+            transactions: Some(&self.desk.control.transactions),
         };
         let decision = decide(
             &ingress,
@@ -280,6 +282,9 @@ impl Inbound {
         }
         if let Some(outcome) = decision.segmented {
             count(&meters.segmented, outcome as usize);
+        }
+        if let Some(outcome) = decision.shared {
+            count(&meters.shared, outcome as usize);
         }
         if let Some(cause) = decision.cause {
             meters.dropped(cause);

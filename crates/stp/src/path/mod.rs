@@ -10,6 +10,7 @@ mod request;
 pub(crate) mod sccp;
 mod segments;
 mod trace;
+mod transactions;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,7 +19,7 @@ use ss7_proto::mtp3::Management as NetworkManagement;
 use ss7_proto::sccp::Management;
 use ss7_proto::{Plan, PointCode};
 
-use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented};
+use crate::cause::{CallOutcome, CallService, Cause, Equipment, NumberOutcome, Segmented, Shared};
 use crate::config::Action;
 use crate::state::{State, Target};
 use crate::tables;
@@ -26,6 +27,7 @@ use crate::tables;
 pub(crate) use frame::{again, is_management, management_frame, own_frame, read_msu};
 pub(crate) use segments::Segments;
 pub(crate) use trace::Trace;
+pub(crate) use transactions::Transactions;
 
 /// Octets of user data at most: with its label an MSU has 4,091 octets of signalling information (Q.2210). What M3UA has room for
 /// beyond would end the link behind.
@@ -61,6 +63,8 @@ pub(crate) struct Decision {
     pub(crate) equipment: Option<Equipment>,
     /// What became of segments.
     pub(crate) segmented: Option<Segmented>,
+    /// How its transaction found a node.
+    pub(crate) shared: Option<Shared>,
 }
 
 /// A frame for a hop.
@@ -90,6 +94,8 @@ pub(crate) struct Ingress<'a> {
     pub(crate) hop: Option<usize>,
     /// Segments from there; none where nothing is to change.
     pub(crate) segments: Option<&'a Segments>,
+    /// Nodes of transactions; none where nothing is to change.
+    pub(crate) transactions: Option<&'a Transactions>,
 }
 
 /// Buffers that a worker keeps from message to message.
@@ -148,6 +154,9 @@ pub(crate) fn decide(ingress: &Ingress<'_>, data: &Data<'_>, work: &mut Work, tr
             let refused = sccp::return_unparsed(ingress, data, work, trace);
             return Decision { rules, ..refused };
         }
+    }
+    if tables.translations.keeps_transactions() {
+        transactions::learn(ingress, data);
     }
     if !tables.points.are(data.dpc) {
         trace.add(|| "discrimination: the destination is another node".to_owned());

@@ -1,9 +1,8 @@
 //! Requests of TCAP that this node answers: one Invoke in a Begin, and its answer (Q.774 §3.2, §3.3).
 
-use ss7_proto::sccp::Unitdata;
 use ss7_proto::tcap::{
-    self, Answer, ApplicationContext, Component, ComponentType, MessageType, OperationCode, Outcome, Problem,
-    Reason, Transaction, TransactionId,
+    self, Answer, ApplicationContext, Component, ComponentType, MessageType, Outcome, Problem, Reason,
+    Transaction, TransactionId,
 };
 
 /// What a message is.
@@ -29,23 +28,6 @@ impl Invoke<'_> {
     /// The End that answers.
     pub(super) fn answer(&self, outcome: Outcome<'_>) -> Vec<u8> {
         end(self.destination, self.context, Some(self.id), outcome)
-    }
-}
-
-/// The operation that a message invokes with its first component; of ANSI its national or private code.
-pub(super) fn invoked(unitdata: &Unitdata<'_>) -> Option<i32> {
-    // What a service message brings back is not invoked (Q.714 §4), and a segment has no whole message.
-    if unitdata.message_type.is_service() {
-        return None;
-    }
-    let mut components = Transaction::parse(unitdata.data).ok()?.components;
-    let first = components.next()?.ok()?;
-    match (first.component_type, first.operation?) {
-        (
-            ComponentType::Invoke,
-            OperationCode::Local(code) | OperationCode::National(code) | OperationCode::Private(code),
-        ) => Some(code),
-        _ => None,
     }
 }
 

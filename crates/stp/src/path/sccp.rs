@@ -1,7 +1,7 @@
 //! SCCP messages to this node: translation, management of subsystems, return on error (Q.714 §2, §4, §5).
 
 use ss7_proto::PointCode;
-use ss7_proto::gtt::{Circumstances, Group, Member, Modification};
+use ss7_proto::gtt::{Circumstances, Content, Group, Match, Member, Mode, Modification, Table};
 use ss7_proto::m3ua::Data;
 use ss7_proto::sccp::{
     Address, AddressBuf, Management, ManagementType, Message, MessageType, ReturnCause, Unitdata,
@@ -10,8 +10,7 @@ use ss7_proto::sccp::{
 use super::equipment::{Reply, serve};
 use super::number::by_number;
 use super::query;
-use super::request::invoked;
-use super::{Decision, Ingress, Send, Trace, Work, transfer, unchanged};
+use super::{Decision, Ingress, Send, Trace, Work, transactions, transfer, unchanged};
 use crate::cause::Cause;
 use crate::tables::{EIR, MANAGEMENT};
 
@@ -100,11 +99,7 @@ impl Relay<'_> {
         let translations = &state.tables.translations;
         let message = Circumstances {
             opc: Some(self.data.opc),
-            operation: if translations.table.selects_by_operation() {
-                invoked(&self.unitdata)
-            } else {
-                None
-            },
+            content: Some(Content::new(&self.unitdata, state.tables.format())),
         };
         let Some(found) = translations.table.translate_within(called, &message) else {
             let known = translations.table.has_set_for(called, &message);
@@ -113,17 +108,15 @@ impl Relay<'_> {
             } else {
                 ReturnCause::NO_TRANSLATION_FOR_NATURE
             };
-            trace.add(|| format!("translation: {cause}"));
+            trace.add(|| format!("translation: {cause}{}", shown(&translations.table, &message)));
             return self.give_back(Cause::NoTranslation, cause, work, trace);
         };
         let set = usize::from(found.set.0);
         trace.add(|| {
             let name = translations.sets.get(set).map_or("", String::as_str);
-            format!(
-                "translation: set `{name}`, {} digits decided, {} nodes",
-                found.digits,
-                found.group.members.len()
-            )
+            let (decided, seen) = (decided(&found), shown(&translations.table, &message));
+            let count = found.group.members.len();
+            format!("translation: set `{name}`, {decided} decided, {count} nodes{seen}")
         });
         let decision = self.deliver(called, found.group, found.modification, work, trace);
         Decision {
@@ -156,21 +149,52 @@ impl Relay<'_> {
         };
         // Messages of one origin with one link selection keep their order.
         let key = self.data.opc.0 << 8 | u32::from(self.data.sls);
-        let Some(member) = group.choose(key, |member| reaches(member) && allowed(member)) else {
-            // A node that is reachable has lost its subsystem (Q.714 §2.2.2.3, Q.713 §3.12).
-            let prohibited = group.candidates().iter().any(reaches);
-            let (cause, returned) = if prohibited {
-                (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE)
-            } else {
-                (Cause::Unreachable, ReturnCause::MTP_FAILURE)
-            };
-            trace.add(|| format!("translation: no node of the group is available: {returned}"));
-            return self.give_back(cause, returned, work, trace);
+        let available = |member: &Member| reaches(member) && allowed(member);
+        let (member, shared) = match group.mode {
+            Mode::Transaction => {
+                let (member, shared) =
+                    transactions::choose(self.ingress, self.data, &self.unitdata, group, key, available);
+                trace.add(|| format!("translation: the group shares by transaction: {}", shared.label()));
+                (member, Some(shared))
+            }
+            _ => (group.choose(key, available), None),
         };
-        let code = member.point_code;
-        trace.add(|| format!("translation: leads to {}", state.tables.show(code)));
+        let decision = match member {
+            Some(member) => self.deliver_to(member.point_code, hop, (called, modification), work, trace),
+            None => self.no_node(group.candidates().iter().any(reaches), work, trace),
+        };
+        if shared.is_some() {
+            return Decision { shared, ..decision };
+        }
+        decision
+    }
+
+    /// No node of a group is available; `is_prohibited`: one is reachable.
+    fn no_node(&self, is_prohibited: bool, work: &mut Work, trace: &mut Trace) -> Decision {
+        // A node that is reachable has lost its subsystem (Q.714 §2.2.2.3, Q.713 §3.12).
+        let (cause, returned) = if is_prohibited {
+            (Cause::Subsystem, ReturnCause::SUBSYSTEM_FAILURE)
+        } else {
+            (Cause::Unreachable, ReturnCause::MTP_FAILURE)
+        };
+        trace.add(|| format!("translation: no node of the group is available: {returned}"));
+        self.give_back(cause, returned, work, trace)
+    }
+
+    /// Sends a message to the node that its translation leads to.
+    fn deliver_to(
+        &self,
+        code: PointCode,
+        hop: Unitdata<'_>,
+        (called, modification): (&Address<'_>, &Modification),
+        work: &mut Work,
+        trace: &mut Trace,
+    ) -> Decision {
+        let tables = &self.ingress.state.tables;
+        let is_own = tables.points.are(code);
+        trace.add(|| format!("translation: leads to {}", tables.show(code)));
         if modification.is_nothing() && called.point_code.is_none() {
-            if is_own(code) {
+            if is_own {
                 return self.subsystem(called.ssn, work, trace);
             }
             return self.forward(code, hop, None, work, trace);
@@ -184,7 +208,7 @@ impl Relay<'_> {
                 trace,
             );
         };
-        if is_own(code) {
+        if is_own {
             return self.subsystem(next.ssn, work, trace);
         }
         // A point code in the address is that of the next node.
@@ -462,6 +486,23 @@ impl Relay<'_> {
         let sent = self.send(to, &message, trace);
         work.called = octets;
         sent
+    }
+}
+
+/// The digits that a translation has compared.
+fn decided(found: &Match<'_>) -> String {
+    let digits = found.digits;
+    found.number.map_or_else(
+        || format!("{digits} digits"),
+        |number| format!("{digits} digits of {number}"),
+    )
+}
+
+/// What selectors see of a message, where some look at it.
+fn shown(table: &Table, message: &Circumstances<'_>) -> String {
+    match &message.content {
+        Some(content) if table.selects_by_content() => format!("; selectors see {content}"),
+        _ => String::new(),
     }
 }
 

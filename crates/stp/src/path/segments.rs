@@ -57,6 +57,7 @@ impl First {
             state,
             hop: None,
             segments: None,
+            transactions: None,
         };
         let decision = match Message::parse(&self.user_data) {
             Ok(Message::Unitdata(unitdata)) => {

@@ -5,12 +5,15 @@ use std::path::Path;
 
 use settings::Faults;
 use ss7_proto::gtt::{
-    self, BuildError, Change, Member, Mode, Modification, Selector, SetId, Table, TableBuilder,
+    self, BuildError, Change, Member, Mode, Modification, Number, Selector, SetId, Table, TableBuilder,
 };
+use ss7_proto::tcap::ContextPrefix;
 use ss7_proto::{Digits, Plan, PointCode};
 
 use super::{NumberServices, Points, Routes};
-use crate::config::{Config, Entry, Group, GroupMode, NextRouting, Translation, TranslationSet};
+use crate::config::{
+    Config, Entry, Group, GroupMode, NextRouting, TranslatedNumber, Translation, TranslationSet,
+};
 
 /// The table, and the names of its parts.
 #[derive(Debug, Default)]
@@ -24,9 +27,21 @@ pub(crate) struct Translations {
     own_groups: HashSet<u32>,
     /// Nodes and subsystems whose state counts.
     members: HashSet<(PointCode, u8)>,
+    /// Nodes of groups that share by transaction.
+    sharing: HashSet<PointCode>,
 }
 
 impl Translations {
+    /// Whether a group shares by transaction.
+    pub(crate) fn keeps_transactions(&self) -> bool {
+        !self.sharing.is_empty()
+    }
+
+    /// Whether a node is one of a group that shares by transaction.
+    pub(crate) fn keeps_transactions_of(&self, code: PointCode) -> bool {
+        self.sharing.contains(&code)
+    }
+
     /// The place of a group in the table.
     pub(crate) fn group(&self, name: &str) -> Option<u32> {
         self.groups.get(name).copied()
@@ -92,10 +107,7 @@ impl Translations {
         }
         let mut building = Building::new(config, points);
         for (index, set) in config.sets.iter().enumerate() {
-            if let Some(Err(error)) = set.opc.as_ref().map(|opc| points.plan.parse(opc)) {
-                let key = format!("translation.sets[{index}].opc");
-                faults.at(key).say(error.to_string(), "a point code of the plan");
-            }
+            wrong |= !check_selector(set, &format!("translation.sets[{index}]"), points.plan, faults);
             let id = building.set(set);
             for (number, entry) in set.entries.iter().enumerate() {
                 if let Err(what) = building.add(id, entry) {
@@ -109,7 +121,7 @@ impl Translations {
         match building.build() {
             Ok(built) => built,
             Err(error) => {
-                // Wrong groups have been reported already.
+                // Wrong groups and selectors have been reported already.
                 if !wrong {
                     faults
                         .at("translation.sets")
@@ -206,6 +218,7 @@ struct Building {
     sets: Vec<String>,
     entries: Vec<usize>,
     members: HashSet<(PointCode, u8)>,
+    sharing: HashSet<PointCode>,
     own_groups: HashSet<u32>,
 }
 
@@ -214,6 +227,7 @@ impl Building {
         let mut builder = TableBuilder::new();
         let mut groups = HashMap::new();
         let mut members = HashSet::new();
+        let mut sharing = HashSet::new();
         let mut own_groups = HashSet::new();
         for group in &config.groups {
             let compiled = compiled(group, points);
@@ -223,6 +237,9 @@ impl Building {
                     .iter()
                     .filter_map(|one| Some((one.point_code, one.ssn?))),
             );
+            if compiled.mode == Mode::Transaction {
+                sharing.extend(compiled.members.iter().map(|one| one.point_code));
+            }
             let has_own = compiled.members.iter().any(|one| points.are(one.point_code));
             let place = builder.group(compiled);
             if has_own {
@@ -237,6 +254,7 @@ impl Building {
             sets: Vec::new(),
             entries: Vec::new(),
             members,
+            sharing,
             own_groups,
         }
     }
@@ -244,7 +262,7 @@ impl Building {
     fn set(&mut self, set: &TranslationSet) -> SetId {
         self.sets.push(set.name.clone());
         self.entries.push(0);
-        self.builder.set(Selector {
+        let selector = Selector {
             indicator: set.indicator,
             translation_type: set.translation_type,
             numbering_plan: set.numbering_plan,
@@ -252,8 +270,18 @@ impl Building {
             ssn: set.subsystem,
             // One of another plan has been reported.
             opc: set.opc.as_ref().and_then(|opc| self.plan.parse(opc).ok()),
+            calling: None,
             operation: set.operation,
-        })
+            context: set.application_context.as_deref().and_then(ContextPrefix::parse),
+            number: set.number.number(),
+        };
+        let mut callers = set.calling.iter().map(|calling| Selector {
+            calling: Digits::parse(calling),
+            ..selector
+        });
+        let id = self.builder.set(callers.next().unwrap_or(selector));
+        callers.for_each(|other| self.builder.selector(id, other));
+        id
     }
 
     fn add(&mut self, set: SetId, entry: &Entry) -> Result<(), String> {
@@ -293,8 +321,56 @@ impl Building {
             groups: self.groups,
             own_groups: self.own_groups,
             members: self.members,
+            sharing: self.sharing,
         })
     }
+}
+
+impl TranslatedNumber {
+    const fn number(self) -> Option<Number> {
+        match self {
+            Self::Called => None,
+            Self::Calling => Some(Number::Calling),
+            Self::Imsi => Some(Number::Imsi),
+            Self::Msisdn => Some(Number::Msisdn),
+            Self::SmRpDa => Some(Number::SmRpDa),
+            Self::SmRpOa => Some(Number::SmRpOa),
+            Self::TpDa => Some(Number::TpDa),
+        }
+    }
+}
+
+/// Prefixes of calling parties that a set names at most: each is compared by itself.
+const MOST_CALLERS: usize = 32;
+
+/// Whether a selector is right; reports what is not, which [`Building::set`] leaves out.
+fn check_selector(set: &TranslationSet, path: &str, plan: Plan, faults: &mut Faults) -> bool {
+    let mut right = true;
+    let mut fault = |key: &str, what: String, expected: &str| {
+        right = false;
+        faults.at(format!("{path}.{key}")).say(what, expected);
+    };
+    if let Some(Err(error)) = set.opc.as_ref().map(|opc| plan.parse(opc)) {
+        fault("opc", error.to_string(), "a point code of the plan");
+    }
+    for (number, calling) in set.calling.iter().enumerate() {
+        if let Err(what) = digits(calling) {
+            let expected = "what a number begins with, such as 43660";
+            fault(&format!("calling[{number}]"), what, expected);
+        }
+    }
+    if set.calling.len() > MOST_CALLERS {
+        let what = format!("has {} prefixes", set.calling.len());
+        let expected = format!("at most {MOST_CALLERS}; a set with `number: calling` has any count");
+        fault("calling", what, &expected);
+    }
+    let context = set.application_context.as_deref();
+    if context.is_some_and(|context| ContextPrefix::parse(context).is_none()) {
+        let expected = "an object identifier of at most 16 octets or its beginning, such as 0.4.0.0.1.0.1";
+        let what = "is not an object identifier".to_owned();
+        fault("applicationContext", what, expected);
+    }
+    right
 }
 
 fn digits(text: &str) -> Result<Digits, String> {
@@ -321,6 +397,7 @@ fn compiled(group: &Group, points: &Points) -> gtt::Group {
             GroupMode::Solitary => Mode::Solitary,
             GroupMode::Dominant => Mode::Dominant,
             GroupMode::Loadshare => Mode::LoadShared,
+            GroupMode::Transaction => Mode::Transaction,
         },
         members: members.collect(),
     }

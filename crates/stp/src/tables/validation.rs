@@ -1,11 +1,15 @@
 //! What `check` says of the settings.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 use settings::{Faults, Validate};
 
 use super::Tables;
 use crate::config::{Config, Link, Transport};
+
+/// Identifiers of transactions that a table may have.
+const TRANSACTIONS: RangeInclusive<usize> = 16..=10_000_000;
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
@@ -13,6 +17,15 @@ impl Validate for Config {
         Tables::compile(self, faults);
         if self.reconnect.is_zero() {
             faults.at("reconnect").say("is 0", "a period such as 2s");
+        }
+        if !TRANSACTIONS.contains(&self.transactions.number) {
+            let right = format!("{} to {}", TRANSACTIONS.start(), TRANSACTIONS.end());
+            faults.at("transactions.number").say("is out of its range", right);
+        }
+        if self.transactions.timeout.is_zero() {
+            faults
+                .at("transactions.timeout")
+                .say("is 0", "a period such as 120s");
         }
         for (transport, listen, key) in [
             (Transport::Tcp, &self.listen, "listen"),

@@ -28,6 +28,7 @@ mod selectors;
 mod signalling_links;
 mod status;
 mod support;
+mod transactions;
 mod transfer;
 mod translation;
 mod why;
